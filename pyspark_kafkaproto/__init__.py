@@ -1,0 +1,43 @@
+"""pyspark-kafkaproto: a PySpark data source that speaks Kafka's wire protocol itself.
+
+This module is imported by Spark at its first look-up of any Python data source, and by the
+command line, which must not pay for Spark. So it imports nothing: every public name is loaded on
+first use, and the import can never raise.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.cluster import KafkaCluster as KafkaCluster
+    from pyspark_kafkaproto.cluster import TopicPartition as TopicPartition
+    from pyspark_kafkaproto.spark import DefaultSource as DefaultSource
+    from pyspark_kafkaproto.spark import OffsetRange as OffsetRange
+
+__version__ = "0.1.0"
+
+# public name -> the module that defines it
+_HOMES = {
+    "DefaultSource": "pyspark_kafkaproto.spark",
+    "KafkaCluster": "pyspark_kafkaproto.cluster",
+    "OffsetRange": "pyspark_kafkaproto.spark",
+    "TopicPartition": "pyspark_kafkaproto.cluster",
+}
+
+__all__ = ["DefaultSource", "KafkaCluster", "OffsetRange", "TopicPartition", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home on first use (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
