@@ -1,0 +1,29 @@
+"""ExpireDelegationToken, API key 40.
+
+Written by tools/generate_messages.py from the definitions in Kafka's client jars.
+"""
+
+from __future__ import annotations
+
+from pyspark_kafkaproto.wire.declaration import Request, Response, Versions, field
+
+
+class ExpireDelegationTokenRequest(Request):
+    API_KEY = 40
+    API_NAME = "ExpireDelegationToken"
+    VERSIONS = Versions(0, 2)
+    FLEXIBLE_FROM = 2
+
+    hmac: bytes = field("bytes", "0+", secret=True)
+    expiry_time_period_ms: int = field("int64", "0+")
+
+
+class ExpireDelegationTokenResponse(Response):
+    API_KEY = 40
+    API_NAME = "ExpireDelegationToken"
+    VERSIONS = Versions(0, 2)
+    FLEXIBLE_FROM = 2
+
+    error_code: int = field("int16", "0+")
+    expiry_timestamp_ms: int = field("int64", "0+")
+    throttle_time_ms: int = field("int32", "0+")

@@ -1,0 +1,28 @@
+"""UnregisterBroker, API key 64.
+
+Written by tools/generate_messages.py from the definitions in Kafka's client jars.
+"""
+
+from __future__ import annotations
+
+from pyspark_kafkaproto.wire.declaration import Request, Response, Versions, field
+
+
+class UnregisterBrokerRequest(Request):
+    API_KEY = 64
+    API_NAME = "UnregisterBroker"
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE_FROM = 0
+
+    broker_id: int = field("int32", "0+")
+
+
+class UnregisterBrokerResponse(Response):
+    API_KEY = 64
+    API_NAME = "UnregisterBroker"
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE_FROM = 0
+
+    throttle_time_ms: int = field("int32", "0+")
+    error_code: int = field("int16", "0+")
+    error_message: str | None = field("string", "0+", nullable="0+")

@@ -1,0 +1,16 @@
+"""Bytes <-> values of Kafka's protocol, without I/O and without knowing any message.
+
+cursor       the bounded reader, and the writer: the only place where a position moves
+types        the primitive types of the protocol guide, as codecs
+declaration  how a message is declared: `Request`, `Response`, `Struct`, `field`, `array`
+schema       the compiler, and what callers use: `encode`, `decode`, `read`
+frame        size prefix and headers: `encode_request`, `decode_response`, and the reverse
+path         errors that know their field: `topics[3].partitions[0].records`
+
+Law: any bytes give a message or `RemoteProtocolError`, and memory follows the bytes that are
+there, never a number that stands in them. A value that a version cannot carry is a
+`LocalProtocolError`; nothing is dropped unless Kafka's definitions allow it. No module but schema
+and the declarations asks for a version.
+
+Source: the protocol guide of Apache Kafka (types and headers), KIP-482 (flexible versions).
+"""

@@ -1,0 +1,128 @@
+"""The only place where a position moves: a reader bounded by its data, and a writer.
+
+Every size is compared with what is left before it is used. Nothing here knows what a size is the
+size of; a path to the field is added by whoever asked (wire/schema.py).
+"""
+
+from __future__ import annotations
+
+from struct import Struct as Layout
+from struct import error as struct_error
+from typing import Any, TypeAlias
+
+from pyspark_kafkaproto.errors import RemoteProtocolError
+from pyspark_kafkaproto.wire.path import UnwritableValue
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+_VARINT_BYTES_MAX = 5
+_UINT32_MAX = 0xFFFFFFFF
+
+
+class Cursor:
+    """Reads `data` from its start; asking for more than is left is a RemoteProtocolError.
+
+    Attributes:
+        pos: bytes read so far.
+    """
+
+    __slots__ = ("_data", "_stop", "pos")
+
+    def __init__(self, data: Buffer) -> None:
+        self._data = memoryview(data).cast("B")
+        self._stop = len(self._data)
+        self.pos = 0
+
+    @property
+    def left(self) -> int:
+        """How many bytes have not been read."""
+        return self._stop - self.pos
+
+    def unpack(self, layout: Layout) -> tuple[Any, ...]:
+        """The values of fixed size that `layout` describes."""
+        pos = self.pos
+        stop = pos + layout.size
+        if stop > self._stop:
+            raise self._short(layout.size)
+        self.pos = stop
+        return layout.unpack_from(self._data, pos)
+
+    def take(self, size: int) -> memoryview:
+        """The next `size` bytes, not copied."""
+        pos = self.pos
+        stop = pos + size
+        if size < 0 or stop > self._stop:
+            raise self._short(size)
+        self.pos = stop
+        return self._data[pos:stop]
+
+    def unsigned_varint(self) -> int:
+        """An unsigned 32-bit number in one to five bytes of seven bits, lowest first."""
+        pos = self.pos
+        value = shift = 0
+        for byte in self._data[pos : pos + _VARINT_BYTES_MAX]:
+            pos += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80 and value <= _UINT32_MAX:
+                self.pos = pos
+                return value
+            shift += 7
+        if pos - self.pos < _VARINT_BYTES_MAX:
+            raise RemoteProtocolError("the data ends inside a varint")
+        raise RemoteProtocolError("a varint is longer than five bytes or over 32 bits")
+
+    def finish(self) -> None:
+        """Refuse bytes that nobody asked for."""
+        if self.left:
+            raise RemoteProtocolError(f"{self.left} bytes are left over")
+
+    def _short(self, size: int) -> RemoteProtocolError:
+        return RemoteProtocolError(f"{size} bytes are announced, {self.left} are left")
+
+
+class Writer:
+    """Collects parts and joins them once, so that a large payload is copied a single time.
+
+    Attributes:
+        size: bytes written so far.
+    """
+
+    __slots__ = ("_parts", "size")
+
+    def __init__(self) -> None:
+        self._parts: list[Buffer] = []
+        self.size = 0
+
+    def pack(self, layout: Layout, *values: Any) -> None:
+        """Write values of fixed size; one that does not fit is an UnwritableValue."""
+        try:
+            part = layout.pack(*values)
+        except (struct_error, OverflowError) as error:
+            shown = ", ".join(map(repr, values))
+            raise UnwritableValue(f"{shown} cannot be written: {error}") from None
+        self.put(part)
+
+    def put(self, part: Buffer) -> None:
+        """Write bytes as they are."""
+        self._parts.append(part)
+        self.size += part.nbytes if isinstance(part, memoryview) else len(part)
+
+    def unsigned_varint(self, value: int) -> None:
+        """Write an unsigned 32-bit number in groups of seven bits, lowest first."""
+        if not 0 <= value <= _UINT32_MAX:
+            raise UnwritableValue(f"{value} is no unsigned 32-bit number")
+        groups = bytearray()
+        while value > 0x7F:
+            groups.append(value & 0x7F | 0x80)
+            value >>= 7
+        groups.append(value)
+        self.put(groups)
+
+    def append(self, other: Writer) -> None:
+        """Write what another writer has collected."""
+        self._parts += other._parts
+        self.size += other.size
+
+    def getvalue(self) -> bytes:
+        """Everything written so far as one piece."""
+        return b"".join(self._parts)

@@ -1,0 +1,158 @@
+"""Every message in every version: what is written is read, and damage is never worse than an error.
+
+The values are drawn from the declarations themselves, so a new message is tested as it appears.
+"""
+
+from functools import cache
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyspark_kafkaproto.errors import RemoteProtocolError
+from pyspark_kafkaproto.messages import consumer_protocol, request_class, response_class
+from pyspark_kafkaproto.messages.apis import APIS
+from pyspark_kafkaproto.wire.schema import decode, encode
+
+CLASSES = [
+    *(request_class(api.key) for api in APIS),
+    *(response_class(api.key) for api in APIS),
+    consumer_protocol.ConsumerProtocolAssignment,
+    consumer_protocol.ConsumerProtocolSubscription,
+]
+
+NUMBERS = {
+    **{f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)},
+    "uint16": (0, 2**16 - 1),
+}
+KINDS = {
+    **{kind: st.integers(*bounds) for kind, bounds in NUMBERS.items()},
+    "bool": st.booleans(),
+    "float64": st.floats(allow_nan=False),
+    "string": st.text(max_size=3),
+    "bytes": st.binary(max_size=3),
+    "records": st.binary(max_size=200),
+    "uuid": st.binary(min_size=16, max_size=16),
+}
+EMPTY = {"string": "", "bytes": b"", "records": b""}
+# Well above every tag that is declared.
+UNKNOWN_TAGS = st.dictionaries(st.integers(100, 2**32 - 1), st.binary(max_size=3), max_size=2).map(
+    lambda tags: tuple(sorted(tags.items()))
+)
+
+
+def sized(examples):
+    """How many inputs a test draws; a busy machine is no reason to fail."""
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    return settings(max_examples=examples, deadline=None, suppress_health_check=slow)
+
+
+@cache
+def structs(cls):
+    """Instances of a class, without a thought for what one version can carry."""
+    fields = {name: values(field) for name, field in cls.FIELDS.items()}
+    return st.builds(cls, **fields, unknown_tagged_fields=UNKNOWN_TAGS)
+
+
+def values(field):
+    one = KINDS[field.kind] if isinstance(field.kind, str) else structs(field.kind)
+    some = st.lists(one, max_size=2).map(tuple) if field.is_array else one
+    return some if field.nullable is None else st.none() | some
+
+
+def carried(struct, version, *, flexible):
+    """The same, with only what `version` has."""
+    cls = type(struct)
+    kept = {
+        name: carried_value(field, getattr(struct, name), version, flexible=flexible)
+        for name, field in cls.FIELDS.items()
+        if version in field.versions
+    }
+    return cls(**kept, unknown_tagged_fields=struct.unknown_tagged_fields if flexible else ())
+
+
+def carried_value(field, value, version, *, flexible):
+    if value is None:
+        return None if field.is_nullable(version) else something(field)
+    if isinstance(field.kind, str):
+        return value
+    if field.is_array:
+        return tuple(carried(item, version, flexible=flexible) for item in value)
+    return carried(value, version, flexible=flexible)
+
+
+def something(field):
+    """A value that is not null."""
+    if field.is_array:
+        return ()
+    return EMPTY[field.kind] if isinstance(field.kind, str) else field.kind()
+
+
+def versions_of(cls):
+    return range(cls.VERSIONS.min, cls.VERSIONS.max + 1)
+
+
+def assert_what_is_written_is_read(cls, data):
+    drawn = data.draw(structs(cls))
+    for version in versions_of(cls):
+        message = carried(drawn, version, flexible=cls.is_flexible(version))
+        body = encode(message, version)
+        assert decode(cls, body, version) == message
+        assert encode(decode(cls, body, version), version) == body
+
+
+def assert_damage_is_an_error_or_another_message(cls, data):
+    version = data.draw(st.sampled_from(versions_of(cls)))
+    message = carried(data.draw(structs(cls)), version, flexible=cls.is_flexible(version))
+    body = encode(message, version)
+    start = data.draw(st.integers(0, len(body)))
+    stop = data.draw(st.integers(start, min(len(body), start + 4)))
+    damaged = body[:start] + data.draw(st.binary(max_size=4)) + body[stop:]
+    try:
+        other = decode(cls, damaged, version)
+    except RemoteProtocolError:
+        return
+    # Read without an error, so it is a message of this version like any other.
+    assert type(decode(cls, encode(other, version), version)) is cls
+
+
+each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+
+
+@each_class
+@sized(3)
+@given(st.data())
+def test_what_is_written_is_read(cls, data):
+    assert_what_is_written_is_read(cls, data)
+
+
+@each_class
+@sized(3)
+@given(st.data())
+def test_damage_is_an_error_or_another_message(cls, data):
+    assert_damage_is_an_error_or_another_message(cls, data)
+
+
+@pytest.mark.long
+@each_class
+@sized(100)
+@given(st.data())
+def test_what_is_written_is_read_at_length(cls, data):
+    assert_what_is_written_is_read(cls, data)
+
+
+@pytest.mark.long
+@each_class
+@sized(100)
+@given(st.data())
+def test_damage_is_an_error_or_another_message_at_length(cls, data):
+    assert_damage_is_an_error_or_another_message(cls, data)
+
+
+@each_class
+def test_a_message_cut_anywhere_is_an_error(cls):
+    for version in {cls.VERSIONS.min, cls.VERSIONS.max}:
+        body = encode(cls(), version)
+        for stop in range(len(body)):
+            with pytest.raises(RemoteProtocolError):
+                decode(cls, body[:stop], version)

@@ -1,0 +1,73 @@
+"""Finds Kafka's client jars, which hold the definitions of its messages.
+
+Each jar is pinned by SHA-256. It comes from the user's cache folder, or through the Ivy that
+PySpark ships, with the repositories that Ivy is configured for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Jar(NamedTuple):
+    """A release of `kafka-clients` and the SHA-256 of its jar."""
+
+    version: str
+    sha256: str
+
+
+NEWEST = Jar("4.4.0", "1ab07317eb6633241392449d329dbdc5d9251e6ffc4926860f42dd966e88bdf9")
+OLDEST = Jar("3.9.2", "014b4ef36884478a932641818b080c36a8f8e2e92dc771e800c9d2694f4f83d8")
+
+
+class WrongJar(Exception):
+    """A jar that is not the pinned one, or could not be had."""
+
+
+def find_jar(jar: Jar, given: Iterable[Path]) -> Path:
+    """The pinned jar: one of `given`, or from the cache folder, fetched there if need be."""
+    for path in given:
+        if _sha256(path) == jar.sha256:
+            return path
+    path = _cache_folder() / f"kafka-clients-{jar.version}.jar"
+    if not path.exists():
+        _fetch(jar, path.parent)
+    found = _sha256(path)
+    if found != jar.sha256:
+        raise WrongJar(f"{path} has SHA-256 {found}, pinned is {jar.sha256}: delete it")
+    return path
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _cache_folder() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "pyspark-kafkaproto" / "jars"
+
+
+def _fetch(jar: Jar, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    # The configuration `master` is the jar alone, without what it depends on.
+    command = ["java", "-jar", str(_ivy()), "-confs", "master"]
+    command += ["-dependency", "org.apache.kafka", "kafka-clients", jar.version]
+    command += ["-retrieve", f"{folder}/[artifact]-[revision].[ext]"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode or not (folder / f"kafka-clients-{jar.version}.jar").exists():
+        raise WrongJar(f"Ivy could not bring kafka-clients {jar.version}:\n{done.stdout}")
+
+
+def _ivy() -> Path:
+    spec = find_spec("pyspark")
+    for root in (spec.submodule_search_locations or []) if spec else []:
+        for path in sorted(Path(root, "jars").glob("ivy-*.jar")):
+            return path
+    raise WrongJar("install pyspark (it ships Ivy), or name the jars with --jar")
