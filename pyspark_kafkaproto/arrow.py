@@ -1,0 +1,239 @@
+"""Columns to Arrow record batches without a copy, and the one Arrow schema.
+
+The schema is what Spark makes of its own Kafka source's schema with time zone UTC: names, order,
+types and nullability, the list item named `element`. Spark checks the first batch of a task
+against it and trusts the rest, so each batch of a task has the very same schema object.
+This module must not know pyspark, sockets or messages.
+Layout: https://arrow.apache.org/docs/format/Columnar.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import pyarrow as pa
+
+from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError
+from pyspark_kafkaproto.records import BinaryColumn, Columns, Decoded, HeadersColumn
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer  # for the type checker alone: not a dependency
+
+_Column = TypeVar("_Column")
+
+_HEADER: Final = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+_HEADERS: Final = pa.list_(pa.field("element", _HEADER))
+
+_TYPES: Final = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestampType": pa.int32(),
+    "headers": _HEADERS,
+}
+
+COLUMN_NAMES: Final = tuple(_TYPES)
+
+# A surrogate in UTF-8, whole or cut behind its second byte.
+_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+
+_WANTED: Final = {
+    "key": Columns.KEY,
+    "value": Columns.VALUE,
+    "topic": Columns(0),
+    "partition": Columns(0),
+    "offset": Columns.OFFSET,
+    "timestamp": Columns.TIMESTAMP,
+    "timestampType": Columns.TIMESTAMP_TYPE,
+    "headers": Columns.HEADERS,
+}
+
+
+def schema_for(
+    column_names: Iterable[str] | None = None,
+    string_columns: Collection[str] = (),
+    *,
+    headers: bool = False,
+) -> pa.Schema:
+    """The Arrow schema of some of the columns, in the order given.
+
+    Args:
+        column_names: any of COLUMN_NAMES, each once; None for all in Spark's order.
+        string_columns: which of key and value are strings instead of binary.
+        headers: with `column_names` None, whether the headers are among them.
+
+    Raises:
+        ConfigError: a name that is unknown or there twice.
+    """
+    if column_names is None:
+        column_names = COLUMN_NAMES if headers else COLUMN_NAMES[:-1]
+    names = list(column_names)
+    allowed = f"the columns are {', '.join(COLUMN_NAMES)}, each at most once"
+    if len(set(names)) != len(names) or not set(names) <= set(_TYPES):
+        raise ConfigError("columns", names, allowed)
+    if not set(string_columns) <= {"key", "value"}:
+        raise ConfigError("columns", sorted(string_columns), "only key and value can be strings")
+    return pa.schema(
+        [(name, pa.string() if name in string_columns else _TYPES[name]) for name in names]
+    )
+
+
+def wanted_columns(schema: pa.Schema) -> Columns:
+    """What to decode for `schema`; topic and partition cost nothing.
+
+    With a key or value as string the offsets are wanted too: an error about one names its offset.
+    """
+    wanted = Columns(0)
+    for field in schema:
+        wanted |= _WANTED[field.name]
+        if _is_text(field):
+            wanted |= Columns.OFFSET
+    return wanted
+
+
+def to_record_batch(
+    decoded: Decoded, topic: str, partition: int, schema: pa.Schema
+) -> pa.RecordBatch:
+    """The rows of one decoded chunk, their buffers wrapped and not copied.
+
+    Args:
+        decoded: rows of `topic` and `partition`, with the columns of `wanted_columns(schema)`.
+        topic: the topic's name.
+        partition: the partition's number.
+        schema: made by `schema_for`.
+
+    Raises:
+        ConfigError: a key or value that is to be a string is not UTF-8; names the topic-partition
+            and the first such offset.
+        LocalProtocolError: `decoded` lacks a column of the schema.
+    """
+    if not schema.names:
+        return _rows_without_columns(decoded.rows)
+    arrays = []
+    for field in schema:
+        array = _BUILDERS[field.name](decoded, topic, partition, field.type)
+        if _is_text(field):
+            _check_text(array, field.name, decoded, topic, partition)
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _is_text(field: pa.Field) -> bool:
+    return field.name in ("key", "value") and pa.types.is_string(field.type)
+
+
+def _rows_without_columns(rows: int) -> pa.RecordBatch:
+    """A batch that is nothing but a number of rows; `from_arrays` would lose the number."""
+    return pa.RecordBatch.from_struct_array(
+        pa.StructArray.from_buffers(pa.struct([]), rows, [None])
+    )
+
+
+# --- columns
+
+
+def _wrapped(buffer: Buffer | None) -> pa.Buffer | None:
+    return None if buffer is None else pa.py_buffer(buffer)
+
+
+def _decoded(column: _Column | None) -> _Column:
+    if column is None:
+        raise LocalProtocolError("the chunk was decoded without a column that the schema has")
+    return column
+
+
+def _binary(column: BinaryColumn, rows: int, kind: pa.DataType) -> pa.Array:
+    buffers = [_wrapped(column.validity), _wrapped(column.offsets), _wrapped(column.data)]
+    return pa.Array.from_buffers(kind, rows, buffers, -1 if column.validity is not None else 0)
+
+
+def _fixed(buffer: Buffer, rows: int, kind: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(buffer)], 0)
+
+
+def _headers(column: HeadersColumn, rows: int, kind: pa.DataType) -> pa.Array:
+    keys = _replaced(_binary(column.keys, column.pairs, pa.string()))
+    values = _binary(column.values, column.pairs, pa.binary())
+    pairs = pa.Array.from_buffers(kind.value_type, column.pairs, [None], 0, 0, [keys, values])
+    buffers = [_wrapped(column.validity), _wrapped(column.offsets)]
+    nulls = -1 if column.validity is not None else 0
+    return pa.Array.from_buffers(kind, rows, buffers, nulls, 0, [pairs])
+
+
+def _replaced(keys: pa.Array) -> pa.Array:
+    """Header keys, what is not UTF-8 in them replaced by U+FFFD as Java does."""
+    try:
+        keys.validate(full=True)
+    except pa.ArrowInvalid:
+        return pa.array(map(_as_java, keys.cast(pa.binary()).to_pylist()), pa.string())
+    return keys
+
+
+def _as_java(content: bytes) -> str:
+    """`content` as Java's UTF-8 decoder reads it: one U+FFFD where Python has two or three."""
+    return _SURROGATE.sub(b"\xff", content).decode(errors="replace")
+
+
+def _check_text(array: pa.Array, name: str, decoded: Decoded, topic: str, partition: int) -> None:
+    """A string column has to be UTF-8: Spark would carry anything on unseen."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        row = _first_not_text(array)
+        offset = memoryview(_decoded(decoded.offsets)).cast("B").cast("q")[row]
+        raise ConfigError(
+            "schema",
+            f"{name} string",
+            f"the {name} of {topic}-{partition} at offset {offset} is not UTF-8; read it as binary",
+        ) from error
+
+
+def _first_not_text(array: pa.Array) -> int:
+    for row, content in enumerate(array.cast(pa.binary()).to_pylist()):
+        try:
+            (content or b"").decode()
+        except UnicodeDecodeError:
+            return row
+    raise AssertionError("Arrow and Python disagree about UTF-8")
+
+
+class _Constant:
+    """A column of one value: the longest built so far is kept, and shorter ones are cut from it.
+
+    One value is kept, not all: a task reads its partitions one after the other.
+    """
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+        self._kept: tuple[Any, pa.Array] = (None, pa.array([], kind))
+
+    def rows(self, value: Any, count: int) -> pa.Array:
+        """`count` rows of `value`."""
+        kept_value, kept = self._kept
+        if kept_value != value or len(kept) < count:
+            size = max(count, 2 * len(kept) if kept_value == value else 0)
+            kept = pa.repeat(pa.scalar(value, self._kind), size)
+            self._kept = (value, kept)
+        return kept.slice(0, count)
+
+
+_topics = _Constant(pa.string())
+_partitions = _Constant(pa.int32())
+
+_BUILDERS: Final[dict[str, Callable[[Decoded, str, int, pa.DataType], pa.Array]]] = {
+    "key": lambda d, _topic, _partition, kind: _binary(_decoded(d.key), d.rows, kind),
+    "value": lambda d, _topic, _partition, kind: _binary(_decoded(d.value), d.rows, kind),
+    "topic": lambda d, topic, _partition, _kind: _topics.rows(topic, d.rows),
+    "partition": lambda d, _topic, partition, _kind: _partitions.rows(partition, d.rows),
+    "offset": lambda d, _topic, _partition, kind: _fixed(_decoded(d.offsets), d.rows, kind),
+    "timestamp": lambda d, _topic, _partition, kind: _fixed(_decoded(d.timestamps), d.rows, kind),
+    "timestampType": lambda d, _topic, _partition, kind: _fixed(
+        _decoded(d.timestamp_types), d.rows, kind
+    ),
+    "headers": lambda d, _topic, _partition, kind: _headers(_decoded(d.headers), d.rows, kind),
+}

@@ -1,0 +1,132 @@
+"""The data plane: bytes of record batches to column buffers, and back.
+
+One implementation is chosen at import: the native kernel, or the reference in plain Python where
+the kernel was not built or `KAFKAPROTO_PURE=1` asks for it. They answer alike, byte for byte.
+This room must not know pyarrow, sockets, topics or messages.
+Protocol: https://kafka.apache.org/documentation/#recordbatch (KIP-98).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from pyspark_kafkaproto.records import reference
+from pyspark_kafkaproto.records.columns import (
+    BinaryColumn,
+    Columns,
+    Decoded,
+    HeadersColumn,
+    Skimmed,
+)
+from pyspark_kafkaproto.records.encoding import NewRecord, encode_batch
+from pyspark_kafkaproto.records.layout import DEFAULT_BATCH_LIMIT_BYTES, DEFAULT_CHUNK_BYTES
+from pyspark_kafkaproto.records.transactions import AbortedTransactions
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from typing_extensions import Buffer  # for the type checker alone: not a dependency
+
+__all__ = [
+    "DEFAULT_BATCH_LIMIT_BYTES",
+    "DEFAULT_CHUNK_BYTES",
+    "IMPLEMENTATION",
+    "AbortedTransactions",
+    "BinaryColumn",
+    "Columns",
+    "Decoded",
+    "HeadersColumn",
+    "NewRecord",
+    "Skimmed",
+    "decode",
+    "encode_batch",
+    "skim",
+]
+
+
+def _choose() -> ModuleType:
+    if os.environ.get("KAFKAPROTO_PURE") == "1":
+        return reference
+    try:
+        from pyspark_kafkaproto.records import _kernel  # noqa: PLC0415 - may not have been built
+    except ImportError:
+        return reference
+    return _kernel
+
+
+_chosen = _choose()
+
+IMPLEMENTATION: Final[Literal["kernel", "pure"]] = "pure" if _chosen is reference else "kernel"
+
+
+def decode(  # noqa: PLR0913 - one call from the client; all but the first are keywords
+    block: Buffer,
+    *,
+    pos: int = 0,
+    start: int,
+    stop: int,
+    wanted: Columns,
+    aborted: AbortedTransactions | Sequence[tuple[int, int]] = (),
+    check_crcs: bool = True,
+    batch_limit_bytes: int = DEFAULT_BATCH_LIMIT_BYTES,
+    chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+) -> Decoded:
+    """Decode whole batches of one partition, from `pos` on, into columns.
+
+    Ends where the block ends or cuts a batch, where `stop` is reached, or after the batch with
+    which the records of this call pass `chunk_bytes`. To go on in the same block, call again with
+    what the last call returned:
+
+        decoded = decode(block, start=start, stop=stop, wanted=wanted, aborted=pairs)
+        decoded = decode(block, pos=decoded.pos, start=decoded.next_offset, stop=stop,
+                         wanted=wanted, aborted=decoded.aborted)
+
+    Control batches, and batches of aborted transactions, give no rows.
+
+    Args:
+        block: record batches end to end, as in a Fetch response; the columns hold copies.
+        pos: byte position of the first batch.
+        start: the first offset wanted. A block's first batches may begin before it.
+        stop: the first offset not wanted.
+        wanted: what to build.
+        aborted: for read_committed, on the first call the response's (producer id, first offset)
+            pairs in any order, and `Decoded.aborted` on later ones: pairs given again would hide
+            what the same producers committed since. Empty for read_uncommitted.
+        check_crcs: whether to compute each batch's CRC-32C.
+        batch_limit_bytes: the most that the records of one batch may have, decompressed.
+        chunk_bytes: see above; a whole batch is always read, so memory follows the larger of both.
+
+    Raises:
+        CorruptRecords: a batch that is damaged, unknown or over the limit. `pos` of the error is
+            the batch's: block[:pos] is sound, and nothing of this call was consumed.
+        ValueError: `pos` is not in the block.
+    """
+    decoded: Decoded = _chosen.decode(
+        block,
+        pos=pos,
+        start=start,
+        stop=stop,
+        wanted=wanted,
+        aborted=aborted,
+        check_crcs=check_crcs,
+        batch_limit_bytes=batch_limit_bytes,
+        chunk_bytes=chunk_bytes,
+    )
+    return decoded
+
+
+def skim(block: Buffer, pos: int = 0) -> Skimmed:
+    """What the headers of a block's batches say; nothing is decompressed, no CRC computed.
+
+    Args:
+        block: record batches end to end, as in a Fetch response.
+        pos: byte position of the first batch.
+
+    Raises:
+        CorruptRecords: a header that no batch has, or offsets that step back.
+        ValueError: `pos` is not in the block.
+    """
+    skimmed: Skimmed = _chosen.skim(block, pos)
+    return skimmed

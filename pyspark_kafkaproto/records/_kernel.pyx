@@ -1,0 +1,479 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False
+"""The native codec: record batches (magic 2) to column buffers.
+
+Law: any bytes give columns or CorruptRecords, never anything else, and never more memory than a
+small multiple of the bytes that are there. `Cursor` is the only thing that moves over bytes from
+the wire, and only `take` functions move it, each after a look at what is left. Sizes of
+allocations follow from bytes that were seen, never from a number that was read.
+
+`reference.py` is the same in plain Python. Header errors are raised by `batch.py`, whichever
+implementation found them, so both say the same. Format: `layout.py`. It must not know pyarrow.
+"""
+
+from cpython.buffer cimport (
+    PyBUF_READ,
+    PyBUF_SIMPLE,
+    PyBuffer_FillInfo,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from pyspark_kafkaproto.records._columns cimport (
+    HEADERS,
+    KEY,
+    OFFSET,
+    TIMESTAMP,
+    TIMESTAMP_TYPE,
+    VALUE,
+    Area,
+    Binary,
+    Rows,
+    extend_validity,
+    free_rows,
+    reserve,
+    reserve_rows,
+)
+from pyspark_kafkaproto.records._cursor cimport NO_MEMORY, Bytes, unlikely
+from pyspark_kafkaproto.records._walk cimport (
+    Batch,
+    Outcome,
+    int32_at,
+    int64_at,
+    uint32_at,
+    walk,
+)
+
+from pyspark_kafkaproto.records import batch as _batch
+from pyspark_kafkaproto.records import compression as _compression
+from pyspark_kafkaproto.records import layout as _layout
+from pyspark_kafkaproto.records.columns import BinaryColumn, Decoded, HeadersColumn, Skimmed
+from pyspark_kafkaproto.records.transactions import AbortedTransactions
+
+cdef enum:
+    LOG_OVERHEAD = 12
+    MAGIC_POS = 16
+    ATTRIBUTES_POS = 21
+    HEADER_SIZE = 61
+    MIN_LENGTH_V2 = 49
+    MIN_RECORD_SIZE = 7
+    CODEC_MASK = 0x07
+    TRANSACTIONAL = 0x10
+    CONTROL = 0x20
+    NOGIL_BYTES = 32 << 10  # below, other threads gain less than giving way to them costs
+
+FAULTS = (
+    "",
+    _layout.VARINT_CUT,
+    _layout.VARINT_TOO_LONG,
+    _layout.RECORD_LENGTH,
+    _layout.RECORD_LEFTOVER,
+    _layout.FIELD_LENGTH,
+    _layout.OFFSET_ORDER,
+    _layout.HEADER_COUNT,
+    _layout.HEADER_KEY,
+    _layout.TIMESTAMP_RANGE,
+)
+
+cdef object crc32c = _compression.crc32c
+
+# --- memory
+
+# Areas whose columns are gone, one short stack per kind of column: the next chunk grows in pages
+# that are mapped already. Touching new ones costs more than decoding does.
+cdef enum:
+    KINDS = 13  # twelve, as `take_kept_rows` numbers them, and 0 for areas not worth keeping
+    KEPT_PER_KIND = 3  # the consumer holds one or two chunks while the next is decoded
+    MAX_KEPT_BYTES = 8 << 20  # of one area, which a chunk seldom passes
+    MAX_ALL_KEPT_BYTES = 16 << 20
+
+cdef Area kept_areas[KINDS][KEPT_PER_KIND]
+cdef int kept_counts[KINDS]
+cdef size_t all_kept_bytes = 0
+
+
+cdef void keep_or_free(Area *area) noexcept:
+    """Keep the area for the next chunk if it is of a kind and small enough, else free it."""
+    global all_kept_bytes
+    cdef int kind = area.kind
+    if (
+        area.data == NULL
+        or kind == 0
+        or area.capacity > MAX_KEPT_BYTES
+        or all_kept_bytes + area.capacity > MAX_ALL_KEPT_BYTES
+        or kept_counts[kind] == KEPT_PER_KIND
+    ):
+        free(area.data)
+        return
+    kept_areas[kind][kept_counts[kind]] = area[0]
+    kept_counts[kind] += 1
+    all_kept_bytes += area.capacity
+
+
+cdef void take_kept(Area *area, int kind) noexcept:
+    """Begin `area` with one that was kept, if there is any."""
+    global all_kept_bytes
+    if kept_counts[kind]:
+        kept_counts[kind] -= 1
+        area[0] = kept_areas[kind][kept_counts[kind]]
+        area.used = 0
+        all_kept_bytes -= area.capacity
+    area.kind = kind
+
+
+cdef void take_kept_rows(Rows *rows) noexcept:
+    """Begin the wanted columns with what was kept."""
+    if rows.wanted & OFFSET:
+        take_kept(&rows.offsets, 1)
+    if rows.wanted & TIMESTAMP:
+        take_kept(&rows.timestamps, 2)
+    if rows.wanted & TIMESTAMP_TYPE:
+        take_kept(&rows.timestamp_types, 3)
+    if rows.wanted & KEY:
+        take_kept(&rows.key.offsets, 4)
+        take_kept(&rows.key.data, 5)
+    if rows.wanted & VALUE:
+        take_kept(&rows.value.offsets, 6)
+        take_kept(&rows.value.data, 7)
+    if rows.wanted & HEADERS:
+        take_kept(&rows.list_offsets, 8)
+        take_kept(&rows.header_keys.offsets, 9)
+        take_kept(&rows.header_keys.data, 10)
+        take_kept(&rows.header_values.offsets, 11)
+        take_kept(&rows.header_values.data, 12)
+
+
+cdef class Memory:
+    """An area whose growth is over, to be read through the buffer protocol."""
+
+    cdef Area area
+
+    def __dealloc__(self):
+        keep_or_free(&self.area)
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.area.data, <Py_ssize_t> self.area.used, 1, flags)
+
+
+cdef Memory handed_over(Area *area):
+    """The content of `area` as an object that owns it."""
+    cdef Memory memory = Memory.__new__(Memory)
+    if area.data == NULL and not reserve(area, 0):
+        raise MemoryError
+    memory.area = area[0]
+    area.data = NULL
+    return memory
+
+
+# --- a block
+
+cdef class Block:
+    """The bytes of one or more batches, held while they are read."""
+
+    cdef object view
+    cdef const uint8_t *data
+    cdef size_t size
+    cdef Py_buffer buffer
+
+    def __cinit__(self, block, pos):
+        self.view = _batch.byte_view(block, pos)
+        PyObject_GetBuffer(self.view, &self.buffer, PyBUF_SIMPLE)
+        self.data = <const uint8_t *> self.buffer.buf
+        self.size = self.buffer.len
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.buffer)
+
+    cdef bint read_header(self, size_t pos, int32_t limit, Batch *batch) except? -1:
+        """The header of the batch at `pos`; False when the block's end cuts the batch."""
+        cdef const uint8_t *at = self.data + pos
+        cdef size_t left = self.size - pos
+        cdef int32_t length
+        if left < LOG_OVERHEAD:
+            return False
+        length = int32_at(at + 8)
+        if (
+            left < HEADER_SIZE
+            or at[MAGIC_POS] != 2
+            or length < MIN_LENGTH_V2
+            or length - MIN_LENGTH_V2 > limit
+            or left < LOG_OVERHEAD + <size_t> length
+        ):
+            _batch.read_header(self.view, pos, limit)  # raises unless the batch is only cut
+            return False
+        batch.pos = pos
+        batch.stop = pos + LOG_OVERHEAD + length
+        batch.base_offset = int64_at(at)
+        batch.crc = uint32_at(at + 17)
+        batch.attributes = <int32_t> (at[21] << 8 | at[22])
+        batch.last_offset_delta = int32_at(at + 23)
+        batch.base_timestamp = int64_at(at + 27)
+        batch.max_timestamp = int64_at(at + 35)
+        batch.producer_id = int64_at(at + 43)
+        batch.record_count = int32_at(at + 57)
+        return True
+
+    cdef object header(self, Batch *batch):
+        """The header as the object that raises errors about it."""
+        return _batch.read_header(self.view, batch.pos, INT32_MAX)
+
+    cdef int check_order(self, Batch *batch, int64_t previous_end) except -1:
+        if unlikely(batch.base_offset < previous_end):
+            _batch.check_order(self.header(batch), previous_end)
+        return 0
+
+    cdef int check_reach(self, Batch *batch) except -1:
+        if unlikely(
+            batch.last_offset_delta < 0
+            or batch.base_offset >= INT64_MAX - batch.last_offset_delta
+        ):
+            _batch.check_reach(self.header(batch))
+        return 0
+
+    cdef int check_crc(self, Batch *batch) except -1:
+        cdef object summed = PyMemoryView_FromMemory(
+            <char *> self.data + batch.pos + ATTRIBUTES_POS,
+            batch.stop - batch.pos - ATTRIBUTES_POS,
+            PyBUF_READ,
+        )
+        if unlikely(<uint32_t> crc32c(summed) != batch.crc):
+            _batch.check_crc(self.header(batch), self.view[batch.pos:batch.stop])
+        return 0
+
+
+def skim(block, size_t pos=0):
+    """Read the headers alone; see `pyspark_kafkaproto.records.skim`."""
+    cdef Block bytes_of = Block(block, pos)
+    cdef Batch batch
+    cdef int64_t next_offset = 0
+    cdef size_t batches = 0
+    while bytes_of.read_header(pos, INT32_MAX, &batch):
+        bytes_of.check_order(&batch, next_offset)
+        bytes_of.check_reach(&batch)
+        next_offset = batch.base_offset + batch.last_offset_delta + 1
+        pos = batch.stop
+        batches += 1
+    missing_bytes = 0
+    if bytes_of.size - pos >= LOG_OVERHEAD:
+        missing_bytes = LOG_OVERHEAD + <int64_t> int32_at(bytes_of.data + pos + 8)
+    return Skimmed(next_offset if batches else None, pos, batches, missing_bytes)
+
+
+# --- one call of `decode`
+
+cdef Outcome read_rows(
+    const uint8_t *data, size_t size, Batch *batch, Rows *rows, int64_t first, int64_t stop
+) noexcept nogil:
+    """Read all records of a batch, once there is room for as many rows."""
+    cdef Outcome outcome
+    if stop >= 0 and not reserve_rows(rows, batch.record_count, size):
+        memset(&outcome, 0, sizeof(outcome))
+        outcome.fault = NO_MEMORY
+        return outcome
+    return walk(data, size, batch, rows, first, stop)
+
+
+cdef class Reading:
+    """The columns as they grow, and how far reading came."""
+
+    cdef Block block
+    cdef Rows rows
+    cdef object aborted
+    cdef bint may_abort
+    cdef bint check_crcs
+    cdef int32_t limit
+    cdef int64_t start
+    cdef int64_t stop
+    cdef int64_t next_offset
+    cdef size_t pos
+    cdef size_t batches
+    cdef size_t decompressed_bytes
+    cdef size_t max_batch_bytes
+
+    def __dealloc__(self):
+        free_rows(&self.rows)
+
+    cdef int run(self, size_t chunk_bytes) except -1:
+        """Read batches until the block, the range or the chunk ends."""
+        cdef Batch batch
+        cdef int64_t previous_end = 0
+        while self.next_offset < self.stop:
+            if not self.block.read_header(self.pos, self.limit, &batch):
+                return 0
+            self.block.check_order(&batch, previous_end)
+            if self.decompressed_bytes and self.decompressed_bytes >= chunk_bytes:
+                return 0
+            if batch.base_offset >= self.stop:
+                self.next_offset = self.stop  # all that lies before the stop has been read
+                return 0
+            self.read(&batch)
+            previous_end = batch.base_offset + batch.last_offset_delta + 1
+            self.next_offset = min(max(self.next_offset, previous_end), self.stop)
+            self.pos = batch.stop
+            self.batches += 1
+        return 0
+
+    cdef int read(self, Batch *batch) except -1:
+        if self.check_crcs:
+            self.block.check_crc(batch)
+        self.block.check_reach(batch)
+        if batch.base_offset + batch.last_offset_delta < self.next_offset:
+            return 0  # all of it lies before what was asked for
+        if self.may_abort and self.is_aborted(batch):
+            return 0
+        if batch.attributes & CODEC_MASK and (
+            batch.stop - batch.pos > HEADER_SIZE or batch.record_count
+        ):
+            self.read_compressed(batch)
+        else:
+            self.read_records(
+                batch, self.block.data + batch.pos + HEADER_SIZE,
+                batch.stop - batch.pos - HEADER_SIZE,
+            )
+        return 0
+
+    cdef bint is_aborted(self, Batch *batch) except -1:
+        if batch.producer_id < 0:
+            return False
+        self.aborted.reach(batch.base_offset + batch.last_offset_delta)
+        if batch.attributes & CONTROL or not batch.attributes & TRANSACTIONAL:
+            return False
+        return batch.producer_id in self.aborted
+
+    cdef int read_compressed(self, Batch *batch) except -1:
+        cdef Py_buffer content
+        try:
+            decompressed = _compression.decompress(
+                batch.attributes & CODEC_MASK,
+                self.block.view[batch.pos + HEADER_SIZE:batch.stop],
+                self.limit,
+            )
+        except _compression.DecompressionFailed as error:
+            raise self.block.header(batch).corrupt(str(error)) from error
+        PyObject_GetBuffer(decompressed, &content, PyBUF_SIMPLE)
+        try:
+            self.read_records(batch, <const uint8_t *> content.buf, content.len)
+        finally:
+            PyBuffer_Release(&content)
+        return 0
+
+    cdef int read_records(self, Batch *batch, const uint8_t *data, size_t size) except -1:
+        cdef bint is_control = batch.attributes & CONTROL
+        cdef int64_t stop = -1 if is_control else self.stop  # control records are never rows
+        cdef Outcome outcome
+        if unlikely(
+            batch.record_count < 0 or <size_t> batch.record_count > size // MIN_RECORD_SIZE
+        ):
+            _batch.check_count(self.block.header(batch), size)
+        self.decompressed_bytes += size
+        self.max_batch_bytes = max(self.max_batch_bytes, size)
+        if size < NOGIL_BYTES:
+            outcome = read_rows(data, size, batch, &self.rows, self.next_offset, stop)
+        else:
+            with nogil:
+                outcome = read_rows(data, size, batch, &self.rows, self.next_offset, stop)
+        if unlikely(outcome.fault or outcome.left):
+            self.refuse(batch, &outcome)
+        if is_control and self.may_abort and batch.record_count:
+            self.read_marker(batch, &outcome.first_key)
+        if self.may_abort:
+            self.may_abort = bool(self.aborted)
+        return 0
+
+    cdef int refuse(self, Batch *batch, Outcome *outcome) except -1:
+        if outcome.fault == NO_MEMORY:
+            raise MemoryError
+        if outcome.fault:
+            fault = FAULTS[outcome.fault]
+            reason = f"record {outcome.index} of {batch.record_count}: {fault}"
+        else:
+            reason = f"{outcome.left} bytes follow its {batch.record_count} records"
+        raise self.block.header(batch).corrupt(reason)
+
+    cdef int read_marker(self, Batch *batch, Bytes *key) except -1:
+        cdef object content = None
+        if key.size >= 0:
+            content = PyBytes_FromStringAndSize(<const char *> key.data, key.size)
+        if _batch.is_abort_marker(self.block.header(batch), content):
+            self.aborted.end(batch.producer_id)
+        return 0
+
+    cdef object result(self):
+        cdef Rows *rows = &self.rows
+        cdef int wanted = rows.wanted
+        if not reserve_rows(rows, 0, 0):  # counts what is there
+            raise MemoryError
+        return Decoded(
+            rows=rows.count,
+            pos=self.pos,
+            next_offset=self.next_offset,
+            passed_over=max(0, self.next_offset - self.start) - <int64_t> rows.count,
+            batches=self.batches,
+            decompressed_bytes=self.decompressed_bytes,
+            max_batch_bytes=self.max_batch_bytes,
+            aborted=self.aborted,
+            offsets=handed_over(&rows.offsets) if wanted & OFFSET else None,
+            timestamps=handed_over(&rows.timestamps) if wanted & TIMESTAMP else None,
+            timestamp_types=(
+                handed_over(&rows.timestamp_types) if wanted & TIMESTAMP_TYPE else None
+            ),
+            key=binary_column(&rows.key, rows.count) if wanted & KEY else None,
+            value=binary_column(&rows.value, rows.count) if wanted & VALUE else None,
+            headers=headers_column(rows) if wanted & HEADERS else None,
+        )
+
+
+cdef object validity_bitmap(Area *validity, size_t rows):
+    """A bit per row, the least significant first; None when no row is null."""
+    cdef size_t size = (rows + 7) // 8
+    if validity.used == 0:
+        return None
+    if validity.used < size and not extend_validity(validity, size):
+        raise MemoryError
+    validity.used = size
+    return handed_over(validity)
+
+
+cdef object binary_column(Binary *column, size_t rows):
+    return BinaryColumn(
+        handed_over(&column.offsets),
+        handed_over(&column.data),
+        validity_bitmap(&column.validity, rows),
+    )
+
+
+cdef object headers_column(Rows *rows):
+    return HeadersColumn(
+        handed_over(&rows.list_offsets),
+        validity_bitmap(&rows.list_validity, rows.count),
+        rows.pair_count,
+        binary_column(&rows.header_keys, rows.pair_count),
+        binary_column(&rows.header_values, rows.pair_count),
+    )
+
+
+def decode(
+    block, *, size_t pos=0, int64_t start, int64_t stop, int wanted, aborted=(),
+    bint check_crcs=True, batch_limit_bytes=_layout.DEFAULT_BATCH_LIMIT_BYTES,
+    chunk_bytes=_layout.DEFAULT_CHUNK_BYTES,
+):
+    """Decode whole batches; see `pyspark_kafkaproto.records.decode`."""
+    cdef Reading reading = Reading.__new__(Reading)
+    reading.block = Block(block, pos)
+    reading.aborted = AbortedTransactions.copy_of(aborted)
+    reading.may_abort = bool(reading.aborted)
+    reading.check_crcs = check_crcs
+    reading.limit = min(batch_limit_bytes, INT32_MAX)
+    reading.start = reading.next_offset = start
+    reading.stop = stop
+    reading.pos = pos
+    reading.rows.wanted = wanted
+    take_kept_rows(&reading.rows)
+    # Arrow's offsets are 32 bits: whatever fits a chunk fits a column.
+    reading.run(min(chunk_bytes, INT32_MAX - reading.limit))
+    return reading.result()

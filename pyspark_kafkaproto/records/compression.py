@@ -1,0 +1,370 @@
+"""Checksums and the four codecs: the only place that knows the libraries behind them.
+
+Law: no more than `limit_bytes` ever come out of `decompress`, and nothing is allocated by a size
+that the data declares. A codec's library is imported when its first batch is met.
+
+Formats: gzip (RFC 1952, any number of members) · snappy, raw or in xerial's framing (snappy-java) ·
+one LZ4 frame · zstd frames (RFC 8878), with or without content size.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import crc32c as _crc32c
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer  # for the type checker alone: not a dependency
+
+    Output: TypeAlias = bytes | memoryview
+
+NONE: Final = 0
+GZIP: Final = 1
+SNAPPY: Final = 2
+LZ4: Final = 3
+ZSTD: Final = 4
+NAMES: Final = {NONE: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"  # versions: own, least
+_XERIAL_BLOCK_BYTES: Final = 32 << 10  # what snappy-java cuts the input into
+# Three bytes of snappy are at most a copy of 64: a block that declares more than that lies.
+_SNAPPY_MAX_RATIO: Final = 22
+_GZIP_PIECE_BYTES: Final = 1 << 10
+_LZ4_PIECE_BYTES: Final = 64 << 10
+_SCRATCH_BYTES: Final = 256 << 10
+_SCRATCH_KEPT_BYTES: Final = 16 << 20
+
+
+class DecompressionFailed(Exception):
+    """The data is not what its codec says, or more than the limit; the text says which."""
+
+
+crc32c: Final[Callable[[Buffer], int]] = _crc32c.crc32c  # CRC-32C (Castagnoli) of some bytes
+
+
+def decompress(codec: int, data: memoryview, limit_bytes: int) -> Output:
+    """The content of `data`, at most `limit_bytes` of it.
+
+    The answer may be a view of this thread's scratch buffer: it is good until the thread's next
+    call.
+
+    Args:
+        codec: Kafka's number, 1 to 4.
+        data: the whole compressed stream and nothing else.
+        limit_bytes: what the content may not exceed.
+
+    Raises:
+        DecompressionFailed: unknown codec, damaged or cut data, content over the limit.
+    """
+    decompressor = _DECOMPRESSORS.get(codec)
+    if decompressor is None:
+        raise DecompressionFailed(f"compression codec {codec} is unknown")
+    return decompressor(data, limit_bytes)
+
+
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """`data` as one stream of `codec`, readable by every Kafka client.
+
+    Args:
+        codec: Kafka's number, 0 to 4.
+        data: what to compress.
+        level: the codec's own level; None for its default. Snappy has none and takes none.
+    """
+    return _COMPRESSORS[codec](data, level)
+
+
+class _Scratch(threading.local):
+    """One buffer per thread to decompress into: reading a body once needs no new memory."""
+
+    def __init__(self) -> None:
+        self._buffer = memoryview(bytearray(_SCRATCH_BYTES))
+
+    def at_least(self, size: int) -> memoryview:
+        """A buffer of `size` bytes or more; a large one is not kept for the thread's lifetime."""
+        if size <= len(self._buffer):
+            return self._buffer
+        buffer = memoryview(bytearray(size))
+        if size <= _SCRATCH_KEPT_BYTES:
+            self._buffer = buffer
+        return buffer
+
+
+_scratch = _Scratch()
+_contexts = threading.local()
+
+
+def _zstd_context() -> Any:
+    """This thread's decompression context: it holds tables worth keeping."""
+    context = getattr(_contexts, "zstd", None)
+    if context is None:
+        context = _contexts.zstd = _zstandard().ZstdDecompressor()
+    return context
+
+
+@cache
+def _zstandard() -> Any:
+    import zstandard  # noqa: PLC0415 - each codec's library is imported when it is first met
+
+    return zstandard
+
+
+@cache
+def _cramjam() -> Any:
+    import cramjam  # noqa: PLC0415 - as above
+
+    return cramjam
+
+
+@cache
+def _lz4_frame() -> Any:
+    import lz4.frame  # noqa: PLC0415 - as above
+
+    return lz4.frame
+
+
+@cache
+def _isal_zlib() -> Any:
+    from isal import isal_zlib  # noqa: PLC0415 - as above
+
+    return isal_zlib
+
+
+def _over(limit_bytes: int) -> DecompressionFailed:
+    return DecompressionFailed(f"it decompresses to more than the limit of {limit_bytes} bytes")
+
+
+def _damaged(codec: int, error: Exception) -> DecompressionFailed:
+    return DecompressionFailed(f"its {NAMES[codec]} data cannot be decompressed: {error}")
+
+
+def _cut(codec: int) -> DecompressionFailed:
+    return DecompressionFailed(f"its {NAMES[codec]} data ends too early")
+
+
+def _trailing(codec: int) -> DecompressionFailed:
+    return DecompressionFailed(f"bytes follow the end of its {NAMES[codec]} data")
+
+
+# --- gzip
+
+
+def _gunzip(data: memoryview, limit_bytes: int) -> Output:
+    content, pos = _gunzip_member(data, 0, len(data), limit_bytes, limit_bytes)
+    if pos == len(data):
+        return content
+    parts = [content]
+    left = limit_bytes - len(content)
+    while pos < len(data):
+        content, pos = _gunzip_member(data, pos, _GZIP_PIECE_BYTES, left, limit_bytes)
+        parts.append(content)
+        left -= len(content)
+    return b"".join(parts)
+
+
+def _gunzip_member(
+    data: memoryview, pos: int, piece_bytes: int, left: int, limit_bytes: int
+) -> tuple[bytes, int]:
+    """The content of the member at `pos`, and the position after it.
+
+    Reads in pieces of `piece_bytes`, each twice the one before it: the library copies what it is
+    given beyond the member's end, and many small members must not cost the square of their number.
+    """
+    member = _isal_zlib().decompressobj(wbits=31)
+    content = b""
+    while not member.eof:
+        piece = data[pos : pos + piece_bytes]
+        if not piece:
+            raise _cut(GZIP)
+        try:
+            content += member.decompress(piece, max_length=left + 1 - len(content))
+        except _isal_zlib().error as error:
+            raise _damaged(GZIP, error) from error
+        if len(content) > left:
+            raise _over(limit_bytes)
+        pos += len(piece)
+        piece_bytes *= 2
+    return content, pos - len(member.unused_data)
+
+
+def _gzip(data: Buffer, level: int | None) -> bytes:
+    if level is None:
+        compressor = _isal_zlib().compressobj(level=2, wbits=31)
+    else:
+        import zlib  # noqa: PLC0415 - gzip's levels 4 to 9 are zlib's alone
+
+        compressor = zlib.compressobj(level=level, wbits=31)
+    return bytes(compressor.compress(data) + compressor.flush())
+
+
+# --- snappy
+
+
+def _unsnap(data: memoryview, limit_bytes: int) -> Output:
+    blocks = _xerial_blocks(data) if bytes(data[:8]) == _XERIAL_MAGIC else iter((data,))
+    out = _scratch.at_least(0)
+    size = 0
+    for block in blocks:
+        declared = _snappy_size(block)
+        if size + declared > limit_bytes:
+            raise _over(limit_bytes)
+        out = _grown(out, size, size + declared, limit_bytes)
+        try:
+            written = _cramjam().snappy.decompress_raw_into(block, out[size : size + declared])
+        except _cramjam().DecompressionError as error:
+            raise _damaged(SNAPPY, error) from error
+        if written != declared:
+            raise _cut(SNAPPY)
+        size += declared
+    return out[:size]
+
+
+def _snappy_size(block: memoryview) -> int:
+    """The size a raw block declares, once it can be true."""
+    size = shift = 0
+    for byte in block[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    else:
+        raise _cut(SNAPPY)
+    if size > _SNAPPY_MAX_RATIO * len(block):
+        raise DecompressionFailed(
+            f"its snappy data declares {size} bytes, more than {len(block)} bytes can hold"
+        )
+    return size
+
+
+def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
+    """The raw blocks of snappy-java's stream: a header, then blocks led by their size (int32).
+
+    Streams may follow each other: a header then stands where a size would.
+    """
+    header_size = len(_XERIAL_HEADER)
+    pos = 0
+    while pos < len(data):
+        if bytes(data[pos : pos + 8]) == _XERIAL_MAGIC:
+            pos += header_size
+            continue
+        size = int.from_bytes(data[pos : pos + 4], signed=True)
+        pos += 4
+        if not 0 < size <= len(data) - pos:
+            raise DecompressionFailed(
+                f"its snappy data has a block of {size} bytes where {max(0, len(data) - pos)} "
+                "are left"
+            )
+        yield data[pos : pos + size]
+        pos += size
+    if pos > len(data):
+        raise _cut(SNAPPY)
+
+
+def _snap(data: Buffer, level: int | None) -> bytes:
+    if level is not None:
+        raise ValueError(f"snappy has no levels, level {level} was given")
+    view = memoryview(data).cast("B")
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+        block = bytes(_cramjam().snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+        parts += (len(block).to_bytes(4), block)
+    return b"".join(parts)
+
+
+# --- lz4
+
+
+def _unlz4(data: memoryview, limit_bytes: int) -> Output:
+    frame = _lz4_frame().LZ4FrameDecompressor()
+    # The library allocates what it is allowed to give back: allow it a guess at a time.
+    guess = min(limit_bytes + 1, max(_LZ4_PIECE_BYTES, 4 * len(data)))
+    parts: list[bytes] = []
+    size = 0
+    try:
+        content: bytes = frame.decompress(data, max_length=guess)
+        while True:
+            parts.append(content)
+            size += len(content)
+            if frame.eof or frame.needs_input or size > limit_bytes:
+                break
+            content = frame.decompress(b"", max_length=min(limit_bytes + 1 - size, guess))
+    except RuntimeError as error:
+        raise _damaged(LZ4, error) from error
+    if size > limit_bytes:
+        raise _over(limit_bytes)
+    if not frame.eof:
+        raise _cut(LZ4)
+    if frame.unused_data:
+        raise _trailing(LZ4)
+    return content if len(parts) == 1 else b"".join(parts)
+
+
+def _lz4(data: Buffer, level: int | None) -> bytes:
+    frame = _lz4_frame()
+    return bytes(
+        frame.compress(
+            bytes(data),
+            block_size=frame.BLOCKSIZE_MAX64KB,
+            block_linked=False,  # Kafka's own reader knows independent blocks only
+            store_size=False,
+            compression_level=0 if level is None else level,
+        )
+    )
+
+
+# --- zstd
+
+
+def _unzstd(data: memoryview, limit_bytes: int) -> Output:
+    out = _scratch.at_least(min(limit_bytes + 1, 4 * len(data)))
+    reader = _zstd_context().stream_reader(data, read_across_frames=True)
+    try:
+        size: int = reader.readinto(out)
+        while size == len(out):  # a shorter answer means that the data is at its end
+            if size > limit_bytes:
+                raise _over(limit_bytes)
+            out = _grown(out, size, size + 1, limit_bytes)
+            size += reader.readinto(out[size:])
+    except _zstandard().ZstdError as error:
+        raise _damaged(ZSTD, error) from error
+    if size > limit_bytes:
+        raise _over(limit_bytes)
+    return out[:size]
+
+
+def _zstd(data: Buffer, level: int | None) -> bytes:
+    compressor = _zstandard().ZstdCompressor(level=3 if level is None else level)
+    return bytes(compressor.compress(data))
+
+
+def _grown(out: memoryview, used: int, needed: int, limit_bytes: int) -> memoryview:
+    """`out` if it holds `needed` bytes, else a larger buffer with the `used` bytes of it."""
+    if needed <= len(out):
+        return out
+    larger = _scratch.at_least(max(needed, min(2 * len(out), limit_bytes + 1)))
+    larger[:used] = out[:used]
+    return larger
+
+
+def _none(data: Buffer, level: int | None) -> bytes:
+    if level is not None:
+        raise ValueError(f"without compression there are no levels, level {level} was given")
+    return bytes(data)
+
+
+_DECOMPRESSORS: Final[dict[int, Callable[[memoryview, int], Output]]] = {
+    GZIP: _gunzip,
+    SNAPPY: _unsnap,
+    LZ4: _unlz4,
+    ZSTD: _unzstd,
+}
+_COMPRESSORS: Final[dict[int, Callable[[Buffer, int | None], bytes]]] = {
+    NONE: _none,
+    GZIP: _gzip,
+    SNAPPY: _snap,
+    LZ4: _lz4,
+    ZSTD: _zstd,
+}

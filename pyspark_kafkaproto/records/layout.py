@@ -1,0 +1,76 @@
+"""Where each field of a record batch stands: constants alone, no code that reads bytes.
+
+Record batch, magic 2 (KIP-98, https://kafka.apache.org/documentation/#recordbatch), big-endian:
+
+    pos  0  base_offset             int64
+         8  length                  int32   bytes after this field
+        12  partition_leader_epoch  int32   outside the CRC: brokers write it
+        16  magic                   int8
+        17  crc                     uint32  CRC-32C of everything after this field
+        21  attributes              int16   bits: see below
+        23  last_offset_delta       int32
+        27  base_timestamp          int64   milliseconds
+        35  max_timestamp           int64
+        43  producer_id             int64
+        51  producer_epoch          int16
+        53  base_sequence           int32
+        57  record_count            int32
+        61  records                         compressed as one stream when the attributes say so
+
+A record is varints throughout (zigzag, as in Protocol Buffers): length, attributes (int8),
+timestamp_delta (varlong), offset_delta, key length and key, value length and value (-1 is null),
+header count, and per header a key (never null) and a value.
+
+With the delete-horizon bit (KIP-534) base_timestamp holds the horizon, and the deltas were written
+relative to it: base_timestamp + delta is the record's timestamp either way.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+LENGTH_POS: Final = 8
+LOG_OVERHEAD: Final = 12  # base_offset and length, which `length` does not count
+MAGIC_POS: Final = 16
+CRC_POS: Final = 17
+ATTRIBUTES_POS: Final = 21
+HEADER_SIZE: Final = 61
+MIN_LENGTH: Final = 14  # a magic 0 message without key and value: nothing valid is shorter
+MIN_LENGTH_V2: Final = HEADER_SIZE - LOG_OVERHEAD
+MIN_RECORD_SIZE: Final = 7  # one byte for each of its fields
+MIN_HEADER_SIZE: Final = 2  # an empty key and a null value
+
+MAGIC_V2: Final = 2
+
+HEADER: Final = Struct(">qiibIhiqqqhii")
+FRONT: Final = Struct(">qi")  # base_offset and length: all that says how far a batch reaches
+
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
+
+NO_PRODUCER_ID: Final = -1
+CONTROL_KEY: Final = Struct(">hh")  # key of a control record: version, type
+ABORT_MARKER: Final = 0
+COMMIT_MARKER: Final = 1
+
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
+INT64_MIN: Final = -(2**63)
+
+DEFAULT_BATCH_LIMIT_BYTES: Final = 128 << 20
+DEFAULT_CHUNK_BYTES: Final = 2 << 20
+
+# What can be wrong with a record. Both implementations say it in these words.
+VARINT_CUT: Final = "a varint runs past the end of the record"
+VARINT_TOO_LONG: Final = "a varint does not fit its 32 or 64 bits"
+RECORD_LENGTH: Final = "its length is negative or runs past the end of the batch"
+RECORD_LEFTOVER: Final = "its length does not agree with its content"
+FIELD_LENGTH: Final = "the length of a key or value is below -1 or runs past the end of the record"
+OFFSET_ORDER: Final = "its offset is not above the one before it and within the batch's last offset"
+HEADER_COUNT: Final = "its number of headers is negative or more than its bytes can hold"
+HEADER_KEY: Final = "a header key is null or runs past the end of the record"
+TIMESTAMP_RANGE: Final = "its timestamp in microseconds does not fit 64 bits"

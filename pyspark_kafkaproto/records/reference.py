@@ -1,0 +1,288 @@
+"""Record batches to columns in plain Python: the oracle of the native kernel.
+
+Law: any bytes give columns or CorruptRecords, never anything else. The kernel says the same about
+the same bytes, at the same position and in the same words. This one is also used where the kernel
+was not built. Format: `layout.py`; transactions: KIP-98; it must not know pyarrow or a topic.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafkaproto.records import compression, layout
+from pyspark_kafkaproto.records.batch import (
+    BatchHeader,
+    byte_view,
+    check_count,
+    check_crc,
+    check_order,
+    check_reach,
+    is_abort_marker,
+    read_header,
+)
+from pyspark_kafkaproto.records.columns import (
+    BinaryColumn,
+    Columns,
+    Decoded,
+    HeadersColumn,
+    Skimmed,
+)
+from pyspark_kafkaproto.records.record import Record, Walk
+from pyspark_kafkaproto.records.transactions import AbortedTransactions
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer  # for the type checker alone: not a dependency
+
+
+def decode(  # noqa: PLR0913 - the signature of `records.decode`
+    block: Buffer,
+    *,
+    pos: int = 0,
+    start: int,
+    stop: int,
+    wanted: Columns,
+    aborted: AbortedTransactions | Sequence[tuple[int, int]] = (),
+    check_crcs: bool = True,
+    batch_limit_bytes: int = layout.DEFAULT_BATCH_LIMIT_BYTES,
+    chunk_bytes: int = layout.DEFAULT_CHUNK_BYTES,
+) -> Decoded:
+    """Decode whole batches; see `pyspark_kafkaproto.records.decode`."""
+    limit_bytes = min(batch_limit_bytes, layout.INT32_MAX)
+    reading = _Reading(start, stop, wanted, AbortedTransactions.copy_of(aborted))
+    reading.check_crcs = check_crcs
+    reading.limit_bytes = limit_bytes
+    # Arrow's offsets are 32 bits: whatever fits a chunk fits a column.
+    chunk_bytes = min(chunk_bytes, layout.INT32_MAX - limit_bytes)
+    reading.run(byte_view(block, pos), pos, chunk_bytes)
+    return reading.result()
+
+
+def skim(block: Buffer, pos: int = 0) -> Skimmed:
+    """Read the headers alone; see `pyspark_kafkaproto.records.skim`."""
+    next_offset: int | None = None
+    batches = 0
+    view = byte_view(block, pos)
+    while header := read_header(view, pos, layout.INT32_MAX):
+        check_order(header, next_offset or 0)
+        check_reach(header)
+        next_offset = header.last_offset + 1
+        pos = header.stop
+        batches += 1
+    missing_bytes = 0
+    if len(view) - pos >= layout.LOG_OVERHEAD:
+        missing_bytes = layout.LOG_OVERHEAD + layout.FRONT.unpack_from(view, pos)[1]
+    return Skimmed(next_offset, pos, batches, missing_bytes)
+
+
+class _Reading:
+    """One call of `decode`: the columns as they grow, and how far reading came."""
+
+    check_crcs = True
+    limit_bytes = layout.DEFAULT_BATCH_LIMIT_BYTES
+
+    def __init__(
+        self, start: int, stop: int, wanted: Columns, aborted: AbortedTransactions
+    ) -> None:
+        self._start = start
+        self._stop = stop
+        self._wanted = wanted
+        self._aborted = aborted
+        self._pos = 0
+        self._next_offset = start
+        self._batches = 0
+        self._decompressed_bytes = 0
+        self._max_batch_bytes = 0
+        self._rows = _Rows(wanted)
+
+    def run(self, block: memoryview, pos: int, chunk_bytes: int) -> None:
+        """Read batches from `pos` until the block, the range or the chunk ends."""
+        self._pos = pos
+        previous_end = 0
+        while self._next_offset < self._stop:
+            header = read_header(block, self._pos, self.limit_bytes)
+            if header is None:
+                return
+            check_order(header, previous_end)
+            if self._decompressed_bytes and self._decompressed_bytes >= chunk_bytes:
+                return
+            if header.base_offset >= self._stop:
+                self._next_offset = self._stop  # all that lies before the stop has been read
+                return
+            self._read(header, block[header.pos : header.stop])
+            previous_end = header.last_offset + 1
+            self._next_offset = min(max(self._next_offset, previous_end), self._stop)
+            self._pos = header.stop
+            self._batches += 1
+
+    def _read(self, header: BatchHeader, batch: memoryview) -> None:
+        if self.check_crcs:
+            check_crc(header, batch)
+        check_reach(header)
+        if header.last_offset < self._next_offset:
+            return  # all of it lies before what was asked for
+        if self._is_aborted(header):
+            return
+        records = self._records(header, batch[layout.HEADER_SIZE :])
+        check_count(header, len(records))
+        self._decompressed_bytes += len(records)
+        self._max_batch_bytes = max(self._max_batch_bytes, len(records))
+        walk = Walk(header, records)
+        if header.is_control:
+            self._read_control(header, walk)
+        else:
+            self._read_rows(header, walk)
+
+    def _is_aborted(self, header: BatchHeader) -> bool:
+        if not self._aborted or header.producer_id <= layout.NO_PRODUCER_ID:
+            return False
+        self._aborted.reach(header.last_offset)
+        return (
+            header.is_transactional
+            and not header.is_control
+            and header.producer_id in self._aborted
+        )
+
+    def _records(self, header: BatchHeader, body: memoryview) -> memoryview:
+        if not header.codec or not (body or header.record_count):
+            return body  # an empty batch is empty in every codec
+        try:
+            return memoryview(compression.decompress(header.codec, body, self.limit_bytes))
+        except compression.DecompressionFailed as error:
+            raise header.corrupt(str(error)) from error
+
+    def _read_control(self, header: BatchHeader, walk: Walk) -> None:
+        """Control records are checked like others, and are never rows."""
+        keys = [record.key for record in walk]
+        if self._aborted and keys and is_abort_marker(header, keys[0]):
+            self._aborted.end(header.producer_id)
+
+    def _read_rows(self, header: BatchHeader, walk: Walk) -> None:
+        first, stop = self._next_offset, self._stop
+        for record in walk:
+            if first <= header.base_offset + record.offset_delta < stop:
+                self._rows.append(header, record, walk)
+
+    def result(self) -> Decoded:
+        """What was read so far."""
+        rows = self._rows
+        return Decoded(
+            rows=rows.count,
+            pos=self._pos,
+            next_offset=self._next_offset,
+            passed_over=max(0, self._next_offset - self._start) - rows.count,
+            batches=self._batches,
+            decompressed_bytes=self._decompressed_bytes,
+            max_batch_bytes=self._max_batch_bytes,
+            aborted=self._aborted,
+            **rows.columns(),
+        )
+
+
+class _Rows:
+    """The wanted columns, growing row by row."""
+
+    def __init__(self, wanted: Columns) -> None:
+        self.count = 0
+        self._wanted = wanted
+        self._offsets = array("q")
+        self._timestamps = array("q")
+        self._timestamp_types = array("i")
+        self._key = _Binary()
+        self._value = _Binary()
+        self._headers = _Headers()
+
+    def append(self, header: BatchHeader, record: Record, walk: Walk) -> None:
+        """Add the wanted fields of one record."""
+        wanted = self._wanted
+        self.count += 1
+        if Columns.OFFSET in wanted:
+            self._offsets.append(header.base_offset + record.offset_delta)
+        if Columns.TIMESTAMP in wanted:
+            self._timestamps.append(walk.timestamp_us(record))
+        if Columns.TIMESTAMP_TYPE in wanted:
+            self._timestamp_types.append(int(header.is_log_append_time))
+        if Columns.KEY in wanted:
+            self._key.append(record.key)
+        if Columns.VALUE in wanted:
+            self._value.append(record.value)
+        if Columns.HEADERS in wanted:
+            self._headers.append(record.headers)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns that were wanted, by the names of `Decoded`'s attributes."""
+        built = {
+            Columns.OFFSET: ("offsets", self._offsets),
+            Columns.TIMESTAMP: ("timestamps", self._timestamps),
+            Columns.TIMESTAMP_TYPE: ("timestamp_types", self._timestamp_types),
+            Columns.KEY: ("key", self._key.column()),
+            Columns.VALUE: ("value", self._value.column()),
+            Columns.HEADERS: ("headers", self._headers.column()),
+        }
+        return dict(built[column] for column in built if column in self._wanted)
+
+
+class _Validity:
+    """Which rows are not null."""
+
+    def __init__(self) -> None:
+        self._valid: list[bool] = []
+
+    def append(self, is_valid: bool) -> None:
+        self._valid.append(is_valid)
+
+    def bitmap(self) -> bytes | None:
+        """A bit per row, the least significant first; None when no row is null."""
+        if all(self._valid):
+            return None
+        bits = sum(1 << row for row, is_valid in enumerate(self._valid) if is_valid)
+        return bits.to_bytes((len(self._valid) + 7) // 8, "little")
+
+
+class _Binary:
+    """A column of byte strings or nulls."""
+
+    def __init__(self) -> None:
+        self._offsets = array("i", [0])
+        self._data = bytearray()
+        self._validity = _Validity()
+
+    def append(self, content: memoryview | None) -> None:
+        """Add a row; None is null."""
+        if content is not None:
+            self._data += content
+        self._offsets.append(len(self._data))
+        self._validity.append(content is not None)
+
+    def column(self) -> BinaryColumn:
+        """The rows so far."""
+        return BinaryColumn(self._offsets, self._data, self._validity.bitmap())
+
+
+class _Headers:
+    """A column of lists of (key, value)."""
+
+    def __init__(self) -> None:
+        self._offsets = array("i", [0])
+        self._validity = _Validity()
+        self._keys = _Binary()
+        self._values = _Binary()
+
+    def append(self, headers: Sequence[tuple[memoryview, memoryview | None]]) -> None:
+        """Add a row; no headers make a null."""
+        for key, value in headers:
+            self._keys.append(key)
+            self._values.append(value)
+        self._offsets.append(self._offsets[-1] + len(headers))
+        self._validity.append(bool(headers))
+
+    def column(self) -> HeadersColumn:
+        """The rows so far."""
+        return HeadersColumn(
+            self._offsets,
+            self._validity.bitmap(),
+            self._offsets[-1],
+            self._keys.column(),
+            self._values.column(),
+        )

@@ -1,0 +1,200 @@
+"""Kernel and reference are one: same rows, or the same refusal at the same byte, for any bytes.
+
+Law: any bytes give columns or CorruptRecords, never anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from itertools import accumulate
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyspark_kafkaproto.arrow import schema_for, to_record_batch
+from pyspark_kafkaproto.errors import CorruptRecords
+from pyspark_kafkaproto.records import Columns, NewRecord, _kernel, encode_batch, reference
+from pyspark_kafkaproto.records.encoding import sealed
+from pyspark_kafkaproto.records.layout import CONTROL
+
+SCHEMA = schema_for(headers=True)
+# The size and seed of the random schedule; KAFKAPROTO_MUTATIONS makes it as long as one likes.
+MUTATIONS = int(os.environ.get("KAFKAPROTO_MUTATIONS", "4000"))
+SEED = int(os.environ.get("KAFKAPROTO_SEED", "20240229"))
+
+
+def outcome(implementation, block: bytes, **options):
+    """What an implementation makes of a block, in a form that can be compared."""
+    try:
+        decoded = implementation.decode(block, wanted=Columns.ALL, **options)
+    except CorruptRecords as error:
+        # A codec's library may name the same damage differently the next time.
+        return str(error).partition("cannot be decompressed")[:2], error.pos, error.base_offset
+    batch = to_record_batch(decoded, "t", 0, SCHEMA)
+    batch.validate(full=True)
+    facts = (
+        decoded.rows, decoded.pos, decoded.next_offset, decoded.passed_over, decoded.batches,
+        decoded.decompressed_bytes, decoded.max_batch_bytes, repr(decoded.aborted),
+    )  # fmt: skip
+    return facts, batch
+
+
+def skimmed(implementation, block: bytes):
+    try:
+        return implementation.skim(block)
+    except CorruptRecords as error:
+        return str(error), error.pos, error.base_offset
+
+
+def assert_alike(block: bytes, **options):
+    pure = outcome(reference, block, **options)
+    assert outcome(_kernel, block, **options) == pure
+    assert skimmed(_kernel, block) == skimmed(reference, block)
+    return pure
+
+
+MARKERS = [b"\x00\x00\x00\x00", b"\x00\x00\x00\x01", b"\x00\x07\x00\x09"]
+BYTES = st.none() | st.binary(max_size=300)
+HEADERS = st.lists(st.tuples(st.binary(max_size=80), BYTES), max_size=4)
+TIMESTAMPS = st.integers(-1, 2**45) | st.sampled_from([0, -1, 9223372036854775, -9223372036854775])
+
+
+@st.composite
+def batches(draw, base_offset: int) -> bytes:
+    """Any batch that a broker could send."""
+    count = draw(st.integers(0, 12))
+    attributes = draw(st.sampled_from([0, 0x08, 0x10, 0x18, 0x30, 0x40]))
+    keys = st.sampled_from(MARKERS) if attributes & CONTROL else BYTES
+    gaps = draw(st.lists(st.integers(1, 3), min_size=count, max_size=count))
+    records = [
+        NewRecord(draw(BYTES), draw(keys), draw(TIMESTAMPS), draw(HEADERS), delta - 1)
+        for delta in accumulate(gaps)
+    ]
+    return encode_batch(
+        records,
+        base_offset=base_offset,
+        codec=draw(st.integers(0, 4)),
+        attributes=attributes,
+        last_offset_delta=sum(gaps) + draw(st.integers(0, 3)),
+        producer_id=draw(st.integers(-1, 3)),
+    )
+
+
+@st.composite
+def blocks(draw) -> bytes:
+    """A few batches in order, with holes between them."""
+    block, offset = b"", draw(st.integers(0, 5))
+    for _ in range(draw(st.integers(0, 4))):
+        block += draw(batches(offset))
+        offset += 60 + draw(st.integers(0, 2))
+    return block
+
+
+ABORTED = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 250)), max_size=5)
+
+
+@given(blocks(), st.integers(0, 300), st.integers(0, 300), ABORTED, st.integers(0, 3000))
+@settings(max_examples=60, deadline=None)
+def test_both_read_the_same_rows(block, start, stop, aborted, chunk_bytes):
+    assert_alike(block, start=start, stop=stop, aborted=aborted, chunk_bytes=chunk_bytes)
+
+
+@given(blocks(), st.integers(1, 3000), st.integers(0, 200), st.integers(0, 300), ABORTED)
+@settings(max_examples=40, deadline=None)
+def test_chunks_are_the_whole(block, chunk_bytes, start, stop, aborted):
+    options = {"wanted": Columns.OFFSET, "stop": stop}
+    whole = _kernel.decode(block, start=start, aborted=aborted, **options)
+    offsets, pos, at, state, passed_over = [], 0, start, aborted, 0
+    while True:
+        part = _kernel.decode(
+            block, pos=pos, start=at, aborted=state, chunk_bytes=chunk_bytes, **options
+        )
+        offsets += memoryview(part.offsets).cast("q").tolist()
+        passed_over += part.passed_over
+        is_over = part.pos == pos
+        pos, at, state = part.pos, part.next_offset, part.aborted
+        if is_over:
+            break
+    assert offsets == memoryview(whole.offsets).cast("q").tolist()
+    assert (pos, at, passed_over) == (whole.pos, whole.next_offset, whole.passed_over)
+
+
+@given(st.binary(max_size=400), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_any_bytes_are_read_alike(noise, check_crcs):
+    assert_alike(noise, start=0, stop=100, check_crcs=check_crcs)
+
+
+@given(st.binary(max_size=200), st.integers(-1, 20), st.integers(0, 7))
+@settings(max_examples=150, deadline=None)
+def test_any_records_are_read_alike(body, count, codec):
+    header = bytearray(encode_batch([], last_offset_delta=50, attributes=codec))
+    header[8:12] = (49 + len(body)).to_bytes(4)
+    header[57:61] = count.to_bytes(4, signed=True)
+    assert_alike(bytes(sealed(header + body)), start=0, stop=100, batch_limit_bytes=1 << 20)
+
+
+def seeds(rng: random.Random) -> list[bytes]:
+    """Blocks to damage: every codec, with and without keys, headers, markers."""
+    made = []
+    for codec in range(5):
+        for attributes in (0, 0x10, 0x30):
+            records = [
+                NewRecord(rng.randbytes(rng.choice((0, 3, 40))), rng.choice((None, b"", b"key")),
+                          rng.randrange(2**41), [(b"h", None), (b"\xff", b"1")] * rng.randrange(3))
+                for _ in range(rng.randrange(1, 6))
+            ]  # fmt: skip
+            options = {"codec": codec, "attributes": attributes, "producer_id": 1}
+            first = encode_batch(records, **options)
+            made.append(first + encode_batch(records, base_offset=len(records), **options))
+    return made
+
+
+def damaged(rng: random.Random, block: bytes) -> bytes:
+    """`block` after a few random changes; half of the time the CRC is made right again."""
+    changed = bytearray(block)
+    for _ in range(rng.randrange(1, 4)):
+        kind, pos = rng.randrange(5), rng.randrange(len(changed))
+        if kind == 0:
+            changed[pos] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            changed[pos] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
+        elif kind == 2:
+            changed[pos : pos + rng.randrange(6)] = rng.randbytes(rng.randrange(6))
+        elif kind == 3 and len(changed) > 61:
+            del changed[max(61, pos) :]
+        else:
+            changed[pos:pos] = changed[pos : pos + rng.randrange(40)]
+    if rng.random() < 0.5 and len(changed) > 61:
+        changed[8:12] = (len(changed) - 12).to_bytes(4)
+        return sealed(changed)
+    return bytes(changed)
+
+
+def test_damaged_blocks_are_read_alike():
+    rng = random.Random(SEED)
+    sources = seeds(rng)
+    refused = 0
+    for round_ in range(MUTATIONS):
+        block = damaged(rng, rng.choice(sources))
+        options = {
+            "start": rng.randrange(4),
+            "stop": rng.randrange(4, 12),
+            "aborted": rng.choice(([], [(1, 0)])),
+            "check_crcs": rng.random() < 0.5,
+            "batch_limit_bytes": 1 << 16,
+        }
+        try:
+            refused += len(assert_alike(block, **options)) == 3
+        except BaseException:
+            print(f"seed {SEED}, round {round_}: {block.hex()} {options}")
+            raise
+    assert MUTATIONS // 10 < refused < MUTATIONS * 9 // 10, "the damage is too mild or too strong"
+
+
+@pytest.mark.long
+def test_damaged_blocks_are_read_alike_for_long(monkeypatch):
+    monkeypatch.setitem(globals(), "MUTATIONS", 1_000_000)
+    test_damaged_blocks_are_read_alike()

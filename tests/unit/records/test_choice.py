@@ -1,0 +1,41 @@
+"""Which implementation is used where."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pyspark_kafkaproto import records
+
+_USE = (
+    "from pyspark_kafkaproto.records import *; "
+    "print(IMPLEMENTATION, decode(b'', start=0, stop=1, wanted=Columns.ALL).rows, "
+    "skim(b'').batches)"
+)
+
+
+@pytest.mark.skipif(os.environ.get("KAFKAPROTO_PURE") == "1", reason="the reference was asked for")
+def test_the_kernel_is_used_where_it_was_built():
+    assert records.IMPLEMENTATION == "kernel"
+
+
+@pytest.mark.parametrize(
+    ("asked", "before"),
+    [
+        ("1", "pass"),
+        ("", "import sys; sys.modules['pyspark_kafkaproto.records._kernel'] = None"),
+    ],
+    ids=["asked for", "kernel not built"],
+)
+def test_the_reference_is_used(asked, before):
+    done = subprocess.run(
+        [sys.executable, "-c", f"{before}\n{_USE}"],
+        env=os.environ | {"KAFKAPROTO_PURE": asked},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["pure", "0", "0"]

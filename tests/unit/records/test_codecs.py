@@ -1,0 +1,209 @@
+"""Compressed batches: each codec, damage in each, and the bound on what comes out."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+
+import cramjam
+import lz4.frame
+import pytest
+import zstandard
+
+from pyspark_kafkaproto.records import NewRecord, encode_batch
+from pyspark_kafkaproto.records.compression import GZIP, LZ4, SNAPPY, ZSTD, compress
+from tests.unit.records.batches import raw_batch, rows_of, with_fields
+
+CODECS = pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+RECORDS = [NewRecord(b"value %d " % index * 20, b"key %d" % index) for index in range(300)]
+PLAIN = encode_batch(RECORDS)
+BODY = PLAIN[61:]
+
+
+def compressed(stream: bytes, codec: int, **fields: int) -> bytes:
+    """The batch of RECORDS, its records given as any stream of `codec`."""
+    return raw_batch(stream, len(RECORDS), attributes=codec, **fields)
+
+
+@CODECS
+def test_every_codec_gives_the_same_rows(decode, codec):
+    block = encode_batch(RECORDS, codec=codec)
+    assert len(block) < len(PLAIN)
+    decoded = decode(block)
+    assert rows_of(decoded) == rows_of(decode(PLAIN))
+    assert decoded.decompressed_bytes == len(BODY)
+
+
+@CODECS
+def test_batches_of_several_codecs_in_one_block(rows, codec):
+    block = encode_batch(RECORDS, codec=codec) + encode_batch(RECORDS, base_offset=300)
+    assert len(rows(block)) == 600
+
+
+def halves(stream_of) -> bytes:
+    middle = len(BODY) // 2
+    return stream_of(BODY[:middle]) + stream_of(BODY[middle:])
+
+
+def xerial(data: bytes, size: int = 1000) -> bytes:
+    out = [b"\x82SNAPPY\x00" + b"\x00\x00\x00\x01" * 2]
+    for start in range(0, len(data), size):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + size]))
+        out += [len(block).to_bytes(4), block]
+    return b"".join(out)
+
+
+def zstd_stream(data: bytes) -> bytes:
+    """As the Java client writes it: without content size."""
+    compressor = zstandard.ZstdCompressor(write_content_size=False).compressobj()
+    return compressor.compress(data) + compressor.flush()
+
+
+STREAMS = {
+    "gzip in one member": (GZIP, lambda: gzip.compress(BODY)),
+    "gzip in two members": (GZIP, lambda: halves(gzip.compress)),
+    "gzip in many members": (
+        GZIP,
+        lambda: b"".join(gzip.compress(BODY[i : i + 100]) for i in range(0, len(BODY), 100)),
+    ),
+    "gzip with an empty member": (GZIP, lambda: gzip.compress(BODY) + gzip.compress(b"")),
+    "gzip with a file name": (
+        GZIP,
+        lambda: b"\x1f\x8b\x08\x08" + gzip.compress(BODY, mtime=0)[4:10] + b"name\x00"
+        + gzip.compress(BODY)[10:],
+    ),
+    "snappy raw": (SNAPPY, lambda: bytes(cramjam.snappy.compress_raw(BODY))),
+    "snappy in xerial's framing": (SNAPPY, lambda: xerial(BODY)),
+    "snappy in two xerial streams": (SNAPPY, lambda: halves(xerial)),
+    "lz4 with content size": (LZ4, lambda: lz4.frame.compress(BODY, store_size=True)),
+    "lz4 without content size": (LZ4, lambda: lz4.frame.compress(BODY, store_size=False)),
+    "lz4 with checksums": (
+        LZ4,
+        lambda: lz4.frame.compress(BODY, content_checksum=True, block_checksum=True),
+    ),
+    "lz4 with linked blocks": (LZ4, lambda: lz4.frame.compress(BODY, block_linked=True)),
+    "lz4 stored": (LZ4, lambda: lz4.frame.compress(BODY, compression_level=-65537)),
+    "zstd with content size": (ZSTD, lambda: zstandard.ZstdCompressor().compress(BODY)),
+    "zstd without content size": (ZSTD, lambda: zstd_stream(BODY)),
+    "zstd in two frames": (ZSTD, lambda: halves(zstd_stream)),
+    "zstd with a skippable frame": (
+        ZSTD,
+        lambda: b"\x50\x2a\x4d\x18\x04\x00\x00\x00skip" + zstd_stream(BODY),
+    ),
+    "zstd with a checksum": (
+        ZSTD,
+        lambda: zstandard.ZstdCompressor(write_checksum=True).compress(BODY),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_every_form_of_a_codec(decode, rows, name):
+    codec, stream = STREAMS[name]
+    assert rows_of(decode(compressed(stream(), codec))) == rows(PLAIN)
+
+
+@CODECS
+def test_damage_that_no_crc_catches(decode, refused, codec):
+    block = encode_batch(RECORDS, codec=codec)
+    noise = bytes(range(256)) * ((len(block) - 61) // 256 + 1)
+    damaged = block[:80] + noise[: len(block) - 80]
+    error = refused(damaged, check_crcs=False)
+    assert error.pos == 0
+
+
+@CODECS
+def test_a_stream_that_ends_too_early(refused, codec):
+    stream = compress(codec, BODY)
+    for end in (0, 1, 5, 20, len(stream) // 2, len(stream) - 5):
+        refused(compressed(stream[:end], codec))
+
+
+@CODECS
+def test_bytes_behind_the_stream(refused, codec):
+    refused(compressed(compress(codec, BODY) + b"garbage!", codec))
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_an_unknown_codec(refused, codec):
+    error = refused(with_fields(PLAIN, attributes=codec))
+    assert f"codec {codec} is unknown" in str(error)
+
+
+@CODECS
+def test_records_that_disagree_with_the_count(refused, codec):
+    block = encode_batch(RECORDS, codec=codec)
+    assert "bytes follow its 299" in str(refused(with_fields(block, record_count=299)))
+    assert "cannot hold" in str(refused(with_fields(block, record_count=2**31 - 1)))
+    assert "cannot hold -1" in str(refused(with_fields(block, record_count=-1)))
+
+
+# Bombs
+
+LIMIT = 1 << 20
+
+
+def zeros_in_zstd() -> bytes:
+    compressor = zstandard.ZstdCompressor(write_content_size=False).compressobj()
+    return b"".join(compressor.compress(bytes(1 << 22)) for _ in range(4)) + compressor.flush()
+
+
+BOMBS = {
+    "gzip": (GZIP, lambda: gzip.compress(bytes(16 << 20), 1)),
+    "gzip of many members": (GZIP, lambda: gzip.compress(bytes(1 << 19), 1) * 16),
+    "snappy raw": (SNAPPY, lambda: bytes(cramjam.snappy.compress_raw(bytes(16 << 20)))),
+    "snappy in xerial's framing": (SNAPPY, lambda: xerial(bytes(16 << 20), 1 << 16)),
+    "lz4": (LZ4, lambda: lz4.frame.compress(bytes(16 << 20))),
+    "zstd": (ZSTD, zeros_in_zstd),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bombs_end_at_the_limit(refused, name):
+    codec, bomb = BOMBS[name]
+    block = compressed(bomb(), codec)
+    tracemalloc.start()
+    try:
+        error = refused(block, batch_limit_bytes=LIMIT)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "more than" in str(error)
+    assert peak < 4 * LIMIT + len(block)
+
+
+LIES = {
+    "snappy raw": (SNAPPY, b"\xff\xff\xff\xff\x07" + b"\x00" * 100),
+    "snappy of four bytes": (SNAPPY, b"\x80\x80\x80\x20"),
+    "snappy in xerial's framing": (
+        SNAPPY,
+        b"\x82SNAPPY\x00" + b"\x00\x00\x00\x01" * 2 + (10**9).to_bytes(4) + b"x" * 50,
+    ),
+    "snappy block of negative size": (
+        SNAPPY,
+        b"\x82SNAPPY\x00" + b"\x00\x00\x00\x01" * 2 + b"\xff" * 4 + b"x" * 50,
+    ),
+    "lz4 content size": (
+        LZ4,
+        # magic, flags with content size, 64 KiB blocks, 2**30 bytes, header checksum unchecked
+        b"\x04\x22\x4d\x18\x68\x40" + (1 << 30).to_bytes(8, "little") + b"\x00" * 50,
+    ),
+    "zstd content size": (
+        ZSTD,
+        # magic, single segment with an 8-byte content size of 2**30, then one empty last block
+        b"\x28\xb5\x2f\xfd\xe0" + (1 << 30).to_bytes(8, "little") + b"\x01\x00\x00",
+    ),
+    "zstd window": (ZSTD, b"\x28\xb5\x2f\xfd\x00\xff\x01\x00\x00"),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_declared_size_that_lies_allocates_nothing(refused, name):
+    codec, stream = LIES[name]
+    tracemalloc.start()
+    try:
+        refused(compressed(stream, codec))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < LIMIT

@@ -1,0 +1,110 @@
+"""The codecs by themselves: bounds at the very byte, scratch memory, levels, late imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from pyspark_kafkaproto.records import compression
+from pyspark_kafkaproto.records.compression import (
+    GZIP,
+    LZ4,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    DecompressionFailed,
+    compress,
+    decompress,
+)
+
+CODECS = pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+TEXT = b"".join(b"line %d of a text that can be compressed\n" % number for number in range(5000))
+
+
+@CODECS
+@pytest.mark.parametrize("size", [1, 100, 64 << 10, len(TEXT)])
+def test_there_and_back(codec, size):
+    stream = compress(codec, TEXT[:size])
+    assert decompress(codec, memoryview(stream), 1 << 20) == TEXT[:size]
+
+
+@CODECS
+def test_nothing_compressed_is_nothing(codec):
+    assert len(decompress(codec, memoryview(compress(codec, b"")), 100)) == 0
+
+
+@CODECS
+def test_the_limit_is_exact(codec):
+    stream = memoryview(compress(codec, TEXT))
+    assert len(decompress(codec, stream, len(TEXT))) == len(TEXT)
+    with pytest.raises(DecompressionFailed, match=f"more than the limit of {len(TEXT) - 1}"):
+        decompress(codec, stream, len(TEXT) - 1)
+
+
+@CODECS
+def test_more_than_the_first_guess(codec):
+    zeros = bytes(5_000_000)
+    assert decompress(codec, memoryview(compress(codec, zeros)), 1 << 23) == zeros
+
+
+@CODECS
+def test_every_cut_fails_or_gives_less(codec):
+    stream = compress(codec, TEXT[:2000])
+    for end in range(len(stream)):
+        try:
+            content = bytes(decompress(codec, memoryview(stream)[:end], 1 << 20))
+        except DecompressionFailed:
+            continue
+        assert TEXT[:2000].startswith(content)
+        assert codec == ZSTD or len(content) < 2000
+
+
+@CODECS
+def test_threads_have_memory_of_their_own(codec):
+    texts = [bytes([number]) * 100_000 for number in range(4)]
+    streams = [memoryview(compress(codec, text)) for text in texts]
+
+    def is_right(number: int) -> bool:
+        return bytes(decompress(codec, streams[number], 1 << 20)) == texts[number]
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(is_right, [0, 1, 2, 3] * 20))
+
+
+@pytest.mark.parametrize(("codec", "levels"), [(GZIP, (1, 9)), (LZ4, (0, 12)), (ZSTD, (-7, 3))])
+def test_a_higher_level_makes_it_smaller(codec, levels):
+    low, high = (compress(codec, TEXT, level) for level in levels)
+    assert len(high) < len(low)
+    assert decompress(codec, memoryview(high), 1 << 20) == TEXT
+
+
+@pytest.mark.parametrize("codec", [NONE, SNAPPY])
+def test_codecs_without_levels_take_none(codec):
+    with pytest.raises(ValueError, match="no levels"):
+        compress(codec, TEXT, 3)
+
+
+@pytest.mark.parametrize("codec", [-1, 0, 5])
+def test_a_codec_that_is_none(codec):
+    with pytest.raises(DecompressionFailed, match="unknown"):
+        decompress(codec, memoryview(b"x"), 10)
+
+
+def test_a_large_buffer_is_not_kept():
+    zeros = bytes((compression._SCRATCH_KEPT_BYTES) + 1)
+    decompress(SNAPPY, memoryview(compress(SNAPPY, zeros)), 1 << 28)
+    assert len(compression._scratch.at_least(0)) <= compression._SCRATCH_KEPT_BYTES
+
+
+def test_a_library_is_imported_when_its_codec_is_met():
+    program = (
+        "import sys\n"
+        "from pyspark_kafkaproto.records import encode_batch, NewRecord\n"
+        "encode_batch([NewRecord(b'')], codec=3)\n"
+        "print([name for name in ('zstandard', 'cramjam', 'lz4', 'isal') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.strip() == b"['lz4']"

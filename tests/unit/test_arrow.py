@@ -1,0 +1,225 @@
+"""Columns as Arrow: Spark's own schema, rows unchanged, buffers not copied."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafkaproto.arrow import COLUMN_NAMES, schema_for, to_record_batch, wanted_columns
+from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError
+from pyspark_kafkaproto.records import Columns, NewRecord, decode, encode_batch, reference
+
+
+def batch_of(records, schema, *, topic="events", partition=3, base_offset=100, **options):
+    block = encode_batch(records, base_offset=base_offset)
+    wanted = wanted_columns(schema)
+    decoded = decode(block, start=0, stop=2**62, wanted=wanted, **options)
+    batch = to_record_batch(decoded, topic, partition, schema)
+    batch.validate(full=True)
+    return batch
+
+
+def spark_schema(*, headers: bool = True):
+    from pyspark.sql.types import (
+        ArrayType,
+        BinaryType,
+        IntegerType,
+        LongType,
+        StringType,
+        StructField,
+        StructType,
+        TimestampType,
+    )
+
+    header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+    fields = [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("timestampType", IntegerType()),
+    ]
+    return StructType(fields + [StructField("headers", ArrayType(header))] * headers)
+
+
+@pytest.mark.parametrize("headers", [False, True])
+def test_the_schema_is_the_one_spark_checks_against(headers):
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    expected = to_arrow_schema(spark_schema(headers=headers), timezone="UTC")
+    assert schema_for(headers=headers).equals(expected, check_metadata=True)
+
+
+@pytest.mark.parametrize("name", COLUMN_NAMES)
+def test_a_single_column_is_the_one_spark_checks_against(name):
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    expected = to_arrow_schema(StructType([spark_schema()[name]]), timezone="UTC")
+    assert schema_for([name]).equals(expected, check_metadata=True)
+
+
+def test_columns_in_any_order_and_strings():
+    schema = schema_for(["offset", "value", "key"], {"value"})
+    assert schema.names == ["offset", "value", "key"]
+    assert schema.types == [pa.int64(), pa.string(), pa.binary()]
+    assert wanted_columns(schema) == Columns.OFFSET | Columns.VALUE | Columns.KEY
+
+
+def test_topic_and_partition_need_no_decoding():
+    assert wanted_columns(schema_for(["topic", "partition"])) == Columns(0)
+    assert wanted_columns(schema_for(headers=True)) == Columns.ALL
+
+
+@pytest.mark.parametrize(
+    ("names", "strings"),
+    [(["value", "values"], ()), (["key", "key"], ()), (["offset"], {"offset"}), ([""], ())],
+)
+def test_what_is_no_column_is_named(names, strings):
+    with pytest.raises(ConfigError, match="columns"):
+        schema_for(names, strings)
+
+
+def test_a_row_with_everything():
+    record = NewRecord(b"v", b"k", 1_700_000_000_123, [(b"a", b"1"), (b"a", None)])
+    batch = batch_of([record], schema_for(headers=True))
+    assert batch.to_pylist() == [
+        {
+            "key": b"k",
+            "value": b"v",
+            "topic": "events",
+            "partition": 3,
+            "offset": 100,
+            "timestamp": dt.datetime(2023, 11, 14, 22, 13, 20, 123_000, dt.UTC),
+            "timestampType": 0,
+            "headers": [{"key": "a", "value": b"1"}, {"key": "a", "value": None}],
+        }
+    ]
+
+
+def test_null_empty_and_no_headers():
+    records = [NewRecord(None, None), NewRecord(b"", b"")]
+    batch = batch_of(records, schema_for(["key", "value", "headers"]))
+    assert batch.to_pylist() == [
+        {"key": None, "value": None, "headers": None},
+        {"key": b"", "value": b"", "headers": None},
+    ]
+    assert batch.column("key").null_count == 1
+
+
+def test_every_batch_has_the_schema_given():
+    schema = schema_for(["value", "topic"])
+    assert batch_of([NewRecord(b"v")], schema).schema.equals(schema, check_metadata=True)
+
+
+def test_no_rows():
+    batch = batch_of([], schema_for(headers=True))
+    assert batch.num_rows == 0
+    assert batch.schema.equals(schema_for(headers=True))
+
+
+def test_no_columns_keep_the_number_of_rows():
+    batch = batch_of([NewRecord(b"v")] * 5, schema_for([]))
+    assert (batch.num_rows, batch.num_columns) == (5, 0)
+
+
+def test_buffers_are_wrapped_not_copied():
+    schema = schema_for(["value", "offset"])
+    decoded = decode(
+        encode_batch([NewRecord(b"v" * 1000)] * 100), start=0, stop=2**62,
+        wanted=wanted_columns(schema),
+    )  # fmt: skip
+    before = pa.total_allocated_bytes()
+    batch = to_record_batch(decoded, "t", 0, schema)
+    assert pa.total_allocated_bytes() == before
+    assert batch.column("value").buffers()[2].address == pa.py_buffer(decoded.value.data).address
+    assert batch.column("offset").buffers()[1].address == pa.py_buffer(decoded.offsets).address
+
+
+def test_a_batch_outlives_what_it_was_decoded_from():
+    batch = batch_of([NewRecord(b"value %d" % index) for index in range(1000)], schema_for())
+    batches = [batch_of([NewRecord(b"other")] * 1000, schema_for()) for _ in range(10)]
+    assert batch.column("value").to_pylist() == [b"value %d" % index for index in range(1000)]
+    assert len(batches) == 10
+
+
+def test_constant_columns_are_built_once_and_cut():
+    schema = schema_for(["topic", "partition"])
+    large = batch_of([NewRecord(b"")] * 50, schema, topic="one")
+    small = batch_of([NewRecord(b"")] * 20, schema, topic="one")
+    assert large.column("topic").buffers()[2].address == small.column("topic").buffers()[2].address
+    assert small.to_pylist() == [{"topic": "one", "partition": 3}] * 20
+    other = batch_of([NewRecord(b"")] * 20, schema, topic="two", partition=4)
+    assert other.to_pylist() == [{"topic": "two", "partition": 4}] * 20
+    grown = batch_of([NewRecord(b"")] * 120, schema, topic="two", partition=4)
+    assert grown.to_pylist() == [{"topic": "two", "partition": 4}] * 120
+
+
+# Text
+
+
+@pytest.mark.parametrize("column", ["key", "value"])
+def test_text_is_checked(column):
+    texts = [b"plain", "grün".encode(), b"\xff\xfe", None]
+    records = [NewRecord(text, text) for text in texts]
+    told = f"schema.*{column} string.*events-3 at offset 102 is not UTF-8"
+    with pytest.raises(ConfigError, match=told):
+        batch_of(records, schema_for([column], {column}))
+    good = batch_of([*records[:2], records[3]], schema_for([column], {column}))
+    assert good.column(column).to_pylist() == ["plain", "grün", None]
+
+
+def test_two_halves_of_a_character_in_two_rows_are_not_text():
+    with pytest.raises(ConfigError, match="offset 100 is not UTF-8"):
+        batch_of([NewRecord(b"\xc3"), NewRecord(b"\xa4")], schema_for(["value"], {"value"}))
+
+
+def test_header_keys_are_read_as_java_does():
+    headers = [(b"ok", b"\xff"), (b"a\xffb", b"1"), ("grün".encode(), None)]
+    batch = batch_of([NewRecord(b"", headers=headers)], schema_for(["headers"]))
+    assert batch.column("headers").to_pylist() == [
+        [
+            {"key": "ok", "value": b"\xff"},
+            {"key": "a\ufffdb", "value": b"1"},
+            {"key": "grün", "value": None},
+        ]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "read"),
+    [
+        (b"\xed\xa0\x80", "\ufffd"),  # a surrogate is one error in Java, three in Python
+        (b"\xed\xacO", "\ufffdO"),
+        (b"\xe2\x82", "\ufffd"),
+        (b"\xf4\x90\x80\x80", "\ufffd" * 4),
+        (b"\xc0\x80", "\ufffd" * 2),
+    ],
+)
+def test_header_keys_as_new_string_of_java_has_them(key, read):
+    batch = batch_of([NewRecord(b"", headers=[(key, None)])], schema_for(["headers"]))
+    assert batch.column("headers").to_pylist() == [[{"key": read, "value": None}]]
+
+
+def test_a_column_that_was_not_decoded_is_a_mistake_of_the_caller():
+    decoded = decode(encode_batch([NewRecord(b"")]), start=0, stop=1, wanted=Columns.OFFSET)
+    with pytest.raises(LocalProtocolError):
+        to_record_batch(decoded, "t", 0, schema_for(["value"]))
+
+
+def test_the_reference_makes_the_same_batch():
+    records = [
+        NewRecord(b"v" * index, None if index % 3 else b"k", index, [(b"h", None)] * (index % 2))
+        for index in range(100)
+    ]
+    block = encode_batch(records, codec=4)
+    schema = schema_for(headers=True)
+    pure, chosen = (
+        to_record_batch(read(block, start=7, stop=90, wanted=Columns.ALL), "t", 0, schema)
+        for read in (reference.decode, decode)
+    )
+    assert pure == chosen
