@@ -1,0 +1,26 @@
+"""Sockets, deadlines, connections, retries: everything that waits for a peer.
+
+`transport` owns every socket; `connection` speaks request and response over one; `pool` keeps
+connections per configuration; `retry` is the one loop that tries again; `config` is Kafka's client
+properties as values. This room knows messages only as things to send and receive: what a topic or a
+group is stands in `cluster`.
+"""
+
+from pyspark_kafkaproto.net.config import ClientConfig
+from pyspark_kafkaproto.net.connection import Connection, Reply
+from pyspark_kafkaproto.net.deadline import Deadline
+from pyspark_kafkaproto.net.pool import Connections, connections_for
+from pyspark_kafkaproto.net.retry import Backoff, retrying
+from pyspark_kafkaproto.net.transport import Endpoint
+
+__all__ = [
+    "Backoff",
+    "ClientConfig",
+    "Connection",
+    "Connections",
+    "Deadline",
+    "Endpoint",
+    "Reply",
+    "connections_for",
+    "retrying",
+]

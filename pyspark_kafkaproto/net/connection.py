@@ -1,0 +1,327 @@
+"""One connection to one broker: handshake, versions, pipelined requests, correlation, throttling.
+
+Responses come in the order of the requests; a connection on which anything went wrong is closed,
+because what follows on it could be anybody's answer. Not for use by two threads at once.
+Protocol: Kafka's protocol guide; KIP-35 and KIP-511 (ApiVersions), KIP-219 (throttling).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from pyspark_kafkaproto import __version__
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    LocalProtocolError,
+    RemoteProtocolError,
+    UnsupportedVersion,
+)
+from pyspark_kafkaproto.messages import response_class
+from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pyspark_kafkaproto.net.config import ClientConfig
+from pyspark_kafkaproto.net.deadline import Deadline
+from pyspark_kafkaproto.net.transport import Endpoint, Transport
+from pyspark_kafkaproto.wire.frame import decode_response, encode_request
+
+_log = logging.getLogger(__name__)
+_R = TypeVar("_R")
+
+OnFrame = Callable[[str, memoryview], None]
+MakeBuffer = Callable[[int], memoryview]
+
+_UNSUPPORTED_VERSION = 35
+_SIZE_BYTES = 4
+# Every broker since 3.8 speaks it; a higher one costs most of them a second round trip.
+_FIRST_API_VERSIONS = 4
+# Until it has answered, the peer may be anything: no memory for whatever size its bytes read as.
+_HANDSHAKE_FRAME_BYTES = 1 << 20
+
+
+class Reply(NamedTuple, Generic[_R]):
+    """A response with what was measured about it."""
+
+    message: _R
+    size_bytes: int
+    latency_s: float
+
+
+class _InFlight(NamedTuple):
+    correlation_id: int
+    response: type[Any]
+    version: int
+    sent_at: float
+
+
+def fresh_buffer(size_bytes: int) -> memoryview:
+    """Memory for one response, owned by whoever holds the response."""
+    return memoryview(bytearray(size_bytes))
+
+
+class Connection:
+    """Requests out, responses in, to one broker.
+
+    Args:
+        transport: connected; the connection owns it from here on.
+        config: client id, frame cap.
+        on_frame: called with `sent` or `received` and each frame without its size prefix.
+    """
+
+    def __init__(
+        self, transport: Transport, config: ClientConfig, on_frame: OnFrame | None = None
+    ) -> None:
+        self.endpoint = transport.endpoint
+        self.is_open = True
+        self._transport = transport
+        self._config = config
+        self._on_frame = on_frame
+        self._in_flight: deque[_InFlight] = deque()
+        self._next_correlation_id = 0
+        self._quiet_until = 0.0
+        self._ranges: dict[int, tuple[int, int]] = {}
+
+    @classmethod
+    def open(
+        cls,
+        endpoint: Endpoint,
+        config: ClientConfig,
+        deadline: Deadline,
+        on_frame: OnFrame | None = None,
+    ) -> Connection:
+        """Connect and ask which versions the broker speaks.
+
+        Raises:
+            ConnectionFailed: names the broker and the stage.
+            DeadlineExceeded: no answer in time.
+        """
+        setup = deadline.sooner(config.connection_setup_timeout_s)
+        connection = cls(Transport.connect(endpoint, setup), config, on_frame)
+        try:
+            connection._learn_versions(setup)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @property
+    def in_flight(self) -> int:
+        """Requests sent and not yet answered."""
+        return len(self._in_flight)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the next request can be sent on it: open at both ends, nothing outstanding."""
+        return self.is_open and not self._in_flight and not self._transport.peer_has_closed()
+
+    def version_for(self, request: type[Any], most: int | None = None) -> int:
+        """The highest version that both sides speak, not above `most`.
+
+        Raises:
+            UnsupportedVersion: there is none; names both ranges.
+        """
+        ours = request.VERSIONS
+        theirs = self._ranges.get(request.API_KEY)
+        if theirs is None:
+            raise UnsupportedVersion(f"broker {self.endpoint} does not offer {request.API_NAME}")
+        highest: int = min(ours[1], theirs[1], ours[1] if most is None else most)
+        if highest < max(ours[0], theirs[0]):
+            raise UnsupportedVersion(
+                f"broker {self.endpoint} speaks {request.API_NAME} {theirs[0]} to {theirs[1]}, "
+                f"this package {ours[0]} to {ours[1] if most is None else most}"
+            )
+        return highest
+
+    def request(self, request: Any, deadline: Deadline, most: int | None = None) -> Any:
+        """Send `request` in a version up to `most`, wait for its response, return that."""
+        if self._in_flight:
+            raise LocalProtocolError(f"{self._in_flight[0].response.API_NAME} is still unanswered")
+        self.send(request, deadline, self.version_for(type(request), most))
+        return self.receive(deadline).message
+
+    def send(self, request: Any, deadline: Deadline, version: int | None = None) -> None:
+        """Send without waiting for the response; `receive` gives responses in this order."""
+        self._check_open("send")
+        chosen = self.version_for(type(request)) if version is None else version
+        correlation_id = self._next_correlation_id
+        frame = encode_request(request, chosen, correlation_id, self._config.client_id)
+        self._keep_quiet(deadline)
+        self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
+        expected = response_class(type(request).API_KEY)
+        self._in_flight.append(_InFlight(correlation_id, expected, chosen, time.monotonic()))
+        with _closing_on_error(self):
+            self._transport.send(frame, deadline)
+            if self._on_frame:
+                self._on_frame("sent", memoryview(frame)[_SIZE_BYTES:])
+        _log.debug(
+            "%s <- %s v%d #%d, %d bytes",
+            self.endpoint,
+            request.API_NAME,
+            chosen,
+            correlation_id,
+            len(frame),
+        )
+
+    def receive(self, deadline: Deadline, make_buffer: MakeBuffer = fresh_buffer) -> Reply[Any]:
+        """The response to the oldest request in flight.
+
+        Args:
+            deadline: when to give up; the connection is closed then.
+            make_buffer: gives memory for the frame. Fields of type `records` are views into it.
+        """
+        self._check_open("receive")
+        if not self._in_flight:
+            raise LocalProtocolError("no request is in flight")
+        with _closing_on_error(self):
+            payload = self._receive_frame(deadline, make_buffer)
+            waiting = self._in_flight.popleft()
+            message = self._decode(waiting, payload)
+        latency_s = time.monotonic() - waiting.sent_at
+        self._note_throttle(getattr(message, "throttle_time_ms", 0))
+        _log.debug(
+            "%s -> %s v%d #%d, %d bytes, %.1f ms",
+            self.endpoint,
+            waiting.response.API_NAME,
+            waiting.version,
+            waiting.correlation_id,
+            len(payload),
+            latency_s * 1e3,
+        )
+        return Reply(message, len(payload), latency_s)
+
+    def close(self) -> None:
+        """Close; what is in flight is lost. Again does no harm."""
+        self.is_open = False
+        self._in_flight.clear()
+        self._transport.close()
+
+    def _check_open(self, stage: str) -> None:
+        if not self.is_open:
+            raise ConnectionFailed(str(self.endpoint), stage, "the connection was closed before")
+
+    # Handshake
+
+    def _learn_versions(self, deadline: Deadline) -> None:
+        """ApiVersions, in a version that brokers know, else in one that the broker names."""
+        try:
+            answer = self._ask_versions(_FIRST_API_VERSIONS, deadline)
+            if answer.error_code == _UNSUPPORTED_VERSION:
+                self._note_ranges(answer)
+                answer = self._ask_versions(self._known_version(), deadline)
+        except ConnectionFailed as error:
+            raise ConnectionFailed(
+                error.broker,
+                "handshake",
+                f"{error.reason} (a TLS listener does this to a plaintext client)",
+            ) from error
+        if answer.error_code:
+            raise BrokerError(answer.error_code, "ApiVersions", f"broker {self.endpoint}")
+        self._note_ranges(answer)
+
+    def _ask_versions(self, version: int, deadline: Deadline) -> ApiVersionsResponse:
+        request = ApiVersionsRequest(
+            client_software_name="pyspark-kafkaproto", client_software_version=__version__
+        )
+        self.send(request, deadline, version=version)
+        answer: ApiVersionsResponse = self.receive(deadline).message
+        return answer
+
+    def _known_version(self) -> int:
+        """A version of ApiVersions named in an error answer; 0 where it named none."""
+        if ApiVersionsRequest.API_KEY not in self._ranges:
+            return 0
+        return self.version_for(ApiVersionsRequest)
+
+    def _note_ranges(self, answer: ApiVersionsResponse) -> None:
+        self._ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+    # Frames
+
+    def _receive_frame(self, deadline: Deadline, make_buffer: MakeBuffer) -> memoryview:
+        prefix = bytearray(_SIZE_BYTES)
+        self._transport.receive_into(memoryview(prefix), deadline)
+        payload = make_buffer(self._checked_size(bytes(prefix)))
+        self._transport.receive_into(payload, deadline)
+        if self._on_frame:
+            self._on_frame("received", payload)
+        return payload
+
+    def _checked_size(self, prefix: bytes) -> int:
+        size = int.from_bytes(prefix, signed=True)
+        most, why = self._config.receive_message_max_bytes, "receive.message.max.bytes"
+        if not self._ranges and most > _HANDSHAKE_FRAME_BYTES:
+            most, why = _HANDSHAKE_FRAME_BYTES, "before versions are agreed on"
+        if _SIZE_BYTES <= size <= most:
+            return size
+        raise RemoteProtocolError(
+            f"frame of {size} bytes, allowed are {_SIZE_BYTES} to {most} ({why})"
+            + _guess_peer(prefix),
+            where=f"broker {self.endpoint}",
+        )
+
+    def _decode(self, waiting: _InFlight, payload: memoryview) -> Any:
+        found = int.from_bytes(payload[:4], signed=True)
+        if found != waiting.correlation_id:
+            raise RemoteProtocolError(
+                f"response has correlation id {found}, expected {waiting.correlation_id}",
+                where=f"broker {self.endpoint}, {waiting.response.API_NAME}",
+            )
+        version = waiting.version
+        if waiting.response is ApiVersionsResponse and _refuses_version(payload):
+            version = 0
+        _, message = decode_response(waiting.response, payload, version)
+        return message
+
+    # Throttling
+
+    def _note_throttle(self, throttle_time_ms: int) -> None:
+        if throttle_time_ms > 0:
+            until = time.monotonic() + throttle_time_ms / 1000
+            self._quiet_until = max(self._quiet_until, until)
+            _log.info("%s throttles us for %d ms", self.endpoint, throttle_time_ms)
+
+    def _keep_quiet(self, deadline: Deadline) -> None:
+        """Wait until the throttle time has passed: a broker mutes who talks before (KIP-219)."""
+        wait_s = self._quiet_until - time.monotonic()
+        if wait_s <= 0:
+            return
+        if wait_s >= deadline.remaining_s:
+            raise DeadlineExceeded(
+                f"broker {self.endpoint} throttles this client for another {wait_s:.1f} s",
+                deadline.timeout_s,
+            )
+        time.sleep(wait_s)
+
+
+class _closing_on_error:  # noqa: N801 - reads as the statement it is
+    """Close the connection when the block fails, whatever the failure (Ctrl-C too)."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is not None:
+            self._connection.close()
+
+
+def _refuses_version(payload: memoryview) -> bool:
+    """Whether an ApiVersions answer is error 35, which always has the shape of version 0."""
+    return int.from_bytes(payload[4:6], signed=True) == _UNSUPPORTED_VERSION
+
+
+def _guess_peer(prefix: bytes) -> str:
+    if prefix[:2] == b"\x15\x03":
+        return "; these bytes are a TLS alert: the listener wants security.protocol SSL"
+    if prefix.isascii() and prefix.decode().isprintable():
+        return f"; these bytes read {prefix.decode()!r}: is this a Kafka listener?"
+    return ""
+
+
+__all__ = ["Connection", "MakeBuffer", "OnFrame", "Reply", "fresh_buffer"]

@@ -1,0 +1,166 @@
+"""Byte streams to brokers: TCP with deadlines. The only place that calls a socket.
+
+It moves bytes and knows nothing of Kafka. Errors are ConnectionFailed (which broker, which stage,
+why) or DeadlineExceeded. SO_RCVBUF is left alone on purpose: setting it switches off the kernel's
+own growth of the window and caps it low.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import socket
+import struct
+import sys
+from dataclasses import dataclass
+
+from pyspark_kafkaproto.errors import ConfigError, ConnectionFailed, DeadlineExceeded
+from pyspark_kafkaproto.net.deadline import Deadline
+
+_ENDPOINT = re.compile(
+    r"^(?:[\w.-]+://)?(?:\[(?P<v6>[^]]+)\]|(?P<host>[^:\s\[\]]+)):(?P<port>[0-9]{1,5})$"
+)
+
+# struct timeval: two native longs on every platform that has SO_RCVTIMEO in this form.
+_TIMEVAL = struct.Struct("@ll")
+_TIMED_OUT = {errno.EAGAIN, errno.EWOULDBLOCK, errno.ETIMEDOUT}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Endpoint:
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str, option: str = "bootstrap.servers") -> Endpoint:
+        """`host:port`, `[v6]:port`, either with a listener name in front; else ConfigError."""
+        match = _ENDPOINT.match(text.strip())
+        if match is None or not 0 < int(match["port"]) < 65536:
+            raise ConfigError(option, text, "expected host:port, for example broker-1:9092")
+        return cls(match["v6"] or match["host"], int(match["port"]))
+
+
+class Transport:
+    """A connected TCP stream.
+
+    The socket blocks and the kernel keeps the time (SO_RCVTIMEO, SO_SNDTIMEO): one system call can
+    then wait for a whole frame, where Python's own time-outs cost a poll before every call.
+    """
+
+    def __init__(self, sock: socket.socket, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._sock = sock
+        sock.settimeout(None)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    @classmethod
+    def connect(cls, endpoint: Endpoint, deadline: Deadline) -> Transport:
+        """Resolve and connect, trying each address in turn; ConnectionFailed names the stage."""
+        reasons = []
+        found = _resolve(endpoint)
+        for tried, (family, kind, proto, _, address) in enumerate(found):
+            # A silent address leaves the next ones their share of the time.
+            share = deadline.sooner(deadline.remaining_s / (len(found) - tried))
+            try:
+                return cls(_open(family, kind, proto, address, share), endpoint)
+            except OSError as error:
+                reasons.append(f"{address[0]}: {_reason(error, share)}")
+        raise ConnectionFailed(str(endpoint), "connect", "; ".join(reasons))
+
+    def send(self, data: bytes, deadline: Deadline) -> None:
+        """Write all of `data`."""
+        left = memoryview(data)
+        while left:
+            self._set_timeout(socket.SO_SNDTIMEO, deadline, "send")
+            try:
+                left = left[self._sock.send(left) :]
+            except OSError as error:
+                raise self._failed("send", error, deadline) from error
+
+    def receive_into(self, view: memoryview, deadline: Deadline) -> None:
+        """Fill `view` to its end."""
+        filled = 0
+        while filled < len(view):
+            self._set_timeout(socket.SO_RCVTIMEO, deadline, "receive")
+            try:
+                count = self._sock.recv_into(view[filled:], 0, socket.MSG_WAITALL)
+            except OSError as error:
+                raise self._failed("receive", error, deadline) from error
+            if count == 0:
+                raise ConnectionFailed(
+                    str(self.endpoint), "receive", "the broker closed the connection"
+                )
+            filled += count
+
+    def peer_has_closed(self) -> bool:
+        """Whether an idle connection is of no use any more: ended, or something unasked came."""
+        try:
+            self._sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def close(self) -> None:
+        """Close the socket; again does no harm."""
+        self._sock.close()
+
+    def local_address(self) -> str:
+        """Our end, for logs and captures."""
+        host, port = self._sock.getsockname()[:2]
+        return str(Endpoint(host, port))
+
+    def _set_timeout(self, option: int, deadline: Deadline, stage: str) -> None:
+        """Let the kernel end the next call at the deadline. Zero would mean for ever."""
+        remaining_s = deadline.remaining_s
+        if remaining_s <= 0:
+            raise DeadlineExceeded(f"broker {self.endpoint}: {stage}", deadline.timeout_s)
+        seconds, fraction = divmod(remaining_s, 1)
+        timeval = _TIMEVAL.pack(int(seconds), max(1, int(fraction * 1e6)))
+        self._sock.setsockopt(socket.SOL_SOCKET, option, timeval)
+
+    def _failed(
+        self, stage: str, error: OSError, deadline: Deadline
+    ) -> ConnectionFailed | DeadlineExceeded:
+        if error.errno in _TIMED_OUT:
+            return DeadlineExceeded(f"broker {self.endpoint}: {stage}", deadline.timeout_s)
+        return ConnectionFailed(str(self.endpoint), stage, _reason(error, deadline))
+
+
+def _resolve(endpoint: Endpoint) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+    try:
+        found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise ConnectionFailed(
+            str(endpoint), "resolve", f"host name {endpoint.host!r} does not resolve ({error})"
+        ) from error
+    return found  # type: ignore[return-value]  # typeshed allows families that TCP never gives
+
+
+def _open(
+    family: int, kind: int, proto: int, address: tuple[str, int], deadline: Deadline
+) -> socket.socket:
+    sock = socket.socket(family, kind, proto)
+    try:
+        sock.settimeout(max(0.001, deadline.remaining_s))
+        sock.connect(address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _reason(error: OSError, deadline: Deadline) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {deadline.timeout_s:.3g} s"
+    return error.strerror or str(error)
+
+
+if sys.platform == "win32":  # pragma: no cover - said once, at import, instead of a riddle later
+    raise ImportError("pyspark_kafkaproto needs a POSIX system: Linux or macOS")

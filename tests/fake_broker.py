@@ -1,0 +1,384 @@
+"""Kafka brokers that misbehave on request: real TCP, real frames, answers scripted per API.
+
+For what a real broker cannot be made to do. A `FakeCluster` listens with one socket per node and
+answers ApiVersions, Metadata, FindCoordinator, Fetch and ListOffsets by itself (the last two from
+`logs`); everything else is said by the test:
+
+    with FakeCluster({"orders": 2}) as cluster:
+        cluster.on("ListOffsets", close(), ListOffsetsResponse(...))   # one answer after the other
+
+An answer is a response, a `Fault`, a function of the `Call`, or DEFAULT; the last one given stays.
+Handlers run one at a time, so that what they note needs no lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from pyspark_kafkaproto.messages import find_api, request_class
+from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
+from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
+from pyspark_kafkaproto.messages.metadata import MetadataResponse
+from pyspark_kafkaproto.wire.frame import (
+    RequestHeader,
+    decode_request,
+    encode_response,
+    peek_request,
+)
+from tests import fake_log
+from tests.fake_log import FakeLog
+
+# What the fake nodes offer unless a test says otherwise: a broker of the 4.x line.
+VERSIONS = {
+    "Fetch": (4, 17),
+    "ListOffsets": (1, 10),
+    "Metadata": (0, 13),
+    "OffsetCommit": (2, 10),
+    "OffsetFetch": (1, 10),
+    "FindCoordinator": (0, 6),
+    "ApiVersions": (0, 4),
+}
+
+_UNKNOWN_TOPIC = 3
+_UNSUPPORTED_VERSION = 35
+
+
+class Call(NamedTuple):
+    """A request as it arrived: at which node, on its how-manieth connection."""
+
+    node_id: int
+    connection: int
+    header: RequestHeader
+    request: Any
+
+    @property
+    def api(self) -> str:
+        return self.request.API_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Not an answer, or not a right one: the bytes of `response`, damaged; then perhaps the end."""
+
+    response: Any = None
+    damage: Callable[[bytes], bytes] = lambda frame: frame
+    closes: bool = False
+    version: int | None = None
+
+
+DEFAULT = None
+STALL = Fault()
+
+
+def close() -> Fault:
+    """End the connection instead of answering."""
+    return Fault(closes=True)
+
+
+def cut(response: Any, keep_bytes: int) -> Fault:
+    """The first bytes of the answer's frame, then the end."""
+    return Fault(response, lambda frame: frame[:keep_bytes], closes=True)
+
+
+def raw(data: bytes) -> Fault:
+    """These bytes, whatever they are."""
+    return Fault(damage=lambda _: data)
+
+
+def wrong_correlation(response: Any) -> Fault:
+    """The answer with the next request's correlation id."""
+    return Fault(response, lambda frame: frame[:7] + bytes([frame[7] + 1]) + frame[8:])
+
+
+def in_version(response: Any, version: int) -> Fault:
+    """The answer in the shape of another version than the request's."""
+    return Fault(response, version=version)
+
+
+Answer = Any  # a Response, a Fault, DEFAULT, or a function from Call to one of them
+
+
+@dataclass(slots=True)
+class FakeTopic:
+    """A topic in the fake cluster's metadata; everything may be changed while it runs."""
+
+    topic_id: bytes
+    leaders: list[int]
+    epochs: list[int]
+    error_code: int = 0
+    is_internal: bool = False
+    partition_errors: dict[int, int] = field(default_factory=dict)
+
+    def move(self, partition: int, node_id: int) -> None:
+        """Elect another leader, in a new epoch."""
+        self.leaders[partition] = node_id
+        self.epochs[partition] += 1
+
+
+def topic_id_of(name: str) -> bytes:
+    """The id that a topic has in every fake cluster."""
+    return hashlib.md5(name.encode(), usedforsecurity=False).digest()
+
+
+class FakeCluster:
+    """Nodes 1 … `nodes` with `topics` (name to number of partitions), all led by node 1.
+
+    Attributes:
+        topics: what metadata says; change it at will.
+        calls: every request that arrived, in order.
+        logs: what each partition holds, by topic and number.
+        coordinators: group to node id; who is not named has node 1.
+        versions: API name to (least, most) that the nodes offer; APIs may be left out.
+    """
+
+    def __init__(self, topics: Mapping[str, int] | None = None, nodes: int = 1) -> None:
+        self.topics = {
+            name: FakeTopic(topic_id_of(name), [1] * count, [0] * count)
+            for name, count in (topics or {}).items()
+        }
+        self.logs = {
+            (name, number): FakeLog()
+            for name, count in (topics or {}).items()
+            for number in range(count)
+        }
+        self.calls: list[Call] = []
+        self.coordinators: dict[str, int] = defaultdict(lambda: 1)
+        self.versions = dict(VERSIONS)
+        self._scripts: dict[tuple[str, int | None], list[Answer]] = {}
+        self._changed = threading.Condition()
+        self._errors: list[Exception] = []
+        self.nodes = {node_id: _Node(node_id, self) for node_id in range(1, nodes + 1)}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self.nodes.values():
+            node.stop()
+        if self._errors:
+            raise self._errors[0]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All nodes' addresses."""
+        return ",".join(self.address(node_id) for node_id in self.nodes)
+
+    def address(self, node_id: int = 1) -> str:
+        """One node's address."""
+        return f"127.0.0.1:{self.nodes[node_id].port}"
+
+    def on(self, api: str, *answers: Answer, node: int | None = None) -> None:
+        """From now on answer `api` so, at all nodes or at one; the last answer is repeated."""
+        with self._changed:
+            self._scripts[api, node] = list(answers)
+
+    def stop(self, node_id: int) -> None:
+        """Stop a node: its connections end, and nothing listens there any more."""
+        self.nodes[node_id].stop()
+
+    def hang_up(self, node_id: int = 1) -> None:
+        """End a node's connections; it goes on listening."""
+        self.nodes[node_id].hang_up()
+
+    def asked(self, api: str, node: int | None = None) -> list[Any]:
+        """The requests of `api` that arrived."""
+        with self._changed:
+            return [
+                call.request
+                for call in self.calls
+                if call.api == api and node in (None, call.node_id)
+            ]
+
+    def wait_for_call(self, api: str, count: int = 1, timeout_s: float = 5.0) -> None:
+        """Return once `count` requests of `api` have arrived."""
+        with self._changed:
+            arrived = self._changed.wait_for(
+                lambda: sum(call.api == api for call in self.calls) >= count, timeout_s
+            )
+        assert arrived, f"{api} was not asked {count} times within {timeout_s} s"
+
+    def answer(self, call: Call) -> Any:
+        """What the script, or else the default, says to a request."""
+        with self._changed:
+            self.calls.append(call)
+            self._changed.notify_all()
+            try:
+                script = self._scripts.get((call.api, call.node_id)) or self._scripts.get(
+                    (call.api, None), [DEFAULT]
+                )
+                said = script.pop(0) if len(script) > 1 else script[0]
+                said = said(call) if callable(said) else said
+                return _DEFAULTS[call.api](self, call) if said is DEFAULT else said
+            except Exception as error:  # noqa: BLE001 - the test raises it, at the cluster's end
+                self._errors.append(error)
+                return close()
+
+
+class _Node:
+    """One listening socket, and a thread for it and for each connection."""
+
+    def __init__(self, node_id: int, cluster: FakeCluster) -> None:
+        self.node_id = node_id
+        self._cluster = cluster
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._open: list[socket.socket] = [self._listener]
+        self._lock = threading.Lock()
+        self._is_stopped = False
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def hang_up(self) -> None:
+        with self._lock:
+            _shut_down(self._open[1:])
+
+    def stop(self) -> None:
+        with self._lock:
+            self._is_stopped = True
+            _shut_down(self._open)
+        for thread in self._threads:
+            thread.join(5)
+            assert not thread.is_alive()
+        for sock in self._open:
+            sock.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:  # stopped
+                return
+            with self._lock:
+                self._open.append(sock)
+                if self._is_stopped:
+                    return
+                number = len(self._open) - 1
+                thread = threading.Thread(target=self._serve, args=(sock, number), daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def _serve(self, sock: socket.socket, number: int) -> None:
+        with suppress(OSError):  # the client went away, or the test has ended
+            while (payload := _receive_frame(sock)) is not None:
+                if not self._reply(sock, number, payload):
+                    sock.shutdown(socket.SHUT_RDWR)
+                    return
+
+    def _reply(self, sock: socket.socket, number: int, payload: bytes) -> bool:
+        """Answer one request; whether the connection goes on."""
+        key, version, correlation_id = peek_request(payload)
+        least, most = self._cluster.versions.get(find_api(key).name, (1, 0))
+        if not least <= version <= most:
+            # Only ApiVersions has an answer to that; for the rest Kafka ends the connection.
+            if find_api(key).name != "ApiVersions":
+                return False
+            refusal = ApiVersionsResponse(
+                error_code=_UNSUPPORTED_VERSION, api_keys=_offered({"ApiVersions": (least, most)})
+            )
+            sock.sendall(encode_response(refusal, 0, correlation_id))
+            return True
+        header, request = decode_request(request_class(key), payload)
+        said = self._cluster.answer(Call(self.node_id, number, header, request))
+        fault = said if isinstance(said, Fault) else Fault(said)
+        frame = b""
+        if fault.response is not None:
+            shape = version if fault.version is None else fault.version
+            frame = encode_response(fault.response, shape, correlation_id)
+        sock.sendall(fault.damage(frame))
+        return not fault.closes
+
+
+def _shut_down(sockets: Iterable[socket.socket]) -> None:
+    for sock in sockets:
+        with suppress(OSError):  # the peer may have ended it first
+            sock.shutdown(socket.SHUT_RDWR)
+
+
+def _receive_frame(sock: socket.socket) -> bytes | None:
+    """One request without its size; None when the client has closed."""
+    prefix = sock.recv(4, socket.MSG_WAITALL)
+    if len(prefix) < 4:
+        return None
+    payload = sock.recv(int.from_bytes(prefix), socket.MSG_WAITALL)
+    return payload if len(payload) == int.from_bytes(prefix) else None
+
+
+def _offered(versions: Mapping[str, tuple[int, int]]) -> tuple[Any, ...]:
+    return tuple(
+        ApiVersionsResponse.ApiVersion(
+            api_key=find_api(name).key, min_version=least, max_version=most
+        )
+        for name, (least, most) in versions.items()
+    )
+
+
+def api_versions(cluster: FakeCluster, call: Call) -> ApiVersionsResponse:
+    """The default answer to ApiVersions."""
+    del call
+    return ApiVersionsResponse(api_keys=_offered(cluster.versions))
+
+
+def metadata(cluster: FakeCluster, call: Call) -> MetadataResponse:
+    """The default answer to Metadata: what `cluster.topics` says at this moment."""
+    asked = call.request.topics
+    names: Iterable[str] = cluster.topics if asked is None else (item.name for item in asked)
+    return MetadataResponse(
+        cluster_id="fake",
+        controller_id=1,
+        brokers=tuple(
+            MetadataResponse.Broker(node_id=node_id, host="127.0.0.1", port=node.port)
+            for node_id, node in cluster.nodes.items()
+        ),
+        topics=tuple(_described(name, cluster.topics.get(name)) for name in names),
+    )
+
+
+def _described(name: str, topic: FakeTopic | None) -> MetadataResponse.Topic:
+    if topic is None:
+        return MetadataResponse.Topic(name=name, error_code=_UNKNOWN_TOPIC)
+    return MetadataResponse.Topic(
+        name=name,
+        error_code=topic.error_code,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=tuple(
+            MetadataResponse.Topic.Partition(
+                error_code=topic.partition_errors.get(number, 0),
+                partition_index=number,
+                leader_id=leader,
+                leader_epoch=topic.epochs[number],
+                replica_nodes=(1, 2),
+                isr_nodes=(1,),
+            )
+            for number, leader in enumerate(topic.leaders)
+        ),
+    )
+
+
+def find_coordinator(cluster: FakeCluster, call: Call) -> FindCoordinatorResponse:
+    """The default answer to FindCoordinator: what `cluster.coordinators` says."""
+    (group,) = call.request.coordinator_keys
+    node_id = cluster.coordinators[group]
+    return FindCoordinatorResponse(
+        coordinators=(
+            FindCoordinatorResponse.Coordinator(
+                key=group, node_id=node_id, host="127.0.0.1", port=cluster.nodes[node_id].port
+            ),
+        )
+    )
+
+
+_DEFAULTS = {
+    "Fetch": fake_log.fetch,
+    "ListOffsets": fake_log.list_offsets,
+    "ApiVersions": api_versions,
+    "Metadata": metadata,
+    "FindCoordinator": find_coordinator,
+}

@@ -1,0 +1,130 @@
+"""Kafka's client properties: read, checked, hashable; nothing unknown without a word."""
+
+import logging
+import pickle
+from dataclasses import FrozenInstanceError, fields
+
+import pytest
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net import Backoff, ClientConfig, Endpoint
+from pyspark_kafkaproto.net import config as config_module
+
+SERVERS = {"bootstrap.servers": "b-1:9092"}
+MS = 1000
+
+# property, text, the field, its value
+GOOD = [
+    (
+        "bootstrap.servers",
+        "b-1:9092, [::1]:9093 ,",
+        "bootstrap_servers",
+        (Endpoint("b-1", 9092), Endpoint("::1", 9093)),
+    ),
+    ("client.id", " me ", "client_id", "me"),
+    ("client.rack", "eu-1a", "client_rack", "eu-1a"),
+    ("security.protocol", "plaintext", "security_protocol", "PLAINTEXT"),
+    ("request.timeout.ms", "1500", "request_timeout_s", 1.5),
+    ("default.api.timeout.ms", 2000, "default_api_timeout_s", 2.0),
+    ("socket.connection.setup.timeout.ms", "1", "connection_setup_timeout_s", 0.001),
+    ("retry.backoff.ms", "0", "retry_backoff_s", 0.0),
+    ("retry.backoff.max.ms", "50", "retry_backoff_max_s", 0.05),
+    ("isolation.level", "READ_COMMITTED", "isolation_level", "read_committed"),
+    ("check.crcs", "False", "check_crcs", False),
+    ("fetch.max.bytes", "1", "fetch_max_bytes", 1),
+    ("max.partition.fetch.bytes", " 4096 ", "max_partition_fetch_bytes", 4096),
+    ("receive.message.max.bytes", "2147483647", "receive_message_max_bytes", 2**31 - 1),
+]
+
+# property, text, a part of what is allowed
+BAD = [
+    ("bootstrap.servers", "", "host:port"),
+    ("bootstrap.servers", " , ", "host:port"),
+    ("bootstrap.servers", "b-1", "host:port"),
+    ("bootstrap.servers", "b-1:9092;b-2:9092", "host:port"),
+    ("security.protocol", "SSL", "PLAINTEXT"),
+    ("request.timeout.ms", "0", "from 1 to 2147483647"),
+    ("request.timeout.ms", "30s", "whole number"),
+    ("request.timeout.ms", "1_000", "whole number"),
+    ("request.timeout.ms", "2147483648", "from 1 to 2147483647"),
+    ("default.api.timeout.ms", "-1", "from 1"),
+    ("socket.connection.setup.timeout.ms", "", "whole number"),
+    ("retry.backoff.ms", "-1", "from 0"),
+    ("retry.backoff.max.ms", "1.5", "whole number"),
+    ("isolation.level", "serializable", "read_uncommitted or read_committed"),
+    ("check.crcs", "yes", "true or false"),
+    ("fetch.max.bytes", "0", "from 1"),
+    ("max.partition.fetch.bytes", "1MB", "whole number"),
+    ("receive.message.max.bytes", "999", "from 1000"),
+]
+
+
+@pytest.fixture(autouse=True)
+def nothing_warned_yet(monkeypatch):
+    monkeypatch.setattr(config_module, "_warned", set())
+
+
+def test_every_property_has_a_good_example():
+    names = {item.metadata["name"] for item in fields(ClientConfig)}
+    assert {name for name, *_ in GOOD} == names
+
+
+def test_every_property_that_can_be_wrong_has_a_bad_example():
+    free_text = {"client.id", "client.rack"}
+    names = {item.metadata["name"] for item in fields(ClientConfig)}
+    assert {name for name, *_ in BAD} == names - free_text
+
+
+@pytest.mark.parametrize(("name", "text", "attribute", "value"), GOOD)
+def test_good_value_is_read(name, text, attribute, value):
+    assert getattr(ClientConfig.parse(SERVERS | {name: text}), attribute) == value
+
+
+@pytest.mark.parametrize(("name", "text", "allowed"), BAD)
+def test_bad_value_names_property_value_and_what_is_allowed(name, text, allowed):
+    with pytest.raises(ConfigError) as caught:
+        ClientConfig.parse(SERVERS | {name: text}, prefix="kafka.")
+    assert caught.value.option == f"kafka.{name}"
+    assert allowed in caught.value.allowed
+    assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize("properties", [{}, {"client.id": "me"}])
+def test_bootstrap_servers_are_required(properties):
+    with pytest.raises(ConfigError, match=r"kafka\.bootstrap\.servers.*required"):
+        ClientConfig.parse(properties, "kafka.")
+
+
+def test_defaults_are_the_java_clients_but_for_block_sizes():
+    config = ClientConfig.parse(SERVERS)
+    assert config.request_timeout_s == 30
+    assert config.default_api_timeout_s == 60
+    assert config.connection_setup_timeout_s == 10
+    assert config.backoff == Backoff(0.1, 1.0)
+    assert config.fetch_max_bytes == 50 << 20
+    assert config.check_crcs
+    assert not config.is_read_committed
+
+
+def test_backoff_is_never_above_its_most():
+    config = ClientConfig.parse(SERVERS | {"retry.backoff.ms": 5000})
+    assert config.backoff == Backoff(5.0, 5.0)
+
+
+def test_unknown_property_is_named_once_without_its_value(caplog):
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            ClientConfig.parse(SERVERS | {"sasl.password": "hunter2"}, "kafka.")
+    assert [record.getMessage() for record in caplog.records] == [
+        "client property kafka.sasl.password is not known here: it has no effect"
+    ]
+
+
+def test_is_a_value():
+    config = ClientConfig.parse(SERVERS | {"client.id": "me"})
+    again = pickle.loads(pickle.dumps(config))
+    assert again == config
+    assert hash(again) == hash(config)
+    assert config != ClientConfig.parse(SERVERS)
+    with pytest.raises(FrozenInstanceError):
+        config.client_id = "you"

@@ -1,0 +1,367 @@
+"""One connection: versions, order, correlation, limits, throttling; closed after any error."""
+
+from contextlib import closing, contextmanager
+
+import pytest
+
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    LocalProtocolError,
+    RemoteProtocolError,
+    UnsupportedVersion,
+)
+from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pyspark_kafkaproto.messages.fetch import FetchRequest, FetchResponse
+from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorRequest
+from pyspark_kafkaproto.messages.heartbeat import HeartbeatRequest
+from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
+from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
+from pyspark_kafkaproto.wire.frame import decode_request
+from tests.fake_broker import (
+    DEFAULT,
+    STALL,
+    FakeCluster,
+    close,
+    cut,
+    in_version,
+    raw,
+    wrong_correlation,
+)
+
+ALL_TOPICS = MetadataRequest(topics=None)
+SOON_S = 0.05
+
+
+@pytest.fixture
+def cluster():
+    with FakeCluster({"orders": 2}) as cluster:
+        yield cluster
+
+
+def _config(cluster, **properties):
+    names = {name.replace("_", "."): value for name, value in properties.items()}
+    return ClientConfig.parse({"bootstrap.servers": cluster.address()} | names)
+
+
+@contextmanager
+def opened(cluster, on_frame=None, **properties):
+    connection = Connection.open(
+        Endpoint.parse(cluster.address()), _config(cluster, **properties), soon(), on_frame
+    )
+    with closing(connection):
+        yield connection
+
+
+def soon(timeout_s=5.0):
+    return Deadline.after(timeout_s)
+
+
+# Versions
+
+
+def test_asks_for_versions_once_and_speaks_the_highest_of_both(cluster):
+    cluster.versions["Metadata"] = (0, 8)
+    with opened(cluster) as connection:
+        assert connection.version_for(MetadataRequest) == 8
+        assert connection.version_for(MetadataRequest, most=5) == 5
+        assert connection.request(ALL_TOPICS, soon()).topics[0].name == "orders"
+    assert [(call.api, call.header.api_version) for call in cluster.calls] == [
+        ("ApiVersions", 4),
+        ("Metadata", 8),
+    ]
+
+
+def test_our_highest_version_where_the_broker_has_more(cluster):
+    cluster.versions["Metadata"] = (0, 99)
+    with opened(cluster) as connection:
+        assert connection.version_for(MetadataRequest) == MetadataRequest.VERSIONS.max
+
+
+def test_names_itself_to_the_broker(cluster):
+    with opened(cluster, client_id="me"):
+        pass
+    call = cluster.calls[0]
+    assert call.header.client_id == "me"
+    assert call.request.client_software_name == "pyspark-kafkaproto"
+    assert call.request.client_software_version
+
+
+def test_older_broker_answers_error_35_in_v0_and_is_asked_in_its_own_version(cluster):
+    cluster.versions["ApiVersions"] = (0, 3)
+    with opened(cluster) as connection:
+        assert connection.request(ALL_TOPICS, soon()).cluster_id == "fake"
+    assert [call.header.api_version for call in cluster.calls if call.api == "ApiVersions"] == [3]
+
+
+def test_error_35_without_a_range_is_followed_by_v0(cluster):
+    refusal = in_version(ApiVersionsResponse(error_code=35), 0)
+    cluster.on("ApiVersions", refusal, DEFAULT)
+    with opened(cluster) as connection:
+        assert connection.version_for(MetadataRequest) == 13
+    assert [call.header.api_version for call in cluster.calls] == [4, 0]
+
+
+@pytest.mark.parametrize("code", [35, 56])
+def test_versions_refused_for_good_is_a_broker_error(cluster, code):
+    cluster.on("ApiVersions", in_version(ApiVersionsResponse(error_code=code), 0))
+    if code != 35:
+        cluster.on("ApiVersions", ApiVersionsResponse(error_code=code))
+    with pytest.raises(BrokerError, match=f"ApiVersions: broker 127.*{code}") as caught:
+        Connection.open(Endpoint.parse(cluster.address()), _config(cluster), soon())
+    assert caught.value.code == code
+
+
+def test_no_common_version_names_both_ranges(cluster):
+    cluster.versions["Metadata"] = (90, 99)
+    with opened(cluster) as connection, pytest.raises(UnsupportedVersion) as caught:
+        connection.request(ALL_TOPICS, soon())
+    ours = MetadataRequest.VERSIONS
+    assert str(caught.value) == (
+        f"broker {cluster.address()} speaks Metadata 90 to 99, this package {ours.min} to "
+        f"{ours.max}"
+    )
+
+
+def test_most_below_the_brokers_least_is_unsupported(cluster):
+    with (
+        opened(cluster) as connection,
+        pytest.raises(UnsupportedVersion, match="Fetch 4 to 17, this package 0 to 3"),
+    ):
+        connection.version_for(FetchRequest, most=3)
+
+
+def test_api_that_is_not_offered_is_unsupported_and_costs_no_connection(cluster):
+    with opened(cluster) as connection:
+        with pytest.raises(UnsupportedVersion, match="does not offer Heartbeat"):
+            connection.request(HeartbeatRequest(), soon())
+        assert connection.request(ALL_TOPICS, soon()).cluster_id == "fake"
+
+
+# Order
+
+
+def test_pipelined_requests_are_answered_in_their_order(cluster):
+    with opened(cluster) as connection:
+        connection.send(ALL_TOPICS, soon())
+        connection.send(FindCoordinatorRequest(coordinator_keys=("g",)), soon())
+        connection.send(MetadataRequest(topics=()), soon())
+        assert connection.in_flight == 3
+        assert not connection.is_idle
+        assert len(connection.receive(soon()).message.topics) == 1
+        assert connection.receive(soon()).message.coordinators[0].key == "g"
+        assert len(connection.receive(soon()).message.topics) == 0
+        assert connection.is_idle
+
+
+def test_request_does_not_take_another_ones_answer(cluster):
+    with opened(cluster) as connection:
+        connection.send(ALL_TOPICS, soon())
+        with pytest.raises(LocalProtocolError, match="Metadata is still unanswered"):
+            connection.request(ALL_TOPICS, soon())
+        assert connection.receive(soon()).message.cluster_id == "fake"
+
+
+def test_nothing_to_receive_is_said_not_waited_for(cluster):
+    with opened(cluster) as connection, pytest.raises(LocalProtocolError, match="in flight"):
+        connection.receive(soon())
+
+
+def test_receiving_on_a_closed_connection_can_be_retried(cluster):
+    with opened(cluster) as connection:
+        connection.send(ALL_TOPICS, soon())
+        connection.close()
+        with pytest.raises(ConnectionFailed, match="closed"):
+            connection.receive(soon())
+
+
+def test_sending_on_a_closed_connection_can_be_retried(cluster):
+    with opened(cluster) as connection:
+        connection.close()
+        with pytest.raises(ConnectionFailed, match="send"):
+            connection.send(ALL_TOPICS, soon())
+
+
+def test_correlation_ids_start_again_after_the_highest(cluster):
+    with opened(cluster) as connection:
+        connection._next_correlation_id = 0x7FFFFFFF
+        for _ in range(2):
+            assert connection.request(ALL_TOPICS, soon()).cluster_id == "fake"
+    assert [call.header.correlation_id for call in cluster.calls[1:]] == [0x7FFFFFFF, 0]
+
+
+def test_reply_is_measured(cluster):
+    with opened(cluster) as connection:
+        connection.send(MetadataRequest(topics=()), soon())
+        reply = connection.receive(soon())
+    assert reply.latency_s > 0
+    assert 30 < reply.size_bytes < 100
+
+
+# Errors
+
+
+FINE = MetadataResponse(cluster_id="fake")
+
+ERRORS = [
+    pytest.param(wrong_correlation(FINE), RemoteProtocolError, "correlation id 2, expected 1"),
+    pytest.param(close(), ConnectionFailed, "receive failed: the broker closed"),
+    pytest.param(cut(FINE, 2), ConnectionFailed, "receive failed: the broker closed"),
+    pytest.param(cut(FINE, 4), ConnectionFailed, "receive failed: the broker closed"),
+    pytest.param(cut(FINE, 20), ConnectionFailed, "receive failed: the broker closed"),
+    pytest.param(STALL, DeadlineExceeded, "receive: not done"),
+    pytest.param(raw(b"\x00\x00"), DeadlineExceeded, "receive: not done"),
+    pytest.param(raw(bytes([0, 0, 0, 50]) + bytes(10)), DeadlineExceeded, "receive: not done"),
+    pytest.param(raw(bytes([0, 0, 0, 3])), RemoteProtocolError, "frame of 3 bytes, allowed are 4"),
+    pytest.param(raw(b"\xff\xff\xff\xff"), RemoteProtocolError, "frame of -1 bytes"),
+    pytest.param(raw(b"\x80\0\0\0"), RemoteProtocolError, "frame of -2147483648 bytes"),
+    pytest.param(
+        raw(b"\x00\x01\x00\x01"), RemoteProtocolError, "to 65536 .receive.message.max.bytes"
+    ),
+    pytest.param(raw(b"HTTP/1.1 400"), RemoteProtocolError, "read 'HTTP': is this a Kafka list"),
+    pytest.param(raw(b"\x15\x03\x03\x00\x02"), RemoteProtocolError, "a TLS alert.*protocol SSL"),
+    pytest.param(raw(bytes([0, 0, 0, 4, 0, 0, 0, 1])), RemoteProtocolError, "Metadata response"),
+    pytest.param(in_version(FINE, 1), RemoteProtocolError, "Metadata response v13"),
+]
+
+
+@pytest.mark.parametrize(("fault", "error", "text"), ERRORS)
+def test_bad_answer_is_its_error_and_closes(cluster, fault, error, text):
+    cluster.on("Metadata", fault)
+    with opened(cluster, receive_message_max_bytes=65536) as connection:
+        with pytest.raises(error, match=text):
+            connection.request(ALL_TOPICS, soon(SOON_S if error is DeadlineExceeded else 5))
+        assert not connection.is_open
+        assert not connection.is_idle
+        assert connection.in_flight == 0
+
+
+def test_request_that_cannot_be_written_costs_no_connection(cluster):
+    with opened(cluster) as connection:
+        with pytest.raises(LocalProtocolError, match="allow_auto_topic_creation"):
+            connection.send(MetadataRequest(allow_auto_topic_creation=False), soon(), version=0)
+        assert connection.is_idle
+
+
+HANDSHAKE_ERRORS = [
+    pytest.param(close(), ConnectionFailed, "handshake failed: .*TLS listener does this"),
+    pytest.param(STALL, DeadlineExceeded, "receive: not done within 0.05 s"),
+    pytest.param(raw(b"HTTP/1.1 400 Bad Request"), RemoteProtocolError, "is this a Kafka listener"),
+    pytest.param(raw(b"\x15\x03\x03\x00\x02\x02\x50"), RemoteProtocolError, "TLS alert"),
+    # Within what an answer may be, far more than the answer to a handshake is: not waited for.
+    pytest.param(raw(b"\x0f\0\0\0"), RemoteProtocolError, "frame of 251658240 bytes"),
+    pytest.param(raw(b"SSH-2.0-OpenSSH"), RemoteProtocolError, "is this a Kafka listener"),
+]
+
+
+@pytest.mark.parametrize(("fault", "error", "text"), HANDSHAKE_ERRORS)
+@pytest.mark.parametrize("cap", [1000, 2**31 - 1])
+def test_peer_that_is_no_plaintext_broker_is_found_out(cluster, fault, error, text, cap):
+    cluster.on("ApiVersions", fault)
+    config = _config(cluster, receive_message_max_bytes=cap)
+    with pytest.raises(error, match=text):
+        Connection.open(
+            Endpoint.parse(cluster.address()),
+            config,
+            soon(SOON_S if error is DeadlineExceeded else 5),
+        )
+
+
+def test_handshake_ends_with_the_time_for_setup(cluster):
+    cluster.on("ApiVersions", STALL)
+    config = ClientConfig.parse(
+        {"bootstrap.servers": cluster.address(), "socket.connection.setup.timeout.ms": 50}
+    )
+    with pytest.raises(DeadlineExceeded, match=r"within 0\.05 s"):
+        Connection.open(Endpoint.parse(cluster.address()), config, soon(60))
+
+
+# Memory and frames
+
+
+def test_frame_lands_in_the_callers_memory_and_records_are_views_of_it(cluster):
+    answer = FetchResponse(
+        responses=(
+            FetchResponse.Topic(
+                partitions=(FetchResponse.Topic.Partition(records=b"record batches"),)
+            ),
+        )
+    )
+    cluster.on("Fetch", answer)
+    memory = bytearray(1000)
+    with opened(cluster) as connection:
+        connection.send(FetchRequest(), soon())
+        reply = connection.receive(soon(), lambda size_bytes: memoryview(memory)[:size_bytes])
+    records = reply.message.responses[0].partitions[0].records
+    assert records == b"record batches"
+    memory[memory.index(b"record")] = ord("R")
+    assert records == b"Record batches"
+
+
+def test_hook_sees_every_frame_without_its_size(cluster):
+    frames = []
+
+    def note(direction, frame):
+        frames.append((direction, bytes(frame)))
+
+    with opened(cluster, note) as connection:
+        connection.request(ALL_TOPICS, soon())
+    assert [direction for direction, _ in frames] == ["sent", "received"] * 2
+    header, request = decode_request(ApiVersionsRequest, frames[0][1])
+    assert (header, request) == (cluster.calls[0].header, cluster.calls[0].request)
+    assert decode_request(MetadataRequest, frames[2][1])[1] == ALL_TOPICS
+    assert frames[3][1][:4] == bytes([0, 0, 0, 1])
+
+
+@pytest.mark.parametrize("failing", ["sent", "received"])
+def test_hook_that_fails_closes_the_connection(cluster, failing):
+    def fail(direction, frame):
+        if direction == failing and b"\0\3" in bytes(frame[:2]):
+            raise RuntimeError("the hook is broken")
+        if direction == failing == "received" and bytes(frame[:4]) == bytes([0, 0, 0, 1]):
+            raise RuntimeError("the hook is broken")
+
+    with opened(cluster, fail) as connection:
+        with pytest.raises(RuntimeError, match="hook is broken"):
+            connection.request(ALL_TOPICS, soon())
+        assert not connection.is_open
+
+
+# Throttling, KIP-219
+
+
+def test_throttled_connection_stays_silent_for_that_long(cluster, clock):
+    cluster.on("Metadata", MetadataResponse(throttle_time_ms=1500), DEFAULT)
+    with opened(cluster) as connection:
+        connection.request(ALL_TOPICS, soon())
+        assert clock.slept == []
+        clock.now += 0.5
+        connection.request(ALL_TOPICS, soon())
+        assert clock.slept == [1.0]
+        connection.request(ALL_TOPICS, soon())
+        assert clock.slept == [1.0]
+
+
+def test_shorter_throttle_does_not_end_a_longer_one(cluster, clock):
+    throttles = [MetadataResponse(throttle_time_ms=ms) for ms in (1500, 10)]
+    cluster.on("Metadata", *throttles, DEFAULT)
+    with opened(cluster) as connection:
+        for _ in throttles:
+            connection.send(ALL_TOPICS, soon())
+        for _ in throttles:
+            connection.receive(soon())
+        connection.request(ALL_TOPICS, soon())
+    assert clock.slept == [1.5]
+
+
+def test_throttle_beyond_the_deadline_fails_at_once_and_keeps_the_connection(cluster, clock):
+    cluster.on("Metadata", MetadataResponse(throttle_time_ms=60_000), DEFAULT)
+    with opened(cluster) as connection:
+        connection.request(ALL_TOPICS, soon())
+        with pytest.raises(DeadlineExceeded, match=r"throttles this client for another 60\.0 s"):
+            connection.request(ALL_TOPICS, soon(5))
+        assert clock.slept == []
+        assert connection.is_idle
+        clock.now += 60
+        assert connection.request(ALL_TOPICS, soon()).cluster_id == "fake"

@@ -1,0 +1,201 @@
+"""The byte stream: which stage failed, and that nothing outlasts its deadline."""
+
+import socket
+import time
+
+import pytest
+
+from pyspark_kafkaproto.errors import ConfigError, ConnectionFailed, DeadlineExceeded
+from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.net.ports import free_ports
+from pyspark_kafkaproto.net.transport import Endpoint, Transport
+
+SOON_S = 0.05
+
+
+@pytest.fixture
+def joined(peer):
+    """A transport, and the socket at its other end."""
+    transport = Transport.connect(peer.endpoint, Deadline.after(5))
+    yield transport, peer.accept()
+    transport.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("broker-1:9092", "broker-1", 9092),
+        (" 10.0.0.1:1 ", "10.0.0.1", 1),
+        ("[::1]:65535", "::1", 65535),
+        ("PLAINTEXT://broker:9092", "broker", 9092),
+        ("SASL_SSL://[fe80::1]:9093", "fe80::1", 9093),
+        ("CLIENT-2.a://broker_x:9092", "broker_x", 9092),
+    ],
+)
+def test_endpoint_is_read(text, host, port):
+    endpoint = Endpoint.parse(text)
+    assert (endpoint.host, endpoint.port) == (host, port)
+    assert Endpoint.parse(str(endpoint)) == endpoint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "broker", "broker:", ":9092", "broker:0", "broker:65536", "broker:-1"),
+        *("a b:1", "::1:9092", "[::1]", "broker:9092/x"),
+        pytest.param("broker:\u0663", id="a digit of another script"),
+        pytest.param("broker:" + "9" * 5000, id="more digits than int() takes"),
+    ],
+)
+def test_endpoint_that_is_none_names_option_value_and_form(text):
+    with pytest.raises(ConfigError) as caught:
+        Endpoint.parse(text, "kafka.bootstrap.servers")
+    assert caught.value.option == "kafka.bootstrap.servers"
+    assert caught.value.value == text
+    assert "host:port" in str(caught.value)
+
+
+def test_bytes_go_both_ways(joined):
+    transport, other = joined
+    transport.send(b"ping", Deadline.after(5))
+    assert other.recv(10) == b"ping"
+    other.sendall(b"po")
+    other.sendall(b"ng+more")
+    view = memoryview(bytearray(4))
+    transport.receive_into(view, Deadline.after(5))
+    assert bytes(view) == b"pong"
+
+
+def test_host_without_address_fails_to_resolve(monkeypatch):
+    def fail(*_args, **_options):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    with pytest.raises(ConnectionFailed, match=r"nowhere:9092: resolve failed.*'nowhere'") as error:
+        Transport.connect(Endpoint("nowhere", 9092), Deadline.after(1))
+    assert error.value.stage == "resolve"
+
+
+@pytest.mark.parametrize("host", ["a" * 70, "..", "\udcff"])
+def test_host_name_that_is_none_fails_to_resolve(host):
+    with pytest.raises(ConnectionFailed) as caught:
+        Transport.connect(Endpoint(host, 9092), Deadline.after(1))
+    assert caught.value.stage == "resolve"
+
+
+def test_refused_port_fails_to_connect():
+    (port,) = free_ports(1)
+    with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1: Connection refused") as caught:
+        Transport.connect(Endpoint("127.0.0.1", port), Deadline.after(5))
+    assert (caught.value.stage, caught.value.broker) == ("connect", f"127.0.0.1:{port}")
+
+
+def _unanswering():
+    """A port that takes no more connections: its queue of one is full."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+    return listener, socket.create_connection(listener.getsockname())
+
+
+def test_silent_port_fails_to_connect_at_the_deadline():
+    listener, first = _unanswering()
+    with listener, first:
+        endpoint = Endpoint(*listener.getsockname())
+        with pytest.raises(ConnectionFailed, match=r"no answer within 0\.05 s") as caught:
+            Transport.connect(endpoint, Deadline.after(SOON_S))
+    assert caught.value.stage == "connect"
+
+
+def test_each_address_is_tried_and_a_silent_one_leaves_time_for_the_next(monkeypatch, peer):
+    listener, first = _unanswering()
+    found = [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", address)
+        for address in (listener.getsockname(), (peer.endpoint.host, peer.endpoint.port))
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: found)
+    with listener, first:
+        transport = Transport.connect(Endpoint("two-addresses", 9092), Deadline.after(2 * SOON_S))
+    transport.close()
+
+
+def test_all_addresses_are_named_when_none_works(monkeypatch):
+    found = [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))
+        for host, port in zip(("127.0.0.1", "127.0.0.2"), free_ports(2), strict=True)
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: found)
+    with pytest.raises(
+        ConnectionFailed, match=r"127\.0\.0\.1: Connection refused; 127\.0\.0\.2: Connection refus"
+    ):
+        Transport.connect(Endpoint("two-addresses", 9092), Deadline.after(5))
+
+
+def test_silence_ends_at_the_deadline(joined):
+    transport, other = joined
+    other.sendall(b"ab")
+    with pytest.raises(DeadlineExceeded, match=r"receive: not done within 0\.05 s"):
+        transport.receive_into(memoryview(bytearray(4)), Deadline.after(SOON_S))
+
+
+def test_deadline_that_has_passed_is_not_for_ever(joined):
+    transport, _ = joined
+    with pytest.raises(DeadlineExceeded):
+        transport.receive_into(memoryview(bytearray(1)), Deadline.after(0))
+    with pytest.raises(DeadlineExceeded):
+        transport.send(b"x", Deadline.after(0))
+
+
+def test_peer_that_reads_nothing_ends_a_send_at_the_deadline(joined):
+    transport, _ = joined
+    began = time.monotonic()
+    with pytest.raises(DeadlineExceeded, match=r"send: not done within 0\.2 s"):
+        transport.send(bytes(64 << 20), Deadline.after(0.2))
+    # A time-out per system call would have taken twice that: the first call sends a part.
+    assert time.monotonic() - began < 0.4
+
+
+@pytest.mark.parametrize("sent", [b"", b"ab"])
+def test_peer_that_closes_fails_to_receive(joined, sent):
+    transport, other = joined
+    other.sendall(sent)
+    other.close()
+    with pytest.raises(ConnectionFailed, match="closed the connection") as caught:
+        transport.receive_into(memoryview(bytearray(4)), Deadline.after(5))
+    assert caught.value.stage == "receive"
+
+
+def test_peer_that_resets_fails_to_send_or_receive(joined):
+    transport, other = joined
+    other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    other.close()
+    with pytest.raises(ConnectionFailed) as caught:
+        transport.receive_into(memoryview(bytearray(4)), Deadline.after(5))
+    assert caught.value.stage == "receive"
+    with pytest.raises(ConnectionFailed) as caught:
+        transport.send(b"x", Deadline.after(5))
+    assert caught.value.stage == "send"
+
+
+def test_open_silent_peer_has_not_closed(joined):
+    transport, _ = joined
+    assert not transport.peer_has_closed()
+
+
+@pytest.mark.parametrize("data", [b"", b"unasked"])
+def test_closed_or_talking_peer_is_of_no_use(joined, data):
+    transport, other = joined
+    other.sendall(data)
+    other.close()
+    deadline = Deadline.after(5)
+    while not transport.peer_has_closed():
+        deadline.check("waiting for what the peer did")
+
+
+def test_local_address_is_what_the_peer_sees(joined):
+    transport, other = joined
+    assert transport.local_address() == str(Endpoint(*other.getpeername()))
+
+
+def test_close_twice_does_no_harm(joined):
+    transport, _ = joined
+    transport.close()
+    transport.close()

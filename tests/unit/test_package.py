@@ -1,0 +1,53 @@
+"""Importing the package costs nothing and cannot fail; its names come on first use."""
+
+import subprocess
+import sys
+
+import pytest
+
+import pyspark_kafkaproto
+
+HEAVY = ("pyspark", "pyarrow", "click", "rich", "numpy", "cramjam")
+
+
+def _loaded_by(statement: str) -> set[str]:
+    """The top-level modules that a fresh interpreter has loaded after `statement`."""
+    script = f"{statement}\nimport sys; print(*{{name.split('.')[0] for name in sys.modules}})"
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+def test_import_loads_nothing_heavy():
+    assert _loaded_by("import pyspark_kafkaproto").isdisjoint(HEAVY)
+
+
+def test_import_loads_no_room_of_the_package():
+    script = (
+        "import sys, pyspark_kafkaproto\n"
+        "assert [n for n in sys.modules if n.startswith('pyspark_kafkaproto')] == "
+        "['pyspark_kafkaproto']"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_command_line_loads_no_spark():
+    loaded = _loaded_by("import pyspark_kafkaproto.cli.group")
+    assert loaded.isdisjoint({"pyspark", "pyarrow"})
+
+
+def test_cluster_loads_neither_spark_nor_arrow():
+    assert _loaded_by("from pyspark_kafkaproto import KafkaCluster").isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("name", pyspark_kafkaproto.__all__)
+def test_public_names_are_there(name):
+    assert hasattr(pyspark_kafkaproto, name)
+    assert name in dir(pyspark_kafkaproto)
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'KafkaClutser'"):
+        _ = pyspark_kafkaproto.KafkaClutser
