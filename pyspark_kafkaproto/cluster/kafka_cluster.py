@@ -1,0 +1,158 @@
+"""KafkaCluster: the window on a cluster, in the spirit of the helper of Spark's first connector.
+
+Sets in, maps out. What is asked is grouped by leader or coordinator, sent to all of them at once,
+and tried again where something moved; an error names what was asked and each broker that was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import TracebackType
+from typing import Self
+
+from pyspark_kafkaproto.cluster.groups import commit_offsets, fetch_offsets
+from pyspark_kafkaproto.cluster.offsets import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    list_offsets_at,
+)
+from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.topology import Leader, TopicPartition, Topology
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net import ClientConfig
+
+
+class KafkaCluster:
+    """Metadata and offsets of one cluster.
+
+    Connections open on first use and stay open until `close`; a pickled cluster carries its
+    configuration alone. For use by one thread at a time.
+
+    Args:
+        config: Kafka's client properties (`bootstrap.servers`, `request.timeout.ms`, …), or them
+            already read.
+    """
+
+    def __init__(self, config: Mapping[str, object] | ClientConfig) -> None:
+        self.config = config if isinstance(config, ClientConfig) else ClientConfig.parse(config)
+        self._router = Router(self.config)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[type[KafkaCluster], tuple[ClientConfig]]:
+        return KafkaCluster, (self.config,)
+
+    def close(self) -> None:
+        """Close all connections; the cluster can be used again, which opens new ones."""
+        self._router.close()
+
+    # Metadata
+
+    def describe(
+        self, topics: Collection[str] | None = None, *, must_exist: bool = False
+    ) -> Topology:
+        """Brokers, and `topics` (None: all) with their partitions. Never creates a topic.
+
+        Args:
+            topics: names.
+            must_exist: whether a topic with an error fails the call; else the error stays beside
+                the topic's name in the result.
+
+        Raises:
+            BrokerError: with `must_exist`, a topic does not exist or may not be seen.
+        """
+        deadline = self._router.deadline()
+
+        def attempt() -> Topology:
+            topology = self._router.topology(topics, deadline)
+            for name in topics or () if must_exist else ():
+                topology.topic(name)
+            return topology
+
+        return self._router.retrying("fetch metadata", attempt, deadline)
+
+    def get_partitions(self, topics: Collection[str]) -> set[TopicPartition]:
+        """All partitions of `topics`.
+
+        Raises:
+            BrokerError: a topic does not exist or may not be seen.
+        """
+        if not topics:
+            return set()
+        topology = self.describe(topics, must_exist=True)
+        return {
+            TopicPartition(name, number)
+            for name in topics
+            for number in topology.topic(name).partitions
+        }
+
+    def find_leaders(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Leader]:
+        """Each partition's leader; waits for an election that is going on.
+
+        Raises:
+            BrokerError: there is no such topic or partition, or it stays without a leader.
+        """
+        deadline = self._router.deadline()
+
+        def attempt() -> dict[TopicPartition, Leader]:
+            self._router.topology({partition.topic for partition in partitions}, deadline)
+            return self._router.leaders(partitions, deadline)
+
+        return self._router.retrying("find leaders", attempt, deadline) if partitions else {}
+
+    # Offsets
+
+    def get_earliest_leader_offsets(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """The first offset that is still there, per partition."""
+        return _all_found(list_offsets_at(self._router, partitions, EARLIEST_TIMESTAMP))
+
+    def get_latest_leader_offsets(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last record (read_committed: after the last stable one)."""
+        return _all_found(list_offsets_at(self._router, partitions, LATEST_TIMESTAMP))
+
+    def get_leader_offsets(
+        self, partitions: Collection[TopicPartition], timestamp: int
+    ) -> dict[TopicPartition, int | None]:
+        """The first offset whose timestamp is `timestamp` (ms since 1970) or later.
+
+        None where no record is that late.
+        """
+        if timestamp < 0:
+            raise ConfigError("timestamp", timestamp, "expected milliseconds since 1970, 0 or more")
+        return list_offsets_at(self._router, partitions, timestamp)
+
+    # Groups
+
+    def get_consumer_offsets(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """What `group` has committed; partitions without a committed offset are left out."""
+        return fetch_offsets(self._router, group, partitions)
+
+    def set_consumer_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit `offsets` (each the next one to read) for a group that has no members.
+
+        Raises:
+            BrokerError: a partition was refused; `usable` has the set that was committed.
+        """
+        for partition, offset in offsets.items():
+            if offset < 0:
+                raise ConfigError(f"offset of {partition}", offset, "expected 0 or more")
+        commit_offsets(self._router, group, offsets)
+
+
+def _all_found(offsets: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
+    return {partition: offset for partition, offset in offsets.items() if offset is not None}

@@ -1,0 +1,166 @@
+"""What a cluster looks like: brokers, topics, partitions, as a Metadata answer gave them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyspark_kafkaproto.errors import BrokerError, error_code
+from pyspark_kafkaproto.messages.metadata import MetadataResponse
+from pyspark_kafkaproto.net import Endpoint
+from pyspark_kafkaproto.wire.declaration import NO_ID
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Leader(NamedTuple):
+    """The broker that leads a partition, and in which epoch."""
+
+    node_id: int
+    endpoint: Endpoint
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """One node of the cluster at its advertised address."""
+
+    node_id: int
+    endpoint: Endpoint
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition's place in the cluster; `leader_id` is -1 where there is none."""
+
+    error_code: int
+    leader_id: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline_replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic with its partitions by number; `topic_id` is None where the broker gave none."""
+
+    name: str
+    error_code: int
+    topic_id: bytes | None
+    is_internal: bool
+    partitions: Mapping[int, Partition] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Brokers by id and topics by name."""
+
+    cluster_id: str | None
+    controller_id: int
+    brokers: Mapping[int, Broker]
+    topics: Mapping[str, Topic]
+
+    def leader(self, partition: TopicPartition) -> Leader:
+        """The leader of `partition`.
+
+        Raises:
+            BrokerError: the topic's or partition's own error, or no leader at the moment.
+        """
+        found = self.partition(partition)
+        broker = self.brokers.get(found.leader_id)
+        if broker is None:
+            code = found.error_code or _LEADER_NOT_AVAILABLE
+            raise BrokerError(code, "Metadata", f"partition {partition}", _why_no_leader(found))
+        return Leader(broker.node_id, broker.endpoint, found.leader_epoch)
+
+    def partition(self, partition: TopicPartition) -> Partition:
+        """The partition's place; BrokerError if the topic has an error or no such partition."""
+        topic = self.topic(partition.topic)
+        found = topic.partitions.get(partition.partition)
+        if found is None:
+            raise _unknown(
+                f"partition {partition}", f"the topic has the partitions {sorted(topic.partitions)}"
+            )
+        return found
+
+    def topic(self, name: str) -> Topic:
+        """The topic called `name`; BrokerError if the broker gave an error for it."""
+        topic = self.topics.get(name)
+        if topic is None or topic.error_code == _UNKNOWN_TOPIC_OR_PARTITION:
+            raise _unknown(f"topic {name!r}", _NO_SUCH_TOPIC)
+        if topic.error_code:
+            advice = _TOPIC_ADVICE.get(topic.error_code, "")
+            raise BrokerError(topic.error_code, "Metadata", f"topic {name!r}", advice)
+        return topic
+
+
+def _unknown(subject: str, advice: str) -> BrokerError:
+    """Unknown to the broker: for good, unless it was created a moment ago."""
+    error = BrokerError(_UNKNOWN_TOPIC_OR_PARTITION, "Metadata", subject, advice)
+    error.patience_s = NEWS_TRAVELS_S
+    return error
+
+
+# A topic just created is known to every broker well within this time.
+NEWS_TRAVELS_S = 1.0
+
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_LEADER_NOT_AVAILABLE = 5
+_INVALID_TOPIC = 17
+_TOPIC_AUTHORIZATION_FAILED = 29
+
+_NO_SUCH_TOPIC = (
+    "there is no such topic, or this user may not see it (reading never creates one): "
+    "check its name, or create it first"
+)
+_TOPIC_ADVICE = {
+    _INVALID_TOPIC: "a topic's name has 1 to 249 letters, digits, dots, underscores and hyphens",
+    _TOPIC_AUTHORIZATION_FAILED: "this user needs the right DESCRIBE on the topic, and READ for "
+    "its records",
+}
+
+
+def _why_no_leader(partition: Partition) -> str:
+    state = (
+        f"replicas {list(partition.replicas)}, in sync {list(partition.isr)}, "
+        f"offline {list(partition.offline_replicas)}"
+    )
+    reason = error_code(partition.error_code).name if partition.error_code else "no leader"
+    return f"{reason}; {state}: a leader is elected when a replica that is in sync comes back"
+
+
+def read_topology(answer: MetadataResponse) -> Topology:
+    """A Metadata answer as a Topology."""
+    brokers = {
+        broker.node_id: Broker(broker.node_id, Endpoint(broker.host, broker.port), broker.rack)
+        for broker in answer.brokers
+    }
+    topics = {topic.name: _read_topic(topic) for topic in answer.topics if topic.name is not None}
+    return Topology(answer.cluster_id, answer.controller_id, brokers, topics)
+
+
+def _read_topic(topic: MetadataResponse.Topic) -> Topic:
+    partitions = {
+        partition.partition_index: Partition(
+            partition.error_code,
+            partition.leader_id,
+            partition.leader_epoch,
+            tuple(partition.replica_nodes),
+            tuple(partition.isr_nodes),
+            tuple(partition.offline_replicas),
+        )
+        for partition in topic.partitions
+    }
+    topic_id = None if topic.topic_id == NO_ID else topic.topic_id
+    return Topic(topic.name or "", topic.error_code, topic_id, topic.is_internal, partitions)

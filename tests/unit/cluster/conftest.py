@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+
+from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.net import connection, deadline, retry
+from tests.clock import stop_clock
+from tests.fake_broker import FakeCluster
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time in `net`, standing still but for sleeps."""
+    return stop_clock(monkeypatch, retry, deadline, connection)
+
+
+@pytest.fixture
+def brokers():
+    """Two fake nodes; the first leads both partitions of `orders`."""
+    with FakeCluster({"orders": 2, "empty": 1}, nodes=2) as fake:
+        yield fake
+
+
+@pytest.fixture
+def kafka_at():
+    """Opens a window on other addresses, or with other properties."""
+    with ExitStack() as held:
+
+        def open_window(servers, **properties):
+            config = {"bootstrap.servers": servers} | properties
+            return held.enter_context(KafkaCluster(config))
+
+        yield open_window
+
+
+@pytest.fixture
+def kafka(brokers, kafka_at):
+    """The window on the fake nodes."""
+    return kafka_at(brokers.bootstrap_servers)

@@ -1,0 +1,238 @@
+"""Committed offsets at the groups' coordinators."""
+
+import pytest
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
+from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
+from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
+from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
+from tests.fake_broker import DEFAULT, close
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+OTHER = TopicPartition("empty", 0)
+G = OffsetFetchResponse.Group
+
+
+def fetched(*codes, offsets=(7, -1), group_code=0):
+    """An OffsetFetch answer for `orders`, with an error per partition."""
+    partitions = tuple(
+        G.Topic.Partition(partition_index=number, committed_offset=offset, error_code=code)
+        for number, (offset, code) in enumerate(zip(offsets, codes or (0, 0), strict=True))
+    )
+    topics = (G.Topic(name="orders", partitions=partitions),)
+    return OffsetFetchResponse(groups=(G(group_id="g", topics=topics, error_code=group_code),))
+
+
+def committed(*codes):
+    """An OffsetCommit answer for `orders`, with an error per partition."""
+    partitions = tuple(
+        OffsetCommitResponse.Topic.Partition(partition_index=number, error_code=code)
+        for number, code in enumerate(codes)
+    )
+    topic = OffsetCommitResponse.Topic(name="orders", partitions=partitions)
+    return OffsetCommitResponse(topics=(topic,))
+
+
+def committed_all(call):
+    """An answer that all is well."""
+    partition = OffsetCommitResponse.Topic.Partition
+    topics = tuple(
+        OffsetCommitResponse.Topic(
+            name=topic.name,
+            partitions=tuple(
+                partition(partition_index=item.partition_index) for item in topic.partitions
+            ),
+        )
+        for topic in call.request.topics
+    )
+    return OffsetCommitResponse(topics=topics)
+
+
+def test_committed_offsets_are_found_and_missing_ones_left_out(brokers, kafka):
+    brokers.on("OffsetFetch", fetched())
+    assert kafka.get_consumer_offsets("g", {FIRST, SECOND}) == {FIRST: 7}
+    (request,) = brokers.asked("OffsetFetch")
+    (group,) = request.groups
+    assert group.group_id == "g"
+    assert [(topic.name, topic.partition_indexes) for topic in group.topics] == [("orders", (0, 1))]
+    assert not request.require_stable
+
+
+def test_read_committed_asks_for_stable_offsets(brokers, kafka_at):
+    brokers.on("OffsetFetch", fetched())
+    kafka = kafka_at(brokers.address(1), **{"isolation.level": "read_committed"})
+    kafka.get_consumer_offsets("g", {FIRST})
+    assert brokers.asked("OffsetFetch")[0].require_stable
+
+
+def test_commit_goes_out_as_from_nobodys_member(brokers, kafka):
+    brokers.on("OffsetCommit", committed_all)
+    kafka.set_consumer_offsets("g", {SECOND: 8, FIRST: 7, OTHER: 0})
+    (request,) = brokers.asked("OffsetCommit")
+    assert (request.group_id, request.generation_id_or_member_epoch, request.member_id) == (
+        *("g", -1),
+        "",
+    )
+    assert {
+        (topic.name, item.partition_index): item.committed_offset
+        for topic in request.topics
+        for item in topic.partitions
+    } == {("orders", 0): 7, ("orders", 1): 8, ("empty", 0): 0}
+    assert len(request.topics) == 2
+
+
+@pytest.mark.parametrize("most", [9, 10, 99])
+def test_topics_are_named_and_never_meant_by_id(brokers, kafka, most):
+    brokers.versions |= {"OffsetFetch": (1, most), "OffsetCommit": (2, most)}
+    brokers.on("OffsetFetch", fetched())
+    brokers.on("OffsetCommit", committed(0, 0))
+    kafka.get_consumer_offsets("g", {FIRST})
+    kafka.set_consumer_offsets("g", {FIRST: 1})
+    versions = [call.header.api_version for call in brokers.calls if "Offset" in call.api]
+    assert versions == [9, 9]
+
+
+def test_coordinator_is_looked_up_once_per_group(brokers, kafka):
+    brokers.coordinators["g"] = 2
+    brokers.on("OffsetFetch", fetched())
+    for _ in range(2):
+        kafka.get_consumer_offsets("g", {FIRST})
+    (request,) = brokers.asked("FindCoordinator")
+    assert (request.key_type, request.coordinator_keys) == (0, ("g",))
+    assert len(brokers.asked("OffsetFetch", node=2)) == 2
+
+
+def _leave(brokers):
+    """The first node says that the second coordinates now."""
+
+    def answer(call):
+        brokers.coordinators["g"] = 2
+        return fetched(group_code=16)
+
+    return answer
+
+
+def _hang_up(brokers):
+    def answer(call):
+        brokers.coordinators["g"] = 2
+        return close()
+
+    return answer
+
+
+@pytest.mark.parametrize("move", [_leave, _hang_up])
+def test_moved_coordinator_is_followed(brokers, kafka, clock, move):
+    brokers.on("OffsetFetch", move(brokers), node=1)
+    brokers.on("OffsetFetch", fetched(), node=2)
+    assert kafka.get_consumer_offsets("g", {FIRST}) == {FIRST: 7}
+    assert len(brokers.asked("FindCoordinator")) == 2
+
+
+def test_moved_coordinator_is_followed_by_a_commit(brokers, kafka, clock):
+    def leave(call):
+        brokers.coordinators["g"] = 2
+        return committed(16, 16)
+
+    brokers.on("OffsetCommit", leave, node=1)
+    brokers.on("OffsetCommit", committed(0, 0), node=2)
+    kafka.set_consumer_offsets("g", {FIRST: 7, SECOND: 8})
+    assert len(brokers.asked("OffsetCommit", node=2)) == 1
+
+
+@pytest.mark.parametrize("code", [14, 15])
+def test_coordinator_that_is_not_ready_is_waited_for(brokers, kafka, clock, code):
+    refusal = FindCoordinatorResponse.Coordinator(key="g", error_code=code, error_message="loading")
+    brokers.on("FindCoordinator", FindCoordinatorResponse(coordinators=(refusal,)), DEFAULT)
+    brokers.on("OffsetFetch", fetched(group_code=14), fetched(88, 0), fetched())
+    assert kafka.get_consumer_offsets("g", {FIRST}) == {FIRST: 7}
+    assert len(clock.slept) == 3
+
+
+def test_group_that_may_not_be_seen_fails_at_once_with_the_brokers_text(brokers, kafka, clock):
+    refusal = FindCoordinatorResponse.Coordinator(key="g", error_code=30, error_message="not you")
+    brokers.on("FindCoordinator", FindCoordinatorResponse(coordinators=(refusal,)))
+    with pytest.raises(BrokerError, match=r"group 'g': GROUP_AUTHORIZATION_FAILED.*not you"):
+        kafka.get_consumer_offsets("g", {FIRST})
+    assert clock.slept == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "subject"),
+    [
+        (fetched(group_code=30), "group 'g' at"),
+        (fetched(0, 30), "group 'g', partition orders-1 at"),
+    ],
+)
+def test_refused_fetch_names_the_subject_and_the_broker(brokers, kafka, clock, answer, subject):
+    brokers.on("OffsetFetch", answer)
+    with pytest.raises(BrokerError) as caught:
+        kafka.get_consumer_offsets("g", {FIRST, SECOND})
+    assert f"OffsetFetch: {subject} broker {brokers.address(1)}: GROUP_AUTH" in str(caught.value)
+    assert clock.slept == []
+
+
+def test_refused_commit_keeps_what_was_committed(brokers, kafka, clock):
+    brokers.on("OffsetCommit", committed(0, 12))
+    with pytest.raises(BrokerError, match=r"partition orders-1.*OFFSET_METADATA_TOO") as caught:
+        kafka.set_consumer_offsets("g", {FIRST: 7, SECOND: 8})
+    assert caught.value.usable == {FIRST}
+    assert len(brokers.asked("OffsetCommit")) == 1
+
+
+def test_error_for_good_goes_before_one_that_could_be_retried(brokers, kafka, clock):
+    brokers.on("OffsetCommit", committed(14, 29))
+    with pytest.raises(BrokerError, match="orders-1"):
+        kafka.set_consumer_offsets("g", {FIRST: 7, SECOND: 8})
+    assert clock.slept == []
+
+
+def test_commit_into_a_group_with_members_says_what_to_do(brokers, kafka, clock):
+    brokers.on("OffsetCommit", committed(25, 25))
+    with pytest.raises(BrokerError, match=r"live members.*a group of its own"):
+        kafka.set_consumer_offsets("g", {FIRST: 7, SECOND: 8})
+    assert clock.slept == []
+
+
+def test_commit_for_a_missing_partition_is_not_tried_for_a_minute(brokers, kafka, clock):
+    brokers.on("OffsetCommit", committed(3))
+    with pytest.raises(BrokerError, match="no such topic or partition"):
+        kafka.set_consumer_offsets("g", {FIRST: 7})
+    assert clock.now - 1000 <= 1
+
+
+@pytest.mark.parametrize("groups", [(), (G(), G())])
+def test_answer_about_no_or_several_groups_is_refused(brokers, kafka, groups):
+    brokers.on("OffsetFetch", OffsetFetchResponse(groups=groups))
+    with pytest.raises(RemoteProtocolError, match=f"asked about one, answered {len(groups)}"):
+        kafka.get_consumer_offsets("g", {FIRST})
+
+
+def test_answer_about_no_coordinator_is_refused(brokers, kafka):
+    brokers.on("FindCoordinator", FindCoordinatorResponse())
+    with pytest.raises(RemoteProtocolError, match="asked about one, answered 0"):
+        kafka.get_consumer_offsets("g", {FIRST})
+
+
+def test_partition_that_a_commit_leaves_unanswered_is_not_taken_for_committed(brokers, kafka):
+    brokers.on("OffsetCommit", committed(0))
+    with pytest.raises(RemoteProtocolError, match="orders-1: not answered"):
+        kafka.set_consumer_offsets("g", {FIRST: 7, SECOND: 8})
+
+
+def test_nothing_to_commit_or_fetch_is_nothing_sent(brokers, kafka):
+    kafka.set_consumer_offsets("g", {})
+    assert kafka.get_consumer_offsets("g", set()) == {}
+    assert brokers.calls == []
+
+
+def test_group_needs_a_name(kafka):
+    for call in (kafka.get_consumer_offsets, kafka.set_consumer_offsets):
+        with pytest.raises(ConfigError, match="name of a consumer group"):
+            call("", {})
+
+
+def test_negative_offset_is_refused_here(brokers, kafka):
+    with pytest.raises(ConfigError, match=r"offset of orders-0.*-1"):
+        kafka.set_consumer_offsets("g", {FIRST: -1})
+    assert brokers.calls == []

@@ -1,0 +1,93 @@
+"""The face that users see: metadata, pickling, closing."""
+
+import pickle
+
+import pytest
+
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.net import ClientConfig
+from tests.fake_broker import DEFAULT, metadata
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+def test_nothing_is_opened_before_it_is_needed():
+    KafkaCluster({"bootstrap.servers": "nowhere.invalid:9092"}).close()
+
+
+def test_configuration_is_checked_at_once():
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
+        KafkaCluster({})
+
+
+def test_configuration_may_have_been_read_before(brokers):
+    config = ClientConfig.parse({"bootstrap.servers": brokers.address(1)})
+    with KafkaCluster(config) as kafka:
+        assert kafka.config is config
+
+
+def test_describe_without_names_asks_for_all_topics(brokers, kafka):
+    assert set(kafka.describe().topics) == {"orders", "empty"}
+    assert brokers.asked("Metadata")[0].topics is None
+
+
+def test_describe_of_no_topics_asks_for_the_brokers_alone(brokers, kafka):
+    found = kafka.describe(set())
+    assert (set(found.brokers), found.topics) == ({1, 2}, {})
+    assert brokers.asked("Metadata")[0].topics == ()
+
+
+def test_describe_keeps_a_missing_topics_error_beside_its_name(kafka):
+    found = kafka.describe({"orders", "odrers"})
+    assert found.topics["odrers"].error_code == 3
+    assert set(found.topics["orders"].partitions) == {0, 1}
+
+
+def test_describe_of_a_topic_that_must_exist_fails_soon(kafka, clock):
+    with pytest.raises(BrokerError, match=r"topic 'odrers'.*no such topic"):
+        kafka.describe({"orders", "odrers"}, must_exist=True)
+    assert clock.now - 1000 <= 1
+
+
+def test_topic_created_a_moment_ago_is_found(brokers, kafka, clock):
+    missing = brokers.topics.pop("orders")
+
+    def create(call):
+        answer = metadata(brokers, call)
+        brokers.topics["orders"] = missing
+        return answer
+
+    brokers.on("Metadata", create, DEFAULT)
+    assert kafka.get_partitions({"orders"}) == {FIRST, SECOND}
+
+
+def test_partitions_and_leaders(brokers, kafka):
+    brokers.topics["orders"].move(1, node_id=2)
+    assert kafka.get_partitions({"orders"}) == {FIRST, SECOND}
+    leaders = kafka.find_leaders({FIRST, SECOND})
+    assert {part: (leader.node_id, leader.epoch) for part, leader in leaders.items()} == {
+        FIRST: (1, 0),
+        SECOND: (2, 1),
+    }
+    assert str(leaders[SECOND].endpoint) == brokers.address(2)
+
+
+def test_leaders_are_looked_up_anew_each_time(brokers, kafka):
+    kafka.find_leaders({FIRST})
+    brokers.topics["orders"].move(0, node_id=2)
+    assert kafka.find_leaders({FIRST})[FIRST].node_id == 2
+
+
+def test_copy_in_another_process_has_the_configuration_alone(brokers, kafka):
+    kafka.describe()
+    with pickle.loads(pickle.dumps(kafka)) as copy:
+        assert copy.config == kafka.config
+        assert set(copy.describe().topics) == {"orders", "empty"}
+
+
+def test_closed_cluster_opens_again(kafka):
+    kafka.describe()
+    kafka.close()
+    kafka.close()
+    assert set(kafka.describe().topics) == {"orders", "empty"}

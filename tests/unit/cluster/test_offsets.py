@@ -1,0 +1,65 @@
+"""Offsets at the leaders: what is asked, in which isolation, and what -1 means."""
+
+import pytest
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+P = ListOffsetsResponse.Topic.Partition
+
+
+@pytest.fixture(autouse=True)
+def answers(brokers):
+    found = (P(partition_index=0, offset=5), P(partition_index=1, offset=-1))
+    topic = ListOffsetsResponse.Topic(name="orders", partitions=found)
+    brokers.on("ListOffsets", ListOffsetsResponse(topics=(topic,)))
+
+
+@pytest.mark.parametrize(
+    ("ask", "timestamp"),
+    [
+        (lambda kafka, both: kafka.get_earliest_leader_offsets(both), -2),
+        (lambda kafka, both: kafka.get_latest_leader_offsets(both), -1),
+        (lambda kafka, both: kafka.get_leader_offsets(both, 1_700_000_000_000), 1_700_000_000_000),
+        (lambda kafka, both: kafka.get_leader_offsets(both, 0), 0),
+    ],
+    ids=["earliest", "latest", "timestamp", "the first of times"],
+)
+def test_asks_with_the_timestamp_that_kafka_means(brokers, kafka, ask, timestamp):
+    assert ask(kafka, {FIRST, SECOND})[FIRST] == 5
+    (request,) = brokers.asked("ListOffsets")
+    (topic,) = request.topics
+    assert {item.timestamp for item in topic.partitions} == {timestamp}
+    assert request.replica_id == -1
+
+
+def test_no_record_that_late_is_none(kafka):
+    assert kafka.get_leader_offsets({FIRST, SECOND}, 5) == {FIRST: 5, SECOND: None}
+
+
+@pytest.mark.parametrize("timestamp", [-1, -2, -5])
+def test_kafkas_special_timestamps_are_not_passed_on(kafka, timestamp):
+    with pytest.raises(ConfigError, match="milliseconds since 1970"):
+        kafka.get_leader_offsets({FIRST}, timestamp)
+
+
+@pytest.mark.parametrize(("level", "number"), [("read_uncommitted", 0), ("read_committed", 1)])
+def test_isolation_level_is_asked_for(brokers, kafka_at, level, number):
+    kafka = kafka_at(brokers.address(1), **{"isolation.level": level})
+    kafka.get_latest_leader_offsets({FIRST, SECOND})
+    assert brokers.asked("ListOffsets")[0].isolation_level == number
+
+
+def test_broker_may_look_into_tiered_storage_as_long_as_we_wait(brokers, kafka_at):
+    kafka = kafka_at(brokers.address(1), **{"request.timeout.ms": 7000})
+    kafka.get_latest_leader_offsets({FIRST, SECOND})
+    assert brokers.asked("ListOffsets")[0].timeout_ms == 7000
+
+
+def test_nothing_asked_is_nothing_sent(brokers, kafka):
+    assert kafka.get_latest_leader_offsets(set()) == {}
+    assert kafka.get_partitions(set()) == set()
+    assert kafka.find_leaders(set()) == {}
+    assert brokers.calls == []

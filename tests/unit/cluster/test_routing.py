@@ -1,0 +1,255 @@
+"""Who is asked, who is asked next, and what is said when nobody answers."""
+
+import pytest
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    RemoteProtocolError,
+)
+from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
+from pyspark_kafkaproto.messages.metadata import MetadataResponse
+from pyspark_kafkaproto.net import Connection
+from pyspark_kafkaproto.net.ports import free_ports
+from tests.fake_broker import STALL, close, metadata
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+T = ListOffsetsResponse.Topic
+P = ListOffsetsResponse.Topic.Partition
+
+
+def offsets(call, codes=None):
+    """A ListOffsets answer about just what was asked: offset 10 for partition 0, 20 for 1."""
+    return ListOffsetsResponse(
+        topics=tuple(
+            T(
+                name=topic.name,
+                partitions=tuple(
+                    P(
+                        partition_index=item.partition_index,
+                        offset=10 * item.partition_index + 10,
+                        error_code=(codes or {}).get(item.partition_index, 0),
+                    )
+                    for item in topic.partitions
+                ),
+            )
+            for topic in call.request.topics
+        )
+    )
+
+
+def refusing(**codes):
+    """The same, with an error for some partitions: `p0=6`."""
+    return lambda call: offsets(call, {int(name[1:]): code for name, code in codes.items()})
+
+
+def _asked_about(requests):
+    return [
+        [item.partition_index for topic in request.topics for item in topic.partitions]
+        for request in requests
+    ]
+
+
+# Any broker
+
+
+def test_next_broker_is_asked_when_the_first_is_gone(brokers, kafka):
+    brokers.stop(1)
+    assert set(kafka.describe().topics) == {"orders", "empty"}
+
+
+def test_next_broker_is_asked_when_the_first_hangs_up(brokers, kafka):
+    brokers.on("Metadata", close(), node=1)
+    kafka.describe()
+    assert [call.node_id for call in brokers.calls if call.api == "Metadata"] == [1, 2]
+
+
+def test_known_brokers_are_asked_before_the_bootstrap_ones(brokers, kafka_at):
+    kafka = kafka_at(brokers.address(2))
+    kafka.describe()
+    kafka.describe()
+    assert [call.node_id for call in brokers.calls if call.api == "Metadata"] == [2, 1]
+
+
+def test_no_broker_reached_names_each_and_why_and_soon(clock, kafka_at):
+    ports = free_ports(2)
+    kafka = kafka_at(",".join(f"127.0.0.1:{port}" for port in ports))
+    with pytest.raises(ConnectionFailed) as caught:
+        kafka.describe()
+    for port in ports:
+        assert f"127.0.0.1:{port}: 127.0.0.1: Connection refused" in str(caught.value)
+        assert f"127.0.0.1:{port}" in caught.value.broker
+    assert caught.value.stage == "connect"
+    # The time to set up a connection, not the minute that a call may take.
+    assert 8 < clock.now - 1000 <= 10
+
+
+def test_silent_broker_is_named_beside_the_refusing_one(brokers, kafka_at):
+    brokers.on("Metadata", STALL)
+    (port,) = free_ports(1)
+    times = {"request.timeout.ms": 50, "default.api.timeout.ms": 60}
+    kafka = kafka_at(f"127.0.0.1:{port},{brokers.address(1)}", **times)
+    with pytest.raises(ConnectionFailed) as caught:
+        kafka.describe()
+    assert f"127.0.0.1:{port}: 127.0.0.1: Connection refused; " in str(caught.value)
+    assert f"{brokers.address(1)}: broker {brokers.address(1)}: receive: not" in str(caught.value)
+    assert caught.value.stage == "bootstrap"
+
+
+def test_broker_that_was_reached_once_is_waited_for(brokers, kafka, clock):
+    kafka.describe()
+    for node in (1, 2):
+        brokers.stop(node)
+    with pytest.raises((ConnectionFailed, DeadlineExceeded)):
+        kafka.describe()
+    assert 55 < clock.now - 1000 <= 60
+
+
+def test_metadata_never_creates_a_topic(brokers, kafka, clock):
+    brokers.on("ListOffsets", refusing(p0=6), offsets)
+    kafka.describe()
+    kafka.get_partitions({"orders"})
+    kafka.find_leaders({FIRST})
+    kafka.get_latest_leader_offsets({FIRST})
+    with pytest.raises(BrokerError):
+        kafka.get_partitions({"odrers"})
+    requests = brokers.asked("Metadata")
+    assert len(requests) > 5
+    assert not any(request.allow_auto_topic_creation for request in requests)
+
+
+def test_error_of_the_whole_metadata_answer_is_raised(brokers, kafka):
+    brokers.on("Metadata", MetadataResponse(error_code=129))
+    with pytest.raises(BrokerError, match="REBOOTSTRAP_REQUIRED") as caught:
+        kafka.get_partitions({"orders"})
+    assert caught.value.code == 129
+
+
+# Leaders
+
+
+def test_all_leaders_are_asked_before_the_first_answers(brokers, kafka):
+    brokers.topics["orders"].move(1, node_id=2)
+
+    def answer_after_both_were_asked(call):
+        brokers.wait_for_call("ListOffsets", 2)
+        return offsets(call)
+
+    brokers.on("ListOffsets", answer_after_both_were_asked)
+    assert kafka.get_latest_leader_offsets({FIRST, SECOND}) == {FIRST: 10, SECOND: 20}
+    assert _asked_about(brokers.asked("ListOffsets", node=1)) == [[0]]
+    assert _asked_about(brokers.asked("ListOffsets", node=2)) == [[1]]
+
+
+def test_one_request_per_leader(brokers, kafka):
+    brokers.on("ListOffsets", offsets)
+    kafka.get_latest_leader_offsets({FIRST, SECOND, TopicPartition("empty", 0)})
+    assert _asked_about(brokers.asked("ListOffsets")) == [[0, 0, 1]]
+
+
+def test_moved_leader_is_followed_and_only_its_partition_asked_again(brokers, kafka, clock):
+    kafka.find_leaders({FIRST, SECOND})
+    brokers.topics["orders"].move(1, node_id=2)
+    brokers.on("ListOffsets", refusing(p1=6), node=1)
+    brokers.on("ListOffsets", offsets, node=2)
+    assert kafka.get_latest_leader_offsets({FIRST, SECOND}) == {FIRST: 10, SECOND: 20}
+    assert _asked_about(brokers.asked("ListOffsets", node=1)) == [[0, 1]]
+    assert _asked_about(brokers.asked("ListOffsets", node=2)) == [[1]]
+
+
+def test_leader_that_went_away_is_looked_up_again(brokers, kafka, clock):
+    brokers.on("ListOffsets", offsets)
+    kafka.find_leaders({FIRST})
+    brokers.stop(1)
+    brokers.topics["orders"].move(0, node_id=2)
+    assert kafka.get_latest_leader_offsets({FIRST}) == {FIRST: 10}
+
+
+def test_connection_cut_by_a_leader_is_tried_again(brokers, kafka, clock):
+    brokers.on("ListOffsets", close(), offsets)
+    assert kafka.get_latest_leader_offsets({FIRST}) == {FIRST: 10}
+
+
+def test_election_is_waited_for(brokers, kafka, clock):
+    brokers.on("ListOffsets", offsets)
+    brokers.topics["orders"].leaders[0] = -1
+
+    def elect(call):
+        if clock.now > 1003:
+            brokers.topics["orders"].move(0, node_id=2)
+        return metadata(brokers, call)
+
+    brokers.on("Metadata", elect)
+    assert kafka.get_latest_leader_offsets({FIRST}) == {FIRST: 10}
+    assert clock.now > 1003
+
+
+def test_missing_partition_is_not_waited_for_long(brokers, kafka, clock):
+    with pytest.raises(BrokerError, match=r"partition orders-7.*\[0, 1\]"):
+        kafka.get_latest_leader_offsets({TopicPartition("orders", 7)})
+    assert clock.now - 1000 <= 1
+
+
+@pytest.mark.parametrize("code", [29, 43, 999, -1])
+def test_error_for_good_is_immediate_names_the_broker_and_keeps_what_is_usable(
+    brokers, kafka, clock, code
+):
+    brokers.on("ListOffsets", refusing(p0=code))
+    with pytest.raises(BrokerError) as caught:
+        kafka.get_latest_leader_offsets({FIRST, SECOND})
+    assert clock.slept == []
+    assert caught.value.code == code
+    assert caught.value.usable == {SECOND: 20}
+    assert f"partition orders-0 at broker {brokers.address(1)}" in str(caught.value)
+
+
+def test_error_for_good_goes_before_one_that_could_be_retried(brokers, kafka, clock):
+    brokers.on("ListOffsets", refusing(p0=6, p1=29))
+    with pytest.raises(BrokerError) as caught:
+        kafka.get_latest_leader_offsets({FIRST, SECOND})
+    assert caught.value.code == 29
+
+
+def test_error_that_stays_names_every_broker_that_gave_it(brokers, kafka, clock):
+    brokers.on("ListOffsets", refusing(p0=6))
+
+    def move_to_and_fro(call):
+        brokers.topics["orders"].move(0, node_id=3 - brokers.topics["orders"].leaders[0])
+        return metadata(brokers, call)
+
+    brokers.on("Metadata", move_to_and_fro)
+    with pytest.raises(DeadlineExceeded) as caught:
+        kafka.get_latest_leader_offsets({FIRST})
+    for node in (1, 2):
+        assert f"orders-0 at broker {brokers.address(node)}: NOT_LEADER" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "partitions", [(), (P(partition_index=0), P(partition_index=5))], ids=["missing", "another"]
+)
+def test_answer_about_something_else_is_refused(brokers, kafka, partitions):
+    brokers.on(
+        "ListOffsets", ListOffsetsResponse(topics=(T(name="orders", partitions=partitions),))
+    )
+    with pytest.raises(RemoteProtocolError, match=f"list offsets, broker {brokers.address(1)}"):
+        kafka.get_latest_leader_offsets({FIRST, SECOND})
+
+
+def test_interrupt_leaves_no_unread_answer_behind(brokers, kafka, monkeypatch):
+    brokers.topics["orders"].move(1, node_id=2)
+    brokers.on("ListOffsets", offsets)
+    kafka.find_leaders({FIRST, SECOND})
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "receive", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            kafka.get_latest_leader_offsets({FIRST, SECOND})
+    kept = [one for each in kafka._router.connections._open.values() for one in each]
+    assert not any(connection.in_flight for connection in kept)
+    assert kafka.get_latest_leader_offsets({FIRST, SECOND}) == {FIRST: 10, SECOND: 20}
