@@ -1,0 +1,11 @@
+"""Records in and out of a cluster: where the control plane meets the data plane.
+
+`ranges` says what to read, `fetch` gets it block by block, `decode` turns blocks into Arrow record
+batches. Nothing here knows of Spark.
+"""
+
+from pyspark_kafkaproto.client.decode import read_batches
+from pyspark_kafkaproto.client.fetch import Fetcher
+from pyspark_kafkaproto.client.ranges import OffsetRange, RangeReport, ReadSettings, ReadTask
+
+__all__ = ["Fetcher", "OffsetRange", "RangeReport", "ReadSettings", "ReadTask", "read_batches"]

@@ -1,0 +1,91 @@
+"""Where a reader finds its partitions: what the driver told it, until an error says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark_kafkaproto.client.ranges import ReadTask
+from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
+from pyspark_kafkaproto.errors import DataLoss, KafkaProtoError
+from pyspark_kafkaproto.messages.fetch import FetchResponse
+
+_OFFSET_OUT_OF_RANGE = 1
+_NO_REPLICA = -1
+
+
+class Directory:
+    """Leaders and topic ids of one read task.
+
+    A reader that meets no error never asks for metadata: the driver has looked it up.
+    """
+
+    def __init__(self, task: ReadTask, router: Router, *, fail_on_data_loss: bool) -> None:
+        self.router = router
+        self._leaders = dict(task.leaders)
+        self._topic_ids = dict(task.topic_ids)
+        self._followed: set[TopicPartition] = set()
+        self._fail_on_data_loss = fail_on_data_loss
+
+    def topic_id(self, topic: str) -> bytes | None:
+        """The id under which the topic was planned; None where the broker knows none."""
+        return self._topic_ids.get(topic)
+
+    def topic_named(self, topic_id: bytes) -> str | None:
+        """The reverse of `topic_id`."""
+        return next((name for name, known in self._topic_ids.items() if known == topic_id), None)
+
+    def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leader]:
+        """The leader of each, one try where it has to be asked for."""
+        wanted = list(partitions)
+        missing = [partition for partition in wanted if partition not in self._leaders]
+        if missing:
+            self._learn(missing)
+        return {partition: self._leaders[partition] for partition in wanted}
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Ask anew for the leaders of `partitions` when they are next needed."""
+        for partition in partitions:
+            self._leaders.pop(partition, None)
+            self._followed.discard(partition)
+
+    def moves(self, partition: TopicPartition, data: FetchResponse.Topic.Partition) -> bool:
+        """Whether an answer says to ask another broker, who is asked from now on (KIP-392).
+
+        A leader names the follower in our rack and sends no records; a follower that has not got
+        the offset is left for the leader again.
+        """
+        if partition in self._followed and data.error_code == _OFFSET_OUT_OF_RANGE:
+            self.forget([partition])
+            return True
+        if data.preferred_read_replica == _NO_REPLICA or data.records:
+            return False
+        follower = self.router.broker(data.preferred_read_replica, self.router.deadline())
+        epoch = self._leaders[partition].epoch
+        self._leaders[partition] = Leader(follower.node_id, follower.endpoint, epoch)
+        self._followed.add(partition)
+        return True
+
+    def forget_for(self, error: KafkaProtoError) -> None:
+        """Forget all leaders, and what the router knows, if `error` says that they moved."""
+        if self.router.forget_for(error):
+            self._leaders.clear()
+            self._followed.clear()
+
+    def _learn(self, partitions: list[TopicPartition]) -> None:
+        topics = {partition.topic for partition in partitions}
+        topology = self.router.topology(topics, self.router.deadline())
+        for topic in topics:
+            self._check_same_topic(topic, topology.topic(topic).topic_id)
+        for partition in partitions:
+            self._leaders[partition] = topology.leader(partition)
+
+    def _check_same_topic(self, topic: str, found: bytes | None) -> None:
+        """A topic with another id is another topic: its offsets mean other records."""
+        planned = self._topic_ids.get(topic)
+        if planned is not None and found != planned and self._fail_on_data_loss:
+            raise DataLoss(
+                "PARTITIONS_DELETED",
+                f"Topic {topic} was deleted and created again while it was being read "
+                f"(topic id {planned.hex()}, now {found.hex() if found else None}).",
+            )
+        self._topic_ids[topic] = found

@@ -1,0 +1,391 @@
+"""Blocks of record batches from the leaders of a task's partitions.
+
+The next Fetch is on its way before the block at hand is decoded: its offsets are known from batch
+headers alone. One request asks for all open ranges of a leader, so that a thousand small partitions
+take a few round trips. Positions move only over batches that were received whole.
+
+Protocol: Fetch without a session (KIP-227), by topic id from version 13 on (KIP-516).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import NamedTuple
+
+from pyspark_kafkaproto.client.directory import Directory
+from pyspark_kafkaproto.client.loss import LossPolicy
+from pyspark_kafkaproto.client.ranges import MIB, OffsetRange, RangeReport, ReadSettings, ReadTask
+from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
+from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, list_offsets_at
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConnectionFailed,
+    CorruptRecords,
+    DeadlineExceeded,
+    KafkaProtoError,
+    RemoteProtocolError,
+    error_code,
+)
+from pyspark_kafkaproto.messages.fetch import FetchRequest, FetchResponse
+from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, connections_for, retrying
+from pyspark_kafkaproto.records import Skimmed, skim
+from pyspark_kafkaproto.wire.cursor import Buffer
+from pyspark_kafkaproto.wire.declaration import NO_ID
+
+_log = logging.getLogger(__name__)
+
+_OFFSET_OUT_OF_RANGE = 1
+_LAST_VERSION_BY_NAME = 12
+_NO_SESSION = -1
+_READ_COMMITTED = 1
+
+# A small first block makes the first rows of `show()` and `limit` cheap.
+_FIRST_BLOCK_BYTES = 64 << 10
+# How many partitions one request asks for, and how much one response should hold at most: enough
+# to fill a round trip, small beside the memory a worker has anyway.
+_PARTITIONS_PER_REQUEST = 100
+_RESPONSE_BYTES = 1
+# How long a broker may hold an answer when a range's records have not shown up yet.
+_MAX_WAIT_MS = 500
+
+
+@dataclass(slots=True, eq=False)
+class RangeProgress:
+    """How far the reading of one range has come."""
+
+    range: OffsetRange
+    position: int
+    stop: int | None
+    report: RangeReport = field(default_factory=RangeReport)
+    stalled_since: float | None = None
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """What is read."""
+        return self.range.topic_partition
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to fetch."""
+        return self.stop is not None and self.position >= self.stop
+
+
+class Block(NamedTuple):
+    """Record batches of one partition, a view into memory that the next block overwrites.
+
+    Rows are those of [start, stop); the first batch may begin before `start`.
+    """
+
+    progress: RangeProgress
+    records: memoryview
+    start: int
+    stop: int
+    aborted: Sequence[tuple[int, int]]
+
+
+class _Part(NamedTuple):
+    progress: RangeProgress
+    data: FetchResponse.Topic.Partition
+
+
+class _Sent(NamedTuple):
+    connection: Connection
+    asked: dict[TopicPartition, RangeProgress]
+
+
+class Fetcher:
+    """Reads the ranges of one task, block by block.
+
+    Args:
+        task: what to read and where it lies.
+        config: the client's configuration; connections are shared with others that use the same.
+        settings: how to read.
+    """
+
+    def __init__(self, task: ReadTask, config: ClientConfig, settings: ReadSettings) -> None:
+        router = Router(config, connections_for(config))
+        self._config = config
+        self._directory = Directory(task, router, fail_on_data_loss=settings.fail_on_data_loss)
+        self._loss = LossPolicy(router, fail_on_data_loss=settings.fail_on_data_loss)
+        self._task = task
+        self._open: list[RangeProgress] = []
+        self._sent: _Sent | None = None
+        self._partition_bytes = min(_FIRST_BLOCK_BYTES, config.max_partition_fetch_bytes)
+        self._batch_bytes = 0  # what the next batch takes, if an answer was too small for it
+        self._buffer = bytearray()
+        self.progress: list[RangeProgress] = []
+
+    def blocks(self) -> Iterator[Block]:
+        """All records of the task's ranges, each partition's in order.
+
+        A block has to be done with before the next is asked for.
+
+        Raises:
+            DataLoss: records are gone and the settings say that this fails the read.
+            KafkaProtoError: see the tree in `errors`.
+        """
+        self.progress = self._begin()
+        self._open = [item for item in self.progress if not item.is_done]
+        try:
+            while self._open:
+                yield from self._next_blocks()
+        finally:
+            self._leave_nothing_in_flight()
+
+    def _begin(self) -> list[RangeProgress]:
+        """Positions to start from; open starts cost one ListOffsets per leader."""
+        unknown = [item.topic_partition for item in self._task.ranges if item.start is None]
+        earliest = (
+            list_offsets_at(self._directory.router, unknown, EARLIEST_TIMESTAMP) if unknown else {}
+        )
+        return [
+            RangeProgress(
+                item, _known(earliest, item) if item.start is None else item.start, item.stop
+            )
+            for item in self._task.ranges
+        ]
+
+    def _next_blocks(self) -> list[Block]:
+        started = time.monotonic()
+        parts = retrying(
+            f"fetch from {self._open[0].range}",
+            self._exchange,
+            Deadline.after(self._config.default_api_timeout_s),
+            self._config.backoff,
+            self._recover,
+        )
+        was_waiting = self._is_waiting()
+        blocks = self._advance(parts)
+        if was_waiting and self._is_waiting() and not blocks:
+            time.sleep(self._config.retry_backoff_s)  # not every broker holds an empty answer
+        self._account(blocks, time.monotonic() - started)
+        self._send_ahead()
+        return blocks
+
+    # One exchange
+
+    def _exchange(self) -> list[_Part]:
+        """The answer to what is in flight, or to a request sent now; one try."""
+        deadline = Deadline.after(self._config.request_timeout_s)
+        if self._sent is None:
+            self._sent = self._send(deadline)
+        sent, self._sent = self._sent, None
+        answer = sent.connection.receive(deadline, self._memory).message
+        return self._accept(answer, sent.asked)
+
+    def _send_ahead(self) -> None:
+        """Ask for the next block before this one is decoded."""
+        if not self._open or self._is_waiting():
+            return
+        try:
+            self._sent = self._send(Deadline.after(self._config.request_timeout_s))
+        except (ConnectionFailed, DeadlineExceeded, BrokerError) as error:
+            # The rows at hand are good: they go out first, and the next exchange meets the error
+            # again inside the retry loop.
+            _log.debug("fetching ahead failed, tried again after this block: %s", error)
+
+    def _send(self, deadline: Deadline) -> _Sent:
+        leader, chosen = self._next_leader()
+        connection = self._directory.router.connections.get(leader.endpoint, deadline)
+        by_id = all(self._directory.topic_id(item.range.topic) for item, _ in chosen)
+        most = None if by_id else _LAST_VERSION_BY_NAME
+        request = self._request(chosen)
+        connection.send(request, deadline, connection.version_for(FetchRequest, most))
+        return _Sent(connection, {item.topic_partition: item for item, _ in chosen})
+
+    def _next_leader(self) -> tuple[Leader, list[tuple[RangeProgress, Leader]]]:
+        """The leader of the first open range, with all open ranges that it leads."""
+        near = self._open[:_PARTITIONS_PER_REQUEST]
+        leaders = self._directory.leaders(item.topic_partition for item in near)
+        first = leaders[near[0].topic_partition]
+        return first, [
+            (item, leaders[item.topic_partition])
+            for item in near
+            if leaders[item.topic_partition].endpoint == first.endpoint
+        ]
+
+    def _request(self, chosen: list[tuple[RangeProgress, Leader]]) -> FetchRequest:
+        topics = tuple(
+            FetchRequest.Topic(
+                topic=name,
+                topic_id=self._directory.topic_id(name) or NO_ID,
+                partitions=tuple(
+                    FetchRequest.Topic.Partition(
+                        partition=item.range.partition,
+                        current_leader_epoch=leader.epoch,
+                        fetch_offset=item.position,
+                        partition_max_bytes=max(self._partition_bytes, self._batch_bytes),
+                    )
+                    for item, leader in group
+                ),
+            )
+            for name, group in groupby(chosen, key=lambda pair: pair[0].range.topic)
+        )
+        most = min(self._config.fetch_max_bytes, max(_RESPONSE_BYTES, self._partition_bytes))
+        return FetchRequest(
+            max_wait_ms=_MAX_WAIT_MS if self._is_waiting() else 0,
+            min_bytes=1,
+            max_bytes=max(most, self._batch_bytes),
+            isolation_level=_READ_COMMITTED if self._config.is_read_committed else 0,
+            session_epoch=_NO_SESSION,
+            topics=topics,
+            rack_id=self._config.client_rack,
+        )
+
+    def _memory(self, size_bytes: int) -> memoryview:
+        """One buffer for all responses: the pages are touched once."""
+        if size_bytes > len(self._buffer):
+            self._buffer = bytearray(size_bytes)
+        return memoryview(self._buffer)[:size_bytes]
+
+    def _accept(
+        self, answer: FetchResponse, asked: dict[TopicPartition, RangeProgress]
+    ) -> list[_Part]:
+        """The partitions that were answered; raises if there is an error and nothing else.
+
+        Raises at once for an error that no retry mends. OFFSET_OUT_OF_RANGE is an answer here.
+        """
+        if answer.error_code:
+            raise BrokerError(answer.error_code, "Fetch", "the request")
+        parts, failures = [], []
+        left = dict(asked)
+        for topic in answer.responses:
+            name = topic.topic or self._directory.topic_named(topic.topic_id) or ""
+            for data in topic.partitions:
+                partition = TopicPartition(name, data.partition_index)
+                progress = left.pop(partition, None)
+                if progress is None:
+                    raise RemoteProtocolError(f"{partition} was not asked for", where="Fetch")
+                if self._directory.moves(partition, data):
+                    continue
+                if data.error_code in (0, _OFFSET_OUT_OF_RANGE):
+                    parts.append(_Part(progress, data))
+                else:
+                    failures.append((partition, data.error_code))
+        if left:
+            raise RemoteProtocolError(f"no answer for {', '.join(map(str, left))}", where="Fetch")
+        return self._judge(parts, failures)
+
+    def _judge(self, parts: list[_Part], failures: list[tuple[TopicPartition, int]]) -> list[_Part]:
+        for partition, code in failures:
+            if not parts or not error_code(code).is_retriable:
+                raise BrokerError(code, "Fetch", f"partition {partition}", _ADVICE.get(code, ""))
+        self._directory.forget(partition for partition, _ in failures)
+        return parts
+
+    def _recover(self, error: KafkaProtoError) -> None:
+        """Before another try: what was in flight is lost, leaders may have moved."""
+        self._leave_nothing_in_flight()
+        self._open[0].report.retries += 1
+        self._directory.forget_for(error)
+
+    # Positions
+
+    def _advance(self, parts: list[_Part]) -> list[Block]:
+        """Turn answers into blocks and move the positions over them."""
+        self._partition_bytes = max(self._partition_bytes, self._config.max_partition_fetch_bytes)
+        is_empty = not any(part.data.records for part in parts)
+        blocks: list[Block] = []
+        cut: list[tuple[RangeProgress, int]] = []
+        for progress, data in parts:
+            if data.error_code == _OFFSET_OUT_OF_RANGE:
+                self._loss.reset(progress)
+                continue
+            self._note_end(progress, data)
+            if progress.is_done:
+                continue
+            if is_empty:
+                self._loss.wait_or_give_up(progress, self._end(data))
+            elif data.records:
+                seen = _skim(progress, data.records)
+                if seen.next_offset is None:
+                    cut.append((progress, seen.missing_bytes))
+                else:
+                    blocks.append(self._take(progress, data, seen.next_offset))
+        self._fit_next_batch(blocks, cut)
+        self._open = [item for item in self._open if not item.is_done]
+        return blocks
+
+    def _end(self, data: FetchResponse.Topic.Partition) -> int:
+        """Up to where a reader may read: high watermark, or last stable offset."""
+        if self._config.is_read_committed:
+            return data.last_stable_offset
+        return data.high_watermark
+
+    def _note_end(self, progress: RangeProgress, data: FetchResponse.Topic.Partition) -> None:
+        if progress.stop is None:
+            progress.stop = self._end(data)
+
+    def _take(
+        self, progress: RangeProgress, data: FetchResponse.Topic.Partition, next_offset: int
+    ) -> Block:
+        """The block of an answer with whole batches, which end before `next_offset`."""
+        if next_offset <= progress.position:
+            raise RemoteProtocolError(
+                f"asked from offset {progress.position}, the answer ends at {next_offset}",
+                where=f"Fetch, partition {progress.topic_partition}",
+            )
+        aborted = [
+            (item.producer_id, item.first_offset) for item in data.aborted_transactions or ()
+        ]
+        records = memoryview(data.records or b"")
+        block = Block(progress, records, progress.position, progress.stop or 0, aborted)
+        progress.position = next_offset
+        progress.stalled_since = None
+        return block
+
+    def _fit_next_batch(self, blocks: list[Block], cut: list[tuple[RangeProgress, int]]) -> None:
+        """Where no batch came whole, the first one did not fit: ask for what it takes, or double.
+
+        Brokers send the first batch whole whatever its size (KIP-74), so that is rare. A batch cut
+        behind whole ones is not too large: those filled the answer.
+        """
+        if blocks:
+            self._batch_bytes = 0
+        elif cut:
+            progress, batch_bytes = cut[0]
+            asked = max(self._partition_bytes, self._batch_bytes)
+            self._batch_bytes = batch_bytes or 2 * asked
+            most = self._config.receive_message_max_bytes
+            if self._batch_bytes > most:
+                raise RemoteProtocolError(
+                    f"a record batch of {batch_bytes or f'over {asked}'} bytes, at most {most} "
+                    "bytes are allowed (receive.message.max.bytes)",
+                    where=f"partition {progress.topic_partition} at offset {progress.position}",
+                )
+
+    def _is_waiting(self) -> bool:
+        """Whether the records that come next have not shown up yet."""
+        return any(item.stalled_since is not None for item in self._open)
+
+    def _account(self, blocks: list[Block], spent_s: float) -> None:
+        total = sum(len(block.records) for block in blocks)
+        for block in blocks:
+            report = block.progress.report
+            report.fetched_bytes += len(block.records)
+            report.fetch_s += spent_s * len(block.records) / total
+
+    def _leave_nothing_in_flight(self) -> None:
+        """A connection with an answer still to come is of no use to others."""
+        if self._sent is not None:
+            self._sent.connection.close()
+            self._sent = None
+
+
+_ADVICE = {29: "this user needs the right READ on the topic"}
+
+
+def _skim(progress: RangeProgress, records: Buffer) -> Skimmed:
+    try:
+        return skim(records)
+    except CorruptRecords as error:
+        raise error.of(*progress.topic_partition) from error
+
+
+def _known(earliest: dict[TopicPartition, int | None], item: OffsetRange) -> int:
+    found = earliest[item.topic_partition]
+    return 0 if found is None else found

@@ -1,0 +1,82 @@
+"""What to read: offset ranges, the task of one reader, the report of what it did. Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark_kafkaproto.cluster import Leader, TopicPartition
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OffsetRange:
+    """The offsets [start, stop) of a partition.
+
+    A bound of None is found when the range is read: the earliest offset, or the latest one (the
+    last stable one under read_committed).
+    """
+
+    topic: str
+    partition: int
+    start: int | None
+    stop: int | None
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """Where it lies."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def count(self) -> int | None:
+        """How many offsets it spans; None while a bound is open."""
+        if self.start is None or self.stop is None:
+            return None
+        return max(0, self.stop - self.start)
+
+    def __str__(self) -> str:
+        start = "earliest" if self.start is None else self.start
+        stop = "latest" if self.stop is None else self.stop
+        return f"{self.topic_partition}[{start}, {stop})"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """What one reader reads, and where it finds it without asking: nothing live, nothing secret."""
+
+    ranges: tuple[OffsetRange, ...]
+    leaders: Mapping[TopicPartition, Leader]
+    topic_ids: Mapping[str, bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSettings:
+    """How to read, beside the client's configuration.
+
+    Args:
+        fail_on_data_loss: whether records that are gone fail the read or are passed over.
+        batch_limit_bytes: the largest decompressed record batch that is accepted.
+    """
+
+    fail_on_data_loss: bool = True
+    batch_limit_bytes: int = 128 * MIB
+
+
+@dataclass(slots=True)
+class RangeReport:
+    """What reading one range took: sizes in bytes, times in seconds."""
+
+    rows: int = 0
+    fetched_bytes: int = 0
+    fetch_s: float = 0.0
+    decode_s: float = 0.0
+    retries: int = 0
+    passed_over: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rows} rows, {self.fetched_bytes} bytes, fetch {self.fetch_s:.3f} s, "
+            f"decode {self.decode_s:.3f} s, {self.retries} retries, "
+            f"{self.passed_over} offsets passed over"
+        )

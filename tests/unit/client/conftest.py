@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.client import OffsetRange, ReadTask, fetch, loss
+from pyspark_kafkaproto.cluster import Leader, TopicPartition
+from pyspark_kafkaproto.net import ClientConfig, Endpoint, connection, deadline, pool, retry
+from tests.clock import stop_clock
+from tests.fake_broker import FakeCluster
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time in `net` and `client`, standing still but for sleeps."""
+    return stop_clock(monkeypatch, retry, deadline, connection, fetch, loss)
+
+
+@pytest.fixture(autouse=True)
+def own_connections(monkeypatch):
+    """Connections of this process that end with the test."""
+    pools = {}
+    monkeypatch.setattr(pool, "_pools", pools)
+    yield
+    for kept in pools.values():
+        kept.close()
+
+
+@pytest.fixture
+def brokers():
+    """Two fake nodes; the first leads both partitions of `orders` and those of `many`."""
+    with FakeCluster({"orders": 2, "many": 250}, nodes=2) as fake:
+        yield fake
+
+
+@pytest.fixture
+def config(brokers):
+    """Reads a client configuration for the fake nodes; properties as keywords with `_`."""
+
+    def parse(**properties):
+        given = {name.replace("_", "."): value for name, value in properties.items()}
+        return ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers} | given)
+
+    return parse
+
+
+@pytest.fixture
+def task(brokers):
+    """Plans what one reader reads: (partition, start, stop) each, leaders as they are now."""
+
+    def plan(*ranges, topic="orders", by_id=True, with_leaders=True):
+        known = brokers.topics[topic]
+        partitions = {number for number, _, _ in ranges}
+        leaders = {
+            TopicPartition(topic, number): Leader(
+                known.leaders[number],
+                Endpoint.parse(brokers.address(known.leaders[number])),
+                known.epochs[number],
+            )
+            for number in partitions
+        }
+        return ReadTask(
+            tuple(OffsetRange(topic, *item) for item in ranges),
+            leaders if with_leaders else {},
+            {topic: known.topic_id if by_id else None},
+        )
+
+    return plan

@@ -1,0 +1,646 @@
+"""Blocks from leaders that behave, move, vanish, lie: every offset once, or a clear error."""
+
+import logging
+from contextlib import closing
+
+import pytest
+
+from pyspark_kafkaproto.client import Fetcher, ReadSettings
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConnectionFailed,
+    CorruptRecords,
+    DataLoss,
+    DeadlineExceeded,
+    RemoteProtocolError,
+)
+from pyspark_kafkaproto.messages.fetch import FetchResponse
+from pyspark_kafkaproto.messages.metadata import MetadataRequest
+from pyspark_kafkaproto.net import Deadline, connections_for
+from tests.fake_broker import DEFAULT, STALL, cut
+from tests.fake_log import Answered, fetch
+from tests.unit.client.rows import rows, rows_of
+
+LENIENT = ReadSettings(fail_on_data_loss=False)
+MIB = 1 << 20
+
+
+def read(task, config, settings=None):
+    """All rows, as (partition, offset), in the order they came."""
+    fetcher = Fetcher(task, config, settings or ReadSettings())
+    return [row for block in fetcher.blocks() for row in rows_of(block)]
+
+
+def asked_offsets(brokers):
+    """Per Fetch: the (partition, offset) pairs asked for."""
+    return [
+        [
+            (item.partition, item.fetch_offset)
+            for topic in request.topics
+            for item in topic.partitions
+        ]
+        for request in brokers.asked("Fetch")
+    ]
+
+
+# The happy path
+
+
+def test_reads_a_range_without_asking_for_metadata_or_offsets(brokers, config, task):
+    brokers.logs["orders", 0].fill(5)
+    assert read(task((0, 0, 50)), config()) == rows(0, 0, 50)
+    assert [call.api for call in brokers.calls] == ["ApiVersions", "Fetch"]
+    assert brokers.calls[-1].header.api_version == 17
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 7), (3, 50), (19, 21), (20, 30), (49, 50)])
+def test_rows_are_clipped_to_the_range(brokers, config, task, start, stop):
+    brokers.logs["orders", 0].fill(5)
+    assert read(task((0, start, stop)), config()) == rows(0, start, stop)
+
+
+@pytest.mark.parametrize("bounds", [(5, 5), (7, 3)])
+def test_empty_range_asks_nothing(brokers, config, task, bounds):
+    assert read(task((0, *bounds)), config()) == []
+    assert brokers.calls == []
+
+
+def test_topic_without_id_is_asked_for_by_name(brokers, config, task):
+    brokers.logs["orders", 0].fill(1)
+    assert read(task((0, 0, 10), by_id=False), config()) == rows(0, 0, 10)
+    assert brokers.calls[-1].header.api_version == 12
+    assert brokers.asked("Fetch")[0].topics[0].topic == "orders"
+
+
+def test_next_block_is_asked_for_before_this_one_is_decoded(brokers, config, task):
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    with closing(Fetcher(task((0, 0, 100)), config(), ReadSettings()).blocks()) as blocks:
+        block = next(blocks)
+        brokers.wait_for_call("Fetch", 2)
+        read_so_far = rows_of(block)
+    assert asked_offsets(brokers)[1] == [(0, len(read_so_far))]
+
+
+def test_nothing_is_asked_or_waited_for_at_the_end(brokers, config, task):
+    brokers.logs["orders", 0].fill(5)
+    brokers.logs["orders", 1].fill(5)
+    read(task((0, 0, 50), (1, 0, 20)), config())
+    requests = brokers.asked("Fetch")
+    assert len(requests) == 1
+    assert requests[0].max_wait_ms == 0
+
+
+def test_first_block_is_small_and_the_next_ones_are_not(brokers, config, task):
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    read(task((0, 0, 100)), config(max_partition_fetch_bytes=123456))
+    sizes = [
+        request.topics[0].partitions[0].partition_max_bytes for request in brokers.asked("Fetch")
+    ]
+    assert sizes[:2] == [64 << 10, 123456]
+
+
+@pytest.mark.parametrize("fetch_max", [1000, 100_000])
+def test_answers_are_no_larger_than_fetch_max_bytes(brokers, config, task, fetch_max):
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    assert read(task((0, 0, 100)), config(fetch_max_bytes=fetch_max)) == rows(0, 0, 100)
+    assert max(request.max_bytes for request in brokers.asked("Fetch")) <= fetch_max
+
+
+def test_all_partitions_of_a_leader_are_one_request(brokers, config, task):
+    for partition in (0, 1):
+        brokers.logs["orders", partition].fill(2)
+    assert read(task((0, 0, 20), (1, 5, 20)), config()) == rows(0, 0, 20) + rows(1, 5, 20)
+    assert asked_offsets(brokers) == [[(0, 0), (1, 5)]]
+
+
+def test_each_leader_is_asked_for_its_own(brokers, config, task):
+    brokers.topics["orders"].move(1, node_id=2)
+    for partition in (0, 1):
+        brokers.logs["orders", partition].fill(2)
+    assert read(task((0, 0, 20), (1, 0, 20)), config()) == rows(0, 0, 20) + rows(1, 0, 20)
+    assert [call.node_id for call in brokers.calls if call.api == "Fetch"] == [1, 2]
+
+
+def test_many_partitions_are_a_few_requests(brokers, config, task):
+    ranges = []
+    for partition in range(250):
+        brokers.logs["many", partition].fill(1)
+        ranges.append((partition, 0, 10))
+    found = read(task(*ranges, topic="many"), config())
+    assert found == [row for partition in range(250) for row in rows(partition, 0, 10)]
+    assert [len(asked) for asked in asked_offsets(brokers)] == [100, 100, 50]
+
+
+def test_report_counts_what_was_done(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(3)
+    fetcher = Fetcher(task((0, 0, 30)), config(), ReadSettings())
+    for _ in fetcher.blocks():
+        pass
+    (progress,) = fetcher.progress
+    assert progress.report.fetched_bytes == sum(len(batch.data) for batch in log.batches)
+    assert progress.report.retries == 0
+    assert progress.report.fetch_s > 0
+
+
+# Open ends
+
+
+def test_open_start_is_the_earliest_offset_and_open_stop_the_high_watermark(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(5)
+    log.start = 17
+    assert read(task((0, None, None)), config()) == rows(0, 17, 50)
+
+
+def test_open_stop_does_not_move_with_the_log(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(5, size_bytes=3000)
+    with closing(Fetcher(task((0, 0, None)), config(), ReadSettings()).blocks()) as blocks:
+        found = rows_of(next(blocks))
+        log.fill(5)
+        for block in blocks:
+            found += rows_of(block)
+    assert found == rows(0, 0, 50)
+
+
+def test_open_stop_of_read_committed_is_the_last_stable_offset(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(5)
+    log.stable = 33
+    assert read(task((0, 0, None)), config(isolation_level="read_committed")) == rows(0, 0, 33)
+    assert brokers.asked("Fetch")[0].isolation_level == 1
+
+
+def test_aborted_transactions_go_with_their_block(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(1)
+    log.aborted = [(7, 3), (8, 0)]
+    committed = config(isolation_level="read_committed")
+    with closing(Fetcher(task((0, 0, 10)), committed, ReadSettings()).blocks()) as blocks:
+        assert list(next(blocks).aborted) == [(7, 3), (8, 0)]
+
+
+def test_empty_partition_with_open_ends_ends_at_once(brokers, config, task):
+    assert read(task((0, None, None), (1, 0, None)), config()) == []
+    assert len(brokers.asked("Fetch")) == 1
+
+
+def test_open_start_that_ages_out_meanwhile_moves_on(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(5)
+
+    def age(call):
+        log.start = 20
+
+    brokers.on("Fetch", age, DEFAULT)
+    assert read(task((0, None, 50)), config()) == rows(0, 20, 50)
+
+
+# Leaders that move
+
+
+@pytest.mark.parametrize("with_epoch", [True, False], ids=["fenced", "not leader"])
+def test_moved_leader_is_followed_without_loss_or_double(brokers, config, task, clock, with_epoch):
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    planned = task((0, 0, 100))
+
+    def move(call):
+        if with_epoch:
+            brokers.topics["orders"].epochs[0] += 1
+        else:
+            brokers.topics["orders"].move(0, node_id=2)
+
+    brokers.on("Fetch", DEFAULT, move, DEFAULT)
+    assert read(planned, config()) == rows(0, 0, 100)
+    assert len(brokers.asked("Metadata")) == 1
+
+
+def test_leader_unknown_to_the_planner_is_looked_up(brokers, config, task):
+    brokers.logs["orders", 0].fill(1)
+    assert read(task((0, 0, 10), with_leaders=False), config()) == rows(0, 0, 10)
+    assert len(brokers.asked("Metadata")) == 1
+
+
+def test_broker_that_lags_behind_the_epoch_is_asked_again(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(1)
+    brokers.topics["orders"].epochs[0] = 5
+    planned = task((0, 0, 10))
+    brokers.topics["orders"].epochs[0] = 4
+
+    def catch_up(call):
+        answer = fetch(brokers, call)
+        brokers.topics["orders"].epochs[0] = 5
+        return answer
+
+    brokers.on("Fetch", catch_up, DEFAULT)
+    assert read(planned, config()) == rows(0, 0, 10)
+
+
+def test_rows_of_the_leaders_that_stayed_are_not_thrown_away(brokers, config, task):
+    for partition in (0, 1):
+        brokers.logs["orders", partition].fill(2)
+    planned = task((0, 0, 20), (1, 0, 20))
+    brokers.topics["orders"].move(1, node_id=2)
+    assert read(planned, config()) == rows(0, 0, 20) + rows(1, 0, 20)
+    assert asked_offsets(brokers) == [[(0, 0), (1, 0)], [(1, 0)]]
+
+
+def test_election_is_waited_for(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(1)
+    planned = task((0, 0, 10))
+    brokers.topics["orders"].leaders[0] = -1
+
+    def elect(call):
+        if clock.now > 1003:
+            brokers.topics["orders"].move(0, node_id=2)
+
+    brokers.on("Metadata", elect)
+    assert read(planned, config()) == rows(0, 0, 10)
+
+
+def test_leader_that_never_comes_back_is_an_error_in_time(brokers, config, task, clock):
+    planned = task((0, 0, 10))
+    brokers.topics["orders"].leaders[0] = -1
+    with pytest.raises((BrokerError, DeadlineExceeded), match="LEADER_NOT_AVAILABLE"):
+        read(planned, config())
+    assert 50 < clock.now - 1000 <= 60
+
+
+def test_stopped_leader_is_replaced(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(1)
+    planned = task((0, 0, 10))
+    brokers.stop(1)
+    brokers.topics["orders"].move(0, node_id=2)
+    assert read(planned, config()) == rows(0, 0, 10)
+
+
+@pytest.mark.parametrize("keep_bytes", [0, 3, 4, 40, 200, 60_000])
+def test_answer_cut_anywhere_is_fetched_again(brokers, config, task, clock, keep_bytes):
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    planned = task((0, 0, 100))
+    brokers.on("Fetch", DEFAULT, lambda call: cut(fetch(brokers, call), keep_bytes), DEFAULT)
+    fetcher = Fetcher(planned, config(), ReadSettings())
+    found = [row for block in fetcher.blocks() for row in rows_of(block)]
+    assert found == rows(0, 0, 100)
+    assert fetcher.progress[0].report.retries == 1
+
+
+def test_connection_closed_between_two_blocks_is_opened_again(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    found = []
+    with closing(Fetcher(task((0, 0, 100)), config(), ReadSettings()).blocks()) as blocks:
+        found += rows_of(next(blocks))
+        brokers.wait_for_call("Fetch", 2)
+        brokers.hang_up()
+        for block in blocks:
+            found += rows_of(block)
+    assert found == rows(0, 0, 100)
+
+
+def test_silent_leader_is_an_error_within_the_time_for_a_call(brokers, config, task):
+    brokers.on("Fetch", STALL)
+    times = config(request_timeout_ms=30, default_api_timeout_ms=100, retry_backoff_ms=1)
+    with pytest.raises(DeadlineExceeded, match=r"fetch from orders-0\[0, 10\)") as caught:
+        read(task((0, 0, 10)), times)
+    assert caught.value.timeout_s == 0.1
+    assert brokers.address(1) in str(caught.value)
+
+
+def test_gone_cluster_is_an_error_within_the_time_for_a_call(brokers, config, task, clock):
+    planned = task((0, 0, 10))
+    for node in (1, 2):
+        brokers.stop(node)
+    with pytest.raises((ConnectionFailed, DeadlineExceeded), match="Connection refused"):
+        read(planned, config())
+    assert clock.now - 1000 <= 60
+
+
+# Errors that no retry mends
+
+
+def answered(*partitions, **fields):
+    """A Fetch answer about `orders`, in the versions by id."""
+
+    def answer(call):
+        topic_id = call.request.topics[0].topic_id
+        topic = FetchResponse.Topic(topic_id=topic_id, partitions=partitions)
+        return FetchResponse(responses=(topic,), **fields)
+
+    return answer
+
+
+def test_missing_right_is_an_error_at_once(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(1)
+    denied = Answered(partition_index=1, error_code=29)
+    fine = brokers.logs["orders", 0].fetch(0, 0, MIB, is_first=True)
+    brokers.on("Fetch", answered(fine, denied))
+    with pytest.raises(BrokerError, match=r"orders-1.*TOPIC_AUTHORIZATION_FAILED.*READ") as caught:
+        read(task((0, 0, 10), (1, 0, 10)), config())
+    assert caught.value.code == 29
+    assert clock.slept == []
+
+
+def test_error_of_the_whole_answer_is_retried_as_the_table_says(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(1)
+    brokers.on("Fetch", FetchResponse(error_code=70), DEFAULT)
+    assert read(task((0, 0, 10)), config()) == rows(0, 0, 10)
+    brokers.on("Fetch", FetchResponse(error_code=42))
+    with pytest.raises(BrokerError, match="INVALID_REQUEST"):
+        read(task((0, 0, 10)), config())
+
+
+UNASKED = [
+    pytest.param(answered(Answered(partition_index=7)), "orders-7", id="partition"),
+    pytest.param(
+        FetchResponse(
+            responses=(FetchResponse.Topic(topic_id=b"x" * 16, partitions=(Answered(),)),)
+        ),
+        "-0 was not asked for",
+        id="topic",
+    ),
+    pytest.param(FetchResponse(), "orders-0", id="nothing at all"),
+    pytest.param(answered(), "orders-0", id="no partition"),
+]
+
+
+@pytest.mark.parametrize(("answer", "text"), UNASKED)
+def test_answer_about_something_else_is_refused(brokers, config, task, answer, text):
+    brokers.on("Fetch", answer)
+    with pytest.raises(RemoteProtocolError, match=text):
+        read(task((0, 0, 10)), config())
+
+
+def test_answer_that_does_not_reach_the_offset_is_refused(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(3)
+    before = Answered(high_watermark=30, records=log.batches[0].data)
+    brokers.on("Fetch", answered(before))
+    with pytest.raises(RemoteProtocolError, match="asked from offset 20, the answer ends at 10"):
+        read(task((0, 20, 30)), config())
+
+
+def test_damaged_batch_header_names_topic_partition_and_offset(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(1)
+    data = bytearray(log.batches[0].data)
+    data[16] = 9  # the magic
+    brokers.on("Fetch", answered(Answered(high_watermark=10, records=bytes(data))))
+    with pytest.raises(CorruptRecords, match="orders-0, record batch at offset 0") as caught:
+        read(task((0, 0, 10)), config())
+    assert (caught.value.topic, caught.value.partition) == ("orders", 0)
+
+
+# Sizes
+
+
+def test_batch_larger_than_asked_for_is_read(brokers, config, task):
+    brokers.logs["orders", 0].fill(3, size_bytes=20_000)
+    assert read(task((0, 0, 30)), config(max_partition_fetch_bytes=1000)) == rows(0, 0, 30)
+
+
+def test_broker_that_cuts_even_the_first_batch_is_asked_for_more(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(3, size_bytes=20_000)
+    log.cuts_first = True
+    assert read(task((0, 0, 30)), config(max_partition_fetch_bytes=1000)) == rows(0, 0, 30)
+    assert len(brokers.asked("Fetch")) <= 7
+
+
+def test_size_goes_back_after_a_large_batch(brokers, config, task):
+    log = brokers.logs["orders", 0]
+    log.cuts_first = True
+    log.fill(1, size_bytes=100_000)
+    log.fill(40, size_bytes=500)
+    read(task((0, 0, 410)), config(max_partition_fetch_bytes=10_000))
+    sizes = [
+        request.topics[0].partitions[0].partition_max_bytes for request in brokers.asked("Fetch")
+    ]
+    assert max(sizes) > 1_000_000
+    assert sizes[-1] == 10_000
+
+
+def test_batch_larger_than_any_answer_may_be_is_an_error(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(1, size_bytes=20_000)
+    log.cuts_first = True
+    small = config(max_partition_fetch_bytes=1000, receive_message_max_bytes=100_000)
+    with pytest.raises(RemoteProtocolError, match=r"orders-0 at offset 0.*100000 bytes"):
+        read(task((0, 0, 10)), small)
+
+
+def test_batch_cut_because_others_filled_the_answer_is_no_reason_to_grow(brokers, config, task):
+    for partition in (0, 1):
+        brokers.logs["orders", partition].fill(20, size_bytes=500)
+    limits = config(max_partition_fetch_bytes=16_000, fetch_max_bytes=18_000)
+    found = read(task((0, 0, 200), (1, 0, 200)), limits)
+    assert sorted(found) == rows(0, 0, 200) + rows(1, 0, 200)
+    sizes = {
+        item.partition_max_bytes
+        for request in brokers.asked("Fetch")
+        for item in request.topics[0].partitions
+    }
+    assert sizes == {16_000}
+
+
+# Records that are gone, or not there yet
+
+
+def test_offsets_that_aged_out_are_a_data_loss(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(5)
+    log.start = 20
+    with pytest.raises(
+        DataLoss, match=r"\[0, 50\) for topic partition orders-0.*20 to 50"
+    ) as caught:
+        read(task((0, 0, 50)), config())
+    assert caught.value.condition == "COULD_NOT_READ_OFFSET_RANGE"
+
+
+def test_offsets_that_aged_out_are_passed_over_when_told_so(brokers, config, task, caplog):
+    log = brokers.logs["orders", 0].fill(5)
+    log.start = 20
+    with caplog.at_level(logging.WARNING):
+        assert read(task((0, 0, 50)), config(), LENIENT) == rows(0, 20, 50)
+    assert "failOnDataLoss is false" in caplog.text
+
+
+@pytest.mark.parametrize(("start", "stop", "log_start"), [(0, 20, 30), (60, 80, 0), (0, 20, 20)])
+def test_range_that_is_gone_altogether_gives_no_rows(brokers, config, task, start, stop, log_start):
+    log = brokers.logs["orders", 0].fill(5)
+    log.start = log_start
+    brokers.logs["orders", 1].fill(1)
+    assert read(task((0, start, stop), (1, 0, 10)), config(), LENIENT) == rows(1, 0, 10)
+
+
+def test_records_that_never_come_are_a_data_loss_after_the_time_out(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(1)
+    brokers.on("Fetch", _holding(clock))
+    with pytest.raises(DataLoss, match=r"\[10, 20\).*orders-0.*ends at offset 10"):
+        read(task((0, 0, 20)), config())
+    assert 30 <= clock.now - 1000 < 32
+    assert len(brokers.asked("Fetch")) < 80
+
+
+def _holding(clock):
+    """A broker that holds an empty answer for as long as it may."""
+
+    def hold(call):
+        clock.now += call.request.max_wait_ms / 1000
+
+    return hold
+
+
+def test_records_that_never_come_are_passed_over_when_told_so(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(1)
+    brokers.on("Fetch", _holding(clock))
+    assert read(task((0, 0, 20)), config(), LENIENT) == rows(0, 0, 10)
+
+
+def test_records_that_come_a_little_later_are_read(brokers, config, task, clock):
+    log = brokers.logs["orders", 0].fill(1)
+
+    def bring(call):
+        clock.now += call.request.max_wait_ms / 1000
+        if clock.now > 1005 and log.stop == 10:
+            log.fill(1)
+
+    brokers.on("Fetch", bring)
+    assert read(task((0, 0, 20)), config()) == rows(0, 0, 20)
+
+
+def test_broker_that_does_not_hold_empty_answers_is_not_asked_all_the_time(
+    brokers, config, task, clock
+):
+    brokers.logs["orders", 0].fill(1)
+
+    def take_a_millisecond(call):
+        clock.now += 0.001
+
+    brokers.on("Fetch", take_a_millisecond)
+    with pytest.raises(DataLoss):
+        read(task((0, 0, 20)), config(request_timeout_ms=5000))
+    assert len(brokers.asked("Fetch")) < 60
+
+
+def test_offset_that_is_there_after_all_is_read(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(1)
+
+    def grow(call):
+        answer = fetch(brokers, call)
+        log.fill(2)
+        return answer
+
+    brokers.on("Fetch", grow, DEFAULT)
+    assert read(task((0, 20, 30)), config()) == rows(0, 20, 30)
+
+
+def test_leader_that_denies_an_offset_it_lists_is_left_in_time(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(1)
+
+    def deny(call):
+        clock.now += 0.001
+        return answered(Answered(error_code=1, high_watermark=-1))(call)
+
+    brokers.on("Fetch", deny)
+    with pytest.raises(DataLoss):
+        read(task((0, 0, 10)), config(request_timeout_ms=5000))
+    assert len(brokers.asked("Fetch")) < 60
+
+
+# Topics that are not what they were
+
+
+def test_topic_created_again_is_a_data_loss(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(1)
+    planned = task((0, 0, 10))
+    brokers.topics["orders"].topic_id = b"another topic id"
+    with pytest.raises(DataLoss, match="orders was deleted and created again") as caught:
+        read(planned, config())
+    assert caught.value.condition == "PARTITIONS_DELETED"
+
+
+def test_topic_created_again_is_read_when_told_so(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(1)
+    planned = task((0, 0, 10))
+    brokers.topics["orders"].topic_id = b"another topic id"
+    assert read(planned, config(), LENIENT) == rows(0, 0, 10)
+
+
+def test_deleted_topic_is_an_error_soon(brokers, config, task, clock):
+    planned = task((0, 0, 10))
+    del brokers.topics["orders"]
+    with pytest.raises(BrokerError, match=r"topic 'orders'.*no such topic"):
+        read(planned, config())
+    assert clock.now - 1000 < 3
+
+
+# Followers, KIP-392
+
+
+def test_reader_in_another_rack_is_sent_to_its_follower(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(2)
+
+    def send_on(call):
+        assert call.request.rack_id == "eu-2"
+        return answered(Answered(high_watermark=20, preferred_read_replica=2))(call)
+
+    def follow(call):
+        assert [item.fetch_offset for item in call.request.topics[0].partitions] == [0]
+        return answered(log.fetch(0, 0, MIB, is_first=True))(call)
+
+    brokers.on("Fetch", send_on, node=1)
+    brokers.on("Fetch", follow, node=2)
+    assert read(task((0, 0, 20)), config(client_rack="eu-2")) == rows(0, 0, 20)
+    assert len(brokers.asked("Fetch", node=1)) == 1
+
+
+def test_follower_without_the_offset_is_left_for_the_leader(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(2)
+    send_on = answered(Answered(high_watermark=20, preferred_read_replica=2))
+    brokers.on("Fetch", send_on, answered(log.fetch(0, 0, MIB, is_first=True)), node=1)
+    brokers.on("Fetch", answered(Answered(error_code=1)), node=2)
+    assert read(task((0, 0, 20)), config(client_rack="eu-2")) == rows(0, 0, 20)
+    assert [call.node_id for call in brokers.calls if call.api == "Fetch"] == [1, 2, 1]
+
+
+def test_follower_that_nobody_knows_is_waited_for(brokers, config, task, clock):
+    brokers.on("Fetch", answered(Answered(high_watermark=20, preferred_read_replica=9)))
+    with pytest.raises(BrokerError, match="broker 9: REPLICA_NOT_AVAILABLE"):
+        read(task((0, 0, 20)), config(client_rack="eu-2"))
+    assert 50 < clock.now - 1000 <= 60
+
+
+# Connections that are shared
+
+
+def test_reader_that_stops_early_leaves_no_answer_for_the_next(brokers, config, task):
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    blocks = Fetcher(task((0, 0, 100)), config(), ReadSettings()).blocks()
+    next(blocks)
+    blocks.close()
+    kept = connections_for(config()).get(_leader(task), Deadline.after(5))
+    assert kept.request(MetadataRequest(topics=()), Deadline.after(5)).cluster_id == "fake"
+    assert read(task((0, 0, 100)), config()) == rows(0, 0, 100)
+
+
+def _leader(task):
+    (leader,) = task((0, 0, 1)).leaders.values()
+    return leader.endpoint
+
+
+def test_readers_that_take_turns_do_not_disturb_each_other(brokers, config, task):
+    for partition in (0, 1):
+        brokers.logs["orders", partition].fill(20, size_bytes=3000)
+    limits = config(max_partition_fetch_bytes=70_000)
+    fetchers = [Fetcher(task((number, 0, 200)), limits, ReadSettings()) for number in (0, 1)]
+    found = []
+    for one, other in zip(*(fetcher.blocks() for fetcher in fetchers), strict=True):
+        found += rows_of(one) + rows_of(other)
+    assert sorted(found) == rows(0, 0, 200) + rows(1, 0, 200)
+    assert [fetcher.progress[0].report.retries for fetcher in fetchers] == [0, 0]
+    assert len(brokers.asked("ApiVersions")) == 2
+
+
+def test_task_after_task_uses_the_same_connection(brokers, config, task):
+    brokers.logs["orders", 0].fill(2)
+    for _ in range(3):
+        read(task((0, 0, 20)), config())
+    assert len(brokers.asked("ApiVersions")) == 1
+
+
+def test_throttled_reader_stays_silent(brokers, config, task, clock):
+    log = brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    first = log.fetch(0, 0, 64 << 10, is_first=True)
+    brokers.on("Fetch", answered(first, throttle_time_ms=700), DEFAULT)
+    assert read(task((0, 0, 100)), config()) == rows(0, 0, 100)
+    assert clock.slept == [pytest.approx(0.7)]

@@ -1,0 +1,129 @@
+"""From the fake log to Arrow record batches: the whole way of a read task."""
+
+import logging
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client import ReadSettings, read_batches
+from pyspark_kafkaproto.errors import CorruptRecords
+from pyspark_kafkaproto.records import NewRecord, encode_batch
+from tests.fake_log import Batch
+
+ALL = schema_for(headers=True)
+ABORTED_ID, COMMITTED_ID = 7, 8
+TRANSACTIONAL = 0x10
+
+
+def read(task, config, schema=ALL, **settings):
+    batches = list(read_batches(task, config, ReadSettings(**settings), schema))
+    assert all(batch.schema is schema or batch.schema == schema for batch in batches)
+    return pa.Table.from_batches(batches, schema)
+
+
+def _append(log, *records, **fields):
+    data = encode_batch(records, base_offset=log.stop, **fields)
+    log.stop += len(records)
+    log.batches.append(Batch(data, log.stop))
+
+
+def test_every_column_is_there(brokers, config, task):
+    log = brokers.logs["orders", 1]
+    log.start = log.stop = 40
+    record = NewRecord(b"v", b"k", 1_700_000_000_123, [(b"h", b"1"), (b"h", None)])
+    _append(log, record, NewRecord(None, None, 1_700_000_000_456))
+    rows = read(task((1, 40, 42)), config()).to_pylist()
+    timestamps = [row.pop("timestamp").timestamp() for row in rows]
+    assert timestamps == [1_700_000_000.123, 1_700_000_000.456]
+    where = {"topic": "orders", "partition": 1, "timestampType": 0}
+    assert rows == [
+        where
+        | {
+            "key": b"k",
+            "value": b"v",
+            "offset": 40,
+            "headers": [{"key": "h", "value": b"1"}, {"key": "h", "value": None}],
+        },
+        where | {"key": None, "value": None, "offset": 41, "headers": None},
+    ]
+
+
+@pytest.mark.parametrize("names", [["offset"], ["value", "key"], ["partition", "topic"]])
+def test_only_what_was_asked_for_comes_in_its_order(brokers, config, task, names):
+    brokers.logs["orders", 0].fill(3)
+    table = read(task((0, 5, 25)), config(), schema_for(names))
+    assert table.column_names == names
+    assert table.num_rows == 20
+
+
+def test_rows_of_each_partition_come_in_order_over_many_blocks(brokers, config, task):
+    for partition in (0, 1):
+        brokers.logs["orders", partition].fill(30, size_bytes=3000)
+    limits = config(max_partition_fetch_bytes=100_000)
+    table = read(
+        task((0, 3, 297), (1, 0, 300)), limits, schema_for(["partition", "offset", "value"])
+    )
+    for partition, start, stop in ((0, 3, 297), (1, 0, 300)):
+        rows = [row for row in table.to_pylist() if row["partition"] == partition]
+        assert [row["offset"] for row in rows] == list(range(start, stop))
+        assert all(row["value"].startswith(b"%d " % row["offset"]) for row in rows)
+
+
+def _transactions(brokers):
+    """Ten records of an aborted transaction, ten of a committed one, and the log's aborted list."""
+    log = brokers.logs["orders", 0]
+    for producer_id in (ABORTED_ID, COMMITTED_ID):
+        log.append(*[b"x"] * 10, producer_id=producer_id, attributes=TRANSACTIONAL)
+    log.aborted = [(ABORTED_ID, 0)]
+
+
+@pytest.mark.parametrize(
+    ("level", "offsets"),
+    [("read_uncommitted", range(20)), ("read_committed", range(10, 20))],
+)
+def test_aborted_transactions_are_rows_only_of_read_uncommitted(
+    brokers, config, task, level, offsets
+):
+    _transactions(brokers)
+    if level == "read_uncommitted":
+        brokers.logs["orders", 0].aborted = []  # brokers name them only to read_committed
+    table = read(task((0, 0, 20)), config(isolation_level=level), schema_for(["offset"]))
+    assert table["offset"].to_pylist() == list(offsets)
+
+
+def test_damaged_batch_names_topic_partition_and_offset(brokers, config, task):
+    log = brokers.logs["orders", 1].fill(3)
+    damaged = bytearray(log.batches[2].data)
+    damaged[-3] ^= 1  # in a value
+    log.batches[2] = Batch(bytes(damaged), 30)
+    with pytest.raises(CorruptRecords, match="orders-1, record batch at offset 20") as caught:
+        read(task((1, 0, 30)), config())
+    assert caught.value.base_offset == 20
+    assert read(task((1, 0, 30)), config(check_crcs=False)).num_rows == 30
+
+
+def test_batch_over_the_limit_is_refused(brokers, config, task):
+    brokers.logs["orders", 0].fill(1, size_bytes=1000)
+    with pytest.raises(CorruptRecords, match="orders-0"):
+        read(task((0, 0, 10)), config(), batch_limit_bytes=5000)
+
+
+def test_each_range_is_logged_when_it_was_read(brokers, config, task, caplog):
+    for partition in (0, 1):
+        brokers.logs["orders", partition].fill(2)
+    with caplog.at_level(logging.INFO, "pyspark_kafkaproto.client"):
+        read(task((0, 0, 20), (1, 5, 20)), config())
+    lines = [record.getMessage() for record in caplog.records if "rows" in record.getMessage()]
+    assert [line.split(",")[:2] for line in lines] == [
+        ["read orders-0[0", " 20): 20 rows"],
+        ["read orders-1[5", " 20): 15 rows"],
+    ]
+
+
+def test_reading_that_stops_early_closes_what_is_in_flight(brokers, config, task):
+    brokers.logs["orders", 0].fill(30, size_bytes=3000)
+    batches = read_batches(task((0, 0, 300)), config(), ReadSettings(), ALL)
+    next(batches)
+    batches.close()
+    assert read(task((0, 0, 300)), config()).num_rows == 300
