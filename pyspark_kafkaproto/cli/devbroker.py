@@ -1,0 +1,188 @@
+"""`kafkaproto devbroker`: a real Apache Kafka on this machine, started and stopped.
+
+Standard output carries the answer alone (an address, a table, JSON), so that scripts can take it;
+progress and hints go to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from pyspark_kafkaproto.devbroker import (
+    DEFAULT_VERSION,
+    DevBroker,
+    RunningBroker,
+    default_data_dir,
+    find_running,
+)
+from pyspark_kafkaproto.devbroker.jars import cache_dir, class_path, resolve_version
+
+NOT_RUNNING = 3  # the exit code of `status`, as LSB init scripts have it
+_PAUSE_S = 0.3
+
+
+def _data_dir_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--data-dir",
+        type=click.Path(file_okay=False, resolve_path=True, path_type=Path),
+        default=default_data_dir,
+        show_default="a folder of the user's state",
+        help="Where the broker keeps its data from start to start.",
+    )(command)
+
+
+def _json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def _version_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--kafka-version",
+        metavar="VERSION",
+        help=f"Of Apache Kafka, 3.9.0 or later.  [default: KAFKA_HOME's, else {DEFAULT_VERSION}]",
+    )(command)
+
+
+@click.group()
+def devbroker() -> None:
+    """A real Apache Kafka on this machine: no Docker, no Maven, Java 17 is enough.
+
+    \b
+    Examples:
+      kafkaproto devbroker start
+      kafkaproto devbroker start --nodes 3 --data-dir /tmp/three
+      kafkaproto devbroker start --property message.max.bytes=10000000
+      export KAFKA_BOOTSTRAP_SERVERS=$(kafkaproto devbroker start)
+      kafkaproto devbroker stop
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+
+
+@devbroker.command()
+@_data_dir_option
+@_json_option
+@click.option("--foreground", is_flag=True, help="Stay, and stop the broker at Ctrl-C.")
+@_version_option
+@click.option("--nodes", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--property", "pairs", metavar="KEY=VALUE", multiple=True, help="Of the broker.")
+def start(
+    data_dir: Path,
+    as_json: bool,
+    foreground: bool,
+    kafka_version: str | None,
+    nodes: int,
+    pairs: tuple[str, ...],
+) -> None:
+    """Start the broker and print its address once it serves clients.
+
+    It runs in the background, until `stop`; one that runs already is used as it is.
+    """
+    running = find_running(data_dir)
+    if foreground and running:
+        raise click.ClickException(f"a broker runs on {data_dir}: {running.bootstrap_servers}")
+    properties = dict(map(_pair, pairs))
+    broker = DevBroker(data_dir, version=kafka_version, nodes=nodes, properties=properties)
+    if foreground:
+        _serve(broker, data_dir, as_json=as_json)
+        return
+    broker.start(detached=True)
+    _show_started(data_dir, as_json=as_json)
+    click.echo(f"data in {data_dir}; stop it with: kafkaproto devbroker stop", err=True)
+
+
+@devbroker.command()
+@_data_dir_option
+@_json_option
+def stop(data_dir: Path, as_json: bool) -> None:
+    """Stop the broker and keep its data."""
+    running = find_running(data_dir)
+    if running is not None:
+        running.stop()
+    if as_json:
+        click.echo(json.dumps({"stopped": running is not None, "data_dir": str(data_dir)}))
+    elif running is not None:
+        click.echo(f"stopped the broker at {running.bootstrap_servers}; data kept in {data_dir}")
+    else:
+        click.echo(f"no broker runs on {data_dir}")
+
+
+@devbroker.command()
+@_data_dir_option
+@_json_option
+@click.pass_context
+def status(ctx: click.Context, data_dir: Path, as_json: bool) -> None:
+    """Show where the broker answers; exit code 0 if it runs, 3 if not."""
+    running = find_running(data_dir)
+    if as_json:
+        click.echo(json.dumps(_as_json(data_dir, running)))
+    elif running is None:
+        click.echo(f"no broker runs on {data_dir}")
+    else:
+        Console().print(_as_table(running))
+    ctx.exit(0 if running else NOT_RUNNING)
+
+
+@devbroker.command()
+@_version_option
+def fetch(kafka_version: str | None) -> None:
+    """Fetch Apache Kafka's jars and tools, for a later start without a network."""
+    version = resolve_version(kafka_version)
+    class_path(version, with_tools=True)
+    click.echo(f"Apache Kafka {version} is in {os.environ.get('KAFKA_HOME') or cache_dir()}")
+
+
+def _serve(broker: DevBroker, data_dir: Path, *, as_json: bool) -> None:
+    """Run until Ctrl-C, SIGTERM or the broker's own end."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with broker:
+            _show_started(data_dir, as_json=as_json)
+            while broker.is_running:
+                time.sleep(_PAUSE_S)
+            raise click.ClickException(f"the broker ended by itself: see the logs in {data_dir}")
+    except KeyboardInterrupt:
+        click.echo(f"stopped; data kept in {data_dir}", err=True)
+
+
+def _show_started(data_dir: Path, *, as_json: bool) -> None:
+    running = find_running(data_dir)
+    if running is None:
+        raise click.ClickException(f"the broker ended by itself: see the logs in {data_dir}")
+    click.echo(json.dumps(_as_json(data_dir, running)) if as_json else running.bootstrap_servers)
+
+
+def _as_json(data_dir: Path, running: RunningBroker | None) -> dict[str, Any]:
+    shown: dict[str, Any] = {"running": running is not None, "data_dir": str(data_dir)}
+    if running is not None:
+        shown |= {
+            "bootstrap_servers": running.bootstrap_servers,
+            "kafka_version": running.version,
+            "pids": running.pids,
+        }
+    return shown
+
+
+def _as_table(running: RunningBroker) -> Table:
+    table = Table("Bootstrap servers", "Kafka", "Processes", "Data")
+    pids = ", ".join(map(str, running.pids))
+    # An address or a path that is cut is of no use: it folds instead.
+    for column in table.columns:
+        column.overflow = "fold"
+    table.add_row(running.bootstrap_servers, running.version, pids, str(running.data_dir))
+    return table
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise click.BadParameter(f"{text!r}: expected KEY=VALUE", param_hint="--property")
+    return key, value

@@ -1,0 +1,43 @@
+"""Files that several processes meet at: locks that die with their holder, files written whole."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import IO
+
+
+class FileLock:
+    """An advisory lock on a file; the system takes it back from a process that dies."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._handle: IO[bytes] | None = None
+
+    def try_acquire(self) -> bool:
+        """Take the lock if nobody holds it; whether it was taken."""
+        handle = self.path.open("ab")
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            handle.close()
+            return False
+        self._handle = handle
+        return True
+
+    def release(self) -> None:
+        """Give the lock back; nothing happens when it is not held."""
+        if self._handle is not None:
+            # Said in so many words: a process forked meanwhile shares the open file, and with it
+            # a lock that is only closed.
+            fcntl.flock(self._handle, fcntl.LOCK_UN)
+            self._handle.close()
+            self._handle = None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file in one step: whoever reads it sees the old text or the new one."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

@@ -1,0 +1,146 @@
+"""What a node of the embedded broker is told: its server.properties.
+
+Every node is broker and controller in one (KRaft, a static quorum of voters). Pure: values in, text
+out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net.ports import LOOPBACK
+
+CONTROLLER = "CONTROLLER"
+PLAINTEXT = "PLAINTEXT"
+PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+# listener name -> port, the controller's included
+Ports = Mapping[str, int]
+
+_DEFAULTS = Path(__file__).with_name("broker.properties")
+_OURS = {
+    "advertised.listeners": "listeners=",
+    "controller.listener.names": "nodes=",
+    "controller.quorum.voters": "nodes=",
+    "inter.broker.listener.name": "listeners=",
+    "listener.security.protocol.map": "listeners=",
+    "listeners": "listeners=",
+    "log.dir": "data_dir=",
+    "log.dirs": "data_dir=",
+    "node.id": "nodes=",
+    "process.roles": "nodes=",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a caller chose: how many nodes, which listeners, which properties on top.
+
+    `listeners` maps a listener's name to its security protocol; the first is the one that brokers
+    use among themselves and the one that clients are told of.
+    """
+
+    nodes: int = 1
+    listeners: Mapping[str, str] = field(default_factory=lambda: {PLAINTEXT: PLAINTEXT})
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.nodes < 1:
+            raise ConfigError("nodes", self.nodes, "expected 1 or more")
+        if not self.listeners:
+            raise ConfigError("listeners", self.listeners, "expected a listener or more")
+        for name, protocol in self.listeners.items():
+            if name == CONTROLLER or protocol not in PROTOCOLS:
+                allowed = f"a name other than {CONTROLLER} and one of {', '.join(PROTOCOLS)}"
+                raise ConfigError("listeners", f"{name}: {protocol}", f"expected {allowed}")
+        for key in self.properties:
+            if key in _OURS:
+                raise ConfigError("properties", key, f"set by DevBroker itself: use {_OURS[key]}")
+
+    @property
+    def first_listener(self) -> str:
+        """The listener that clients are told of."""
+        return next(iter(self.listeners))
+
+    @property
+    def listener_names(self) -> list[str]:
+        """Every listener of a node, the controller's last."""
+        return [*self.listeners, CONTROLLER]
+
+    def server_properties(self, node_id: int, ports: Sequence[Ports], log_dir: Path) -> str:
+        """The text of the server.properties of node `node_id` (1, 2, …) of `ports`."""
+        own = ports[node_id - 1]
+        voters = ((n, each[CONTROLLER]) for n, each in enumerate(ports, start=1))
+        replicas = min(3, self.nodes)
+        protocols = {**self.listeners, CONTROLLER: PLAINTEXT}
+        return _render(
+            _replication(replicas)
+            | read_properties(_DEFAULTS)
+            | _properties_of_environment()
+            | dict(self.properties)
+            | {
+                "process.roles": "broker,controller",
+                "node.id": str(node_id),
+                "controller.quorum.voters": ",".join(f"{n}@{LOOPBACK}:{p}" for n, p in voters),
+                "controller.listener.names": CONTROLLER,
+                "inter.broker.listener.name": self.first_listener,
+                "listeners": _addresses(self.listener_names, own),
+                "advertised.listeners": _addresses(self.listeners, own),
+                "listener.security.protocol.map": ",".join(
+                    f"{n}:{p}" for n, p in protocols.items()
+                ),
+                "log.dirs": str(log_dir),
+            }
+        )
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """The `key=value` lines of a properties file.
+
+    Comments and empty lines are passed over; lines that go on after a backslash are not supported.
+
+    Raises:
+        ConfigError: a line is neither, or the file cannot be read.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ConfigError("properties file", str(path), f"cannot be read ({error})") from error
+    found = {}
+    for line in map(str.strip, lines):
+        if line and line[0] not in "#!":
+            key, equals, value = line.partition("=")
+            if not equals or line.endswith("\\"):
+                raise ConfigError(str(path), line, "expected key=value on one line")
+            found[key.strip()] = value.strip()
+    return found
+
+
+def _replication(replicas: int) -> dict[str, str]:
+    in_sync = str(min(2, replicas))
+    topics = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+    factors = {f"{topic}.replication.factor": str(replicas) for topic in topics}
+    factors["default.replication.factor"] = str(replicas)
+    return factors | {f"{topic}.min.isr": in_sync for topic in topics[1:]}
+
+
+def _properties_of_environment() -> dict[str, str]:
+    path = os.environ.get("KAFKAPROTO_BROKER_PROPERTIES")
+    properties = read_properties(Path(path)) if path else {}
+    Settings(properties=properties)  # refuses the keys that are ours
+    return properties
+
+
+def _addresses(names: Sequence[str] | Mapping[str, str], ports: Ports) -> str:
+    return ",".join(f"{name}://{LOOPBACK}:{ports[name]}" for name in names)
+
+
+def _render(properties: Mapping[str, str]) -> str:
+    # Java reads the file as Latin-1 with escapes, and JSON's escapes are among Java's: a backslash
+    # stays one, a line break does not end the value, a folder may be called jürgen.
+    return "".join(f"{key}={json.dumps(value)[1:-1]}\n" for key, value in properties.items())

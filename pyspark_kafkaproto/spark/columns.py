@@ -1,0 +1,97 @@
+"""The source's columns as Spark types, and which subsets of them a user may ask for."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from pyspark_kafkaproto.errors import ConfigError
+
+_HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+
+# In the order of Spark's own connector.
+_TYPES: dict[str, DataType] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": ArrayType(_HEADER),
+}
+_AS_TEXT = frozenset({"key", "value"})
+
+
+def default_schema(*, include_headers: bool) -> StructType:
+    """The schema of Spark's own connector."""
+    return StructType(
+        [StructField(name, kind) for name, kind in _TYPES.items() if name != "headers"]
+        + ([StructField("headers", _TYPES["headers"])] if include_headers else [])
+    )
+
+
+def parse_columns(option: str, text: str) -> StructType:
+    """`key string, value, offset`: names, each with an optional type, separated by commas."""
+    fields = []
+    for part in text.split(","):
+        name, _, kind = part.strip().partition(" ")
+        if name not in _TYPES:
+            raise ConfigError(option, text, f"no column {name!r}: expected some of {list(_TYPES)}")
+        fields.append(StructField(name, _named_type(option, text, name, kind.strip().lower())))
+    return checked_schema(StructType(fields))
+
+
+def checked_schema(schema: StructType) -> StructType:
+    """`schema` if it is a subset of the source's columns, each once, in any order.
+
+    Raises:
+        ConfigError: names the column, its type and what is allowed.
+    """
+    seen = set()
+    for field in schema.fields:
+        if field.name not in _TYPES or field.name in seen:
+            reason = "is there twice" if field.name in seen else "is not a column of this source"
+            raise ConfigError(
+                "schema", schema.simpleString(), f"{field.name!r} {reason}; there are {_allowed()}"
+            )
+        if field.dataType not in _allowed_types(field.name):
+            raise ConfigError(
+                "schema",
+                f"{field.name} {field.dataType.simpleString()}",
+                f"expected {' or '.join(_names(field.name))}",
+            )
+        seen.add(field.name)
+    if not seen:
+        raise ConfigError("schema", schema.simpleString(), f"expected some of {_allowed()}")
+    return schema
+
+
+def _named_type(option: str, text: str, name: str, kind: str) -> DataType:
+    if not kind:
+        return _TYPES[name]
+    for allowed in _allowed_types(name):
+        if kind in {allowed.simpleString(), allowed.typeName()}:
+            return allowed
+    raise ConfigError(option, text, f"column {name} is {' or '.join(_names(name))}, not {kind}")
+
+
+def _allowed_types(name: str) -> list[DataType]:
+    return [_TYPES[name], StringType()] if name in _AS_TEXT else [_TYPES[name]]
+
+
+def _names(name: str) -> list[str]:
+    return [kind.simpleString() for kind in _allowed_types(name)]
+
+
+def _allowed() -> str:
+    return ", ".join(f"{name} {' or '.join(_names(name))}" for name in _TYPES)

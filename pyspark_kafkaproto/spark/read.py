@@ -1,0 +1,76 @@
+"""The batch reader: plans on the driver, reads on the executors."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StringType, StructType
+
+from pyspark_kafkaproto import __version__
+from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client import ReadTask, read_batches
+from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.errors import LocalProtocolError
+from pyspark_kafkaproto.spark.options import ReadOptions
+from pyspark_kafkaproto.spark.planning import plan_tasks
+from pyspark_kafkaproto.spark.workers import configure_logging, say_which_codec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class TaskPartition(InputPartition):
+    """An input partition: the ranges of one Spark task."""
+
+    def __init__(self, task: ReadTask) -> None:
+        super().__init__(task)
+
+    @property
+    def task(self) -> ReadTask:
+        """What to read."""
+        task: ReadTask = self.value
+        return task
+
+
+class KafkaReader(DataSourceReader):
+    """Reads offset ranges as Arrow record batches.
+
+    Pickled with the driver's package version in front, so that an executor with another one says
+    so instead of failing somewhere inside. Opens nothing before it is used.
+    """
+
+    def __init__(self, schema: StructType, options: ReadOptions) -> None:
+        self._schema = schema
+        self._options = options
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load_reader, (__version__, pickle.dumps((self._schema, self._options)))
+
+    def partitions(self) -> list[TaskPartition]:
+        """One input partition per topic-partition, or `maxPartitions` of about equal size."""
+        configure_logging()
+        say_which_codec()
+        with KafkaCluster(self._options.client) as cluster:
+            return [TaskPartition(task) for task in plan_tasks(cluster, self._options)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one input partition."""
+        configure_logging()
+        if not isinstance(partition, TaskPartition):
+            return iter(())  # what Spark makes of an empty plan
+        names = self._schema.fieldNames()
+        texts = {item.name for item in self._schema.fields if isinstance(item.dataType, StringType)}
+        schema = schema_for(names, string_columns=texts & {"key", "value"})
+        return read_batches(partition.task, self._options.client, self._options.settings, schema)
+
+
+def _load_reader(version: str, payload: bytes) -> KafkaReader:
+    if version != __version__:
+        raise LocalProtocolError(
+            f"the driver runs pyspark-kafkaproto {version}, this executor {__version__}: install "
+            "the same version on both"
+        )
+    return KafkaReader(*pickle.loads(payload))  # noqa: S301 - Spark's own channel, pickled above

@@ -1,0 +1,46 @@
+"""What every Python process of Spark that runs our code is told once: logging, and which codec.
+
+Spark's Python workers configure no logging: what is logged below WARNING goes nowhere. With
+KAFKAPROTO_LOG_LEVEL set (on executors: `spark.executorEnv.KAFKAPROTO_LOG_LEVEL`), this package's
+log lines go to the worker's standard error, which Spark keeps as the executor's log.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import cache
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.records import IMPLEMENTATION
+
+_VARIABLE = "KAFKAPROTO_LOG_LEVEL"
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+_log = logging.getLogger("pyspark_kafkaproto")
+
+
+@cache
+def configure_logging() -> None:
+    """Send this package's log lines to standard error, once, if the environment asks for it."""
+    level = os.environ.get(_VARIABLE, "").upper()
+    if not level:
+        return
+    if level not in _LEVELS:
+        raise ConfigError(_VARIABLE, level, f"expected one of {', '.join(_LEVELS)}")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter(_FORMAT))
+    _log.addHandler(handler)
+    _log.setLevel(level)
+
+
+@cache
+def say_which_codec() -> None:
+    """Warn, once, when records are decoded in plain Python."""
+    if IMPLEMENTATION == "pure":
+        _log.warning(
+            "the native codec is not there: records are decoded in plain Python, which is about "
+            "100 times slower. Install a C compiler (Debian: apt install gcc python3-dev; macOS: "
+            "xcode-select --install) and install pyspark-kafkaproto again"
+        )

@@ -1,0 +1,52 @@
+"""Fixtures for every folder: a real broker for the whole run, and topics of one's own."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pyspark_kafkaproto.devbroker import KafkaTools
+from tests.brokers import open_broker
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTools]:
+    """A real Apache Kafka: `bootstrap_servers`, and Kafka's own tools to write and look."""
+    with open_broker(os.environ, tmp_path_factory.mktemp("broker")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def kafka_tool(broker: KafkaTools) -> Callable[..., str]:
+    """Runs one of Kafka's programs, by its class name after `org.apache.kafka.tools.`."""
+
+    def run(name: str, *arguments: str, **options: object) -> str:
+        pointed = ("--bootstrap-server", broker.bootstrap_servers, *arguments)
+        return broker.run_tool(f"org.apache.kafka.tools.{name}", *pointed, **options)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def new_name() -> Callable[..., str]:
+    """Gives a name (of a topic, a group) that nothing has yet, also on a broker in other use."""
+
+    def name(prefix: str = "test") -> str:
+        return f"{prefix}-{uuid.uuid4().hex[:12]}"
+
+    return name
+
+
+@pytest.fixture(scope="session")
+def new_topic(broker: KafkaTools, new_name: Callable[..., str]) -> Callable[..., str]:
+    """Makes a topic and gives its name; arguments are those of `create_topic` but the name."""
+
+    def create(partitions: int = 1, **options: object) -> str:
+        topic = new_name()
+        broker.create_topic(topic, partitions, **options)
+        return topic
+
+    return create

@@ -1,0 +1,157 @@
+"""Logs of the fake cluster: batches that are fetched and offsets that are listed as at a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark_kafkaproto.messages.fetch import FetchResponse
+from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
+from pyspark_kafkaproto.records import NewRecord, encode_batch
+
+if TYPE_CHECKING:
+    from tests.fake_broker import Call, FakeCluster
+
+NOT_LEADER = 6
+OFFSET_OUT_OF_RANGE = 1
+UNKNOWN_TOPIC_ID = 100
+FENCED_LEADER_EPOCH = 74
+UNKNOWN_LEADER_EPOCH = 75
+
+Answered = FetchResponse.Topic.Partition
+Listed = ListOffsetsResponse.Topic.Partition
+
+
+class Batch(NamedTuple):
+    """An encoded batch and the offset after it."""
+
+    data: bytes
+    next_offset: int
+
+
+@dataclass(slots=True)
+class FakeLog:
+    """One partition's log.
+
+    Attributes:
+        start: the first offset that is still there.
+        stop: the high watermark.
+        stable: the last stable offset; None for the high watermark.
+        cuts_first: whether even the first batch of an answer is cut at the size asked for, as
+            brokers did before Fetch version 3.
+    """
+
+    start: int = 0
+    stop: int = 0
+    stable: int | None = None
+    cuts_first: bool = False
+    aborted: list[tuple[int, int]] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list)
+
+    def append(self, *values: bytes, **fields: Any) -> None:
+        """Write one batch at the end."""
+        data = encode_batch([NewRecord(value) for value in values], base_offset=self.stop, **fields)
+        self.stop += len(values)
+        self.batches.append(Batch(data, self.stop))
+
+    def fill(self, batches: int, records: int = 10, size_bytes: int = 10) -> FakeLog:
+        """Write `batches` batches of `records` records; each value begins with its offset."""
+        for _ in range(batches):
+            offsets = range(self.stop, self.stop + records)
+            self.append(*(f"{offset} ".encode().ljust(size_bytes, b".") for offset in offsets))
+        return self
+
+    def fetch(self, partition: int, offset: int, most_bytes: int, *, is_first: bool) -> Answered:
+        """What a leader answers; the first records of an answer hold a whole batch (KIP-74)."""
+        if not self.start <= offset <= self.stop:
+            return Answered(
+                partition_index=partition, error_code=OFFSET_OUT_OF_RANGE, high_watermark=-1
+            )
+        return Answered(
+            partition_index=partition,
+            high_watermark=self.stop,
+            last_stable_offset=self.stop if self.stable is None else self.stable,
+            log_start_offset=self.start,
+            aborted_transactions=tuple(
+                Answered.AbortedTransaction(producer_id=producer_id, first_offset=first)
+                for producer_id, first in self.aborted
+            ),
+            records=self._block(offset, most_bytes, is_first=is_first),
+        )
+
+    def _block(self, offset: int, most_bytes: int, *, is_first: bool) -> bytes:
+        """Batches from the one that holds `offset`, the last one cut at the size."""
+        wanted = [batch.data for batch in self.batches if batch.next_offset > offset]
+        least = len(wanted[0]) if wanted and is_first and not self.cuts_first else 0
+        return b"".join(wanted)[: max(least, most_bytes)]
+
+    def offset_at(self, timestamp: int) -> int:
+        """What ListOffsets answers for -2 (earliest) and -1 (latest)."""
+        return {-2: self.start, -1: self.stop}[timestamp]
+
+
+def fetch(cluster: FakeCluster, call: Call) -> FetchResponse:
+    """The default answer to Fetch: from `cluster.logs`, by those who lead; in the order asked."""
+    left = call.request.max_bytes
+    topics = []
+    for topic in call.request.topics:
+        name = _name(cluster, topic)
+        answered = []
+        for asked in topic.partitions:
+            error = _refusal(cluster, call, name, asked)
+            if error:
+                found = Answered(partition_index=asked.partition, error_code=error)
+            else:
+                most_bytes = max(0, min(left, asked.partition_max_bytes))
+                log = cluster.logs[name, asked.partition]
+                found = log.fetch(
+                    asked.partition,
+                    asked.fetch_offset,
+                    most_bytes,
+                    is_first=left == call.request.max_bytes,
+                )
+                left -= len(found.records or b"")
+            answered.append(found)
+        topics.append(
+            FetchResponse.Topic(
+                topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(answered)
+            )
+        )
+    return FetchResponse(responses=tuple(topics))
+
+
+def _name(cluster: FakeCluster, topic: Any) -> str | None:
+    if topic.topic:
+        return topic.topic
+    known = (name for name, item in cluster.topics.items() if item.topic_id == topic.topic_id)
+    return next(known, None)
+
+
+def _refusal(cluster: FakeCluster, call: Call, name: str | None, asked: Any) -> int:
+    """The error code for one partition, 0 for none."""
+    if name is None:
+        return UNKNOWN_TOPIC_ID
+    topic = cluster.topics[name]
+    if topic.leaders[asked.partition] != call.node_id:
+        return NOT_LEADER
+    epoch = asked.current_leader_epoch
+    if epoch in (-1, topic.epochs[asked.partition]):
+        return 0
+    return FENCED_LEADER_EPOCH if epoch < topic.epochs[asked.partition] else UNKNOWN_LEADER_EPOCH
+
+
+def list_offsets(cluster: FakeCluster, call: Call) -> ListOffsetsResponse:
+    """The default answer to ListOffsets, from `cluster.logs`."""
+    return ListOffsetsResponse(
+        topics=tuple(
+            ListOffsetsResponse.Topic(name=topic.name, partitions=tuple(_listed(cluster, topic)))
+            for topic in call.request.topics
+        )
+    )
+
+
+def _listed(cluster: FakeCluster, topic: Any) -> Iterator[Listed]:
+    for asked in topic.partitions:
+        log = cluster.logs[topic.name, asked.partition_index]
+        yield Listed(partition_index=asked.partition_index, offset=log.offset_at(asked.timestamp))

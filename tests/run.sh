@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# The whole suite from a bare checkout: brings what it needs into .venv, checks the sources, runs
+# every test. Needs Python 3.11, Java 17 and, for the kernel's tests, a C compiler.
+#
+#   tests/run.sh            everything, in under 20 minutes
+#   tests/run.sh --long     with the long schedules
+#   tests/run.sh --checks   the checks of the sources alone
+set -eu
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=tools/prepare-venv.sh
+. "$root/tools/prepare-venv.sh"
+
+long=""
+only_checks=""
+for argument in "$@"; do
+    case "$argument" in
+        --long) long=yes ;;
+        --checks) only_checks=yes ;;
+        *) sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
+    esac
+done
+
+require_tools
+prepare_venv spark connect cli test lint
+cd "$root"
+export PATH="$venv/bin:$PATH"
+# Every process, Spark's workers included, runs the checkout's sources, not the installed copy; the
+# kernel that was compiled from them a moment ago goes with them.
+export PYTHONPATH="$root"
+rm -f pyspark_kafkaproto/records/_kernel*.so
+cp "$venv"/lib/python*/site-packages/pyspark_kafkaproto/records/_kernel*.so \
+    pyspark_kafkaproto/records/ 2>/dev/null || say "the kernel was not compiled"
+unset SPARK_HOME
+
+failed=""
+
+# Run one named step to its end; the run goes on whatever comes out.
+step() {
+    name=$1
+    shift
+    say "== $name"
+    "$@" </dev/null || failed="$failed  $name (exit code $?)
+"
+}
+
+step "ruff check" ruff check .
+step "ruff format" ruff format --check .
+step "mypy" mypy
+step "import-linter" lint-imports
+step "cython-lint" cython-lint pyspark_kafkaproto
+step "generated messages" python tools/generate_messages.py --check
+
+if [ -z "$only_checks" ]; then
+    needs_broker="broker or spark or fault or differential"
+    # An expression that is always true where the long schedules are wanted too.
+    length=${long:+"(long or not long)"}
+    length=${length:-"not long"}
+    step "Apache Kafka" kafkaproto devbroker fetch
+    step "Apache Kafka 3.9" env -u KAFKA_HOME kafkaproto devbroker fetch --kafka-version 3.9.1
+    # pytest's exit code 5, nothing collected, is an error like any other: a mark that no test
+    # carries is a mistake here.
+    step "tests without a broker" python -m pytest -q -m "$length and not ($needs_broker)"
+    # One pytest, so that they share one broker.
+    step "tests with a broker" python -m pytest -q -m "$length and ($needs_broker)"
+fi
+
+if [ -n "$failed" ]; then
+    printf 'FAILED:\n%s' "$failed" >&2
+    exit 1
+fi
+say "all passed"

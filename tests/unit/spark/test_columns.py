@@ -1,0 +1,103 @@
+"""Which columns there are and which subsets may be asked for."""
+
+import pytest
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+)
+
+from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.spark.columns import checked_schema, default_schema, parse_columns
+
+# As Spark's own connector describes itself.
+SPARKS = (
+    "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,"
+    "timestamp:timestamp,timestampType:int>"
+)
+SPARKS_HEADERS = ",headers:array<struct<key:string,value:binary>>>"
+
+
+def test_default_schema_is_that_of_sparks_own_connector():
+    assert default_schema(include_headers=False).simpleString() == SPARKS
+    assert default_schema(include_headers=True).simpleString() == SPARKS[:-1] + SPARKS_HEADERS
+
+
+def test_arrow_schema_has_the_same_columns_in_the_same_order():
+    for headers in (False, True):
+        names = default_schema(include_headers=headers).fieldNames()
+        assert schema_for(headers=headers).names == names
+
+
+@pytest.mark.parametrize(
+    ("text", "schema"),
+    [
+        ("value", "struct<value:binary>"),
+        ("offset, key string ,value", "struct<offset:bigint,key:string,value:binary>"),
+        (
+            "key STRING,offset long,partition integer",
+            "struct<key:string,offset:bigint,partition:int>",
+        ),
+        ("offset bigint", "struct<offset:bigint>"),
+        (
+            "headers,timestamp",
+            SPARKS_HEADERS.replace(",", "struct<", 1)[:-1] + ",timestamp:timestamp>",
+        ),
+    ],
+)
+def test_columns_are_read_in_their_order(text, schema):
+    assert parse_columns("columns", text).simpleString() == schema
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no column ''"),
+        ("key,", "no column ''"),
+        ("keys", "no column 'keys'"),
+        ("Key", "no column 'Key'"),
+        ("key int", "column key is binary or string, not int"),
+        ("offset string", "column offset is bigint, not string"),
+        ("key,value,key", "'key' is there twice"),
+    ],
+)
+def test_bad_columns_say_what_is_allowed(text, says):
+    with pytest.raises(ConfigError) as caught:
+        parse_columns("columns", text)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        default_schema(include_headers=True),
+        StructType([StructField("offset", LongType())]),
+        StructType([StructField("value", StringType()), StructField("key", BinaryType())]),
+        StructType([StructField("offset", LongType(), nullable=False)]),
+    ],
+    ids=lambda schema: schema.simpleString()[:40],
+)
+def test_subset_in_any_order_is_a_schema(schema):
+    assert checked_schema(schema) is schema
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ([], "expected some of key binary or string"),
+        ([("values", BinaryType())], "'values' is not a column of this source; there are key"),
+        ([("key", IntegerType())], "'key int': expected binary or string"),
+        ([("offset", IntegerType())], "expected bigint"),
+        ([("timestamp", TimestampNTZType())], "expected timestamp"),
+        ([("offset", LongType()), ("offset", LongType())], "'offset' is there twice"),
+    ],
+)
+def test_other_schema_says_what_is_allowed(fields, says):
+    with pytest.raises(ConfigError) as caught:
+        checked_schema(StructType([StructField(name, kind) for name, kind in fields]))
+    assert says in str(caught.value)

@@ -1,0 +1,187 @@
+"""The driver's questions to a cluster, and the tasks it makes of the answers."""
+
+import logging
+
+import pytest
+
+from pyspark_kafkaproto.client import OffsetRange
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
+from pyspark_kafkaproto.net import connection, deadline, retry
+from pyspark_kafkaproto.spark.options import parse_read_options
+from pyspark_kafkaproto.spark.planning import plan_tasks
+from tests.clock import stop_clock
+from tests.fake_broker import FakeCluster
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return stop_clock(monkeypatch, retry, deadline, connection)
+
+
+@pytest.fixture
+def brokers():
+    """`orders` holds the offsets 10 to 100 in partition 0 and 0 to 30 in partition 1."""
+    with FakeCluster({"orders": 2, "reorders": 1, "__state": 1}, nodes=2) as fake:
+        fake.topics["__state"].is_internal = True
+        fake.logs["orders", 0].start = 10
+        fake.logs["orders", 0].stop = 100
+        fake.logs["orders", 1].stop = 30
+        yield fake
+
+
+@pytest.fixture
+def plan(brokers):
+    """Plans a read with the given options."""
+
+    def run(**options):
+        given = {"kafka.bootstrap.servers": brokers.bootstrap_servers} | options
+        read = parse_read_options(given)
+        with KafkaCluster(read.client) as cluster:
+            return plan_tasks(cluster, read)
+
+    return run
+
+
+def _ranges(tasks):
+    return [
+        [(item.topic, item.partition, item.start, item.stop) for item in task.ranges]
+        for task in tasks
+    ]
+
+
+def test_read_of_everything_costs_one_metadata_request(brokers, plan):
+    tasks = plan(subscribe="orders")
+    assert _ranges(tasks) == [[("orders", 0, None, None)], [("orders", 1, None, None)]]
+    assert [call.api for call in brokers.calls] == ["ApiVersions", "Metadata"]
+
+
+def test_task_says_where_its_partitions_lie_and_under_which_id(brokers, plan):
+    brokers.topics["orders"].move(1, node_id=2)
+    _, task = plan(subscribe="orders")
+    (leader,) = task.leaders.values()
+    assert (leader.node_id, str(leader.endpoint), leader.epoch) == (2, brokers.address(2), 1)
+    assert task.topic_ids == {"orders": brokers.topics["orders"].topic_id}
+
+
+def test_several_topics_and_assigned_partitions(plan):
+    assert len(plan(subscribe="orders,reorders")) == 3
+    assert _ranges(plan(assign='{"orders":[1],"reorders":[0]}')) == [
+        [("orders", 1, None, None)],
+        [("reorders", 0, None, None)],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "topics"),
+    [
+        ("orders", {"orders", "reorders"}),
+        ("^orders", {"orders"}),
+        (".*", {"orders", "reorders"}),
+        ("nothing", set()),
+    ],
+)
+def test_pattern_is_found_anywhere_and_never_in_internal_topics(plan, pattern, topics):
+    assert {item[0] for (item,) in _ranges(plan(subscribepattern=pattern))} == topics
+
+
+def test_pattern_without_a_topic_is_said(plan, caplog):
+    with caplog.at_level(logging.WARNING):
+        plan(subscribepattern="nothing")
+    assert "subscribePattern 'nothing' matches no topic" in caplog.text
+
+
+@pytest.mark.parametrize("given", [{"subscribe": "orders,odrers"}, {"assign": '{"odrers":[0]}'}])
+def test_missing_topic_is_an_error_soon(plan, clock, given):
+    with pytest.raises(BrokerError, match=r"topic 'odrers'.*no such topic"):
+        plan(**given)
+    assert clock.now - 1000 <= 1
+
+
+def test_missing_partition_is_an_error(plan):
+    with pytest.raises(BrokerError, match=r"partition orders-7.*\[0, 1\]"):
+        plan(assign='{"orders":[0,7]}')
+
+
+def test_given_offsets_are_checked_against_the_log(brokers, plan):
+    tasks = plan(
+        subscribe="orders",
+        startingoffsets='{"orders":{"0":50,"1":-2}}',
+        endingoffsets='{"orders":{"0":-1,"1":7}}',
+    )
+    assert _ranges(tasks) == [[("orders", 0, 50, None)], [("orders", 1, None, 7)]]
+    assert len(brokers.asked("ListOffsets")) == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "other"),
+    [("startingoffsets", "endingoffsets"), ("endingoffsets", "startingoffsets")],
+)
+def test_offset_beyond_the_end_names_option_value_and_the_log(plan, option, other):
+    del other
+    with pytest.raises(ConfigError, match=r"'orders-0': 101.*10 to 100.*failOnDataLoss") as caught:
+        plan(assign='{"orders":[0]}', **{option: '{"orders":{"0":101}}'})
+    assert caught.value.option.lower() == option
+
+
+def test_start_that_is_gone_is_a_data_loss(plan):
+    with pytest.raises(DataLoss, match=r"\[5, 100\) for topic partition orders-0.*10 to 100"):
+        plan(assign='{"orders":[0]}', startingoffsets='{"orders":{"0":5}}')
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "ranges"),
+    [
+        (5, 50, [[("orders", 0, 10, 50)]]),
+        (5, 200, [[("orders", 0, 10, 100)]]),
+        (0, 7, []),
+        (150, 200, []),
+    ],
+)
+def test_what_is_gone_is_cut_off_when_told_so(plan, caplog, start, end, ranges):
+    with caplog.at_level(logging.WARNING):
+        tasks = plan(
+            assign='{"orders":[0]}',
+            startingoffsets=f'{{"orders":{{"0":{start}}}}}',
+            endingoffsets=f'{{"orders":{{"0":{end}}}}}',
+            failondataloss="false",
+        )
+    assert _ranges(tasks) == ranges
+    assert "failOnDataLoss is false" in caplog.text
+
+
+def test_end_before_the_earliest_offset_is_no_lie_about_the_option(plan, caplog):
+    with caplog.at_level(logging.WARNING):
+        plan(assign='{"orders":[0]}', endingoffsets='{"orders":{"0":7}}')
+    assert "failOnDataLoss is false" not in caplog.text
+
+
+def test_end_before_the_start_names_both(plan):
+    with pytest.raises(ConfigError, match=r"'orders-0': 50.*beyond the end, which is 20"):
+        plan(
+            assign='{"orders":[0]}',
+            startingoffsets='{"orders":{"0":50}}',
+            endingoffsets='{"orders":{"0":20}}',
+        )
+
+
+def test_fewer_tasks_have_about_the_same_number_of_records(plan):
+    tasks = plan(subscribe="orders,reorders", maxpartitions="2")
+    assert _ranges(tasks) == [
+        [("orders", 0, None, None)],
+        [("orders", 1, None, None), ("reorders", 0, None, None)],
+    ]
+    assert set(tasks[1].leaders) == {TopicPartition("orders", 1), TopicPartition("reorders", 0)}
+    assert set(tasks[1].topic_ids) == {"orders", "reorders"}
+
+
+def test_sizes_are_asked_for_only_when_tasks_are_grouped(brokers, plan):
+    assert len(plan(subscribe="orders", maxpartitions="5")) == 2
+    assert brokers.asked("ListOffsets") == []
+
+
+def test_partition_in_an_election_is_planned_without_leader(brokers, plan):
+    brokers.topics["orders"].leaders[0] = -1
+    first, second = plan(subscribe="orders")
+    assert first.ranges == (OffsetRange("orders", 0, None, None),)
+    assert (len(first.leaders), len(second.leaders)) == (0, 1)

@@ -1,0 +1,79 @@
+"""What Spark ships to executors and calls there."""
+
+import pickle
+
+import pytest
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StringType, StructField, StructType
+
+from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError
+from pyspark_kafkaproto.net import pool
+from pyspark_kafkaproto.spark import DefaultSource
+from pyspark_kafkaproto.spark import read as read_module
+from pyspark_kafkaproto.spark.columns import default_schema
+from tests.fake_broker import FakeCluster
+
+
+@pytest.fixture
+def brokers(monkeypatch):
+    pools = {}
+    monkeypatch.setattr(pool, "_pools", pools)
+    with FakeCluster({"orders": 2}) as fake:
+        for partition in (0, 1):
+            fake.logs["orders", partition].fill(2)
+        yield fake
+        for kept in pools.values():
+            kept.close()
+
+
+def source(brokers, **options):
+    return DefaultSource(
+        {"kafka.bootstrap.servers": brokers.address(), "subscribe": "orders"} | options
+    )
+
+
+def test_source_is_called_as_documented_and_tells_its_schema(brokers):
+    assert DefaultSource.name() == "kafkaproto"
+    assert source(brokers).schema() == default_schema(include_headers=False)
+    assert source(brokers, includeHeaders="true").schema() == default_schema(include_headers=True)
+    assert source(brokers, columns="value string").schema() == StructType(
+        [StructField("value", StringType())]
+    )
+
+
+def test_options_are_read_whatever_their_case(brokers):
+    assert source(brokers, INCLUDEHEADERS="true").schema() == default_schema(include_headers=True)
+    with pytest.raises(ConfigError, match="maxPartitions"):
+        source(brokers, MaxPartitions="none").reader(default_schema(include_headers=False))
+
+
+def test_reader_opens_nothing_before_it_is_used(brokers):
+    reader = source(brokers).reader(default_schema(include_headers=False))
+    pickle.loads(pickle.dumps(reader))
+    assert brokers.calls == []
+
+
+def test_pickled_reader_reads_the_planned_partitions(brokers):
+    schema = StructType([StructField("value", StringType())])
+    reader = source(brokers).reader(schema)
+    partitions = pickle.loads(pickle.dumps(reader.partitions()))
+    executor = pickle.loads(pickle.dumps(reader))
+    values = [
+        row["value"]
+        for partition in partitions
+        for batch in executor.read(partition)
+        for row in batch.to_pylist()
+    ]
+    assert values == 2 * [f"{offset} ".ljust(10, ".") for offset in range(20)]
+
+
+def test_empty_plan_of_spark_gives_no_rows(brokers):
+    reader = source(brokers).reader(default_schema(include_headers=False))
+    assert list(reader.read(InputPartition(0))) == []
+
+
+def test_executor_with_another_version_names_both(brokers, monkeypatch):
+    payload = pickle.dumps(source(brokers).reader(default_schema(include_headers=False)))
+    monkeypatch.setattr(read_module, "__version__", "9.9.9")
+    with pytest.raises(LocalProtocolError, match=r"runs pyspark-kafkaproto 0.*executor 9\.9\.9"):
+        pickle.loads(payload)

@@ -1,0 +1,254 @@
+"""spark-submit.sh and tools/prepare-venv.sh on a machine of paper: a PATH of nothing but fakes."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = (
+    *("bash", "cat", "cksum", "cp", "dirname", "env", "find", "head", "ls", "mkdir", "rm", "sed"),
+    *("sh", "sort", "touch", "tr"),
+)
+# Knows the few calls that the scripts make, and does what it is told by files in $FAKE.
+PYTHON = """#!/bin/sh
+echo "$*" >>"$FAKE/calls"
+case "$*" in
+    "-c import sys; sys.exit(sys.version_info"*) [ ! -e "$FAKE/too old" ] ;;
+    "-c import ensurepip, venv") [ ! -e "$FAKE/no venv" ] ;;
+    "-c import pyspark_kafkaproto.records._kernel") [ ! -e "$FAKE/no kernel" ] ;;
+    "-V" | "--version")
+        if [ -e "$FAKE/too old" ]; then echo Python 3.9.2; else echo Python 3.11.9; fi
+        ;;
+    "-m venv "*)
+        mkdir -p "$3/bin"
+        touch "$3/pyvenv.cfg"
+        [ ! -e "$FAKE/cut in venv" ] || exit 130
+        cp "$0" "$3/bin/python"
+        cp "$FAKE/spark-submit" "$3/bin/spark-submit"
+        ;;
+    "-m pip --version") ;;
+    "-m pip install "*) [ ! -e "$FAKE/cut in pip" ] ;;
+    *) echo "unknown call: $*" >&2; exit 99 ;;
+esac
+"""
+JAVA = """#!/bin/sh
+[ ! -e "$FAKE/no java" ] || exit 127
+if [ -e "$FAKE/old java" ]; then v=1.8.0_392; else v=17.0.15; fi
+echo "openjdk version \\"$v\\" 2025-04-15" >&2
+"""
+SPARK_SUBMIT = """#!/bin/sh
+echo "submit $*"
+echo "conf ${SPARK_CONF_DIR#"$ROOT"/} home ${SPARK_HOME-unset} python ${PYSPARK_PYTHON#"$ROOT"/}"
+exit 7
+"""
+
+
+class Machine:
+    """A checkout of its own, and the fakes on PATH."""
+
+    def __init__(self, folder):
+        self.root = folder / "a checkout"  # a path with a blank in it is a path
+        self.fake = folder / "fake"
+        self.bin = folder / "bin"
+        for made in (self.root / "tools", self.root / "pyspark_kafkaproto", self.fake, self.bin):
+            made.mkdir(parents=True)
+        for name in ("spark-submit.sh", "setup.cfg", "setup.py", "pyproject.toml"):
+            shutil.copy(ROOT / name, self.root)
+        shutil.copy(ROOT / "tools" / "prepare-venv.sh", self.root / "tools")
+        (self.root / "pyspark_kafkaproto" / "__init__.py").write_text("# a package\n")
+        for command in COMMANDS:
+            (self.bin / command).symlink_to(shutil.which(command))
+        for path, text in (
+            (self.bin / "python3", PYTHON),
+            (self.bin / "java", JAVA),
+            (self.fake / "spark-submit", SPARK_SUBMIT),
+        ):
+            path.write_text(text)
+            path.chmod(0o755)
+
+    def set(self, what, on=True):
+        """Have a fake behave in the named way, or no longer."""
+        file = self.fake / what
+        file.touch() if on else file.unlink()
+
+    def run(self, *arguments, **environ):
+        """spark-submit.sh with these arguments: exit code, standard output, standard error."""
+        environ = {
+            "PATH": str(self.bin),
+            "FAKE": str(self.fake),
+            "ROOT": str(self.root),
+            "SPARK_HOME": "/another/spark",
+        } | environ
+        done = subprocess.run(
+            ["bash", str(self.root / "spark-submit.sh"), *arguments],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def installs(self):
+        """The requirement of each `pip install` so far."""
+        calls = (self.fake / "calls").read_text().splitlines()
+        return [call.rpartition("[")[2].rstrip("]") for call in calls if "pip install" in call]
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path)
+
+
+def test_any_job_is_run_with_conf_and_the_venvs_own_spark(machine):
+    code, out, _ = machine.run("--master", "local[1]", "my job.py", "a")
+    assert code == 7  # spark-submit's own
+    assert out.splitlines() == [
+        "submit --master local[1] my job.py a",
+        "conf conf home unset python .venv/bin/python",
+    ]
+
+
+def test_without_arguments_it_is_the_main_job(machine):
+    _, out, _ = machine.run()
+    main_job = "pyspark_kafkaproto/jobs/offset_ranges.py"
+    assert out.splitlines()[0] == f"submit {machine.root}/{main_job}"
+
+
+def test_the_second_run_installs_nothing_and_says_nothing(machine):
+    _, _, first = machine.run()
+    assert "making" in first
+    assert "installing" in first
+    _, _, second = machine.run()
+    assert second == ""
+    assert machine.installs() == ["cli,spark"]
+
+
+@pytest.mark.parametrize("changed", ["pyspark_kafkaproto/new.py", "setup.cfg", "pyproject.toml"])
+def test_changed_sources_are_installed_anew(machine, changed):
+    machine.run()
+    with (machine.root / changed).open("a") as file:
+        file.write("# changed\n")
+    machine.run()
+    assert len(machine.installs()) == 2
+
+
+def test_compiled_leftovers_are_no_change(machine):
+    machine.run()
+    cache = machine.root / "pyspark_kafkaproto" / "__pycache__"
+    cache.mkdir()
+    (cache / "x.pyc").touch()
+    machine.run()
+    assert len(machine.installs()) == 1
+
+
+@pytest.mark.parametrize("where", ["cut in venv", "cut in pip"])
+def test_an_interrupted_first_run_is_made_good_by_the_next(machine, where):
+    machine.set(where)
+    code, out, _ = machine.run()
+    assert code != 0
+    assert out == ""
+    machine.set(where, on=False)
+    code, out, _ = machine.run()
+    assert (code, out[:6]) == (7, "submit")
+    machine.run()
+    assert machine.installs()[-1:] == ["cli,spark"]
+    assert len(machine.installs()) == (1 if where == "cut in venv" else 2)
+
+
+def test_a_failed_update_leaves_no_marker_of_the_old_state(machine):
+    machine.run()
+    (machine.root / "setup.cfg").write_text("changed")
+    machine.set("cut in pip")
+    machine.run()
+    machine.set("cut in pip", on=False)
+    shutil.copy(ROOT / "setup.cfg", machine.root)  # back to what the marker had said
+    machine.run()
+    assert len(machine.installs()) == 3
+
+
+def test_a_venv_whose_python_is_gone_is_made_anew(machine):
+    machine.run()
+    python = machine.root / ".venv" / "bin" / "python"
+    python.unlink()
+    python.symlink_to("/nowhere/python3")
+    code, _, err = machine.run()
+    assert code == 7
+    assert "making" in err
+
+
+def test_a_folder_that_is_no_venv_is_not_removed(machine):
+    (machine.root / ".venv").mkdir()
+    (machine.root / ".venv" / "mine").touch()
+    code, _, err = machine.run()
+    assert code == 1
+    assert "is not a Python environment: move it away" in err
+    assert (machine.root / ".venv" / "mine").exists()
+
+
+def test_what_the_tests_installed_stays_when_the_sources_change(machine):
+    prepare = f'set -eu; root="{machine.root}"; . "$root/tools/prepare-venv.sh"; require_tools; '
+    environ = {"PATH": str(machine.bin), "FAKE": str(machine.fake)}
+    command = ["bash", "-c", prepare + "prepare_venv spark test lint"]
+    subprocess.run(command, env=environ, check=True, capture_output=True)
+    machine.run()  # `cli` was not there
+    (machine.root / "setup.py").write_text("changed")
+    machine.run()
+    assert machine.installs() == ["lint,spark,test", "cli,lint,spark,test", "cli,lint,spark,test"]
+
+
+@pytest.mark.parametrize(
+    ("state", "line"),
+    [
+        ("too old", "Python 3.11 or later is needed (Python 3.9.2): install it (Debian: apt-get"),
+        ("no venv", "Python's venv module is needed ("),
+        ("old java", "Java 17 or later is needed (found Java 8): install it (Debian: apt-get"),
+        ("no java", "Java 17 or later is needed (no java on PATH): install it (Debian: apt-get"),
+    ],
+)
+def test_each_missing_thing_gets_one_line_before_anything_happens(machine, state, line):
+    machine.set(state)
+    code, out, err = machine.run()
+    assert (code, out) == (1, "")
+    assert err.startswith(line)
+    assert err.count("\n") == 1
+    assert "macOS: brew install" in err
+    assert not (machine.root / ".venv").exists()
+
+
+def test_all_missing_things_are_named_at_once(machine):
+    machine.set("too old")
+    machine.set("old java")
+    _, _, err = machine.run()
+    assert err.count("\n") == 2
+
+
+def test_javas_home_is_asked_before_path(machine):
+    home = machine.fake / "jdk"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    (home / "bin" / "java").chmod(0o755)
+    _, _, err = machine.run(JAVA_HOME=str(home))
+    assert "found Java 11" in err
+
+
+def test_without_a_compiler_it_says_so_once_and_goes_on(machine):
+    machine.set("no kernel")
+    code, _, err = machine.run()
+    assert code == 7
+    assert err.count("the kernel could not be compiled, so the pure-Python codec is used") == 1
+    _, _, err = machine.run()
+    assert err == ""
+    (machine.bin / "gcc").symlink_to("/bin/true")
+    _, _, err = machine.run()
+    assert "installing" in err  # now there is one
+
+
+def test_the_scripts_are_plain_to_start():
+    for name in ("spark-submit.sh", "tests/run.sh", ".ci/run"):
+        assert os.access(ROOT / name, os.X_OK), name
+    assert "tests/run.sh" in (ROOT / ".ci" / "run").read_text()

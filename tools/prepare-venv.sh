@@ -1,0 +1,125 @@
+# Sourced by spark-submit.sh and tests/run.sh, after `root` (the checkout) was set:
+#
+#   require_tools            ends the script with a line per thing that is missing
+#   prepare_venv EXTRA …     makes $root/.venv, with the package and these extras installed
+#
+# An environment that is ready is found by one check sum, in a tenth of a second. One whose install
+# was cut off is made anew: pip cannot tell a half written package from a whole one.
+
+say() { printf '%s\n' "$*" >&2; }
+
+# The first Python that is new enough: $PYTHON, python3, then the newest by name.
+find_python() {
+    for candidate in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11 python; do
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            command -v "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+# Java's main version: 17 of `openjdk version "17.0.15"`, 8 of `java version "1.8.0_392"`.
+java_version() {
+    java="${JAVA_HOME:+$JAVA_HOME/bin/}java"
+    "$java" -version 2>&1 | sed -n 's/.* version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1
+}
+
+require_tools() {
+    missing=0
+    if ! python=$(find_python); then
+        found=$(python3 --version 2>/dev/null || echo "no python3 on PATH")
+        say "Python 3.11 or later is needed ($found): install it" \
+            "(Debian: apt-get install python3 python3-venv; macOS: brew install python@3.12)"
+        missing=1
+    elif ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        say "Python's venv module is needed ($python has none): install it" \
+            "(Debian: apt-get install python3-venv; macOS: brew install python@3.12)"
+        missing=1
+    fi
+    java_found=$(java_version)
+    if [ "${java_found:-0}" -lt 17 ]; then
+        say "Java 17 or later is needed (${java_found:+found Java }${java_found:-no java on PATH}):" \
+            "install it (Debian: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"
+        missing=1
+    fi
+    [ "$missing" -eq 0 ] || exit 1
+}
+
+# What decides whether the installed package is still the checkout's: every file that is installed,
+# the Python it is for, and whether there was a compiler for the kernel.
+source_sum() {
+    (
+        cd "$root"
+        find setup.cfg setup.py pyproject.toml pyspark_kafkaproto -type f \
+            ! -name '*.pyc' ! -name '*.so' ! -name '_kernel.c' -exec cksum {} + | LC_ALL=C sort
+        "$python" -V
+        command -v "${CC:-cc}" gcc || echo "no compiler"
+    ) | cksum
+}
+
+# Whether every one of the wanted extras ($1) is among the installed ones ($2).
+has_all() {
+    for extra in $1; do
+        case " $2 " in *" $extra "*) ;; *) return 1 ;; esac
+    done
+}
+
+prepare_venv() {
+    venv="$root/.venv"
+    marker="$venv/kafkaproto-installed"
+    unfinished="$venv/kafkaproto-installing"
+    wanted="$*"
+    sum=$(source_sum)
+    installed=""
+    if [ -x "$venv/bin/python" ] && [ -f "$marker" ] && [ ! -e "$unfinished" ]; then
+        installed=$(sed -n 2p "$marker")
+        if [ "$(sed -n 1p "$marker")" = "$sum" ] && has_all "$wanted" "$installed"; then
+            return
+        fi
+    fi
+    make_venv
+    touch "$unfinished"
+    # What an earlier call installed stays: the tests need more than the job does.
+    extras=$(printf '%s\n' $wanted $installed | LC_ALL=C sort -u | tr '\n' ' ')
+    install_package "$(echo $extras | tr ' ' ',')"
+    warn_without_kernel
+    printf '%s\n%s\n' "$sum" "$extras" >"$marker"
+    rm "$unfinished"
+}
+
+make_venv() {
+    if [ ! -e "$unfinished" ] && "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+        return
+    fi
+    say "making $venv with $("$python" -V)"
+    if [ -e "$venv" ]; then
+        # Broken or cut off. Only ever what venv itself made is removed.
+        if [ ! -f "$venv/pyvenv.cfg" ] && [ -n "$(ls -A "$venv")" ]; then
+            say "$venv is not a Python environment: move it away"
+            exit 1
+        fi
+        rm -rf "$venv"
+    fi
+    "$python" -m venv "$venv"
+}
+
+install_package() {
+    say "installing pyspark-kafkaproto[$1] into $venv (a minute or two the first time)"
+    remove_build
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
+        "$root[$1]" >&2
+    remove_build
+}
+
+# What setuptools leaves in the checkout: it would put modules into the next wheel that were deleted
+# since, and the checks would look at it.
+remove_build() {
+    rm -rf "$root/build/lib" "$root"/build/lib.* "$root"/build/temp.* "$root"/build/bdist.*
+}
+
+warn_without_kernel() {
+    (cd / && "$venv/bin/python" -c 'import pyspark_kafkaproto.records._kernel' 2>/dev/null) ||
+        say "the kernel could not be compiled, so the pure-Python codec is used: many times slower;" \
+            "install a C compiler (Debian: apt-get install gcc python3-dev; macOS: xcode-select --install)"
+}
