@@ -25,12 +25,8 @@ require_tools
 prepare_venv spark connect cli test lint
 cd "$root"
 export PATH="$venv/bin:$PATH"
-# Every process, Spark's workers included, runs the checkout's sources, not the installed copy; the
-# kernel that was compiled from them a moment ago goes with them.
+# Every process, Spark's workers included, runs the checkout's sources, not the installed copy.
 export PYTHONPATH="$root"
-rm -f pyspark_kafkaproto/records/_kernel*.so
-cp "$venv"/lib/python*/site-packages/pyspark_kafkaproto/records/_kernel*.so \
-    pyspark_kafkaproto/records/ 2>/dev/null || say "the kernel was not compiled"
 unset SPARK_HOME
 
 failed=""

@@ -8,6 +8,7 @@ from pyspark_kafkaproto.client.ranges import ReadTask
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.errors import DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
+from pyspark_kafkaproto.net import Deadline
 
 _OFFSET_OUT_OF_RANGE = 1
 _NO_REPLICA = -1
@@ -24,6 +25,7 @@ class Directory:
         self._leaders = dict(task.leaders)
         self._topic_ids = dict(task.topic_ids)
         self._followed: set[TopicPartition] = set()
+        self.rack_id = router.config.client_rack
         self._fail_on_data_loss = fail_on_data_loss
 
     def topic_id(self, topic: str) -> bytes | None:
@@ -34,12 +36,14 @@ class Directory:
         """The reverse of `topic_id`."""
         return next((name for name, known in self._topic_ids.items() if known == topic_id), None)
 
-    def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leader]:
-        """The leader of each, one try where it has to be asked for."""
+    def leaders(
+        self, partitions: Iterable[TopicPartition], deadline: Deadline
+    ) -> dict[TopicPartition, Leader]:
+        """The leader of each, or the follower that it named; one try where they must be asked."""
         wanted = list(partitions)
         missing = [partition for partition in wanted if partition not in self._leaders]
         if missing:
-            self._learn(missing)
+            self._learn(missing, deadline)
         return {partition: self._leaders[partition] for partition in wanted}
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
@@ -51,10 +55,11 @@ class Directory:
     def moves(self, partition: TopicPartition, data: FetchResponse.Topic.Partition) -> bool:
         """Whether an answer says to ask another broker, who is asked from now on (KIP-392).
 
-        A leader names the follower in our rack and sends no records; a follower that has not got
-        the offset is left for the leader again.
+        A leader names the follower in our rack and sends no records. Once a follower has failed,
+        or has not got the offset, this task stays with the leaders.
         """
         if partition in self._followed and data.error_code == _OFFSET_OUT_OF_RANGE:
+            self.rack_id = ""
             self.forget([partition])
             return True
         if data.preferred_read_replica == _NO_REPLICA or data.records:
@@ -69,11 +74,12 @@ class Directory:
         """Forget all leaders, and what the router knows, if `error` says that they moved."""
         if self.router.forget_for(error):
             self._leaders.clear()
+            self.rack_id = "" if self._followed else self.rack_id
             self._followed.clear()
 
-    def _learn(self, partitions: list[TopicPartition]) -> None:
+    def _learn(self, partitions: list[TopicPartition], deadline: Deadline) -> None:
         topics = {partition.topic for partition in partitions}
-        topology = self.router.topology(topics, self.router.deadline())
+        topology = self.router.topology(topics, deadline)
         for topic in topics:
             self._check_same_topic(topic, topology.topic(topic).topic_id)
         for partition in partitions:

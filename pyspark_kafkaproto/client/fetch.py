@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from pyspark_kafkaproto.client.directory import Directory
 from pyspark_kafkaproto.client.loss import LossPolicy
-from pyspark_kafkaproto.client.ranges import MIB, OffsetRange, RangeReport, ReadSettings, ReadTask
+from pyspark_kafkaproto.client.ranges import OffsetRange, RangeReport, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, list_offsets_at
 from pyspark_kafkaproto.errors import (
@@ -28,7 +28,6 @@ from pyspark_kafkaproto.errors import (
     DeadlineExceeded,
     KafkaProtoError,
     RemoteProtocolError,
-    error_code,
 )
 from pyspark_kafkaproto.messages.fetch import FetchRequest, FetchResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, connections_for, retrying
@@ -151,10 +150,11 @@ class Fetcher:
 
     def _next_blocks(self) -> list[Block]:
         started = time.monotonic()
+        deadline = Deadline.after(self._config.default_api_timeout_s)
         parts = retrying(
             f"fetch from {self._open[0].range}",
-            self._exchange,
-            Deadline.after(self._config.default_api_timeout_s),
+            lambda: self._exchange(deadline.sooner(self._config.request_timeout_s)),
+            deadline,
             self._config.backoff,
             self._recover,
         )
@@ -168,14 +168,13 @@ class Fetcher:
 
     # One exchange
 
-    def _exchange(self) -> list[_Part]:
+    def _exchange(self, deadline: Deadline) -> list[_Part]:
         """The answer to what is in flight, or to a request sent now; one try."""
-        deadline = Deadline.after(self._config.request_timeout_s)
         if self._sent is None:
             self._sent = self._send(deadline)
         sent, self._sent = self._sent, None
         answer = sent.connection.receive(deadline, self._memory).message
-        return self._accept(answer, sent.asked)
+        return self._accept(answer, sent)
 
     def _send_ahead(self) -> None:
         """Ask for the next block before this one is decoded."""
@@ -189,7 +188,7 @@ class Fetcher:
             _log.debug("fetching ahead failed, tried again after this block: %s", error)
 
     def _send(self, deadline: Deadline) -> _Sent:
-        leader, chosen = self._next_leader()
+        leader, chosen = self._next_leader(deadline)
         connection = self._directory.router.connections.get(leader.endpoint, deadline)
         by_id = all(self._directory.topic_id(item.range.topic) for item, _ in chosen)
         most = None if by_id else _LAST_VERSION_BY_NAME
@@ -197,10 +196,10 @@ class Fetcher:
         connection.send(request, deadline, connection.version_for(FetchRequest, most))
         return _Sent(connection, {item.topic_partition: item for item, _ in chosen})
 
-    def _next_leader(self) -> tuple[Leader, list[tuple[RangeProgress, Leader]]]:
+    def _next_leader(self, deadline: Deadline) -> tuple[Leader, list[tuple[RangeProgress, Leader]]]:
         """The leader of the first open range, with all open ranges that it leads."""
         near = self._open[:_PARTITIONS_PER_REQUEST]
-        leaders = self._directory.leaders(item.topic_partition for item in near)
+        leaders = self._directory.leaders((item.topic_partition for item in near), deadline)
         first = leaders[near[0].topic_partition]
         return first, [
             (item, leaders[item.topic_partition])
@@ -233,7 +232,7 @@ class Fetcher:
             isolation_level=_READ_COMMITTED if self._config.is_read_committed else 0,
             session_epoch=_NO_SESSION,
             topics=topics,
-            rack_id=self._config.client_rack,
+            rack_id=self._directory.rack_id,
         )
 
     def _memory(self, size_bytes: int) -> memoryview:
@@ -242,17 +241,17 @@ class Fetcher:
             self._buffer = bytearray(size_bytes)
         return memoryview(self._buffer)[:size_bytes]
 
-    def _accept(
-        self, answer: FetchResponse, asked: dict[TopicPartition, RangeProgress]
-    ) -> list[_Part]:
+    def _accept(self, answer: FetchResponse, sent: _Sent) -> list[_Part]:
         """The partitions that were answered; raises if there is an error and nothing else.
 
         Raises at once for an error that no retry mends. OFFSET_OUT_OF_RANGE is an answer here.
         """
+        broker = str(sent.connection.endpoint)
         if answer.error_code:
-            raise BrokerError(answer.error_code, "Fetch", "the request")
-        parts, failures = [], []
-        left = dict(asked)
+            raise BrokerError(answer.error_code, "Fetch", "the request").at(broker)
+        parts: list[_Part] = []
+        failures: dict[TopicPartition, BrokerError] = {}
+        left = dict(sent.asked)
         for topic in answer.responses:
             name = topic.topic or self._directory.topic_named(topic.topic_id) or ""
             for data in topic.partitions:
@@ -265,16 +264,19 @@ class Fetcher:
                 if data.error_code in (0, _OFFSET_OUT_OF_RANGE):
                     parts.append(_Part(progress, data))
                 else:
-                    failures.append((partition, data.error_code))
+                    failures[partition] = _failure(partition, data.error_code).at(broker)
         if left:
             raise RemoteProtocolError(f"no answer for {', '.join(map(str, left))}", where="Fetch")
         return self._judge(parts, failures)
 
-    def _judge(self, parts: list[_Part], failures: list[tuple[TopicPartition, int]]) -> list[_Part]:
-        for partition, code in failures:
-            if not parts or not error_code(code).is_retriable:
-                raise BrokerError(code, "Fetch", f"partition {partition}", _ADVICE.get(code, ""))
-        self._directory.forget(partition for partition, _ in failures)
+    def _judge(
+        self, parts: list[_Part], failures: dict[TopicPartition, BrokerError]
+    ) -> list[_Part]:
+        for_good = (error for error in failures.values() if not error.error.is_retriable)
+        worst = next(for_good, None if parts else next(iter(failures.values()), None))
+        if worst is not None:
+            raise worst
+        self._directory.forget(failures)
         return parts
 
     def _recover(self, error: KafkaProtoError) -> None:
@@ -377,6 +379,10 @@ class Fetcher:
 
 
 _ADVICE = {29: "this user needs the right READ on the topic"}
+
+
+def _failure(partition: TopicPartition, code: int) -> BrokerError:
+    return BrokerError(code, "Fetch", f"partition {partition}", _ADVICE.get(code, ""))
 
 
 def _skim(progress: RangeProgress, records: Buffer) -> Skimmed:

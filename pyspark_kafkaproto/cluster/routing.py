@@ -73,7 +73,8 @@ class Router:
         Raises:
             ConnectionFailed: names every broker that was tried and why it failed. As long as none
                 has ever answered it is worth a retry only for
-                socket.connection.setup.timeout.ms: a wrong address should not take a minute.
+                socket.connection.setup.timeout.ms, and not at all where no name resolves: a wrong
+                address should not take a minute.
         """
         failures: dict[Endpoint, KafkaProtoError] = {}
         for endpoint in self._candidates():
@@ -85,7 +86,8 @@ class Router:
                     break
         failed = _all_failed(failures)
         if self._topology is None:
-            failed.patience_s = self.config.connection_setup_timeout_s
+            is_misspelt = getattr(failed, "stage", "") == "resolve"
+            failed.patience_s = 0.0 if is_misspelt else self.config.connection_setup_timeout_s
         raise failed
 
     def _candidates(self) -> list[Endpoint]:

@@ -46,9 +46,7 @@ def is_retriable(error: KafkaProtoError) -> bool:
     """Whether the same request can succeed later: lost connections, slow answers, the table."""
     if isinstance(error, BrokerError):
         return error.error.is_retriable
-    if isinstance(error, ConnectionFailed):
-        return error.stage != "resolve"
-    return isinstance(error, DeadlineExceeded)
+    return isinstance(error, (ConnectionFailed, DeadlineExceeded))
 
 
 def retrying(

@@ -123,6 +123,10 @@ class Walk:
         return self._zigzag(10, 64)
 
     def _zigzag(self, max_bytes: int, bits: int) -> int:
+        pos = self._pos
+        if pos < self._stop and self._data[pos] < 0x80:  # nearly all are one byte
+            self._pos = pos + 1
+            return (self._data[pos] >> 1) ^ -(self._data[pos] & 1)
         number = shift = 0
         for _ in range(max_bytes):
             if self._pos >= self._stop:

@@ -8,7 +8,8 @@ was not built. Format: `layout.py`; transactions: KIP-98; it must not know pyarr
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafkaproto.records import compression, layout
@@ -159,10 +160,16 @@ class _Reading:
             self._aborted.end(header.producer_id)
 
     def _read_rows(self, header: BatchHeader, walk: Walk) -> None:
-        first, stop = self._next_offset, self._stop
+        first = self._next_offset - header.base_offset
+        stop = self._stop - header.base_offset
+        has_timestamps = Columns.TIMESTAMP in self._wanted
+        records, timestamps = [], []
         for record in walk:
-            if first <= header.base_offset + record.offset_delta < stop:
-                self._rows.append(header, record, walk)
+            if first <= record.offset_delta < stop:
+                records.append(record)
+                if has_timestamps:
+                    timestamps.append(walk.timestamp_us(record))
+        self._rows.extend(header, records, timestamps)
 
     def result(self) -> Decoded:
         """What was read so far."""
@@ -181,7 +188,7 @@ class _Reading:
 
 
 class _Rows:
-    """The wanted columns, growing row by row."""
+    """The wanted columns, growing batch by batch."""
 
     def __init__(self, wanted: Columns) -> None:
         self.count = 0
@@ -193,22 +200,24 @@ class _Rows:
         self._value = _Binary()
         self._headers = _Headers()
 
-    def append(self, header: BatchHeader, record: Record, walk: Walk) -> None:
-        """Add the wanted fields of one record."""
+    def extend(
+        self, header: BatchHeader, records: Sequence[Record], timestamps_us: Sequence[int]
+    ) -> None:
+        """Add the wanted fields of some of a batch's records."""
         wanted = self._wanted
-        self.count += 1
+        self.count += len(records)
         if Columns.OFFSET in wanted:
-            self._offsets.append(header.base_offset + record.offset_delta)
+            self._offsets.extend(header.base_offset + record.offset_delta for record in records)
         if Columns.TIMESTAMP in wanted:
-            self._timestamps.append(walk.timestamp_us(record))
+            self._timestamps.extend(timestamps_us)
         if Columns.TIMESTAMP_TYPE in wanted:
-            self._timestamp_types.append(int(header.is_log_append_time))
+            self._timestamp_types.extend([int(header.is_log_append_time)] * len(records))
         if Columns.KEY in wanted:
-            self._key.append(record.key)
+            self._key.extend([record.key for record in records])
         if Columns.VALUE in wanted:
-            self._value.append(record.value)
+            self._value.extend([record.value for record in records])
         if Columns.HEADERS in wanted:
-            self._headers.append(record.headers)
+            self._headers.extend([record.headers for record in records])
 
     def columns(self) -> dict[str, Any]:
         """The columns that were wanted, by the names of `Decoded`'s attributes."""
@@ -229,15 +238,16 @@ class _Validity:
     def __init__(self) -> None:
         self._valid: list[bool] = []
 
-    def append(self, is_valid: bool) -> None:
-        self._valid.append(is_valid)
+    def extend(self, valid: Iterable[bool]) -> None:
+        """Add rows; False is null."""
+        self._valid += valid
 
     def bitmap(self) -> bytes | None:
         """A bit per row, the least significant first; None when no row is null."""
         if all(self._valid):
             return None
-        bits = sum(1 << row for row, is_valid in enumerate(self._valid) if is_valid)
-        return bits.to_bytes((len(self._valid) + 7) // 8, "little")
+        digits = "".join("01"[is_valid] for is_valid in reversed(self._valid))
+        return int(digits, 2).to_bytes((len(digits) + 7) // 8, "little")
 
 
 class _Binary:
@@ -248,12 +258,12 @@ class _Binary:
         self._data = bytearray()
         self._validity = _Validity()
 
-    def append(self, content: memoryview | None) -> None:
-        """Add a row; None is null."""
-        if content is not None:
-            self._data += content
-        self._offsets.append(len(self._data))
-        self._validity.append(content is not None)
+    def extend(self, contents: Sequence[memoryview | None]) -> None:
+        """Add rows; None is null."""
+        sizes = (0 if content is None else len(content) for content in contents)
+        self._offsets.extend(accumulate(sizes, initial=self._offsets.pop()))
+        self._data += b"".join(content for content in contents if content is not None)
+        self._validity.extend(content is not None for content in contents)
 
     def column(self) -> BinaryColumn:
         """The rows so far."""
@@ -261,7 +271,7 @@ class _Binary:
 
 
 class _Headers:
-    """A column of lists of (key, value)."""
+    """A column of lists of (key, value); a record without headers is null."""
 
     def __init__(self) -> None:
         self._offsets = array("i", [0])
@@ -269,13 +279,12 @@ class _Headers:
         self._keys = _Binary()
         self._values = _Binary()
 
-    def append(self, headers: Sequence[tuple[memoryview, memoryview | None]]) -> None:
-        """Add a row; no headers make a null."""
-        for key, value in headers:
-            self._keys.append(key)
-            self._values.append(value)
-        self._offsets.append(self._offsets[-1] + len(headers))
-        self._validity.append(bool(headers))
+    def extend(self, rows: Sequence[Sequence[tuple[memoryview, memoryview | None]]]) -> None:
+        """Add rows; no headers make a null."""
+        self._offsets.extend(accumulate(map(len, rows), initial=self._offsets.pop()))
+        self._validity.extend(map(bool, rows))
+        self._keys.extend([key for headers in rows for key, _ in headers])
+        self._values.extend([value for headers in rows for _, value in headers])
 
     def column(self) -> HeadersColumn:
         """The rows so far."""

@@ -41,6 +41,6 @@ def say_which_codec() -> None:
     if IMPLEMENTATION == "pure":
         _log.warning(
             "the native codec is not there: records are decoded in plain Python, which is about "
-            "100 times slower. Install a C compiler (Debian: apt install gcc python3-dev; macOS: "
+            "150 times slower. Install a C compiler (Debian: apt install gcc python3-dev; macOS: "
             "xcode-select --install) and install pyspark-kafkaproto again"
         )

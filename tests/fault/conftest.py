@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -14,6 +14,7 @@ from pyspark_kafkaproto.devbroker import DevBroker
 from pyspark_kafkaproto.net import Deadline
 
 NODES = 3
+RECORDS = 20_000
 _PAUSE_S = 0.1
 
 
@@ -30,19 +31,15 @@ def kafka(trio) -> Iterator[KafkaCluster]:
         yield cluster
 
 
-@pytest.fixture
-def replicated(trio, new_name) -> Callable[..., str]:
-    """Makes a topic on all nodes, with so many records of 100 bytes."""
-
-    def create(partitions: int, records: int) -> str:
-        topic = new_name()
-        in_sync = {"min.insync.replicas": "2"}
-        trio.create_topic(topic, partitions, replication_factor=NODES, configs=in_sync)
-        # Small batches: many answers, so that a fault meets a read in its middle.
-        trio.produce_perf(topic, records, 100, properties={"batch.size": "5000", "acks": "all"})
-        return topic
-
-    return create
+@pytest.fixture(scope="session")
+def topic(trio, new_name) -> str:
+    """A topic on all nodes, each of which leads a partition; RECORDS records of 100 bytes."""
+    name = new_name()
+    in_sync = {"min.insync.replicas": "2"}
+    trio.create_topic(name, NODES, replication_factor=NODES, configs=in_sync)
+    # Small batches: many answers, so that a fault meets a read in its middle.
+    trio.produce_perf(name, RECORDS, 100, properties={"batch.size": "5000", "acks": "all"})
+    return name
 
 
 @contextmanager

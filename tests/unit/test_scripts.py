@@ -9,8 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
-    *("bash", "cat", "cksum", "cp", "dirname", "env", "find", "head", "ls", "mkdir", "rm", "sed"),
-    *("sh", "sort", "touch", "tr"),
+    *("bash", "cat", "cksum", "cmp", "cp", "dirname", "env", "find", "head", "ls", "mkdir", "mv"),
+    *("rm", "sed", "sh", "sort", "touch", "tr", "wc"),
 )
 # Knows the few calls that the scripts make, and does what it is told by files in $FAKE.
 PYTHON = """#!/bin/sh
@@ -18,7 +18,6 @@ echo "$*" >>"$FAKE/calls"
 case "$*" in
     "-c import sys; sys.exit(sys.version_info"*) [ ! -e "$FAKE/too old" ] ;;
     "-c import ensurepip, venv") [ ! -e "$FAKE/no venv" ] ;;
-    "-c import pyspark_kafkaproto.records._kernel") [ ! -e "$FAKE/no kernel" ] ;;
     "-V" | "--version")
         if [ -e "$FAKE/too old" ]; then echo Python 3.9.2; else echo Python 3.11.9; fi
         ;;
@@ -30,7 +29,13 @@ case "$*" in
         cp "$FAKE/spark-submit" "$3/bin/spark-submit"
         ;;
     "-m pip --version") ;;
-    "-m pip install "*) [ ! -e "$FAKE/cut in pip" ] ;;
+    "-m pip install "*)
+        [ ! -e "$FAKE/cut in pip" ] || exit 1
+        [ ! -e "$FAKE/no kernel" ] || exit 0
+        records="${0%/bin/python}/lib/python3.11/site-packages/pyspark_kafkaproto/records"
+        mkdir -p "$records"
+        wc -l <"$FAKE/calls" >"$records/_kernel.cpython-311.so"
+        ;;
     *) echo "unknown call: $*" >&2; exit 99 ;;
 esac
 """
@@ -53,7 +58,8 @@ class Machine:
         self.root = folder / "a checkout"  # a path with a blank in it is a path
         self.fake = folder / "fake"
         self.bin = folder / "bin"
-        for made in (self.root / "tools", self.root / "pyspark_kafkaproto", self.fake, self.bin):
+        self.records = self.root / "pyspark_kafkaproto" / "records"
+        for made in (self.root / "tools", self.records, self.fake, self.bin):
             made.mkdir(parents=True)
         for name in ("spark-submit.sh", "setup.cfg", "setup.py", "pyproject.toml"):
             shutil.copy(ROOT / name, self.root)
@@ -236,13 +242,27 @@ def test_javas_home_is_asked_before_path(machine):
     assert "found Java 11" in err
 
 
-def test_without_a_compiler_it_says_so_once_and_goes_on(machine):
+def test_the_kernel_is_put_beside_the_sources_that_spark_finds_first(machine):
+    machine.run()
+    beside = machine.records / "_kernel.cpython-311.so"
+    first = beside.read_text()
+    (machine.root / "setup.py").write_text("changed")
+    machine.run()
+    assert beside.read_text() != first
+    beside.unlink()
+    machine.run()
+    assert beside.exists()
+    assert len(machine.installs()) == 2
+
+
+def test_without_a_compiler_it_says_so_and_goes_on_without_an_old_kernel(machine):
     machine.set("no kernel")
+    (machine.records / "_kernel.cpython-311.so").touch()
     code, _, err = machine.run()
     assert code == 7
     assert err.count("the kernel could not be compiled, so the pure-Python codec is used") == 1
-    _, _, err = machine.run()
-    assert err == ""
+    assert list(machine.records.iterdir()) == []
+    assert machine.run()[2] == ""  # from now on it is the driver that says so
     (machine.bin / "gcc").symlink_to("/bin/true")
     _, _, err = machine.run()
     assert "installing" in err  # now there is one

@@ -1,6 +1,7 @@
 """Blocks from leaders that behave, move, vanish, lie: every offset once, or a clear error."""
 
 import logging
+import time
 from contextlib import closing
 
 import pytest
@@ -301,6 +302,15 @@ def test_silent_leader_is_an_error_within_the_time_for_a_call(brokers, config, t
     assert brokers.address(1) in str(caught.value)
 
 
+def test_tries_together_do_not_outlast_the_time_for_a_call(brokers, config, task):
+    brokers.on("Fetch", STALL)
+    times = config(request_timeout_ms=200, default_api_timeout_ms=250, retry_backoff_ms=1)
+    began = time.monotonic()
+    with pytest.raises(DeadlineExceeded):
+        read(task((0, 0, 10)), times)
+    assert time.monotonic() - began < 0.39
+
+
 def test_gone_cluster_is_an_error_within_the_time_for_a_call(brokers, config, task, clock):
     planned = task((0, 0, 10))
     for node in (1, 2):
@@ -327,11 +337,14 @@ def answered(*partitions, **fields):
 def test_missing_right_is_an_error_at_once(brokers, config, task, clock):
     brokers.logs["orders", 0].fill(1)
     denied = Answered(partition_index=1, error_code=29)
+    moved = Answered(partition_index=0, error_code=6)
     fine = brokers.logs["orders", 0].fetch(0, 0, MIB, is_first=True)
-    brokers.on("Fetch", answered(fine, denied))
-    with pytest.raises(BrokerError, match=r"orders-1.*TOPIC_AUTHORIZATION_FAILED.*READ") as caught:
-        read(task((0, 0, 10), (1, 0, 10)), config())
-    assert caught.value.code == 29
+    for first in (fine, moved):
+        brokers.on("Fetch", answered(first, denied))
+        text = f"orders-1 at broker {brokers.address(1)}: TOPIC_AUTHORIZATION_FAILED.*READ"
+        with pytest.raises(BrokerError, match=text) as caught:
+            read(task((0, 0, 10), (1, 0, 10)), config())
+        assert caught.value.code == 29
     assert clock.slept == []
 
 
@@ -591,6 +604,20 @@ def test_follower_without_the_offset_is_left_for_the_leader(brokers, config, tas
     brokers.on("Fetch", answered(Answered(error_code=1)), node=2)
     assert read(task((0, 0, 20)), config(client_rack="eu-2")) == rows(0, 0, 20)
     assert [call.node_id for call in brokers.calls if call.api == "Fetch"] == [1, 2, 1]
+    assert [request.rack_id for request in brokers.asked("Fetch")] == ["eu-2", "eu-2", ""]
+
+
+def test_follower_that_died_is_left_for_the_leader(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(2)
+
+    def send_on_those_of_a_rack(call):
+        if not call.request.rack_id:
+            return DEFAULT
+        return answered(Answered(high_watermark=20, preferred_read_replica=2))(call)
+
+    brokers.on("Fetch", send_on_those_of_a_rack)
+    brokers.stop(2)
+    assert read(task((0, 0, 20)), config(client_rack="eu-2")) == rows(0, 0, 20)
 
 
 def test_follower_that_nobody_knows_is_waited_for(brokers, config, task, clock):

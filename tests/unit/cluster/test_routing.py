@@ -1,5 +1,7 @@
 """Who is asked, who is asked next, and what is said when nobody answers."""
 
+import socket
+
 import pytest
 
 from pyspark_kafkaproto.cluster import TopicPartition
@@ -97,6 +99,45 @@ def test_silent_broker_is_named_beside_the_refusing_one(brokers, kafka_at):
     assert f"127.0.0.1:{port}: 127.0.0.1: Connection refused; " in str(caught.value)
     assert f"{brokers.address(1)}: broker {brokers.address(1)}: receive: not" in str(caught.value)
     assert caught.value.stage == "bootstrap"
+
+
+@pytest.fixture
+def unknown_hosts(monkeypatch):
+    """Host names that do not resolve, as long as they are in this set."""
+    names, resolve = set(), socket.getaddrinfo
+
+    def look_up(host, *args, **options):
+        if host in names:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return resolve("127.0.0.1" if host == "broker-1" else host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    return names
+
+
+def test_misspelt_bootstrap_servers_are_named_at_once(clock, kafka_at, unknown_hosts):
+    unknown_hosts |= {"borker-1", "borker-2"}
+    with pytest.raises(ConnectionFailed) as caught:
+        kafka_at("borker-1:9092,borker-2:9092").describe()
+    assert caught.value.stage == "resolve"
+    assert "'borker-1' does not resolve" in str(caught.value)
+    assert "'borker-2' does not resolve" in str(caught.value)
+    assert clock.slept == []
+
+
+def test_leader_whose_name_is_gone_for_a_while_is_waited_for(brokers, kafka, clock, unknown_hosts):
+    def rename(call):
+        if clock.now > 1003:
+            unknown_hosts.clear()
+        found = metadata(brokers, call)
+        first, second = found.brokers
+        renamed = MetadataResponse.Broker(node_id=1, host="broker-1", port=first.port)
+        return MetadataResponse(brokers=(renamed, second), topics=found.topics)
+
+    unknown_hosts.add("broker-1")
+    brokers.on("Metadata", rename)
+    assert kafka.get_latest_leader_offsets({FIRST}) == {FIRST: 0}
+    assert clock.now > 1003
 
 
 def test_broker_that_was_reached_once_is_waited_for(brokers, kafka, clock):
