@@ -75,6 +75,7 @@ prepare_venv() {
     if [ -x "$venv/bin/python" ] && [ -f "$marker" ] && [ ! -e "$unfinished" ]; then
         installed=$(sed -n 2p "$marker")
         if [ "$(sed -n 1p "$marker")" = "$sum" ] && has_all "$wanted" "$installed"; then
+            place_kernel
             return
         fi
     fi
@@ -83,6 +84,7 @@ prepare_venv() {
     # What an earlier call installed stays: the tests need more than the job does.
     extras=$(printf '%s\n' $wanted $installed | LC_ALL=C sort -u | tr '\n' ' ')
     install_package "$(echo $extras | tr ' ' ',')"
+    place_kernel
     warn_without_kernel
     printf '%s\n%s\n' "$sum" "$extras" >"$marker"
     rm "$unfinished"
@@ -118,8 +120,23 @@ remove_build() {
     rm -rf "$root/build/lib" "$root"/build/lib.* "$root"/build/temp.* "$root"/build/bdist.*
 }
 
+# The Python processes that Spark starts look into the working directory first. In the checkout they
+# find these sources there, so the kernel that was compiled from them has to be beside them.
+place_kernel() {
+    for built in "$venv"/lib/python*/site-packages/pyspark_kafkaproto/records/_kernel*.so; do
+        beside="$root/pyspark_kafkaproto/records/${built##*/}"
+        if [ ! -e "$built" ]; then
+            rm -f "$root"/pyspark_kafkaproto/records/_kernel*.so
+        elif ! cmp -s "$built" "$beside"; then
+            # Never written in place: a running process may have it loaded.
+            cp "$built" "$beside.new"
+            mv "$beside.new" "$beside"
+        fi
+    done
+}
+
 warn_without_kernel() {
-    (cd / && "$venv/bin/python" -c 'import pyspark_kafkaproto.records._kernel' 2>/dev/null) ||
-        say "the kernel could not be compiled, so the pure-Python codec is used: many times slower;" \
+    ls "$root"/pyspark_kafkaproto/records/_kernel*.so >/dev/null 2>&1 ||
+        say "the kernel could not be compiled, so the pure-Python codec is used: 100 times slower;" \
             "install a C compiler (Debian: apt-get install gcc python3-dev; macOS: xcode-select --install)"
 }

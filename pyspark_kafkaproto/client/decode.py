@@ -70,7 +70,19 @@ def _decode_block(
         report.decode_s += time.perf_counter() - began
         report.rows += decoded.rows
         report.passed_over += decoded.passed_over
-        if decoded.pos == pos:
-            return
+        stands_still = decoded.pos == pos
         pos, start, aborted = decoded.pos, decoded.next_offset, decoded.aborted
         yield decoded
+        if stands_still:
+            break
+    _check_all_read(block, start)
+
+
+def _check_all_read(block: Block, read_to: int) -> None:
+    """The next block begins where the headers said: nothing may lie between, unread."""
+    expected = min(block.end, block.stop)
+    if read_to < expected:
+        raise CorruptRecords(
+            f"its block was read to offset {read_to}, but its batch headers end at {expected}",
+            base_offset=block.start,
+        ).of(*block.progress.topic_partition)

@@ -44,10 +44,8 @@ _READ_COMMITTED = 1
 
 # A small first block makes the first rows of `show()` and `limit` cheap.
 _FIRST_BLOCK_BYTES = 64 << 10
-# How many partitions one request asks for, and how much one response should hold at most: enough
-# to fill a round trip, small beside the memory a worker has anyway.
+# Enough to fill a response with small partitions.
 _PARTITIONS_PER_REQUEST = 100
-_RESPONSE_BYTES = 1
 # How long a broker may hold an answer when a range's records have not shown up yet.
 _MAX_WAIT_MS = 500
 
@@ -76,13 +74,15 @@ class RangeProgress:
 class Block(NamedTuple):
     """Record batches of one partition, a view into memory that the next block overwrites.
 
-    Rows are those of [start, stop); the first batch may begin before `start`.
+    Rows are those of [start, stop); the first batch may begin before `start`. `end` is where the
+    headers of the batches say that they end, and where the next block begins.
     """
 
     progress: RangeProgress
     records: memoryview
     start: int
     stop: int
+    end: int
     aborted: Sequence[tuple[int, int]]
 
 
@@ -224,7 +224,9 @@ class Fetcher:
             )
             for name, group in groupby(chosen, key=lambda pair: pair[0].range.topic)
         )
-        most = min(self._config.fetch_max_bytes, max(_RESPONSE_BYTES, self._partition_bytes))
+        # No more in all than one partition may bring: what waits in the socket while a block is
+        # decoded is one response, and a larger one than the socket holds makes the broker wait.
+        most = min(self._config.fetch_max_bytes, self._partition_bytes)
         return FetchRequest(
             max_wait_ms=_MAX_WAIT_MS if self._is_waiting() else 0,
             min_bytes=1,
@@ -335,7 +337,8 @@ class Fetcher:
             (item.producer_id, item.first_offset) for item in data.aborted_transactions or ()
         ]
         records = memoryview(data.records or b"")
-        block = Block(progress, records, progress.position, progress.stop or 0, aborted)
+        stop = next_offset if progress.stop is None else progress.stop
+        block = Block(progress, records, progress.position, stop, next_offset, aborted)
         progress.position = next_offset
         progress.stalled_since = None
         return block

@@ -70,6 +70,8 @@ class KafkaCluster:
         Raises:
             BrokerError: with `must_exist`, a topic does not exist or may not be seen.
         """
+        if isinstance(topics, str):
+            raise ConfigError("topics", topics, "expected a set of names, not one name")
         deadline = self._router.deadline()
 
         def attempt() -> Topology:

@@ -26,6 +26,7 @@ from pyspark.sql import functions as sf
 
 from pyspark_kafkaproto import KafkaCluster, OffsetRange, TopicPartition
 from pyspark_kafkaproto.devbroker import DevBroker, default_data_dir
+from pyspark_kafkaproto.errors import ConfigError, DataLoss
 
 PARTITIONS = 4
 _MOST_NAME = 100
@@ -54,6 +55,14 @@ def uncommitted_ranges(cluster: KafkaCluster, topic: str, group: str) -> list[Of
     earliest = cluster.get_earliest_leader_offsets(partitions - committed.keys())
     latest = cluster.get_latest_leader_offsets(partitions)
     starts = earliest | committed
+    for item in partitions:
+        if starts[item] > latest[item]:
+            raise DataLoss(
+                "PARTITION_OFFSET_CHANGED",
+                f"Group {group} has committed offset {starts[item]} of {item}, which ends at "
+                f"{latest[item]}: the topic was created anew, or lost its end. Reset the group's "
+                "offsets to go on.",
+            )
     return [OffsetRange(*item, starts[item], latest[item]) for item in sorted(partitions)]
 
 
@@ -75,13 +84,13 @@ def read(spark: SparkSession, servers: str, ranges: Sequence[OffsetRange]) -> Da
 def write_rows(rows: DataFrame, place: Path, ranges: Sequence[OffsetRange]) -> Path:
     """Write `rows` to a folder of their own below `place`; it appears whole or not at all.
 
-    Folders that overlap `ranges` are what a run left whose commit failed: they are replaced.
+    Folders that `ranges` reads anew are what a run left whose commit failed: they are replaced.
     """
     place.mkdir(parents=True, exist_ok=True)
     draft = place / "_draft"
     rows.write.mode("overwrite").parquet(str(draft))
     (draft / _RANGES_FILE).write_text(json.dumps([astuple(item) for item in ranges]))
-    for leftover in _overlapping(place, ranges):
+    for leftover in _leftovers(place, ranges):
         shutil.rmtree(leftover)
     return draft.rename(place / _folder_name(ranges))
 
@@ -135,12 +144,31 @@ def _folder_name(ranges: Sequence[OffsetRange]) -> str:
     return f"ranges-{hashlib.sha256(name.encode()).hexdigest()}"
 
 
-def _overlapping(place: Path, ranges: Sequence[OffsetRange]) -> list[Path]:
+def _leftovers(place: Path, ranges: Sequence[OffsetRange]) -> list[Path]:
+    """Folders whose rows are all in what is read now.
+
+    Raises:
+        ConfigError: one holds rows that are read again and others that are not: neither keeping nor
+            removing it would be right.
+    """
     first = starts(ranges)
     found = []
     for file in place.glob(f"ranges-*/{_RANGES_FILE}"):
         written = [OffsetRange(*item) for item in json.loads(file.read_text())]
-        if any((item.stop or 0) > first.get(item.topic_partition, 2**63) for item in written):
+        written = [item for item in written if item.count]
+        again = [
+            item for item in written if (item.stop or 0) > first.get(item.topic_partition, 2**63)
+        ]
+        if any((item.start or 0) < first[item.topic_partition] for item in again) or (
+            again and len(again) < len(written)
+        ):
+            raise ConfigError(
+                "--out",
+                str(file.parent),
+                f"it holds a part of what is read now ({', '.join(map(str, again))}): the group's "
+                "offsets were moved, or committed in part; move this folder away, or take another one",
+            )
+        if again:
             found.append(file.parent)
     return found
 

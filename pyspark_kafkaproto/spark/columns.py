@@ -64,6 +64,10 @@ def checked_schema(schema: StructType) -> StructType:
             raise ConfigError(
                 "schema", schema.simpleString(), f"{field.name!r} {reason}; there are {_allowed()}"
             )
+        if not field.nullable:
+            raise ConfigError(
+                "schema", f"{field.name} NOT NULL", "columns of this source are nullable"
+            )
         if field.dataType not in _allowed_types(field.name):
             raise ConfigError(
                 "schema",

@@ -90,6 +90,28 @@ def test_range_is_clipped_and_columns_are_pruned(kafka, config, broker, new_topi
     assert read(task, config(), "offset") == [(n,) for n in range(37, 61)]
 
 
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+def test_transaction_markers_are_passed_over_and_end_a_range(
+    kafka, config, transactional_topic, level
+):
+    task = plan(kafka, transactional_topic)
+    (latest,) = kafka.get_latest_leader_offsets(
+        kafka.get_partitions({transactional_topic})
+    ).values()
+    offsets = read(task, config(isolation_level=level), "offset")
+    assert len(offsets) == len(set(offsets)) == 500
+    # The marker is the last of the log: the range ends with an offset that is no row.
+    assert max(offsets) == (latest - 2,)
+
+
+@pytest.fixture(scope="module")
+def transactional_topic(broker, new_name, new_topic):
+    """A topic whose records were all written in transactions."""
+    topic = new_topic(1)
+    broker.produce_perf(topic, 500, 100, properties={"transactional.id": new_name("producer")})
+    return topic
+
+
 def test_empty_topic_gives_no_rows_at_once(kafka, config, new_topic):
     assert read(plan(kafka, new_topic(4)), config(), "offset") == []
 

@@ -5,13 +5,17 @@ from collections.abc import Iterator
 from threading import Thread
 
 import pytest
-from reading.bare_socket import replay
+from reading.bare_socket import Recording, replay
 
 from pyspark_kafkaproto.net import Endpoint
 
 
 def _frame(payload: bytes) -> bytes:
     return len(payload).to_bytes(4) + payload
+
+
+def _recording(server: socket.socket, *conversations: list[bytes]) -> Recording:
+    return Recording(Endpoint(*server.getsockname()[:2]), list(conversations))
 
 
 def _answer_all(server: socket.socket, received: list[bytes], connections: int) -> None:
@@ -38,9 +42,7 @@ def test_requests_are_sent_as_recorded_and_answers_counted(server: socket.socket
     thread.start()
     large = b"x" * 600_000  # its answer is larger than the first buffer
 
-    total = replay(
-        Endpoint(*server.getsockname()[:2]), [[_frame(b"one"), _frame(large)], [_frame(b"two")]]
-    )
+    total = replay(_recording(server, [_frame(b"one"), _frame(large)], [_frame(b"two")]))
 
     thread.join()
     assert received == [b"one", large, b"two"]
@@ -56,5 +58,5 @@ def test_a_broker_that_hangs_up_is_an_error(server: socket.socket) -> None:
     thread = Thread(target=hang_up)
     thread.start()
     with pytest.raises(ConnectionError):
-        replay(Endpoint(*server.getsockname()[:2]), [[_frame(b"one")]])
+        replay(_recording(server, [_frame(b"one")]))
     thread.join()

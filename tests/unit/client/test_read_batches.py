@@ -7,6 +7,7 @@ import pytest
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import ReadSettings, read_batches
+from pyspark_kafkaproto.client import decode as decode_module
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from tests.fake_log import Batch
@@ -101,6 +102,18 @@ def test_damaged_batch_names_topic_partition_and_offset(brokers, config, task):
         read(task((1, 0, 30)), config())
     assert caught.value.base_offset == 20
     assert read(task((1, 0, 30)), config(check_crcs=False)).num_rows == 30
+
+
+def test_headers_and_records_that_disagree_are_no_quiet_loss(brokers, config, task, monkeypatch):
+    brokers.logs["orders", 0].fill(3)
+    whole = decode_module.decode
+
+    def stopping_early(block, **options):
+        return whole(block, **(options | {"stop": 15}))
+
+    monkeypatch.setattr(decode_module, "decode", stopping_early)
+    with pytest.raises(CorruptRecords, match=r"orders-0.*read to offset 15.*end at 30"):
+        read(task((0, 0, 30)), config())
 
 
 def test_batch_over_the_limit_is_refused(brokers, config, task):

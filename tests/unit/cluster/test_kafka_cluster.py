@@ -91,3 +91,8 @@ def test_closed_cluster_opens_again(kafka):
     kafka.close()
     kafka.close()
     assert set(kafka.describe().topics) == {"orders", "empty"}
+
+
+def test_one_name_instead_of_a_set_is_refused():
+    with pytest.raises(ConfigError, match="expected a set of names"):
+        KafkaCluster({"bootstrap.servers": "127.0.0.1:9"}).get_partitions("orders")

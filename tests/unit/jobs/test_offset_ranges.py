@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_kafkaproto import OffsetRange, TopicPartition
+from pyspark_kafkaproto.errors import ConfigError, DataLoss
 from pyspark_kafkaproto.jobs import offset_ranges
 from pyspark_kafkaproto.jobs.offset_ranges import (
     lag_table,
@@ -80,6 +81,12 @@ def test_next_run_starts_where_the_group_has_committed():
     assert uncommitted_ranges(cluster, "orders", "g") == ranges((7, 10), (0, 8))
 
 
+def test_committed_offset_beyond_the_end_is_never_committed_over():
+    cluster = Cluster(earliest=[0], latest=[10], committed={0: 25})
+    with pytest.raises(DataLoss, match="committed offset 25 of orders-0, which ends at 10"):
+        uncommitted_ranges(cluster, "orders", "g")
+
+
 def test_starts_and_stops_are_per_partition():
     both = ranges((0, 10), (5, 8))
     first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -121,6 +128,16 @@ def test_run_after_a_commit_leaves_what_was_written(tmp_path):
     write_rows(Rows("first"), tmp_path, ranges((0, 10), (0, 5)))
     write_rows(Rows("next"), tmp_path, ranges((10, 25), (5, 5)))
     assert folders(tmp_path) == {"ranges-0.0-10_1.0-5": "first", "ranges-0.10-25_1.5-5": "next"}
+
+
+@pytest.mark.parametrize(
+    "now", [((5, 20), (5, 5)), ((10, 20), (0, 5))], ids=["moved back", "committed in part"]
+)
+def test_folder_that_is_read_anew_in_part_is_neither_kept_nor_removed(tmp_path, now):
+    write_rows(Rows("first"), tmp_path, ranges((0, 10), (0, 5)))
+    with pytest.raises(ConfigError, match=r"ranges-0\.0-10_1\.0-5.*a part of what is read now"):
+        write_rows(Rows("next"), tmp_path, ranges(*now))
+    assert folders(tmp_path)["ranges-0.0-10_1.0-5"] == "first"
 
 
 def test_write_that_fails_leaves_what_there_was_and_is_no_result(tmp_path):

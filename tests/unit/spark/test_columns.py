@@ -78,7 +78,6 @@ def test_bad_columns_say_what_is_allowed(text, says):
         default_schema(include_headers=True),
         StructType([StructField("offset", LongType())]),
         StructType([StructField("value", StringType()), StructField("key", BinaryType())]),
-        StructType([StructField("offset", LongType(), nullable=False)]),
     ],
     ids=lambda schema: schema.simpleString()[:40],
 )
@@ -101,3 +100,9 @@ def test_other_schema_says_what_is_allowed(fields, says):
     with pytest.raises(ConfigError) as caught:
         checked_schema(StructType([StructField(name, kind) for name, kind in fields]))
     assert says in str(caught.value)
+
+
+def test_column_that_may_not_be_null_is_refused():
+    schema = StructType([StructField("offset", LongType(), nullable=False)])
+    with pytest.raises(ConfigError, match="'offset NOT NULL': columns of this source are nullable"):
+        checked_schema(schema)
