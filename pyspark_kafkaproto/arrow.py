@@ -10,6 +10,7 @@ Layout: https://arrow.apache.org/docs/format/Columnar.html
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -205,25 +206,36 @@ def _first_not_text(array: pa.Array) -> int:
 class _Constant:
     """A column of one value: the longest built so far is kept, and shorter ones are cut from it.
 
-    One value is kept, not all: a task reads its partitions one after the other.
+    One value is kept, not all: a task reads its partitions one after the other. Built from buffers:
+    `pa.scalar` and `pa.array` would import pandas, half a second in every worker that has it.
     """
 
-    def __init__(self, kind: pa.DataType) -> None:
-        self._kind = kind
-        self._kept: tuple[Any, pa.Array] = (None, pa.array([], kind))
+    def __init__(self, build: Callable[[Any, int], pa.Array]) -> None:
+        self._build = build
+        self._kept: tuple[Any, pa.Array] | None = None
 
     def rows(self, value: Any, count: int) -> pa.Array:
         """`count` rows of `value`."""
-        kept_value, kept = self._kept
-        if kept_value != value or len(kept) < count:
-            size = max(count, 2 * len(kept) if kept_value == value else 0)
-            kept = pa.repeat(pa.scalar(value, self._kind), size)
+        kept = self._kept[1] if self._kept is not None and self._kept[0] == value else None
+        if kept is None or len(kept) < count:
+            kept = self._build(value, count if kept is None else max(count, 2 * len(kept)))
             self._kept = (value, kept)
         return kept.slice(0, count)
 
 
-_topics = _Constant(pa.string())
-_partitions = _Constant(pa.int32())
+def _repeated_text(text: str, count: int) -> pa.Array:
+    data = text.encode()
+    offsets = array("i", range(0, len(data) * count + 1, len(data)))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data * count)]
+    return pa.Array.from_buffers(pa.string(), count, buffers, 0)
+
+
+def _repeated_number(number: int, count: int) -> pa.Array:
+    return _fixed(array("i", [number]) * count, count, pa.int32())
+
+
+_topics = _Constant(_repeated_text)
+_partitions = _Constant(_repeated_number)
 
 _BUILDERS: Final[dict[str, Callable[[Decoded, str, int, pa.DataType], pa.Array]]] = {
     "key": lambda d, _topic, _partition, kind: _binary(_decoded(d.key), d.rows, kind),

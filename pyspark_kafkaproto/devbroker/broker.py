@@ -17,7 +17,7 @@ from pyspark_kafkaproto.devbroker.files import FileLock
 from pyspark_kafkaproto.devbroker.jars import Report, class_path, report_to_stderr, version_key
 from pyspark_kafkaproto.devbroker.node import Node, PortTaken, stop_nodes
 from pyspark_kafkaproto.devbroker.running import ClusterFile, find_running
-from pyspark_kafkaproto.devbroker.settings import Ports, Settings
+from pyspark_kafkaproto.devbroker.settings import PLAINTEXT, Ports, Settings
 from pyspark_kafkaproto.devbroker.tools import KafkaTools
 from pyspark_kafkaproto.errors import ConfigError, DevBrokerFailed
 from pyspark_kafkaproto.net.deadline import Deadline
@@ -68,8 +68,7 @@ class DevBroker(KafkaTools):
         report: Report = report_to_stderr,
     ) -> None:
         super().__init__("", version=version, report=report)
-        chosen = {"listeners": listeners} if listeners is not None else {}
-        self.settings = Settings(nodes=nodes, properties=properties or {}, **chosen)
+        self.settings = Settings(nodes, listeners or {PLAINTEXT: PLAINTEXT}, properties or {})
         self.start_timeout_s = start_timeout_s
         self._given_dir = None if data_dir is None else Path(data_dir).absolute()
         self._data_dir: Path | None = None
@@ -198,7 +197,7 @@ class DevBroker(KafkaTools):
         before = ClusterFile.read(self._folder)
         if running is None or before is None:
             return False
-        if not (running.detached and len(running.pids) == len(before.ports)):
+        if not (running.detached and running.is_whole):
             running.stop()
             return False
         if not self._is_as_asked(before):

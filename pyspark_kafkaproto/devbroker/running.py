@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark_kafkaproto.devbroker.files import write_whole
 from pyspark_kafkaproto.devbroker.node import Node, stop_nodes
 from pyspark_kafkaproto.devbroker.settings import Ports
-from pyspark_kafkaproto.net.ports import LOOPBACK
+from pyspark_kafkaproto.net.ports import LOOPBACK, answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,14 @@ class RunningBroker:
     version: str
     pids: tuple[int, ...]
     detached: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every node answers: not so when its start was killed half way."""
+        addresses = [address.rpartition(":") for address in self.bootstrap_servers.split(",")]
+        return len(self.pids) == len(addresses) and all(
+            answers(host, int(port)) for host, _, port in addresses
+        )
 
     def stop(self) -> None:
         """Stop every node; returns when the processes have ended."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark_kafkaproto.errors import ConfigError
@@ -45,9 +45,9 @@ class Settings:
     use among themselves and the one that clients are told of.
     """
 
-    nodes: int = 1
-    listeners: Mapping[str, str] = field(default_factory=lambda: {PLAINTEXT: PLAINTEXT})
-    properties: Mapping[str, str] = field(default_factory=dict)
+    nodes: int
+    listeners: Mapping[str, str]
+    properties: Mapping[str, str]
 
     def __post_init__(self) -> None:
         if self.nodes < 1:
@@ -58,9 +58,7 @@ class Settings:
             if name == CONTROLLER or protocol not in PROTOCOLS:
                 allowed = f"a name other than {CONTROLLER} and one of {', '.join(PROTOCOLS)}"
                 raise ConfigError("listeners", f"{name}: {protocol}", f"expected {allowed}")
-        for key in self.properties:
-            if key in _OURS:
-                raise ConfigError("properties", key, f"set by DevBroker itself: use {_OURS[key]}")
+        _refuse_ours(self.properties)
 
     @property
     def first_listener(self) -> str:
@@ -132,8 +130,14 @@ def _replication(replicas: int) -> dict[str, str]:
 def _properties_of_environment() -> dict[str, str]:
     path = os.environ.get("KAFKAPROTO_BROKER_PROPERTIES")
     properties = read_properties(Path(path)) if path else {}
-    Settings(properties=properties)  # refuses the keys that are ours
+    _refuse_ours(properties)
     return properties
+
+
+def _refuse_ours(properties: Mapping[str, str]) -> None:
+    for key in properties:
+        if key in _OURS:
+            raise ConfigError("properties", key, f"set by DevBroker itself: use {_OURS[key]}")
 
 
 def _addresses(names: Sequence[str] | Mapping[str, str], ports: Ports) -> str:

@@ -42,3 +42,15 @@ def test_what_was_not_measured_says_why() -> None:
     table = workload_table(Workload(4000, 100, "none"), {"kcat": "not installed"})
 
     assert "not installed" in table.splitlines()[-1]
+
+
+def test_what_reads_nothing_has_no_rate() -> None:
+    row = workload_table(Workload(4000, 100, "none"), {"planning": [Run(0.25, 0)]}).splitlines()[-1]
+
+    assert [cell.strip() for cell in row.strip("|").split("|")] == [
+        "planning",
+        "",
+        "",
+        "0.25",
+        "0.25 to 0.25",
+    ]

@@ -24,7 +24,7 @@ def serve(properties, mode):
     import socket
 
     listening = []
-    for address in properties["listeners"].split(","):
+    for address in properties["listeners"].split(",") if mode != "silent" else ():
         sock = socket.socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

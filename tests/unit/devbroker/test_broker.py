@@ -190,6 +190,17 @@ def test_what_a_killed_run_left_running_is_ended_and_replaced(data_dir, monkeypa
         assert find_running(data_dir).pids != orphan.pids
 
 
+def test_a_detached_start_that_was_killed_half_way_is_made_anew(fake_java, data_dir):
+    fake_java.behave("silent")
+    with _run_in_another_process(data_dir, "broker.start(detached=True)") as starter:
+        while find_running(data_dir) is None:
+            assert starter.poll() is None
+        starter.kill()
+    fake_java.behave("ok")
+    with DevBroker(data_dir) as started:
+        assert answers("127.0.0.1", _port(started))
+
+
 def test_a_stale_process_file_stops_nobody(data_dir):
     with DevBroker(data_dir):
         pass

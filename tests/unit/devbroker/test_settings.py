@@ -8,13 +8,18 @@ from pyspark_kafkaproto.errors import ConfigError
 ONE = [{"PLAINTEXT": 9092, "CONTROLLER": 9093}]
 
 
+def _settings(nodes=1, listeners=None, properties=None):
+    plain = {"PLAINTEXT": "PLAINTEXT"}
+    return Settings(nodes, plain if listeners is None else listeners, properties or {})
+
+
 def _properties(settings, node_id=1, ports=ONE):
     text = settings.server_properties(node_id, ports, Path("/data/logs"))
     return dict(line.split("=", 1) for line in text.splitlines())
 
 
 def test_one_node_is_broker_and_controller_on_loopback_alone():
-    found = _properties(Settings())
+    found = _properties(_settings())
     assert found["process.roles"] == "broker,controller"
     assert found["listeners"] == "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
     assert found["advertised.listeners"] == "PLAINTEXT://127.0.0.1:9092"
@@ -28,7 +33,7 @@ def test_one_node_is_broker_and_controller_on_loopback_alone():
 
 def test_three_nodes_know_each_other_and_replicate():
     ports = [{"PLAINTEXT": 9000 + n, "CONTROLLER": 9100 + n} for n in (1, 2, 3)]
-    found = _properties(Settings(nodes=3), 2, ports)
+    found = _properties(_settings(nodes=3), 2, ports)
     assert found["node.id"] == "2"
     assert found["listeners"] == "PLAINTEXT://127.0.0.1:9002,CONTROLLER://127.0.0.1:9102"
     voters = "1@127.0.0.1:9101,2@127.0.0.1:9102,3@127.0.0.1:9103"
@@ -38,7 +43,7 @@ def test_three_nodes_know_each_other_and_replicate():
 
 
 def test_further_listeners_get_their_protocol_and_the_first_stays_the_brokers_own():
-    settings = Settings(listeners={"INSIDE": "PLAINTEXT", "TLS": "SSL"})
+    settings = _settings(listeners={"INSIDE": "PLAINTEXT", "TLS": "SSL"})
     ports = [{"INSIDE": 1, "TLS": 2, "CONTROLLER": 3}]
     found = _properties(settings, 1, ports)
     assert found["inter.broker.listener.name"] == "INSIDE"
@@ -51,7 +56,7 @@ def test_given_properties_come_over_the_file_and_the_file_over_the_defaults(tmp_
     file = tmp_path / "broker.properties"
     file.write_text("# ours\nnum.partitions=7\nauto.create.topics.enable=false\n")
     monkeypatch.setenv("KAFKAPROTO_BROKER_PROPERTIES", str(file))
-    found = _properties(Settings(properties={"num.partitions": "9"}))
+    found = _properties(_settings(properties={"num.partitions": "9"}))
     assert found["num.partitions"] == "9"
     assert found["auto.create.topics.enable"] == "false"
     assert found["group.initial.rebalance.delay.ms"] == "0"
@@ -59,7 +64,7 @@ def test_given_properties_come_over_the_file_and_the_file_over_the_defaults(tmp_
 
 def test_values_are_escaped_as_java_reads_them():
     jaas = 'a required path="C:\\x";\nb;'
-    text = Settings(properties={"jaas": jaas}).server_properties(1, ONE, Path("/home/jürgen"))
+    text = _settings(properties={"jaas": jaas}).server_properties(1, ONE, Path("/home/jürgen"))
     assert 'jaas=a required path=\\"C:\\\\x\\";\\nb;\n' in text
     assert "log.dirs=/home/j\\u00fcrgen\n" in text
 
@@ -77,7 +82,7 @@ def test_values_are_escaped_as_java_reads_them():
 )
 def test_settings_that_cannot_be_used_are_named(arguments, named):
     with pytest.raises(ConfigError, match=named):
-        Settings(**arguments)
+        _settings(**arguments)
 
 
 def test_a_file_may_not_set_what_is_ours_either(tmp_path, monkeypatch):
@@ -85,7 +90,7 @@ def test_a_file_may_not_set_what_is_ours_either(tmp_path, monkeypatch):
     file.write_text("listeners=PLAINTEXT://0.0.0.0:9092\n")
     monkeypatch.setenv("KAFKAPROTO_BROKER_PROPERTIES", str(file))
     with pytest.raises(ConfigError, match="use listeners="):
-        Settings().server_properties(1, ONE, Path("/d"))
+        _settings().server_properties(1, ONE, Path("/d"))
 
 
 def test_properties_files_are_read_line_by_line(tmp_path):
