@@ -60,7 +60,7 @@ def devbroker() -> None:
     \b
     Examples:
       kafkaproto devbroker start
-      kafkaproto devbroker start --nodes 3 --data-dir /tmp/three
+      kafkaproto devbroker start --nodes 3 --data-dir three-nodes
       kafkaproto devbroker start --property message.max.bytes=10000000
       export KAFKA_BOOTSTRAP_SERVERS=$(kafkaproto devbroker start)
       kafkaproto devbroker stop
@@ -96,7 +96,8 @@ def start(
         return
     broker.start(detached=True)
     _show_started(data_dir, as_json=as_json)
-    click.echo(f"data in {data_dir}; stop it with: kafkaproto devbroker stop", err=True)
+    folder = "" if data_dir == default_data_dir() else f" --data-dir {data_dir}"
+    click.echo(f"data in {data_dir}; to stop it: kafkaproto devbroker stop{folder}", err=True)
 
 
 @devbroker.command()

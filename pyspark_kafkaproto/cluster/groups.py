@@ -42,7 +42,9 @@ def fetch_offsets(
     )
     request = OffsetFetchRequest(
         groups=(OffsetFetchRequest.Group(group_id=group, topics=topics),),
-        require_stable=router.config.is_read_committed,
+        # Without it a coordinator that has just taken over may answer from before its log is
+        # complete, and a group that has committed looks as if it never had.
+        require_stable=True,
     )
 
     def read(answer: OffsetFetchResponse) -> dict[TopicPartition, int]:

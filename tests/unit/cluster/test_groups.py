@@ -56,14 +56,7 @@ def test_committed_offsets_are_found_and_missing_ones_left_out(brokers, kafka):
     (group,) = request.groups
     assert group.group_id == "g"
     assert [(topic.name, topic.partition_indexes) for topic in group.topics] == [("orders", (0, 1))]
-    assert not request.require_stable
-
-
-def test_read_committed_asks_for_stable_offsets(brokers, kafka_at):
-    brokers.on("OffsetFetch", fetched())
-    kafka = kafka_at(brokers.address(1), **{"isolation.level": "read_committed"})
-    kafka.get_consumer_offsets("g", {FIRST})
-    assert brokers.asked("OffsetFetch")[0].require_stable
+    assert request.require_stable
 
 
 def test_commit_goes_out_as_from_nobodys_member(brokers, kafka):
