@@ -86,9 +86,10 @@ class FakeLog:
         least = len(wanted[0]) if wanted and is_first and not self.cuts_first else 0
         return b"".join(wanted)[: max(least, most_bytes)]
 
-    def offset_at(self, timestamp: int) -> int:
-        """What ListOffsets answers for -2 (earliest) and -1 (latest)."""
-        return {-2: self.start, -1: self.stop}[timestamp]
+    def offset_at(self, timestamp: int, isolation_level: int = 0) -> int:
+        """What ListOffsets answers for -2 (earliest) and -1 (latest, or the last stable one)."""
+        is_stable = isolation_level == 1 and self.stable is not None
+        return {-2: self.start, -1: self.stable if is_stable else self.stop}[timestamp]
 
 
 def fetch(cluster: FakeCluster, call: Call) -> FetchResponse:
@@ -145,13 +146,17 @@ def list_offsets(cluster: FakeCluster, call: Call) -> ListOffsetsResponse:
     """The default answer to ListOffsets, from `cluster.logs`."""
     return ListOffsetsResponse(
         topics=tuple(
-            ListOffsetsResponse.Topic(name=topic.name, partitions=tuple(_listed(cluster, topic)))
+            ListOffsetsResponse.Topic(
+                name=topic.name,
+                partitions=tuple(_listed(cluster, topic, call.request.isolation_level)),
+            )
             for topic in call.request.topics
         )
     )
 
 
-def _listed(cluster: FakeCluster, topic: Any) -> Iterator[Listed]:
+def _listed(cluster: FakeCluster, topic: Any, isolation_level: int) -> Iterator[Listed]:
     for asked in topic.partitions:
         log = cluster.logs[topic.name, asked.partition_index]
-        yield Listed(partition_index=asked.partition_index, offset=log.offset_at(asked.timestamp))
+        offset = log.offset_at(asked.timestamp, isolation_level)
+        yield Listed(partition_index=asked.partition_index, offset=offset)

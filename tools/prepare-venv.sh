@@ -137,6 +137,6 @@ place_kernel() {
 
 warn_without_kernel() {
     ls "$root"/pyspark_kafkaproto/records/_kernel*.so >/dev/null 2>&1 ||
-        say "the kernel could not be compiled, so the pure-Python codec is used: 100 times slower;" \
+        say "the kernel could not be compiled, so the pure-Python codec is used: 150 times slower;" \
             "install a C compiler (Debian: apt-get install gcc python3-dev; macOS: xcode-select --install)"
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pyspark_kafkaproto.client.ranges import ReadTask
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
-from pyspark_kafkaproto.errors import DataLoss, KafkaProtoError
+from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import Deadline
 
@@ -39,18 +39,32 @@ class Directory:
     def leaders(
         self, partitions: Iterable[TopicPartition], deadline: Deadline
     ) -> dict[TopicPartition, Leader]:
-        """The leader of each, or the follower that it named; one try where they must be asked."""
+        """The leader of each, or the follower that it named; one try where they must be asked.
+
+        Partitions without a leader at the moment are left out.
+
+        Raises:
+            BrokerError: none of them has one, or a topic is gone.
+        """
         wanted = list(partitions)
         missing = [partition for partition in wanted if partition not in self._leaders]
-        if missing:
-            self._learn(missing, deadline)
-        return {partition: self._leaders[partition] for partition in wanted}
+        waiting = self._learn(missing, deadline) if missing else None
+        found = {item: self._leaders[item] for item in wanted if item in self._leaders}
+        if waiting is not None and not found:
+            raise waiting
+        return found
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Ask anew for the leaders of `partitions` when they are next needed."""
         for partition in partitions:
             self._leaders.pop(partition, None)
             self._followed.discard(partition)
+
+    def doubt(self, partition: TopicPartition) -> None:
+        """Records that should be there do not come: ask who leads, and no follower any more."""
+        self.rack_id = ""
+        self.router.forget_leaders()
+        self.forget([partition])
 
     def moves(self, partition: TopicPartition, data: FetchResponse.Topic.Partition) -> bool:
         """Whether an answer says to ask another broker, who is asked from now on (KIP-392).
@@ -62,9 +76,13 @@ class Directory:
             self.rack_id = ""
             self.forget([partition])
             return True
-        if data.preferred_read_replica == _NO_REPLICA or data.records:
+        if data.preferred_read_replica == _NO_REPLICA or data.records or not self.rack_id:
             return False
-        follower = self.router.broker(data.preferred_read_replica, self.router.deadline())
+        try:
+            follower = self.router.broker(data.preferred_read_replica, self.router.deadline())
+        except BrokerError:
+            self.rack_id = ""  # nobody knows that replica: the leader has the records too
+            return True
         epoch = self._leaders[partition].epoch
         self._leaders[partition] = Leader(follower.node_id, follower.endpoint, epoch)
         self._followed.add(partition)
@@ -77,13 +95,21 @@ class Directory:
             self.rack_id = "" if self._followed else self.rack_id
             self._followed.clear()
 
-    def _learn(self, partitions: list[TopicPartition], deadline: Deadline) -> None:
+    def _learn(self, partitions: list[TopicPartition], deadline: Deadline) -> BrokerError | None:
+        """Look up who leads; the error of one that nobody leads for the moment."""
         topics = {partition.topic for partition in partitions}
         topology = self.router.topology(topics, deadline)
         for topic in topics:
             self._check_same_topic(topic, topology.topic(topic).topic_id)
+        waiting = None
         for partition in partitions:
-            self._leaders[partition] = topology.leader(partition)
+            try:
+                self._leaders[partition] = topology.leader(partition)
+            except BrokerError as error:
+                if not error.error.is_retriable:
+                    raise
+                waiting = error
+        return waiting
 
     def _check_same_topic(self, topic: str, found: bytes | None) -> None:
         """A topic with another id is another topic: its offsets mean other records."""

@@ -20,7 +20,11 @@ from pyspark_kafkaproto.client.directory import Directory
 from pyspark_kafkaproto.client.loss import LossPolicy
 from pyspark_kafkaproto.client.ranges import OffsetRange, RangeReport, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
-from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, list_offsets_at
+from pyspark_kafkaproto.cluster.offsets import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    list_offsets_at,
+)
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -52,11 +56,12 @@ _MAX_WAIT_MS = 500
 
 @dataclass(slots=True, eq=False)
 class RangeProgress:
-    """How far the reading of one range has come."""
+    """How far the reading of one range has come: it began at `start`, and ends at `stop`."""
 
     range: OffsetRange
+    start: int
     position: int
-    stop: int | None
+    stop: int
     report: RangeReport = field(default_factory=RangeReport)
     stalled_since: float | None = None
 
@@ -68,7 +73,7 @@ class RangeProgress:
     @property
     def is_done(self) -> bool:
         """Whether nothing is left to fetch."""
-        return self.stop is not None and self.position >= self.stop
+        return self.position >= self.stop
 
 
 class Block(NamedTuple):
@@ -106,7 +111,7 @@ class Fetcher:
     """
 
     def __init__(self, task: ReadTask, config: ClientConfig, settings: ReadSettings) -> None:
-        router = Router(config, connections_for(config))
+        router = Router(config, connections_for(config), task.leaders)
         self._config = config
         self._directory = Directory(task, router, fail_on_data_loss=settings.fail_on_data_loss)
         self._loss = LossPolicy(router, fail_on_data_loss=settings.fail_on_data_loss)
@@ -114,8 +119,11 @@ class Fetcher:
         self._open: list[RangeProgress] = []
         self._sent: _Sent | None = None
         self._partition_bytes = min(_FIRST_BLOCK_BYTES, config.max_partition_fetch_bytes)
+        self._response_bytes = _FIRST_BLOCK_BYTES
         self._batch_bytes = 0  # what the next batch takes, if an answer was too small for it
         self._buffer = bytearray()
+        self._asked: list[RangeProgress] = []
+        self._is_throttled = False
         self.progress: list[RangeProgress] = []
 
     def blocks(self) -> Iterator[Block]:
@@ -136,17 +144,30 @@ class Fetcher:
             self._leave_nothing_in_flight()
 
     def _begin(self) -> list[RangeProgress]:
-        """Positions to start from; open starts cost one ListOffsets per leader."""
-        unknown = [item.topic_partition for item in self._task.ranges if item.start is None]
-        earliest = (
-            list_offsets_at(self._directory.router, unknown, EARLIEST_TIMESTAMP) if unknown else {}
-        )
-        return [
-            RangeProgress(
-                item, _known(earliest, item) if item.start is None else item.start, item.stop
-            )
-            for item in self._task.ranges
-        ]
+        """Where each range starts and ends; open bounds cost one ListOffsets per leader each.
+
+        A Fetch would tell the end too, but a leader just elected, or a follower, may not know yet
+        how far records have been acknowledged; ListOffsets waits for that (KIP-207).
+        """
+        ranges = self._task.ranges
+        earliest = self._bounds([item for item in ranges if item.start is None], EARLIEST_TIMESTAMP)
+        latest = self._bounds([item for item in ranges if item.stop is None], LATEST_TIMESTAMP)
+        begun = []
+        for item in ranges:
+            start = earliest[item.topic_partition] if item.start is None else item.start
+            stop = latest[item.topic_partition] if item.stop is None else item.stop
+            progress = RangeProgress(item, start, start, stop)
+            if item.stop is None and stop < start:
+                self._loss.end_came_back(progress)
+            begun.append(progress)
+        return begun
+
+    def _bounds(self, ranges: list[OffsetRange], timestamp: int) -> dict[TopicPartition, int]:
+        if not ranges:
+            return {}
+        partitions = [item.topic_partition for item in ranges]
+        found = list_offsets_at(self._directory.router, partitions, timestamp)
+        return {partition: offset or 0 for partition, offset in found.items()}
 
     def _next_blocks(self) -> list[Block]:
         started = time.monotonic()
@@ -173,12 +194,14 @@ class Fetcher:
         if self._sent is None:
             self._sent = self._send(deadline)
         sent, self._sent = self._sent, None
+        self._asked = list(sent.asked.values())
         answer = sent.connection.receive(deadline, self._memory).message
+        self._is_throttled = sent.connection.is_throttled
         return self._accept(answer, sent)
 
     def _send_ahead(self) -> None:
-        """Ask for the next block before this one is decoded."""
-        if not self._open or self._is_waiting():
+        """Ask for the next block before this one is decoded, unless that would have to wait."""
+        if not self._open or self._is_waiting() or self._is_throttled:
             return
         try:
             self._sent = self._send(Deadline.after(self._config.request_timeout_s))
@@ -200,12 +223,13 @@ class Fetcher:
         """The leader of the first open range, with all open ranges that it leads."""
         near = self._open[:_PARTITIONS_PER_REQUEST]
         leaders = self._directory.leaders((item.topic_partition for item in near), deadline)
-        first = leaders[near[0].topic_partition]
-        return first, [
+        led = [
             (item, leaders[item.topic_partition])
             for item in near
-            if leaders[item.topic_partition].endpoint == first.endpoint
+            if item.topic_partition in leaders
         ]
+        first = led[0][1]
+        return first, [pair for pair in led if pair[1].endpoint == first.endpoint]
 
     def _request(self, chosen: list[tuple[RangeProgress, Leader]]) -> FetchRequest:
         topics = tuple(
@@ -222,11 +246,9 @@ class Fetcher:
                     for item, leader in group
                 ),
             )
-            for name, group in groupby(chosen, key=lambda pair: pair[0].range.topic)
+            for name, group in groupby(sorted(chosen, key=_topic), key=_topic)
         )
-        # No more in all than one partition may bring: what waits in the socket while a block is
-        # decoded is one response, and a larger one than the socket holds makes the broker wait.
-        most = min(self._config.fetch_max_bytes, self._partition_bytes)
+        most = min(self._config.fetch_max_bytes, self._response_bytes)
         return FetchRequest(
             max_wait_ms=_MAX_WAIT_MS if self._is_waiting() else 0,
             min_bytes=1,
@@ -251,6 +273,8 @@ class Fetcher:
         broker = str(sent.connection.endpoint)
         if answer.error_code:
             raise BrokerError(answer.error_code, "Fetch", "the request").at(broker)
+        if answer.throttle_time_ms and not answer.responses:
+            return []  # over its quota a client without a session is told to wait, and nothing else
         parts: list[_Part] = []
         failures: dict[TopicPartition, BrokerError] = {}
         left = dict(sent.asked)
@@ -279,19 +303,23 @@ class Fetcher:
         if worst is not None:
             raise worst
         self._directory.forget(failures)
+        for item in self._asked:
+            item.report.retries += item.topic_partition in failures
         return parts
 
     def _recover(self, error: KafkaProtoError) -> None:
         """Before another try: what was in flight is lost, leaders may have moved."""
         self._leave_nothing_in_flight()
-        self._open[0].report.retries += 1
+        for item in self._asked:
+            item.report.retries += 1
         self._directory.forget_for(error)
 
     # Positions
 
     def _advance(self, parts: list[_Part]) -> list[Block]:
         """Turn answers into blocks and move the positions over them."""
-        self._partition_bytes = max(self._partition_bytes, self._config.max_partition_fetch_bytes)
+        self._partition_bytes = self._config.max_partition_fetch_bytes
+        self._response_bytes = self._config.fetch_max_bytes
         is_empty = not any(part.data.records for part in parts)
         blocks: list[Block] = []
         cut: list[tuple[RangeProgress, int]] = []
@@ -299,11 +327,9 @@ class Fetcher:
             if data.error_code == _OFFSET_OUT_OF_RANGE:
                 self._loss.reset(progress)
                 continue
-            self._note_end(progress, data)
-            if progress.is_done:
-                continue
             if is_empty:
-                self._loss.wait_or_give_up(progress, self._end(data))
+                self._loss.wait_or_give_up(progress)
+                self._directory.doubt(progress.topic_partition)
             elif data.records:
                 seen = _skim(progress, data.records)
                 if seen.next_offset is None:
@@ -314,16 +340,6 @@ class Fetcher:
         self._open = [item for item in self._open if not item.is_done]
         return blocks
 
-    def _end(self, data: FetchResponse.Topic.Partition) -> int:
-        """Up to where a reader may read: high watermark, or last stable offset."""
-        if self._config.is_read_committed:
-            return data.last_stable_offset
-        return data.high_watermark
-
-    def _note_end(self, progress: RangeProgress, data: FetchResponse.Topic.Partition) -> None:
-        if progress.stop is None:
-            progress.stop = self._end(data)
-
     def _take(
         self, progress: RangeProgress, data: FetchResponse.Topic.Partition, next_offset: int
     ) -> Block:
@@ -333,12 +349,18 @@ class Fetcher:
                 f"asked from offset {progress.position}, the answer ends at {next_offset}",
                 where=f"Fetch, partition {progress.topic_partition}",
             )
+        if next_offset > data.high_watermark:
+            # The CRC does not cover a batch's base offset: this is what shows a damaged one.
+            raise CorruptRecords(
+                f"its batches end at {next_offset}, beyond the high watermark "
+                f"{data.high_watermark}",
+                base_offset=progress.position,
+            ).of(*progress.topic_partition)
         aborted = [
             (item.producer_id, item.first_offset) for item in data.aborted_transactions or ()
         ]
         records = memoryview(data.records or b"")
-        stop = next_offset if progress.stop is None else progress.stop
-        block = Block(progress, records, progress.position, stop, next_offset, aborted)
+        block = Block(progress, records, progress.position, progress.stop, next_offset, aborted)
         progress.position = next_offset
         progress.stalled_since = None
         return block
@@ -381,6 +403,10 @@ class Fetcher:
             self._sent = None
 
 
+def _topic(pair: tuple[RangeProgress, Leader]) -> str:
+    return pair[0].range.topic
+
+
 _ADVICE = {29: "this user needs the right READ on the topic"}
 
 
@@ -393,8 +419,3 @@ def _skim(progress: RangeProgress, records: Buffer) -> Skimmed:
         return skim(records)
     except CorruptRecords as error:
         raise error.of(*progress.topic_partition) from error
-
-
-def _known(earliest: dict[TopicPartition, int | None], item: OffsetRange) -> int:
-    found = earliest[item.topic_partition]
-    return 0 if found is None else found

@@ -16,7 +16,7 @@ from pyspark_kafkaproto.cluster.offsets import (
     LATEST_TIMESTAMP,
     list_offsets_at,
 )
-from pyspark_kafkaproto.errors import DataLoss
+from pyspark_kafkaproto.errors import DataLoss, DeadlineExceeded
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.client.fetch import RangeProgress
@@ -31,6 +31,10 @@ class LossPolicy:
         self._router = router
         self._fail = fail_on_data_loss
 
+    def end_came_back(self, progress: RangeProgress) -> None:
+        """The partition ends before its range starts: its end was cut off, or it was made anew."""
+        self._pass_over(progress, progress.start, f"it ends at offset {progress.stop} now")
+
     def reset(self, progress: RangeProgress) -> None:
         """The leader has no such offset: it aged out, was deleted, or was never written.
 
@@ -41,44 +45,54 @@ class LossPolicy:
         partition = progress.topic_partition
         earliest = self._bound(partition, EARLIEST_TIMESTAMP)
         latest = self._bound(partition, LATEST_TIMESTAMP)
-        if progress.range.start is None and progress.position < earliest:
-            progress.position = earliest  # it was to start at the earliest, which moved meanwhile
+        if earliest <= progress.position <= latest:
+            self.wait_or_give_up(progress)  # it is there: leaders that change lag for a moment
             return
-        if earliest <= progress.position < latest:
-            # It is there by now: leaders that change lag for a moment.
-            self.wait_or_give_up(progress, latest)
+        if progress.position < earliest and self._begins_at_earliest(progress):
+            progress.start = progress.position = min(earliest, progress.stop)
             return
-        stop = latest if progress.stop is None else progress.stop
-        self._lose(progress, f"it holds the offsets {earliest} to {latest} now")
-        progress.stop = stop
-        progress.position = min(max(progress.position, earliest), stop)
-        if progress.position > latest:
-            progress.position = stop
+        # Below the log, what is left of the range comes next; beyond it there is nothing more.
+        target = min(earliest, progress.stop) if progress.position < earliest else progress.stop
+        self._pass_over(progress, target, f"it holds the offsets {earliest} to {latest} now")
 
-    def wait_or_give_up(self, progress: RangeProgress, end: int) -> None:
+    def wait_or_give_up(self, progress: RangeProgress) -> None:
         """An answer without records below the range's end: they may show up a little later.
 
         A new leader knows its high watermark only after its followers have spoken (KIP-207).
+
+        Raises:
+            DeadlineExceeded: the leader lists the records, but none came for request.timeout.ms.
+            DataLoss: the leader does not list them, and that is to fail the read.
         """
         now = time.monotonic()
         if progress.stalled_since is None:
             progress.stalled_since = now
-        if now - progress.stalled_since < self._router.config.request_timeout_s:
+        timeout_s = self._router.config.request_timeout_s
+        if now - progress.stalled_since < timeout_s:
             return
-        self._lose(progress, f"it ends at offset {end}, and nothing came within the time-out")
-        progress.position = progress.stop or progress.position
+        latest = self._bound(progress.topic_partition, LATEST_TIMESTAMP)
+        if latest > progress.position:
+            what = f"{progress.topic_partition}: records from offset {progress.position} on"
+            raise DeadlineExceeded(f"{what}, which ends at {latest}", timeout_s)
+        why = f"it ends at offset {latest}, and nothing came in {timeout_s:g} s"
+        self._pass_over(progress, progress.stop, why)
+
+    def _begins_at_earliest(self, progress: RangeProgress) -> bool:
+        """Whether nothing was read yet of a range that starts wherever the log does."""
+        return progress.range.start is None and progress.position == progress.start
 
     def _bound(self, partition: TopicPartition, timestamp: int) -> int:
         found = list_offsets_at(self._router, [partition], timestamp)[partition]
         return 0 if found is None else found
 
-    def _lose(self, progress: RangeProgress, why: str) -> None:
-        partition = progress.topic_partition
-        stop = "latest" if progress.stop is None else progress.stop
+    def _pass_over(self, progress: RangeProgress, target: int, why: str) -> None:
         text = (
-            f"Could not read records in offset [{progress.position}, {stop}) for topic partition "
-            f"{partition}: {why}."
+            f"Could not read records in offset [{progress.position}, {progress.stop}) for topic "
+            f"partition {progress.topic_partition}: {why}."
         )
         if self._fail:
             raise DataLoss("COULD_NOT_READ_OFFSET_RANGE", text)
         _log.warning("%s They are passed over, as failOnDataLoss is false.", text)
+        progress.report.passed_over += target - progress.position
+        progress.position = target
+        progress.stalled_since = None

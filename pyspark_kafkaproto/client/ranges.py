@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark_kafkaproto.cluster import Leader, TopicPartition
+from pyspark_kafkaproto.errors import LocalProtocolError
 
 MIB = 1 << 20
 
@@ -48,6 +49,11 @@ class ReadTask:
     ranges: tuple[OffsetRange, ...]
     leaders: Mapping[TopicPartition, Leader]
     topic_ids: Mapping[str, bytes | None]
+
+    def __post_init__(self) -> None:
+        partitions = [item.topic_partition for item in self.ranges]
+        if len(set(partitions)) < len(partitions):
+            raise LocalProtocolError("a task reads each partition once: join its ranges")
 
 
 @dataclass(frozen=True, slots=True)

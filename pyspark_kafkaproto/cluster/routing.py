@@ -49,11 +49,19 @@ class Router:
     Args:
         config: the client's configuration.
         connections: shared ones; None makes its own.
+        leaders: partitions' leaders that somebody has looked up already.
     """
 
-    def __init__(self, config: ClientConfig, connections: Connections | None = None) -> None:
+    def __init__(
+        self,
+        config: ClientConfig,
+        connections: Connections | None = None,
+        leaders: Mapping[TopicPartition, Leader] | None = None,
+    ) -> None:
         self.config = config
         self.connections = connections or Connections(config)
+        self._leaders = dict(leaders or {})
+        self._told = tuple(dict.fromkeys(item.endpoint for item in self._leaders.values()))
         self._topology: Topology | None = None
         self._coordinators: dict[str, Endpoint] = {}
 
@@ -71,8 +79,8 @@ class Router:
         """One round over the brokers: the first answer, known ones first, then the bootstrap ones.
 
         Raises:
-            ConnectionFailed: names every broker that was tried and why it failed. As long as none
-                has ever answered it is worth a retry only for
+            ConnectionFailed: names every broker that was tried and why it failed. Where nobody has
+                ever met the cluster it is worth a retry only for
                 socket.connection.setup.timeout.ms, and not at all where no name resolves: a wrong
                 address should not take a minute.
         """
@@ -85,15 +93,15 @@ class Router:
                 if deadline.has_passed:
                     break
         failed = _all_failed(failures)
-        if self._topology is None:
+        if self._topology is None and not self._told:
             is_misspelt = getattr(failed, "stage", "") == "resolve"
             failed.patience_s = 0.0 if is_misspelt else self.config.connection_setup_timeout_s
         raise failed
 
     def _candidates(self) -> list[Endpoint]:
         known = [] if self._topology is None else self._topology.brokers.values()
-        endpoints = [broker.endpoint for broker in known] + list(self.config.bootstrap_servers)
-        return list(dict.fromkeys(endpoints))
+        endpoints = (broker.endpoint for broker in known)
+        return list(dict.fromkeys((*endpoints, *self._told, *self.config.bootstrap_servers)))
 
     def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
         soon = deadline.sooner(self.config.request_timeout_s)
@@ -140,6 +148,8 @@ class Router:
         Raises:
             BrokerError: for the first topic or partition that has none.
         """
+        if self._leaders.keys() >= set(partitions):
+            return {partition: self._leaders[partition] for partition in partitions}
         topology = self._topology
         topics = {partition.topic for partition in partitions}
         if topology is None or not topics <= topology.topics.keys():
@@ -151,10 +161,14 @@ class Router:
         self._coordinators.clear()
         if isinstance(error, BrokerError) and not error.error.refreshes_metadata:
             return False
-        if self._topology is not None:
-            # Brokers stay known, so that there is somebody to ask.
-            self._topology = replace(self._topology, topics={})
+        self.forget_leaders()
         return True
+
+    def forget_leaders(self) -> None:
+        """Ask for leaders anew. Brokers stay known, so that there is somebody to ask."""
+        self._leaders = {}
+        if self._topology is not None:
+            self._topology = replace(self._topology, topics={})
 
     # Leaders
 

@@ -12,13 +12,10 @@ Kafka's own producer tool write sample events first.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,44 +23,64 @@ from pyspark.sql import functions as sf
 
 from pyspark_kafkaproto import KafkaCluster, OffsetRange, TopicPartition
 from pyspark_kafkaproto.devbroker import DevBroker, default_data_dir
-from pyspark_kafkaproto.errors import ConfigError, DataLoss
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.jobs.folders import Folders
 
 PARTITIONS = 4
-_MOST_NAME = 100
-_RANGES_FILE = "_ranges.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the job once."""
     options = _parse(arguments)
     with _bootstrap(options) as servers, KafkaCluster({"bootstrap.servers": servers}) as cluster:
-        ranges = uncommitted_ranges(cluster, options.topic, options.group)
-        count = 0
-        if any(item.count for item in ranges):
-            spark = SparkSession.builder.appName("offset-ranges").getOrCreate()
-            folder = write_rows(read(spark, servers, ranges), options.out / options.topic, ranges)
-            count = summarise(spark.read.parquet(str(folder)))
-        cluster.set_consumer_offsets(options.group, stops(ranges))
+        folders = Folders(
+            options.out / options.topic / options.group, origin(cluster, options.topic)
+        )
+        with folders.locked():
+            ranges = uncommitted_ranges(cluster, options.topic, options.group)
+            count = _keep(folders, servers, ranges) if any(item.count for item in ranges) else 0
+            cluster.set_consumer_offsets(options.group, stops(ranges))
         print(f"read {count} records")
         print(lag_table(cluster, options.topic, options.group))
 
 
+def origin(cluster: KafkaCluster, topic: str) -> dict[str, str]:
+    """What the offsets belong to: a topic that is created anew begins at 0 again."""
+    topology = cluster.describe({topic}, must_exist=True)
+    topic_id = topology.topic(topic).topic_id
+    return {"cluster": topology.cluster_id or "", "topic": topic_id.hex() if topic_id else topic}
+
+
 def uncommitted_ranges(cluster: KafkaCluster, topic: str, group: str) -> list[OffsetRange]:
-    """Per partition what lies between the group's committed offset and the latest one."""
+    """Per partition what lies between the group's committed offset and the latest one.
+
+    Raises:
+        ConfigError: what the group has committed is not in the topic (any more).
+    """
     partitions = cluster.get_partitions({topic})
     committed = cluster.get_consumer_offsets(group, partitions)
-    earliest = cluster.get_earliest_leader_offsets(partitions - committed.keys())
+    earliest = cluster.get_earliest_leader_offsets(partitions)
     latest = cluster.get_latest_leader_offsets(partitions)
-    starts = earliest | committed
-    for item in partitions:
-        if starts[item] > latest[item]:
-            raise DataLoss(
-                "PARTITION_OFFSET_CHANGED",
-                f"Group {group} has committed offset {starts[item]} of {item}, which ends at "
-                f"{latest[item]}: the topic was created anew, or lost its end. Reset the group's "
-                "offsets to go on.",
+    for item, offset in committed.items():
+        if not earliest[item] <= offset <= latest[item]:
+            raise ConfigError(
+                "--group",
+                group,
+                f"it has committed offset {offset} of {item}, which holds {earliest[item]} to "
+                f"{latest[item]}: records are gone, or the topic was created anew. To go on with "
+                "what is there: kafka-consumer-groups.sh --reset-offsets --to-earliest --execute "
+                f"--group {group} --topic {topic}",
             )
-    return [OffsetRange(*item, starts[item], latest[item]) for item in sorted(partitions)]
+    first = earliest | committed
+    return [OffsetRange(*item, first[item], latest[item]) for item in sorted(partitions)]
+
+
+def _keep(folders: Folders, servers: str, ranges: Sequence[OffsetRange]) -> int:
+    """Read and write the records of `ranges`; how many they are."""
+    folders.replaced_by(ranges)  # what is in the way shows before a long read, not after it
+    spark = SparkSession.builder.appName("offset-ranges").getOrCreate()
+    folder = folders.write(read(spark, servers, ranges), ranges)
+    return summarise(spark.read.parquet(str(folder)))
 
 
 def read(spark: SparkSession, servers: str, ranges: Sequence[OffsetRange]) -> DataFrame:
@@ -79,20 +96,6 @@ def read(spark: SparkSession, servers: str, ranges: Sequence[OffsetRange]) -> Da
         .option("endingOffsets", _offsets_json(stops(ranges)))
         .load()
     )
-
-
-def write_rows(rows: DataFrame, place: Path, ranges: Sequence[OffsetRange]) -> Path:
-    """Write `rows` to a folder of their own below `place`; it appears whole or not at all.
-
-    Folders that `ranges` reads anew are what a run left whose commit failed: they are replaced.
-    """
-    place.mkdir(parents=True, exist_ok=True)
-    draft = place / "_draft"
-    rows.write.mode("overwrite").parquet(str(draft))
-    (draft / _RANGES_FILE).write_text(json.dumps([astuple(item) for item in ranges]))
-    for leftover in _leftovers(place, ranges):
-        shutil.rmtree(leftover)
-    return draft.rename(place / _folder_name(ranges))
 
 
 def summarise(rows: DataFrame) -> int:
@@ -135,42 +138,6 @@ def _offsets_json(offsets: Mapping[TopicPartition, int]) -> str:
     for (topic, partition), offset in offsets.items():
         topics.setdefault(topic, {})[str(partition)] = offset
     return json.dumps(topics)
-
-
-def _folder_name(ranges: Sequence[OffsetRange]) -> str:
-    name = "_".join(f"{item.partition}.{item.start}-{item.stop}" for item in ranges)
-    if len(name) <= _MOST_NAME:
-        return f"ranges-{name}"
-    return f"ranges-{hashlib.sha256(name.encode()).hexdigest()}"
-
-
-def _leftovers(place: Path, ranges: Sequence[OffsetRange]) -> list[Path]:
-    """Folders whose rows are all in what is read now.
-
-    Raises:
-        ConfigError: one holds rows that are read again and others that are not: neither keeping nor
-            removing it would be right.
-    """
-    first = starts(ranges)
-    found = []
-    for file in place.glob(f"ranges-*/{_RANGES_FILE}"):
-        written = [OffsetRange(*item) for item in json.loads(file.read_text())]
-        written = [item for item in written if item.count]
-        again = [
-            item for item in written if (item.stop or 0) > first.get(item.topic_partition, 2**63)
-        ]
-        if any((item.start or 0) < first[item.topic_partition] for item in again) or (
-            again and len(again) < len(written)
-        ):
-            raise ConfigError(
-                "--out",
-                str(file.parent),
-                f"it holds a part of what is read now ({', '.join(map(str, again))}): the group's "
-                "offsets were moved, or committed in part; move this folder away, or take another one",
-            )
-        if again:
-            found.append(file.parent)
-    return found
 
 
 @contextmanager

@@ -118,6 +118,11 @@ class Connection:
         """Whether the next request can be sent on it: open at both ends, nothing outstanding."""
         return self.is_open and not self._in_flight and not self._transport.peer_has_closed()
 
+    @property
+    def is_throttled(self) -> bool:
+        """Whether the broker wants silence for now: the next `send` waits (KIP-219)."""
+        return time.monotonic() < self._quiet_until
+
     def version_for(self, request: type[Any], most: int | None = None) -> int:
         """The highest version that both sides speak, not above `most`.
 

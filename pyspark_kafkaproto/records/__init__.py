@@ -33,6 +33,7 @@ __all__ = [
     "DEFAULT_BATCH_LIMIT_BYTES",
     "DEFAULT_CHUNK_BYTES",
     "IMPLEMENTATION",
+    "WHY_PURE",
     "AbortedTransactions",
     "BinaryColumn",
     "Columns",
@@ -46,17 +47,18 @@ __all__ = [
 ]
 
 
-def _choose() -> ModuleType:
+def _choose() -> tuple[ModuleType, str]:
+    """The implementation, and why it is not the kernel."""
     if os.environ.get("KAFKAPROTO_PURE") == "1":
-        return reference
+        return reference, "KAFKAPROTO_PURE is 1"
     try:
         from pyspark_kafkaproto.records import _kernel  # noqa: PLC0415 - may not have been built
-    except ImportError:
-        return reference
-    return _kernel
+    except ImportError as error:
+        return reference, str(error)
+    return _kernel, ""
 
 
-_chosen = _choose()
+_chosen, WHY_PURE = _choose()
 
 IMPLEMENTATION: Final[Literal["kernel", "pure"]] = "pure" if _chosen is reference else "kernel"
 

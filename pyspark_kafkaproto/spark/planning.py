@@ -119,8 +119,10 @@ def _check(item: OffsetRange, log: _Log) -> None:
 
 def _cut(item: OffsetRange, log: _Log) -> OffsetRange:
     """`item` without what is not there; as it is where all of it is."""
-    start = None if item.start is None else min(max(item.start, log.earliest), log.latest)
+    start = None if item.start is None else max(item.start, log.earliest)
     stop = None if item.stop is None else min(max(item.stop, log.earliest), log.latest)
+    if start is not None and start > log.latest:
+        stop = start  # nothing: what is written later lies below what was asked for, too
     cut = replace(item, start=start, stop=stop)
     if cut != item:
         _log.warning("%s: only %s is there; failOnDataLoss is false, so that is read", item, cut)

@@ -59,8 +59,11 @@ class KafkaReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one input partition."""
         configure_logging()
+        say_which_codec()
         if not isinstance(partition, TaskPartition):
-            return iter(())  # what Spark makes of an empty plan
+            if partition.value is None:
+                return iter(())  # what Spark makes of an empty plan
+            raise LocalProtocolError(f"not an input partition of this source: {partition!r}")
         names = self._schema.fieldNames()
         texts = {item.name for item in self._schema.fields if isinstance(item.dataType, StringType)}
         schema = schema_for(names, string_columns=texts & {"key", "value"})

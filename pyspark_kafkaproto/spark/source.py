@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
+from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.columns import checked_schema, default_schema, parse_columns
 from pyspark_kafkaproto.spark.options import option_value, parse_read_options
 from pyspark_kafkaproto.spark.read import KafkaReader
@@ -32,12 +33,23 @@ class DefaultSource(DataSource):
     def schema(self) -> StructType:
         """All columns, or those of the option `columns`."""
         columns = option_value(self._lowered(), "columns")
-        if columns is not None:
-            return parse_columns("columns", columns)
-        return default_schema(include_headers=option_value(self._lowered(), "includeHeaders"))
+        include_headers = option_value(self._lowered(), "includeHeaders")
+        if columns is None:
+            return default_schema(include_headers=include_headers)
+        chosen = parse_columns("columns", columns)
+        if include_headers and "headers" not in chosen.fieldNames():
+            raise ConfigError(
+                "columns", columns, "includeHeaders is true, so headers must be among them"
+            )
+        return chosen
 
     def reader(self, schema: StructType) -> KafkaReader:
         """A batch reader of the columns in `schema`, all options checked."""
+        columns = option_value(self._lowered(), "columns")
+        if columns is not None and parse_columns("columns", columns) != schema:
+            raise ConfigError(
+                "columns", columns, f".schema(…) says {schema.simpleString()}: give one of them"
+            )
         return KafkaReader(checked_schema(schema), parse_read_options(self._lowered()))
 
     def _lowered(self) -> dict[str, str]:

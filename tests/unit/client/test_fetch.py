@@ -19,7 +19,7 @@ from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import Deadline, connections_for
 from tests.fake_broker import DEFAULT, STALL, cut
-from tests.fake_log import Answered, fetch
+from tests.fake_log import Answered, Batch, fetch
 from tests.unit.client.rows import rows, rows_of
 
 LENIENT = ReadSettings(fail_on_data_loss=False)
@@ -179,7 +179,14 @@ def test_aborted_transactions_go_with_their_block(brokers, config, task):
 
 def test_empty_partition_with_open_ends_ends_at_once(brokers, config, task):
     assert read(task((0, None, None), (1, 0, None)), config()) == []
-    assert len(brokers.asked("Fetch")) == 1
+    assert brokers.asked("Fetch") == []
+
+
+def test_open_stop_below_the_start_is_a_data_loss(brokers, config, task):
+    brokers.logs["orders", 0].fill(1)
+    with pytest.raises(DataLoss, match="orders-0: it ends at offset 10 now"):
+        read(task((0, 25, None)), config())
+    assert read(task((0, 25, None)), config(), LENIENT) == []
 
 
 def test_open_start_that_ages_out_meanwhile_moves_on(brokers, config, task):
@@ -545,7 +552,7 @@ def test_leader_that_denies_an_offset_it_lists_is_left_in_time(brokers, config, 
         return answered(Answered(error_code=1, high_watermark=-1))(call)
 
     brokers.on("Fetch", deny)
-    with pytest.raises(DataLoss):
+    with pytest.raises(DeadlineExceeded, match=r"orders-0: records from offset 0 on.*ends at 10"):
         read(task((0, 0, 10)), config(request_timeout_ms=5000))
     assert len(brokers.asked("Fetch")) < 60
 
@@ -620,11 +627,12 @@ def test_follower_that_died_is_left_for_the_leader(brokers, config, task, clock)
     assert read(task((0, 0, 20)), config(client_rack="eu-2")) == rows(0, 0, 20)
 
 
-def test_follower_that_nobody_knows_is_waited_for(brokers, config, task, clock):
-    brokers.on("Fetch", answered(Answered(high_watermark=20, preferred_read_replica=9)))
-    with pytest.raises(BrokerError, match="broker 9: REPLICA_NOT_AVAILABLE"):
-        read(task((0, 0, 20)), config(client_rack="eu-2"))
-    assert 50 < clock.now - 1000 <= 60
+def test_follower_that_nobody_knows_leaves_the_read_with_the_leader(brokers, config, task):
+    brokers.logs["orders", 0].fill(2)
+    nobody = answered(Answered(high_watermark=20, preferred_read_replica=9))
+    brokers.on("Fetch", nobody, DEFAULT)
+    assert read(task((0, 0, 20)), config(client_rack="eu-2")) == rows(0, 0, 20)
+    assert [call.rack_id for call in brokers.asked("Fetch")][:2] == ["eu-2", ""]
 
 
 # Connections that are shared
@@ -663,6 +671,35 @@ def test_task_after_task_uses_the_same_connection(brokers, config, task):
     for _ in range(3):
         read(task((0, 0, 20)), config())
     assert len(brokers.asked("ApiVersions")) == 1
+
+
+def test_client_over_its_quota_is_told_nothing_but_to_wait(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(1)
+    over = [FetchResponse(throttle_time_ms=700), FetchResponse(throttle_time_ms=300)]
+    brokers.on("Fetch", *over, DEFAULT)
+    assert read(task((0, 0, 10)), config()) == rows(0, 0, 10)
+    assert clock.slept == [pytest.approx(0.7), pytest.approx(0.3)]
+
+
+def test_hole_that_opens_in_the_middle_of_an_open_range_is_a_data_loss(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(10, size_bytes=20_000)
+
+    def age_out(call):
+        log.start = 60
+        return fetch(brokers, call)
+
+    brokers.on("Fetch", DEFAULT, age_out)
+    with pytest.raises(DataLoss, match="it holds the offsets 60 to 100 now"):
+        read(task((0, None, None)), config(max_partition_fetch_bytes=70_000))
+
+
+def test_batches_beyond_the_high_watermark_are_damaged(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(2)
+    far = bytearray(log.batches[1].data)
+    far[:8] = (10**6).to_bytes(8)  # the base offset, which no CRC covers
+    log.batches[1] = Batch(bytes(far), 20)
+    with pytest.raises(CorruptRecords, match=r"orders-0.*beyond the high watermark 20"):
+        read(task((0, 0, 20)), config())
 
 
 def test_throttled_reader_stays_silent(brokers, config, task, clock):

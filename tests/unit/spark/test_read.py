@@ -69,7 +69,9 @@ def test_pickled_reader_reads_the_planned_partitions(brokers):
 
 def test_empty_plan_of_spark_gives_no_rows(brokers):
     reader = source(brokers).reader(default_schema(include_headers=False))
-    assert list(reader.read(InputPartition(0))) == []
+    assert list(reader.read(InputPartition(None))) == []
+    with pytest.raises(LocalProtocolError, match="not an input partition of this source"):
+        reader.read(InputPartition(0))
 
 
 def test_executor_with_another_version_names_both(brokers, monkeypatch):

@@ -1,0 +1,132 @@
+"""Folders of rows, each named by the offset ranges that it holds: nothing lost, nothing twice.
+
+A folder appears whole or not at all. What a run left whose commit failed is read again by the next
+one, and is replaced; a folder that is neither wholly read again nor left alone is never touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark_kafkaproto import OffsetRange
+from pyspark_kafkaproto.devbroker.files import FileLock
+from pyspark_kafkaproto.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MOST_NAME = 100
+_FACTS_FILE = "_ranges.json"
+_DRAFT = "_draft"
+_REPLACED = "_replaced-"
+
+
+class Folders:
+    """The folders below `place`, for the records of one topic that one group has read.
+
+    Args:
+        place: a local folder.
+        origin: what the offsets belong to (cluster, topic id): folders of another origin are not
+            mistaken for older ones of this.
+    """
+
+    def __init__(self, place: Path, origin: Mapping[str, str]) -> None:
+        self.place = place
+        self.origin = dict(origin)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep a second run away, and sweep what a killed one left behind.
+
+        Raises:
+            ConfigError: another run is at work here.
+        """
+        self.place.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.place / "_lock")
+        if not lock.try_acquire():
+            raise ConfigError("--out", str(self.place), "another run is writing here: wait for it")
+        try:
+            for leftover in (self.place / _DRAFT, *self.place.glob(f"{_REPLACED}*")):
+                shutil.rmtree(leftover, ignore_errors=True)
+            yield
+        finally:
+            lock.release()
+
+    def replaced_by(self, ranges: Sequence[OffsetRange]) -> list[Path]:
+        """Folders whose rows are all among those of `ranges`.
+
+        Raises:
+            ConfigError: one holds rows that are read again and others that are not, or rows of
+                another cluster or topic: neither keeping nor removing it would be right.
+        """
+        found = []
+        for file in sorted(self.place.glob(f"ranges-*/{_FACTS_FILE}")):
+            facts = json.loads(file.read_text(encoding="utf-8"))
+            if facts["origin"] != self.origin:
+                raise self._in_the_way(file.parent, f"is from {facts['origin']}")
+            written = [OffsetRange(*item) for item in facts["ranges"]]
+            again = [item for item in written if any(_overlap(item, now) for now in ranges)]
+            if not again:
+                continue
+            if not all(_holds(ranges, item) for item in written):
+                raise self._in_the_way(
+                    file.parent, "holds a part of what is read now: the group's offsets were moved"
+                )
+            found.append(file.parent)
+        return found
+
+    def write(self, rows: DataFrame, ranges: Sequence[OffsetRange]) -> Path:
+        """Write `rows`, which are those of `ranges`, in place of what they replace."""
+        replaced = self.replaced_by(ranges)
+        draft = self.place / _DRAFT
+        rows.write.mode("overwrite").parquet(str(draft))
+        facts = {"origin": self.origin, "ranges": [astuple(item) for item in ranges]}
+        (draft / _FACTS_FILE).write_text(json.dumps(facts), encoding="utf-8")
+        for folder in replaced:
+            # In one step out of the way: half a folder would be taken for a whole one.
+            shutil.rmtree(folder.rename(self.place / f"{_REPLACED}{folder.name}"))
+        return draft.rename(self.place / folder_name(ranges))
+
+    def _in_the_way(self, folder: Path, what: str) -> ConfigError:
+        return ConfigError(
+            "--out", str(folder), f"it {what}; move this folder away, or give another --out"
+        )
+
+
+def folder_name(ranges: Sequence[OffsetRange]) -> str:
+    """`ranges-0.0-250_1.0-231`: partition, start and stop; a hash where that gets long."""
+    name = "_".join(f"{item.partition}.{item.start}-{item.stop}" for item in ranges)
+    if len(name) <= _MOST_NAME:
+        return f"ranges-{name}"
+    return f"ranges-{hashlib.sha256(name.encode()).hexdigest()}"
+
+
+def _bounds(item: OffsetRange) -> tuple[int, int]:
+    if item.start is None or item.stop is None:
+        raise ConfigError("ranges", str(item), "a folder's ranges have both bounds")
+    return item.start, item.stop
+
+
+def _overlap(one: OffsetRange, other: OffsetRange) -> bool:
+    start, stop = _bounds(one)
+    other_start, other_stop = _bounds(other)
+    is_same = one.topic_partition == other.topic_partition
+    return is_same and max(start, other_start) < min(stop, other_stop)
+
+
+def _holds(ranges: Sequence[OffsetRange], item: OffsetRange) -> bool:
+    """Whether `ranges` read all of `item` (nothing of it, where it is empty)."""
+    start, stop = _bounds(item)
+    return start == stop or any(
+        now.topic_partition == item.topic_partition
+        and _bounds(now)[0] <= start
+        and stop <= _bounds(now)[1]
+        for now in ranges
+    )

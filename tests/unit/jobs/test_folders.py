@@ -1,0 +1,126 @@
+"""Folders of rows: whole or not at all, replaced or left alone, never half of either."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyspark_kafkaproto import OffsetRange
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.jobs.folders import Folders, folder_name
+
+ORIGIN = {"cluster": "c", "topic": "t"}
+
+
+class Rows:
+    """Stands in for a DataFrame: writes one file, or fails half way."""
+
+    def __init__(self, text, *, fails=False):
+        self.text, self.fails, self.modes = text, fails, []
+
+    @property
+    def write(self):
+        return self
+
+    def mode(self, name):
+        self.modes.append(name)
+        return self
+
+    def parquet(self, folder):
+        Path(folder).mkdir(exist_ok=True)
+        Path(folder, "part").write_text(self.text)
+        if self.fails:
+            raise RuntimeError("the disk is full")
+
+
+def ranges(*bounds):
+    return [OffsetRange("orders", number, *item) for number, item in enumerate(bounds)]
+
+
+def write(place, text, now, *, fails=False, origin=ORIGIN):
+    with Folders(place, origin).locked():
+        return Folders(place, origin).write(Rows(text, fails=fails), now)
+
+
+def kept(place):
+    return {path.name: (path / "part").read_text() for path in place.glob("ranges-*")}
+
+
+def test_rows_land_in_a_folder_named_by_their_ranges(tmp_path):
+    folder = write(tmp_path / "out", "1", ranges((0, 10), (5, 8)))
+    assert folder == tmp_path / "out" / "ranges-0.0-10_1.5-8"
+    assert kept(tmp_path / "out") == {"ranges-0.0-10_1.5-8": "1"}
+
+
+def test_run_after_a_failed_commit_replaces_what_was_written(tmp_path):
+    write(tmp_path, "first", ranges((0, 10)))
+    write(tmp_path, "again", ranges((0, 10)))
+    assert kept(tmp_path) == {"ranges-0.0-10": "again"}
+
+
+def test_run_after_a_failed_commit_replaces_a_shorter_range_too(tmp_path):
+    write(tmp_path, "first", ranges((0, 10), (0, 5)))
+    write(tmp_path, "more", ranges((0, 25), (0, 5)))
+    assert kept(tmp_path) == {"ranges-0.0-25_1.0-5": "more"}
+
+
+def test_run_after_a_commit_leaves_what_was_written(tmp_path):
+    write(tmp_path, "first", ranges((0, 10), (0, 5)))
+    write(tmp_path, "next", ranges((10, 25), (5, 5)))
+    assert kept(tmp_path) == {"ranges-0.0-10_1.0-5": "first", "ranges-0.10-25_1.5-5": "next"}
+
+
+@pytest.mark.parametrize(
+    "now",
+    [((5, 20), (5, 5)), ((10, 20), (0, 5)), ((0, 4), (0, 5))],
+    ids=["moved back", "committed in part", "shorter than before"],
+)
+def test_folder_that_is_read_anew_in_part_is_neither_kept_nor_removed(tmp_path, now):
+    write(tmp_path, "first", ranges((0, 10), (0, 5)))
+    with pytest.raises(ConfigError, match=r"ranges-0\.0-10_1\.0-5.*a part of what is read now"):
+        write(tmp_path, "next", ranges(*now))
+    assert kept(tmp_path) == {"ranges-0.0-10_1.0-5": "first"}
+
+
+@pytest.mark.parametrize("other", [{"cluster": "d", "topic": "t"}, {"cluster": "c", "topic": "u"}])
+def test_folder_of_another_cluster_or_topic_is_never_replaced(tmp_path, other):
+    write(tmp_path, "first", ranges((0, 10)))
+    with pytest.raises(ConfigError, match=r"ranges-0\.0-10.*move this folder away"):
+        write(tmp_path, "next", ranges((0, 20)), origin=other)
+    assert kept(tmp_path) == {"ranges-0.0-10": "first"}
+
+
+def test_write_that_fails_leaves_what_there_was_and_is_no_result(tmp_path):
+    write(tmp_path, "first", ranges((0, 10)))
+    with pytest.raises(RuntimeError, match="disk is full"):
+        write(tmp_path, "half", ranges((0, 20)), fails=True)
+    assert kept(tmp_path) == {"ranges-0.0-10": "first"}
+    write(tmp_path, "whole", ranges((0, 20)))
+    assert kept(tmp_path) == {"ranges-0.0-20": "whole"}
+
+
+def test_what_a_killed_run_was_removing_is_swept(tmp_path):
+    half_removed = tmp_path / "_replaced-ranges-0.0-10"
+    half_removed.mkdir()
+    (half_removed / "part").write_text("old")
+    write(tmp_path, "again", ranges((0, 10)))
+    assert not half_removed.exists()
+    assert kept(tmp_path) == {"ranges-0.0-10": "again"}
+
+
+def test_second_run_at_the_same_time_is_kept_away(tmp_path):
+    with (
+        Folders(tmp_path, ORIGIN).locked(),
+        pytest.raises(ConfigError, match="another run is writing here"),
+        Folders(tmp_path, ORIGIN).locked(),
+    ):
+        raise AssertionError("both had the lock")
+
+
+def test_folder_of_many_partitions_has_a_name_that_file_systems_take(tmp_path):
+    many = ranges(*[(0, 10**12)] * 500)
+    folder = write(tmp_path, "1", many)
+    assert folder.name == folder_name(many)
+    assert len(folder.name) < 100
+    written = json.loads((folder / "_ranges.json").read_text())["ranges"]
+    assert [OffsetRange(*item) for item in written] == many
