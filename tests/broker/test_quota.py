@@ -15,11 +15,11 @@ pytestmark = pytest.mark.broker
 
 def test_a_throttled_reader_waits_and_gets_every_record(broker, new_topic, new_name, caplog):
     topic, client = new_topic(), new_name("client")
-    broker.produce(topic, [f"{number} ".ljust(1000, ".") for number in range(400)])
+    broker.produce(topic, [f"{number} ".ljust(1000, ".") for number in range(280)])
     broker.run_tool(
         "kafka.admin.ConfigCommand",
         *("--bootstrap-server", broker.bootstrap_servers),
-        *("--alter", "--add-config", "consumer_byte_rate=50000"),
+        *("--alter", "--add-config", "consumer_byte_rate=20000"),
         *("--entity-type", "clients", "--entity-name", client),
     )
     config = ClientConfig.parse(
@@ -36,5 +36,5 @@ def test_a_throttled_reader_waits_and_gets_every_record(broker, new_topic, new_n
             for batch in read_batches(task, config, ReadSettings(), schema_for(["offset"]))
             for offset in batch.column(0).to_pylist()
         ]
-    assert found == list(range(400))
+    assert found == list(range(280))
     assert any("throttles us" in record.getMessage() for record in caplog.records)
