@@ -12,13 +12,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
 from pyspark_kafkaproto.client.directory import Directory
 from pyspark_kafkaproto.client.loss import LossPolicy
-from pyspark_kafkaproto.client.ranges import OffsetRange, RangeReport, ReadSettings, ReadTask
+from pyspark_kafkaproto.client.progress import RangeProgress
+from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
@@ -52,28 +52,6 @@ _FIRST_BLOCK_BYTES = 64 << 10
 _PARTITIONS_PER_REQUEST = 100
 # How long a broker may hold an answer when a range's records have not shown up yet.
 _MAX_WAIT_MS = 500
-
-
-@dataclass(slots=True, eq=False)
-class RangeProgress:
-    """How far the reading of one range has come: it began at `start`, and ends at `stop`."""
-
-    range: OffsetRange
-    start: int
-    position: int
-    stop: int
-    report: RangeReport = field(default_factory=RangeReport)
-    stalled_since: float | None = None
-
-    @property
-    def topic_partition(self) -> TopicPartition:
-        """What is read."""
-        return self.range.topic_partition
-
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing is left to fetch."""
-        return self.position >= self.stop
 
 
 class Block(NamedTuple):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING
 
+from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
@@ -17,9 +17,6 @@ from pyspark_kafkaproto.cluster.offsets import (
     list_offsets_at,
 )
 from pyspark_kafkaproto.errors import DataLoss, DeadlineExceeded
-
-if TYPE_CHECKING:
-    from pyspark_kafkaproto.client.fetch import RangeProgress
 
 _log = logging.getLogger(__name__)
 

@@ -1,0 +1,30 @@
+"""How far the reading of a range has come: `fetch` moves it, `loss` may move it on. Pure values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark_kafkaproto.client.ranges import OffsetRange, RangeReport
+from pyspark_kafkaproto.cluster import TopicPartition
+
+
+@dataclass(slots=True, eq=False)
+class RangeProgress:
+    """How far the reading of one range has come: it began at `start`, and ends at `stop`."""
+
+    range: OffsetRange
+    start: int
+    position: int
+    stop: int
+    report: RangeReport = field(default_factory=RangeReport)
+    stalled_since: float | None = None
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """What is read."""
+        return self.range.topic_partition
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to fetch."""
+        return self.position >= self.stop
