@@ -62,6 +62,7 @@ class Router:
         self.connections = connections or Connections(config)
         self._leaders = dict(leaders or {})
         self._told = tuple(dict.fromkeys(item.endpoint for item in self._leaders.values()))
+        self._silent: set[Endpoint] = set()  # asked in vain the last time: asked last
         self._topology: Topology | None = None
         self._coordinators: dict[str, Endpoint] = {}
 
@@ -87,11 +88,15 @@ class Router:
         failures: dict[Endpoint, KafkaProtoError] = {}
         for endpoint in self._candidates():
             try:
-                return self._ask(endpoint, request, deadline)
+                answer = self._ask(endpoint, request, deadline)
             except (ConnectionFailed, DeadlineExceeded) as error:
                 failures[endpoint] = error
+                self._silent.add(endpoint)
                 if deadline.has_passed:
                     break
+            else:
+                self._silent.discard(endpoint)
+                return answer
         failed = _all_failed(failures)
         if self._topology is None and not self._told:
             is_misspelt = getattr(failed, "stage", "") == "resolve"
@@ -101,7 +106,8 @@ class Router:
     def _candidates(self) -> list[Endpoint]:
         known = [] if self._topology is None else self._topology.brokers.values()
         endpoints = (broker.endpoint for broker in known)
-        return list(dict.fromkeys((*endpoints, *self._told, *self.config.bootstrap_servers)))
+        every = dict.fromkeys((*endpoints, *self._told, *self.config.bootstrap_servers))
+        return sorted(every, key=self._silent.__contains__)
 
     def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
         soon = deadline.sooner(self.config.request_timeout_s)

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -13,7 +13,7 @@ from pyspark_kafkaproto.errors import (
 )
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
-from pyspark_kafkaproto.net import Connection
+from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
 from pyspark_kafkaproto.net.ports import free_ports
 from tests.fake_broker import STALL, close, metadata
 
@@ -99,6 +99,19 @@ def test_silent_broker_is_named_beside_the_refusing_one(brokers, kafka_at):
     assert f"127.0.0.1:{port}: 127.0.0.1: Connection refused; " in str(caught.value)
     assert f"{brokers.address(1)}: broker {brokers.address(1)}: receive: not" in str(caught.value)
     assert caught.value.stage == "bootstrap"
+
+
+def test_broker_that_was_silent_is_asked_last_the_next_time(brokers):
+    brokers.on("Metadata", STALL, node=1)
+    leaders = {FIRST: Leader(1, Endpoint.parse(brokers.address(1)), 0)}
+    config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
+    router = Router(config, leaders=leaders)
+    # A try of a reader has one time-out for all it does: a stalled leader may take all of it.
+    with pytest.raises(DeadlineExceeded):
+        router.topology({"orders"}, Deadline.after(0.05))
+    assert set(router.topology({"orders"}, Deadline.after(5)).topics) == {"orders"}
+    assert [call.node_id for call in brokers.calls if call.api == "Metadata"] == [1, 2]
+    router.close()
 
 
 @pytest.fixture
