@@ -8,6 +8,7 @@ from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.devbroker import DevBroker
+from pyspark_kafkaproto.net import connections_for
 
 pytestmark = pytest.mark.broker
 
@@ -33,4 +34,5 @@ def test_kafka_3_9_is_read_and_committed_to():
             )
             batches = read_batches(task, cluster.config, ReadSettings(), schema_for(["value"]))
             values = [value for batch in batches for value in batch.column(0).to_pylist()]
+            connections_for(cluster.config).close()
     assert sorted(values) == sorted(f"value {n}".encode() for n in range(50))

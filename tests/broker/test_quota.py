@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
-from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.net import ClientConfig, connections_for
 
 pytestmark = pytest.mark.broker
 
@@ -36,5 +36,6 @@ def test_a_throttled_reader_waits_and_gets_every_record(broker, new_topic, new_n
             for batch in read_batches(task, config, ReadSettings(), schema_for(["offset"]))
             for offset in batch.column(0).to_pylist()
         ]
+    connections_for(config).close()
     assert found == list(range(280))
     assert any("throttles us" in record.getMessage() for record in caplog.records)

@@ -80,7 +80,7 @@ def test_a_failed_commit_loses_nothing_and_doubles_nothing(
     assert sum(committed_offsets(broker, topic, group).values()) == 33
     kept = [
         (row["partition"], row["offset"])
-        for folder in (tmp_path / "out" / topic).glob("ranges-*")
+        for folder in (tmp_path / "out" / topic / group).glob("ranges-*")
         for row in pq.read_table(folder, columns=["partition", "offset"]).to_pylist()
     ]
     assert len(kept) == len(set(kept)) == 33
