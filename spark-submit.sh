@@ -24,6 +24,8 @@ export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
 export PYSPARK_PYTHON="$venv/bin/python" PYSPARK_DRIVER_PYTHON="$venv/bin/python"
 export PATH="$venv/bin:$PATH"
 export KAFKAPROTO_BROKER_PROPERTIES="${KAFKAPROTO_BROKER_PROPERTIES-$root/conf/broker.properties}"
+# In a local run the workers have this environment; on a cluster's executors conf/ sets it.
+export KAFKAPROTO_LOG_LEVEL="${KAFKAPROTO_LOG_LEVEL-INFO}"
 
 if [ $# -eq 0 ]; then
     set -- "$root/pyspark_kafkaproto/jobs/offset_ranges.py"
