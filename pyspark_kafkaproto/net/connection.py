@@ -27,7 +27,13 @@ from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVers
 from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.transport import Endpoint, Transport
-from pyspark_kafkaproto.wire.frame import decode_response, encode_request
+from pyspark_kafkaproto.wire.frame import (
+    SIZE_PREFIX_BYTES,
+    decode_response,
+    encode_request,
+    frame_size,
+    peek_correlation_id,
+)
 
 _log = logging.getLogger(__name__)
 _R = TypeVar("_R")
@@ -36,7 +42,6 @@ OnFrame = Callable[[str, memoryview], None]
 MakeBuffer = Callable[[int], memoryview]
 
 _UNSUPPORTED_VERSION = 35
-_SIZE_BYTES = 4
 # Every broker since 3.8 speaks it; a higher one costs most of them a second round trip.
 _FIRST_API_VERSIONS = 4
 # Until it has answered, the peer may be anything: no memory for whatever size its bytes read as.
@@ -161,7 +166,7 @@ class Connection:
         with _closing_on_error(self):
             self._transport.send(frame, deadline)
             if self._on_frame:
-                self._on_frame("sent", memoryview(frame)[_SIZE_BYTES:])
+                self._on_frame("sent", memoryview(frame)[SIZE_PREFIX_BYTES:])
         _log.debug(
             "%s <- %s v%d #%d, %d bytes",
             self.endpoint,
@@ -247,7 +252,7 @@ class Connection:
     # Frames
 
     def _receive_frame(self, deadline: Deadline, make_buffer: MakeBuffer) -> memoryview:
-        prefix = bytearray(_SIZE_BYTES)
+        prefix = bytearray(SIZE_PREFIX_BYTES)
         self._transport.receive_into(memoryview(prefix), deadline)
         payload = make_buffer(self._checked_size(bytes(prefix)))
         self._transport.receive_into(payload, deadline)
@@ -256,20 +261,17 @@ class Connection:
         return payload
 
     def _checked_size(self, prefix: bytes) -> int:
-        size = int.from_bytes(prefix, signed=True)
         most, why = self._config.receive_message_max_bytes, "receive.message.max.bytes"
         if not self._ranges and most > _HANDSHAKE_FRAME_BYTES:
             most, why = _HANDSHAKE_FRAME_BYTES, "before versions are agreed on"
-        if _SIZE_BYTES <= size <= most:
-            return size
-        raise RemoteProtocolError(
-            f"frame of {size} bytes, allowed are {_SIZE_BYTES} to {most} ({why})"
-            + _guess_peer(prefix),
-            where=f"broker {self.endpoint}",
-        )
+        try:
+            return frame_size(prefix, most)
+        except RemoteProtocolError as error:
+            reason = f"{error.reason} ({why}){_guess_peer(prefix)}"
+            raise RemoteProtocolError(reason, where=f"broker {self.endpoint}") from None
 
     def _decode(self, waiting: _InFlight, payload: memoryview) -> Any:
-        found = int.from_bytes(payload[:4], signed=True)
+        found = peek_correlation_id(payload)
         if found != waiting.correlation_id:
             raise RemoteProtocolError(
                 f"response has correlation id {found}, expected {waiting.correlation_id}",

@@ -213,7 +213,7 @@ ERRORS = [
     pytest.param(STALL, DeadlineExceeded, "receive: not done"),
     pytest.param(raw(b"\x00\x00"), DeadlineExceeded, "receive: not done"),
     pytest.param(raw(bytes([0, 0, 0, 50]) + bytes(10)), DeadlineExceeded, "receive: not done"),
-    pytest.param(raw(bytes([0, 0, 0, 3])), RemoteProtocolError, "frame of 3 bytes, allowed are 4"),
+    pytest.param(raw(bytes([0, 0, 0, 3])), RemoteProtocolError, "frame of 3 bytes: allowed are 4"),
     pytest.param(raw(b"\xff\xff\xff\xff"), RemoteProtocolError, "frame of -1 bytes"),
     pytest.param(raw(b"\x80\0\0\0"), RemoteProtocolError, "frame of -2147483648 bytes"),
     pytest.param(
