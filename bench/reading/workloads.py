@@ -97,6 +97,7 @@ class Topics:
             self._delete(workload.topic)
         self._tools.create_topic(workload.topic, workload.partitions)
         self._made.append(workload.topic)
+        self._counts(workload)  # answers once every partition has its leader
         self._fill(workload)
         counts = self._counts(workload)
         if sum(counts) != workload.records:
@@ -117,6 +118,9 @@ class Topics:
             # The default one stays with a partition for a whole batch: too coarse here.
             package = "org.apache.kafka.clients.producer"
             properties["partitioner.class"] = f"{package}.RoundRobinPartitioner"
+            # A batch for every record or two keeps the broker busy until the producer's
+            # delivery.timeout.ms gives records up (seen: 111 of 100,000).
+            properties["linger.ms"] = "2000"
         self._tools.produce_perf(
             workload.topic,
             workload.records,
