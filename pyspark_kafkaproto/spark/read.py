@@ -16,7 +16,11 @@ from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planning import plan_tasks
-from pyspark_kafkaproto.spark.workers import configure_logging, say_which_codec
+from pyspark_kafkaproto.spark.workers import (
+    configure_logging,
+    say_which_codec,
+    spare_the_collector,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +64,7 @@ class KafkaReader(DataSourceReader):
         """The records of one input partition."""
         configure_logging()
         say_which_codec()
+        spare_the_collector()
         if not isinstance(partition, TaskPartition):
             if partition.value is None:
                 return iter(())  # what Spark makes of an empty plan

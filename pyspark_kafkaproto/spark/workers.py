@@ -1,4 +1,4 @@
-"""What every Python process of Spark that runs our code is told once: logging, and which codec.
+"""What every Python process of Spark that runs our code is prepared with, once.
 
 Spark's Python workers configure no logging: what is logged below WARNING goes nowhere. With
 KAFKAPROTO_LOG_LEVEL set (on executors: `spark.executorEnv.KAFKAPROTO_LOG_LEVEL`), this package's
@@ -7,6 +7,7 @@ log lines go to the worker's standard error, which Spark keeps as the executor's
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from functools import cache
@@ -45,3 +46,14 @@ def say_which_codec() -> None:
             "python3-dev; macOS: xcode-select --install), then pyspark-kafkaproto again",
             WHY_PURE,
         )
+
+
+@cache
+def spare_the_collector() -> None:
+    """Keep what was imported so far out of garbage collections, once.
+
+    Spark's worker collects after every task, which walks over all objects of all modules, and
+    makes pages its own that it shared with the daemon: 20 to 30 ms a task, as much as a small one
+    takes. Frozen, they are passed over; what this process makes later is collected as ever.
+    """
+    gc.freeze()
