@@ -38,14 +38,17 @@ def _rebuild(
 class ConfigError(KafkaProtoError, ValueError):
     """An option or property has a value that cannot be used; names it and what is allowed.
 
-    `value` is shown as given, so callers pass a placeholder for secrets.
+    `value` is shown as given, so callers pass a placeholder for secrets. `condition` is Spark's own
+    name of this error, where Spark has one.
     """
 
-    def __init__(self, option: str, value: object, allowed: str) -> None:
-        super().__init__(f"option {option!r} is {value!r}: {allowed}")
+    def __init__(self, option: str, value: object, allowed: str, condition: str = "") -> None:
+        shown = f"[{condition}] " if condition else ""
+        super().__init__(f"{shown}option {option!r} is {value!r}: {allowed}")
         self.option = option
         self.value = value
         self.allowed = allowed
+        self.condition = condition
 
 
 class ConnectionFailed(KafkaProtoError, ConnectionError):

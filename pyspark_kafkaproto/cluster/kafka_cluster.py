@@ -14,6 +14,7 @@ from pyspark_kafkaproto.cluster.groups import commit_offsets, fetch_offsets
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
+    list_offsets,
     list_offsets_at,
 )
 from pyspark_kafkaproto.cluster.routing import Router
@@ -132,9 +133,18 @@ class KafkaCluster:
 
         None where no record is that late.
         """
-        if timestamp < 0:
-            raise ConfigError("timestamp", timestamp, "expected milliseconds since 1970, 0 or more")
-        return list_offsets_at(self._router, partitions, timestamp)
+        return self.get_leader_offsets_at(dict.fromkeys(partitions, timestamp))
+
+    def get_leader_offsets_at(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int | None]:
+        """As `get_leader_offsets`, with a timestamp per partition."""
+        for timestamp in timestamps.values():
+            if timestamp < 0:
+                raise ConfigError(
+                    "timestamp", timestamp, "expected milliseconds since 1970, 0 or more"
+                )
+        return list_offsets(self._router, timestamps)
 
     # Groups
 

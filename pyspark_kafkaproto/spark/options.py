@@ -1,7 +1,7 @@
-"""The source's options: one table of names, defaults and readers; what they mean, in Spark's words.
+"""The source's options as values: what was given, checked, with what the options mean together.
 
-Spark hands option names over in lower case, so that is how the table is looked up; errors show the
-name as documented.
+Which options there are stands in `option_table`. Spark hands option names over in lower case, so
+that is how they are looked up; errors show the name as documented.
 """
 
 from __future__ import annotations
@@ -9,123 +9,78 @@ from __future__ import annotations
 import difflib
 import logging
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark_kafkaproto.client import ReadSettings
+from pyspark_kafkaproto.client import OffsetRange, ReadSettings
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig
-from pyspark_kafkaproto.spark.starts import (
-    Earliest,
-    Latest,
-    Limit,
-    parse_end,
-    parse_partitions,
-    parse_start,
-)
+from pyspark_kafkaproto.spark.option_table import OPTIONS, REFUSED, Use, options_for
+from pyspark_kafkaproto.spark.starts import Committed, Limit
 
 _log = logging.getLogger(__name__)
 
 CLIENT_PREFIX = "kafka."
 
-
-def _boolean(name: str, text: str) -> bool:
-    word = text.strip().lower()
-    if word not in {"true", "false"}:
-        raise ConfigError(name, text, "expected true or false")
-    return word == "true"
-
-
-def _at_least_one(name: str, text: str) -> int:
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise ConfigError(name, text, "expected a whole number, 1 or more")
-    return int(text)
-
-
-def _topics(name: str, text: str) -> tuple[str, ...]:
-    topics = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not topics:
-        raise ConfigError(name, text, "expected the names of topics: topicA,topicB")
-    return topics
-
-
-def _pattern(name: str, text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise ConfigError(name, text, f"expected a regular expression ({error})") from None
-
-
-def _as_is(name: str, text: str) -> str:
-    del name
-    return text
+_SELECTIONS = ("assign", "subscribe", "subscribePattern")
+_RANGES = "offsetRanges"
+# The first that is given counts; the others are not even read, as in Spark's own connector.
+STARTS = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
+ENDS = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
+_NAMES = {
+    Use.BATCH: "batch reads",
+    Use.STREAM: "streams",
+    Use.WRITE: "writes",
+    Use.READ: "reads",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """One option: its name, how its text is read, and what holds when it is not given."""
+class Chosen:
+    """A limit and the option that said it."""
 
-    name: str
-    read: Callable[[str, str], Any]
-    default: Any
-    meaning: str
-
-
-OPTIONS = (
-    Option("subscribe", _topics, None, "topics to read, separated by commas"),
-    Option("subscribePattern", _pattern, None, "a regular expression that topics' names contain"),
-    Option("assign", parse_partitions, None, "partitions to read, as JSON"),
-    Option("startingOffsets", parse_start, Earliest(), "`earliest`, or offsets as JSON"),
-    Option("endingOffsets", parse_end, Latest(), "`latest`, or offsets as JSON"),
-    Option("includeHeaders", _boolean, False, "whether there is a column `headers`"),
-    Option("failOnDataLoss", _boolean, True, "whether records that are gone fail the query"),
-    Option("maxPartitions", _at_least_one, None, "at most this many input partitions"),
-    Option("columns", _as_is, None, "columns to read, in order: `key string, value, offset`"),
-    Option(
-        "maxBatchBytes",
-        _at_least_one,
-        ReadSettings().batch_limit_bytes,
-        "the largest record batch that is accepted, in bytes after decompression",
-    ),
-)
-_TABLE = {option.name.lower(): option for option in OPTIONS}
-
-# Options of Spark's own connector that this version does not have: accepting one and doing nothing
-# would give other rows than the user expects.
-_NOT_YET = {
-    name.lower(): name
-    for name in (
-        "startingTimestamp",
-        "endingTimestamp",
-        "startingOffsetsByTimestamp",
-        "endingOffsetsByTimestamp",
-        "startingOffsetsByTimestampStrategy",
-        "minPartitions",
-        "maxRecordsPerPartition",
-        "fetchOffset.numRetries",
-        "fetchOffset.retryIntervalMs",
-        "kafkaConsumer.pollTimeoutMs",
-        "groupIdPrefix",
-        "kafka.group.id",
-    )
-}
-_SELECTIONS = ("assign", "subscribe", "subscribePattern")
+    option: str
+    limit: Limit
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Everything a batch read was told."""
+    """Everything a batch read was told.
+
+    Attributes:
+        client: how tasks reach the cluster.
+        driver: how the driver does.
+        no_match: `error` or `latest`, where no record is as late as a start's time.
+        fallback: the start where the group has committed nothing; None for an error.
+    """
 
     client: ClientConfig
+    driver: ClientConfig
     settings: ReadSettings
     subscribe: tuple[str, ...] | None
     subscribe_pattern: re.Pattern[str] | None
     assign: tuple[TopicPartition, ...] | None
-    start: Limit
-    end: Limit
+    ranges: tuple[OffsetRange, ...] | None
+    start: Chosen
+    end: Chosen
+    no_match: str
+    fallback: Limit | None
+    group: str | None
+    min_partitions: int | None
+    max_records: int | None
     max_partitions: int | None
+
+    @property
+    def start_option(self) -> str:
+        """The option that says where reading starts, for errors to name."""
+        return self.start.option if self.ranges is None else _RANGES
+
+    @property
+    def end_option(self) -> str:
+        """The option that says where reading ends, for errors to name."""
+        return self.end.option if self.ranges is None else _RANGES
 
 
 def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
@@ -134,59 +89,164 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     Raises:
         ConfigError: names the option, its value and what is allowed.
     """
-    _check_known(options)
-    _check_selection(options)
-    values = {
-        option.name: option.read(option.name, options[low]) if low in options else option.default
-        for low, option in _TABLE.items()
-    }
+    check_selection(options, (*_SELECTIONS, _RANGES))
+    values = read_values(options, Use.BATCH)
+    _check_together(options, values)
+    client = client_config(options)
     assigned = values["assign"]
+    start = chosen(options, values, STARTS)
     return ReadOptions(
-        client=client_config(options),
+        client=_task_config(client, values),
+        driver=driver_config(client, values),
         settings=ReadSettings(values["failOnDataLoss"], values["maxBatchBytes"]),
         subscribe=values["subscribe"],
         subscribe_pattern=values["subscribePattern"],
         assign=None if assigned is None else tuple(assigned),
-        start=values["startingOffsets"],
-        end=values["endingOffsets"],
+        ranges=values[_RANGES],
+        start=start,
+        end=chosen(options, values, ENDS),
+        no_match=no_match(start, values),
+        fallback=values["committedFallback"],
+        group=values["kafka.group.id"],
+        min_partitions=values["minPartitions"],
+        max_records=values["maxRecordsPerPartition"],
         max_partitions=values["maxPartitions"],
     )
 
 
-def client_config(options: Mapping[str, str]) -> ClientConfig:
-    """The options that begin with `kafka.`, as Kafka's client properties."""
-    properties = {
-        name.removeprefix(CLIENT_PREFIX): value
-        for name, value in options.items()
-        if name.startswith(CLIENT_PREFIX)
+def read_values(options: Mapping[str, str], use: Use) -> dict[str, Any]:
+    """The value of every option that belongs to `use`, by documented name.
+
+    Refuses what Spark's own connector refuses; names what has no effect in a warning. A start or
+    end that another one overrides is not read, and has its default.
+
+    Raises:
+        ConfigError: names the option, its value and what is allowed.
+    """
+    _check_known(options, use)
+    overridden = {
+        name.lower() for name in (*_overridden(options, STARTS), *_overridden(options, ENDS))
     }
-    return ClientConfig.parse(properties, CLIENT_PREFIX)
+    return {
+        option.name: (
+            option.read(option.name, options[low])
+            if low in options and low not in overridden
+            else option.default
+        )
+        for low, option in options_for(use).items()
+    }
 
 
 def option_value(options: Mapping[str, str], name: str) -> Any:
     """One option's value; for what is needed before all of them are read (the schema)."""
-    option = _TABLE[name.lower()]
+    option = next(row for row in OPTIONS if row.name == name)
     text = options.get(name.lower())
     return option.default if text is None else option.read(option.name, text)
 
 
-def _check_known(options: Mapping[str, str]) -> None:
-    for name, value in options.items():
-        low = name.lower()
-        if low in _NOT_YET:
-            raise ConfigError(_NOT_YET[low], value, "this version does not support this option")
-        if low in _TABLE or low.startswith(CLIENT_PREFIX):
-            continue
-        close = difflib.get_close_matches(low, _TABLE, n=1)
-        hint = f"; did you mean {_TABLE[close[0]].name}?" if close else ""
-        _log.warning("option %r is not known to kafkaproto and has no effect%s", name, hint)
+def client_config(options: Mapping[str, str]) -> ClientConfig:
+    """The options that begin with `kafka.`, as Kafka's client properties."""
+    ours = {option.name.lower() for option in OPTIONS}
+    properties = {
+        name.removeprefix(CLIENT_PREFIX): value
+        for name, value in options.items()
+        if name.startswith(CLIENT_PREFIX) and name not in ours
+    }
+    return ClientConfig.parse(properties, CLIENT_PREFIX)
 
 
-def _check_selection(options: Mapping[str, str]) -> None:
-    given = [name for name in _SELECTIONS if name.lower() in options]
+def driver_config(client: ClientConfig, values: Mapping[str, Any]) -> ClientConfig:
+    """`client` with the deadline and the waits that the options fetchOffset.… ask for."""
+    tries, wait_s = values["fetchOffset.numRetries"], values["fetchOffset.retryIntervalMs"]
+    if tries is not None:
+        client = replace(client, default_api_timeout_s=client.default_api_timeout_s * tries)
+    if wait_s is not None:
+        client = replace(client, retry_backoff_s=wait_s, retry_backoff_max_s=wait_s)
+    return client
+
+
+def _task_config(client: ClientConfig, values: Mapping[str, Any]) -> ClientConfig:
+    timeout_s = values["kafkaConsumer.pollTimeoutMs"]
+    if timeout_s is None:
+        return client
+    request_timeout_s = min(client.request_timeout_s, timeout_s)
+    return replace(client, default_api_timeout_s=timeout_s, request_timeout_s=request_timeout_s)
+
+
+def chosen(options: Mapping[str, str], values: Mapping[str, Any], names: Collection[str]) -> Chosen:
+    """The first of `names` that was given, or the last one with its default."""
+    *_, last = names
+    name = next((name for name in names if name.lower() in options), last)
+    return Chosen(name, values[name])
+
+
+def no_match(start: Chosen, values: Mapping[str, Any]) -> str:
+    """What becomes of a start whose time is later than every record: `error` or `latest`."""
+    said: str | None = values["startingOffsetsByTimestampStrategy"]
+    return said or ("latest" if start.option == "startingOffsets" else "error")
+
+
+def check_selection(options: Mapping[str, str], names: Collection[str] = _SELECTIONS) -> None:
+    """Exactly one of `names` says what is read.
+
+    Raises:
+        ConfigError: none is given, or several.
+    """
+    given = [name for name in names if name.lower() in options]
     if len(given) != 1:
         raise ConfigError(
-            " / ".join(_SELECTIONS),
+            " / ".join(names),
             ", ".join(given) or None,
             "exactly one of them must be given: it says which topics are read",
         )
+
+
+def _overridden(options: Mapping[str, str], names: Collection[str]) -> list[str]:
+    given = [name for name in names if name.lower() in options]
+    return given[1:]
+
+
+def _check_known(options: Mapping[str, str], use: Use) -> None:
+    known = options_for(use)
+    elsewhere = {option.name.lower(): option for option in OPTIONS}
+    for refused in REFUSED:
+        if use & refused.uses and refused.name in options:
+            raise ConfigError(
+                refused.name, options[refused.name], f"is not supported; {refused.instead}"
+            )
+    for name in options:
+        low = name.lower()
+        if low in known or low.startswith(CLIENT_PREFIX):
+            continue
+        if low in elsewhere:
+            _log.warning("option %s has no effect in %s", elsewhere[low].name, _NAMES[use])
+            continue
+        close = difflib.get_close_matches(low, known, n=1)
+        hint = f"; did you mean {known[close[0]].name}?" if close else ""
+        _log.warning("option %r is not known to kafkaproto and has no effect%s", name, hint)
+    if "groupidprefix" in options:
+        _log.warning("option groupIdPrefix has no effect: reading uses no consumer group")
+
+
+def _check_together(options: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    """What contradicts each other is refused."""
+    if _RANGES.lower() in options:
+        for name in (*STARTS, *ENDS):
+            if name.lower() in options:
+                raise ConfigError(
+                    name, options[name.lower()], "offsetRanges says already where to start and end"
+                )
+    least, most = values["minPartitions"], values["maxPartitions"]
+    if most is not None and values["maxRecordsPerPartition"] is not None:
+        raise ConfigError(
+            "maxPartitions", most, "cannot hold beside maxRecordsPerPartition: give one of them"
+        )
+    if most is not None and least is not None and least > most:
+        raise ConfigError("minPartitions", least, f"is more than maxPartitions, which is {most}")
+    if values["kafka.group.id"] is None:
+        for names in (STARTS, ENDS):
+            asks = chosen(options, values, names)
+            if isinstance(asks.limit, Committed):
+                raise ConfigError(
+                    "kafka.group.id", None, f"required: {asks.option} is `committed`, but by whom?"
+                )

@@ -10,10 +10,22 @@ from pyspark_kafkaproto.client import OffsetRange, ReadTask
 from pyspark_kafkaproto.cluster import KafkaCluster, Leader, TopicPartition, Topology
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
 from pyspark_kafkaproto.spark.options import ReadOptions
-from pyspark_kafkaproto.spark.planner import group_ranges, plan_ranges
-from pyspark_kafkaproto.spark.starts import limit_of
+from pyspark_kafkaproto.spark.planner import (
+    check_order,
+    group_ranges,
+    make_ranges,
+    split_ranges,
+    split_within,
+)
+from pyspark_kafkaproto.spark.resolving import resolve_ends, resolve_starts
+from pyspark_kafkaproto.spark.starts import Earliest, Latest, Specific, Timestamp
 
 _log = logging.getLogger(__name__)
+
+# Spark's names for a start beyond its end: as given, and as found out.
+UNRESOLVED = "UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET"
+RESOLVED = "RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET"
+_SPARKS_OWN = (Earliest, Latest, Specific, Timestamp)
 
 
 def plan_tasks(cluster: KafkaCluster, options: ReadOptions) -> list[ReadTask]:
@@ -28,15 +40,37 @@ def plan_tasks(cluster: KafkaCluster, options: ReadOptions) -> list[ReadTask]:
         DataLoss: a start that is gone already, where that is to fail the query.
     """
     topology = _describe(cluster, options)
+    ranges = _ranges(cluster, topology, options)
+    ranges = _inside_the_log(cluster, ranges, options)
+    return [_task(topology, group) for group in _input_partitions(cluster, ranges, options)]
+
+
+def _ranges(cluster: KafkaCluster, topology: Topology, options: ReadOptions) -> list[OffsetRange]:
+    if options.ranges is not None:
+        for item in options.ranges:
+            topology.partition(item.topic_partition)
+        return [item for item in options.ranges if item.count != 0]
     partitions = _select(topology, options)
-    ranges = plan_ranges(
-        limit_of("startingOffsets", options.start, partitions),
-        limit_of("endingOffsets", options.end, partitions),
-    )
-    ranges = _inside_the_log(cluster, ranges, fail=options.settings.fail_on_data_loss)
-    most = options.max_partitions
-    weights = _sizes(cluster, ranges) if most is not None and most < len(ranges) else {}
-    return [_task(topology, group) for group in group_ranges(ranges, most, weights)]
+    _check_given(options)
+    starts = resolve_starts(cluster, options, partitions)
+    ends = resolve_ends(cluster, options, partitions)
+    # What users write as numbers is meant so; a start found out to lie behind its end, as after a
+    # `committed` that is newer than `-10m`, has nothing to read.
+    if isinstance(options.start.limit, _SPARKS_OWN) and isinstance(options.end.limit, _SPARKS_OWN):
+        check_order(options.start.option, starts, ends, RESOLVED)
+    return make_ranges(starts, ends)
+
+
+def _check_given(options: ReadOptions) -> None:
+    """Refuse a start beyond its end that shows without asking."""
+    match options.start.limit, options.end.limit:
+        case (Specific(first), Specific(last)) | (
+            Timestamp(dict() as first),
+            Timestamp(dict() as last),
+        ):
+            check_order(options.start.option, first, last, UNRESOLVED)
+        case _:
+            pass
 
 
 def _describe(cluster: KafkaCluster, options: ReadOptions) -> Topology:
@@ -44,7 +78,7 @@ def _describe(cluster: KafkaCluster, options: ReadOptions) -> Topology:
         return cluster.describe()
     if options.subscribe is not None:
         return cluster.describe(set(options.subscribe), must_exist=True)
-    topics = {partition.topic for partition in options.assign or ()}
+    topics = {item.topic for item in options.assign or options.ranges or ()}
     return cluster.describe(topics, must_exist=True)
 
 
@@ -85,28 +119,33 @@ def _logs(cluster: KafkaCluster, ranges: Sequence[OffsetRange]) -> dict[TopicPar
 
 
 def _inside_the_log(
-    cluster: KafkaCluster, ranges: Sequence[OffsetRange], *, fail: bool
+    cluster: KafkaCluster, ranges: Sequence[OffsetRange], options: ReadOptions
 ) -> list[OffsetRange]:
     """`ranges`, those with given offsets checked against what is there, or cut to it."""
+    fail = options.settings.fail_on_data_loss
     given = [item for item in ranges if item.start is not None or item.stop is not None]
     logs = _logs(cluster, given) if given else {}
     checked = []
     for item in ranges:
         log = logs.get(item.topic_partition)
         if log is not None and fail:
-            _check(item, log)
+            _check(item, log, options)
         checked.append(item if log is None or fail else _cut(item, log))
     return [item for item in checked if item.count != 0]
 
 
-def _check(item: OffsetRange, log: _Log) -> None:
-    for option, offset in (("startingOffsets", item.start), ("endingOffsets", item.stop)):
+def _check(item: OffsetRange, log: _Log, options: ReadOptions) -> None:
+    for option, offset in (
+        (options.start_option, item.start),
+        (options.end_option, item.stop),
+    ):
         if offset is not None and offset > log.latest:
             raise ConfigError(
                 option,
                 {str(item.topic_partition): offset},
                 f"the partition holds the offsets {log.earliest} to {log.latest}; give an offset "
                 f"up to {log.latest}, or set failOnDataLoss to false to read what is there",
+                RESOLVED if offset == item.start else "",
             )
     if item.start is not None and item.start < log.earliest:
         stop = log.latest if item.stop is None else item.stop
@@ -129,17 +168,34 @@ def _cut(item: OffsetRange, log: _Log) -> OffsetRange:
     return cut
 
 
-def _sizes(cluster: KafkaCluster, ranges: Sequence[OffsetRange]) -> dict[TopicPartition, int]:
-    """How many offsets each range spans, open bounds taken as they are now."""
+def _input_partitions(
+    cluster: KafkaCluster, ranges: list[OffsetRange], options: ReadOptions
+) -> list[list[OffsetRange]]:
+    """The ranges of each input partition; sizes are asked for only where they matter."""
+    least, most, records = options.min_partitions, options.max_partitions, options.max_records
+    if most is not None and len(ranges) > most:
+        spans = _spans(cluster, ranges)
+        return group_ranges(ranges, most, [max(0, stop - start) for start, stop in spans])
+    if least is not None and most is not None and least > len(ranges):
+        ranges = split_within(ranges, _spans(cluster, ranges), least, most)
+    elif records is not None or (least is not None and least > len(ranges)):
+        ranges = split_ranges(
+            ranges, _spans(cluster, ranges), max_records=records, min_partitions=least
+        )
+    return [[item] for item in ranges]
+
+
+def _spans(cluster: KafkaCluster, ranges: Sequence[OffsetRange]) -> list[tuple[int, int]]:
+    """Start and stop of each range, open bounds taken as they are now."""
     opened = [item for item in ranges if item.count is None]
     logs = _logs(cluster, opened) if opened else {}
-    sizes = {}
+    spans = []
     for item in ranges:
         log = logs.get(item.topic_partition, _Log(0, 0))
         start = log.earliest if item.start is None else item.start
         stop = log.latest if item.stop is None else item.stop
-        sizes[item.topic_partition] = max(0, stop - start)
-    return sizes
+        spans.append((start, max(start, stop)))
+    return spans
 
 
 def _task(topology: Topology, ranges: Sequence[OffsetRange]) -> ReadTask:

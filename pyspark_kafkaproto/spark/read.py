@@ -57,7 +57,7 @@ class KafkaReader(DataSourceReader):
         """One input partition per topic-partition, or `maxPartitions` of about equal size."""
         configure_logging()
         say_which_codec()
-        with KafkaCluster(self._options.client) as cluster:
+        with KafkaCluster(self._options.driver) as cluster:
             return [TaskPartition(task) for task in plan_tasks(cluster, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

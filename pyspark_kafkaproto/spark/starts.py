@@ -1,19 +1,29 @@
-"""Where reading starts and ends: kinds of limits, and their text as Spark's users write it. Pure.
+"""Where reading starts and ends: kinds of limits, and their text as users write it. Pure.
 
-Kafka's -2 and -1 are spoken here and nowhere above: they become `Earliest` and `Latest`.
+Kafka's -2 and -1 are spoken here and nowhere above: they become `Earliest` and `Latest`. What has
+to be asked of a cluster (timestamps, committed offsets) is asked in `resolving`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
 
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 
 _LATEST_OFFSET = -1
 _EARLIEST_OFFSET = -2
+
+_T = TypeVar("_T")
+
+# Spark's names for offsets, or times, of other partitions than those that are read.
+OFFSETS_MISMATCH = "KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED"
+TIMES_MISMATCH = "KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,36 +36,106 @@ class Latest:
     """The offset after the last record."""
 
 
+Bound = int | Earliest | Latest
+
+
 @dataclass(frozen=True, slots=True)
 class Specific:
     """An offset, or Earliest or Latest, for each partition."""
 
-    offsets: Mapping[TopicPartition, int | Earliest | Latest]
+    offsets: Mapping[TopicPartition, Bound]
 
 
-Limit = Earliest | Latest | Specific
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """The first record of a time or later: one time for all partitions, or one for each.
+
+    Times are milliseconds since 1970.
+    """
+
+    times: int | Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Ago:
+    """As Timestamp, so many milliseconds before the moment when the query is planned."""
+
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """So many offsets after the earliest (a positive number) or before the latest (negative)."""
+
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What the group has committed."""
+
+
+Limit = Earliest | Latest | Specific | Timestamp | Ago | Relative | Committed
 
 _EXAMPLE = '{"topicA":{"0":23,"1":-2},"topicB":{"0":-2}}'
+_FORMS = f"-10m, 2026-11-01T00:00:00Z, earliest+100, latest-100, committed or {_EXAMPLE}"
+_UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_AGO = re.compile(r"-\s*([0-9]{1,12})\s*(ms|s|m|h|d|w)")
+_RELATIVE = re.compile(r"(?:earliest\s*\+|latest\s*(-))\s*([0-9]{1,19})")
+_INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
 
 
 def parse_start(option: str, text: str) -> Limit:
-    """`earliest` or offsets as JSON; a batch has nothing to read from `latest` on."""
+    """Any form of limit; but a batch has nothing to read from `latest` on."""
     limit = _parse(option, text)
     if isinstance(limit, Latest) or _has(limit, Latest):
         raise ConfigError(
-            option, text, f"a batch cannot start at latest: expected earliest or {_EXAMPLE}"
+            option, text, f"a batch cannot start at latest: expected earliest, {_FORMS}"
         )
     return limit
 
 
 def parse_end(option: str, text: str) -> Limit:
-    """`latest` or offsets as JSON; a batch that ends at `earliest` has nothing to read."""
+    """Any form of limit; but a batch that ends at `earliest` has nothing to read."""
     limit = _parse(option, text)
     if isinstance(limit, Earliest) or _has(limit, Earliest):
         raise ConfigError(
-            option, text, f"a batch cannot end at earliest: expected latest or {_EXAMPLE}"
+            option, text, f"a batch cannot end at earliest: expected latest, {_FORMS}"
         )
     return limit
+
+
+def parse_limit(option: str, text: str) -> Limit:
+    """Any form of limit, `earliest` and `latest` among them."""
+    return _parse(option, text)
+
+
+def parse_fallback(option: str, text: str) -> Limit | None:
+    """Where to start when nothing was committed; None for `error`."""
+    if text.strip().lower() == "error":
+        return None
+    limit = _parse_word(option, text)
+    if limit is None or isinstance(limit, Committed | Latest):
+        raise ConfigError(
+            option,
+            text,
+            "expected error, earliest, -10m, 2026-11-01T00:00:00Z, earliest+100 or latest-100",
+        )
+    return limit
+
+
+def parse_instant(option: str, text: str) -> Timestamp:
+    """Milliseconds since 1970, as Spark's `startingTimestamp` takes them."""
+    digits = text.strip()
+    if not re.fullmatch(r"\+?[0-9]{1,19}", digits) or int(digits) >= 2**63:
+        raise ConfigError(option, text, "expected milliseconds since 1970, 0 or more")
+    return Timestamp(int(digits))
+
+
+def parse_partition_times(option: str, text: str) -> Timestamp:
+    """`{"topicA":{"0":1000,"1":2000}}`: milliseconds since 1970 per partition."""
+    example = '{"topicA":{"0":1000,"1":2000},"topicB":{"0":2000}}, milliseconds since 1970'
+    return Timestamp(_load_numbers(option, text, 0, example, lambda number: number))
 
 
 def parse_partitions(option: str, text: str) -> list[TopicPartition]:
@@ -64,7 +144,7 @@ def parse_partitions(option: str, text: str) -> list[TopicPartition]:
     topics = _load_topics(option, text, example)
     partitions = []
     for topic, numbers in topics.items():
-        if not isinstance(numbers, list) or not all(_is_number(item, 0) for item in numbers):
+        if not isinstance(numbers, list) or not all(is_number(item, 0) for item in numbers):
             raise ConfigError(option, text, f"expected partition numbers, like {example}")
         partitions += [TopicPartition(topic, number) for number in numbers]
     if len(set(partitions)) != len(partitions) or not partitions:
@@ -72,47 +152,97 @@ def parse_partitions(option: str, text: str) -> list[TopicPartition]:
     return partitions
 
 
-def limit_of(
-    option: str, limit: Limit, partitions: Collection[TopicPartition]
-) -> dict[TopicPartition, int | Earliest | Latest]:
-    """The limit of each partition.
+def check_named(
+    option: str,
+    named: Collection[TopicPartition],
+    partitions: Collection[TopicPartition],
+    condition: str,
+) -> None:
+    """Spark wants all partitions that are read named, and none besides.
 
     Raises:
-        ConfigError: offsets were given for other partitions than those that are read; Spark wants
-            all of them named, and none besides.
+        ConfigError: names were given for other partitions than those that are read.
     """
-    if not isinstance(limit, Specific):
-        return dict.fromkeys(partitions, limit)
-    if set(limit.offsets) != set(partitions):
+    if set(named) != set(partitions):
         raise ConfigError(
             option,
-            sorted(map(str, limit.offsets)),
+            sorted(map(str, named)),
             "all partitions that are read must be named, and no others, with -1 for latest and -2 "
             f"for earliest where you don't care; read are {sorted(map(str, partitions))}",
+            condition,
         )
-    return dict(limit.offsets)
+
+
+def is_number(item: object, least: int) -> bool:
+    """Whether something out of JSON is a whole number that Kafka can take."""
+    return isinstance(item, int) and not isinstance(item, bool) and least <= item < 2**63
 
 
 def _parse(option: str, text: str) -> Limit:
+    limit = _parse_word(option, text)
+    if limit is not None:
+        return limit
+    numbers = _load_numbers(option, text, _EARLIEST_OFFSET, f"{_FORMS}", _named)
+    return Specific(numbers)
+
+
+def _parse_word(option: str, text: str) -> Limit | None:
+    """A limit that is not JSON; None for anything else."""
     word = text.strip().lower()
-    if word == "earliest":
-        return Earliest()
-    if word == "latest":
-        return Latest()
-    offsets: dict[TopicPartition, int | Earliest | Latest] = {}
-    for topic, numbers in _load_topics(option, text, _EXAMPLE).items():
+    words: dict[str, Limit] = {
+        "earliest": Earliest(),
+        "latest": Latest(),
+        "committed": Committed(),
+    }
+    if word in words:
+        return words[word]
+    if ago := _AGO.fullmatch(word):
+        return Ago(int(ago[1]) * _UNIT_MS[ago[2]])
+    if relative := _RELATIVE.fullmatch(word):
+        distance = int(relative[2])
+        return Relative(-distance if relative[1] else distance) if distance else _end_of(word)
+    if _INSTANT.fullmatch(word):
+        return Timestamp(_instant_ms(option, text.strip()))
+    return None
+
+
+def _end_of(word: str) -> Limit:
+    """`earliest+0` and `latest-0`."""
+    return Earliest() if word.startswith("earliest") else Latest()
+
+
+def _instant_ms(option: str, text: str) -> int:
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        instant = None
+    if instant is None or instant.tzinfo is None:
+        raise ConfigError(
+            option, text, "expected an instant with its zone: 2026-11-01T00:00:00Z or …+01:00"
+        )
+    if instant.timestamp() < 0:
+        raise ConfigError(option, text, "expected an instant since 1970")
+    return int(instant.timestamp() * 1000)
+
+
+def _load_numbers(
+    option: str, text: str, least: int, example: str, convert: Callable[[int], _T]
+) -> dict[TopicPartition, _T]:
+    """`{"topicA":{"0":23}}` as a number for each partition."""
+    loaded: dict[TopicPartition, _T] = {}
+    for topic, numbers in _load_topics(option, text, example).items():
         if not isinstance(numbers, dict):
-            raise ConfigError(option, text, f"expected offsets per partition, like {_EXAMPLE}")
-        for number, offset in numbers.items():
-            if not number.isdecimal() or not _is_number(offset, _EARLIEST_OFFSET):
+            raise ConfigError(option, text, f"expected numbers per partition, like {example}")
+        for partition, number in numbers.items():
+            if not (partition.isascii() and partition.isdecimal()) or not is_number(number, least):
                 raise ConfigError(
                     option,
                     text,
-                    f"topic {topic!r}, partition {number!r}, offset {offset!r}: expected numbers, "
-                    f"-1 for latest, -2 for earliest, like {_EXAMPLE}",
+                    f"topic {topic!r}, partition {partition!r}, {number!r}: expected numbers "
+                    f"from {least} on, like {example}",
                 )
-            offsets[TopicPartition(topic, int(number))] = _named(offset)
-    return Specific(offsets)
+            loaded[TopicPartition(topic, int(partition))] = convert(number)
+    return loaded
 
 
 def _load_topics(option: str, text: str, example: str) -> dict[str, object]:
@@ -121,15 +251,11 @@ def _load_topics(option: str, text: str, example: str) -> dict[str, object]:
     except ValueError:
         loaded = None
     if not isinstance(loaded, dict):
-        raise ConfigError(option, text, f"expected JSON like {example}")
+        raise ConfigError(option, text, f"expected JSON or a word, like {example}")
     return loaded
 
 
-def _is_number(item: object, least: int) -> bool:
-    return isinstance(item, int) and not isinstance(item, bool) and least <= item < 2**63
-
-
-def _named(offset: int) -> int | Earliest | Latest:
+def _named(offset: int) -> Bound:
     if offset == _LATEST_OFFSET:
         return Latest()
     return Earliest() if offset == _EARLIEST_OFFSET else offset

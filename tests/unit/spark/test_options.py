@@ -5,15 +5,21 @@ import pickle
 
 import pytest
 
-from pyspark_kafkaproto.client import ReadSettings
+from pyspark_kafkaproto.client import OffsetRange, ReadSettings
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.net import Endpoint
-from pyspark_kafkaproto.spark.options import OPTIONS, option_value, parse_read_options
-from pyspark_kafkaproto.spark.starts import Earliest, Latest, Specific
+from pyspark_kafkaproto.net import Backoff, Endpoint
+from pyspark_kafkaproto.net import config as config_module
+from pyspark_kafkaproto.spark.option_table import OPTIONS, Use, options_for
+from pyspark_kafkaproto.spark.options import Chosen, option_value, parse_read_options
+from pyspark_kafkaproto.spark.ranges_json import parse_ranges, ranges_json
+from pyspark_kafkaproto.spark.starts import Earliest, Latest, Specific, Timestamp
 
 SERVERS = {"kafka.bootstrap.servers": "b-1:9092"}
 LEAST = SERVERS | {"subscribe": "orders"}
+RANGES = {"offsetranges": '[["a",0,1,5]]'}
+ORDERS = TopicPartition("orders", 0)
+TIMES = '{"orders":{"0":5}}'
 
 
 def test_least_that_must_be_given_has_sparks_defaults():
@@ -21,15 +27,16 @@ def test_least_that_must_be_given_has_sparks_defaults():
     assert options.client.bootstrap_servers == (Endpoint("b-1", 9092),)
     assert options.subscribe == ("orders",)
     assert (options.subscribe_pattern, options.assign) == (None, None)
-    assert (options.start, options.end) == (Earliest(), Latest())
+    assert (options.start.limit, options.end.limit) == (Earliest(), Latest())
     assert options.settings == ReadSettings(fail_on_data_loss=True)
     assert options.max_partitions is None
 
 
-def test_every_option_has_a_meaning_and_each_name_once():
-    names = [option.name.lower() for option in OPTIONS]
+@pytest.mark.parametrize("use", [Use.BATCH, Use.STREAM, Use.WRITE])
+def test_every_option_has_a_meaning_and_each_name_once_per_use(use):
+    names = [option.name.lower() for option in OPTIONS if use & option.uses]
     assert len(set(names)) == len(names)
-    assert all(option.meaning for option in OPTIONS)
+    assert all(option.meaning.endswith(".") for option in OPTIONS)
 
 
 @pytest.mark.parametrize(
@@ -40,9 +47,18 @@ def test_every_option_has_a_meaning_and_each_name_once():
             "startingoffsets",
             '{"orders":{"0":5}}',
             "start",
-            Specific({TopicPartition("orders", 0): 5}),
+            Chosen("startingOffsets", Specific({ORDERS: 5})),
         ),
-        ("endingoffsets", '{"orders":{"0":7}}', "end", Specific({TopicPartition("orders", 0): 7})),
+        (
+            "endingoffsets",
+            '{"orders":{"0":7}}',
+            "end",
+            Chosen("endingOffsets", Specific({ORDERS: 7})),
+        ),
+        ("minpartitions", "3", "min_partitions", 3),
+        ("maxrecordsperpartition", "3", "max_records", 3),
+        ("committedfallback", "error", "fallback", None),
+        ("kafka.group.id", " g ", "group", "g"),
         ("maxpartitions", " 8 ", "max_partitions", 8),
         ("failondataloss", "FALSE", "settings", ReadSettings(fail_on_data_loss=False)),
         ("maxbatchbytes", "1000", "settings", ReadSettings(batch_limit_bytes=1000)),
@@ -74,6 +90,22 @@ def test_client_properties_go_to_the_client():
         ("maxpartitions", "maxPartitions", "2.5", "1 or more"),
         ("maxpartitions", "maxPartitions", "-3", "1 or more"),
         ("maxbatchbytes", "maxBatchBytes", "1g", "1 or more"),
+        ("minpartitions", "minPartitions", "0", "1 or more"),
+        ("maxrecordsperpartition", "maxRecordsPerPartition", "x", "1 or more"),
+        ("startingtimestamp", "startingTimestamp", "x", "milliseconds"),
+        ("startingoffsetsbytimestamp", "startingOffsetsByTimestamp", "x", "milliseconds"),
+        (
+            "startingoffsetsbytimestampstrategy",
+            "startingOffsetsByTimestampStrategy",
+            "earliest",
+            "error or latest",
+        ),
+        ("fetchoffset.numretries", "fetchOffset.numRetries", "0", "1 or more"),
+        ("fetchoffset.retryintervalms", "fetchOffset.retryIntervalMs", "1s", "milliseconds"),
+        ("kafkaconsumer.polltimeoutms", "kafkaConsumer.pollTimeoutMs", "0", "from 1"),
+        ("committedfallback", "committedFallback", "latest", "earliest"),
+        ("kafka.group.id", "kafka.group.id", " ", "a name"),
+        ("subscribepattern", "subscribePattern", " ", "regular expression"),
         ("kafka.request.timeout.ms", "kafka.request.timeout.ms", "x", "whole number"),
         ("kafka.bootstrap.servers", "kafka.bootstrap.servers", "b-1", "host:port"),
     ],
@@ -108,16 +140,155 @@ def test_bootstrap_servers_are_asked_for_by_sparks_name():
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("given", "start", "end"),
     [
-        *("startingTimestamp", "endingTimestamp", "startingOffsetsByTimestamp", "minPartitions"),
-        *("endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy"),
-        *("maxRecordsPerPartition", "groupIdPrefix", "kafka.group.id"),
+        (
+            {"startingoffsets": "latest", "startingoffsetsbytimestamp": TIMES},
+            Chosen("startingOffsetsByTimestamp", Timestamp({ORDERS: 5})),
+            Chosen("endingOffsets", Latest()),
+        ),
+        (
+            {"startingtimestamp": "7", "startingoffsetsbytimestamp": "?", "startingoffsets": "?"},
+            Chosen("startingTimestamp", Timestamp(7)),
+            Chosen("endingOffsets", Latest()),
+        ),
+        (
+            {"endingtimestamp": "7", "endingoffsetsbytimestamp": "?", "endingoffsets": "?"},
+            Chosen("startingOffsets", Earliest()),
+            Chosen("endingTimestamp", Timestamp(7)),
+        ),
+        (
+            {"endingoffsetsbytimestamp": TIMES, "endingoffsets": "earliest"},
+            Chosen("startingOffsets", Earliest()),
+            Chosen("endingOffsetsByTimestamp", Timestamp({ORDERS: 5})),
+        ),
     ],
 )
-def test_option_of_sparks_connector_that_is_missing_here_is_refused(name):
-    with pytest.raises(ConfigError, match=f"{name}.*does not support"):
-        parse_read_options(LEAST | {name.lower(): "5"})
+def test_timestamp_comes_before_by_timestamp_before_offsets(given, start, end):
+    options = parse_read_options(LEAST | given)
+    assert (options.start, options.end) == (start, end)
+
+
+@pytest.mark.parametrize(
+    ("given", "no_match"),
+    [
+        ({"startingtimestamp": "7"}, "error"),
+        ({"startingoffsets": "-10m"}, "latest"),
+        ({"startingoffsets": "-10m", "startingoffsetsbytimestampstrategy": "ERROR"}, "error"),
+        ({"startingtimestamp": "7", "startingoffsetsbytimestampstrategy": "latest"}, "latest"),
+    ],
+)
+def test_time_later_than_every_record_is_an_error_where_spark_has_one(given, no_match):
+    assert parse_read_options(LEAST | given).no_match == no_match
+
+
+def test_driver_and_tasks_have_deadlines_of_their_own():
+    options = parse_read_options(
+        LEAST
+        | {
+            "fetchoffset.numretries": "3",
+            "fetchoffset.retryintervalms": "250",
+            "kafkaconsumer.polltimeoutms": "5000",
+            "kafka.default.api.timeout.ms": "20000",
+        }
+    )
+    assert options.driver.default_api_timeout_s == 60
+    assert options.driver.request_timeout_s == 30
+    assert options.driver.backoff == Backoff(0.25, 0.25)
+    assert options.client.default_api_timeout_s == options.client.request_timeout_s == 5
+    assert options.client.backoff == Backoff(0.1, 1.0)
+    plain = parse_read_options(LEAST)
+    assert plain.driver == plain.client
+
+
+def test_ranges_take_the_place_of_a_selection():
+    text = '[["b",0,1,5],["a",1,7,9],["a",1,null,3]]'
+    ranges = parse_read_options(SERVERS | {"offsetranges": text}).ranges
+    assert ranges == (
+        OffsetRange("a", 1, None, 3),
+        OffsetRange("a", 1, 7, 9),
+        OffsetRange("b", 0, 1, 5),
+    )
+    assert parse_ranges("offsetRanges", ranges_json(ranges)) == ranges
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        *(("", "JSON"), ("{}", "JSON"), ("[]", "JSON"), ("[1]", "start, stop")),
+        *(('[["a",0,1]]', "start, stop"), ('[["",0,1,2]]', "start, stop")),
+        *(('[["a",-1,1,2]]', "start, stop"), ('[["a",0,true,2]]', "start, stop")),
+        *(('[["a",0,-2,2]]', "start, stop"), ('[["a",0,5,2]]', "ends before it starts")),
+        ('[["a",0,1,5],["a",0,4,9]]', "may not overlap"),
+        ('[["a",0,1,null],["a",0,4,9]]', "may not overlap"),
+    ],
+)
+def test_bad_ranges_are_named_with_what_is_allowed(text, part):
+    with pytest.raises(ConfigError, match=f"offsetRanges.*{part}"):
+        parse_read_options(SERVERS | {"offsetranges": text})
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (RANGES | {"startingoffsets": "earliest"}, "startingOffsets.*offsetRanges says already"),
+        (RANGES | {"endingtimestamp": "5"}, "endingTimestamp.*offsetRanges says already"),
+        (RANGES | {"subscribe": "a"}, "exactly one"),
+        (
+            {"subscribe": "a", "maxpartitions": "2", "maxrecordsperpartition": "5"},
+            "maxPartitions.*2.*maxRecordsPerPartition",
+        ),
+        (
+            {"subscribe": "a", "minpartitions": "3", "maxpartitions": "2"},
+            "minPartitions.*3.*maxPartitions, which is 2",
+        ),
+        ({"subscribe": "a", "startingoffsets": "committed"}, "kafka.group.id.*startingOffsets"),
+        ({"subscribe": "a", "endingoffsets": "committed"}, "kafka.group.id.*endingOffsets"),
+    ],
+)
+def test_what_contradicts_each_other_is_refused(given, text):
+    with pytest.raises(ConfigError, match=text):
+        parse_read_options(SERVERS | given)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("auto.offset.reset", "key.deserializer", "value.deserializer", "enable.auto.commit"),
+        "interceptor.classes",
+    ],
+)
+def test_client_property_that_spark_refuses_is_refused_by_name(name):
+    with pytest.raises(ConfigError, match=rf"kafka\.{name}.*'x'.*not supported"):
+        parse_read_options(LEAST | {f"kafka.{name}": "x"})
+
+
+def test_every_option_of_sparks_connector_is_there():
+    ours = {option.name for option in options_for(Use.BATCH).values() if not option.is_ours}
+    assert ours == {
+        *("assign", "subscribe", "subscribePattern", "startingOffsets", "endingOffsets"),
+        *("startingTimestamp", "endingTimestamp", "startingOffsetsByTimestamp"),
+        *("endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "failOnDataLoss"),
+        *("minPartitions", "maxRecordsPerPartition", "includeHeaders", "fetchOffset.numRetries"),
+        *("fetchOffset.retryIntervalMs", "kafkaConsumer.pollTimeoutMs", "groupIdPrefix"),
+        "kafka.group.id",
+    }
+
+
+def test_group_is_no_client_property_and_a_prefix_is_said_to_do_nothing(caplog):
+    with caplog.at_level(logging.WARNING):
+        given = {"kafka.group.id": "g", "groupidprefix": "p"}
+        assert parse_read_options(LEAST | given).group == "g"
+    assert "group.id" not in caplog.text
+    assert "groupIdPrefix has no effect" in caplog.text
+
+
+def test_property_of_the_java_client_alone_is_named_once(caplog, monkeypatch):
+    monkeypatch.setattr(config_module, "_warned", set())
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            parse_read_options(LEAST | {"kafka.fetch.min.bytes": "1"})
+    assert caplog.text.count("kafka.fetch.min.bytes") == 1
 
 
 @pytest.mark.parametrize(

@@ -185,3 +185,56 @@ def test_partition_in_an_election_is_planned_without_leader(brokers, plan):
     first, second = plan(subscribe="orders")
     assert first.ranges == (OffsetRange("orders", 0, None, None),)
     assert (len(first.leaders), len(second.leaders)) == (0, 1)
+
+
+def test_given_ranges_are_read_as_they_are(plan):
+    tasks = plan(offsetranges='[["orders",0,20,30],["orders",0,50,60],["reorders",0,0,0]]')
+    assert _ranges(tasks) == [[("orders", 0, 20, 30)], [("orders", 0, 50, 60)]]
+
+
+def test_given_range_beyond_the_end_is_named_by_its_own_option(plan):
+    with pytest.raises(ConfigError, match=r"offsetRanges.*'orders-0': 500.*10 to 100"):
+        plan(offsetranges='[["orders",0,20,500]]')
+    with pytest.raises(BrokerError, match="orders-9"):
+        plan(offsetranges='[["orders",9,20,30]]')
+
+
+def test_large_partitions_are_split_and_open_bounds_stay_open(brokers, plan):
+    assert _ranges(plan(subscribe="orders", minpartitions="4")) == [
+        [("orders", 0, None, 40)],
+        [("orders", 0, 40, 70)],
+        [("orders", 0, 70, None)],
+        [("orders", 1, None, None)],
+    ]
+    assert len(plan(subscribe="orders", maxrecordsperpartition="30")) == 4
+
+
+def test_least_that_is_there_already_asks_for_no_sizes(brokers, plan):
+    assert len(plan(subscribe="orders", minpartitions="2")) == 2
+    assert brokers.asked("ListOffsets") == []
+
+
+def test_between_a_least_and_a_most(plan):
+    assert len(plan(subscribe="orders", minpartitions="4", maxpartitions="4")) == 4
+    assert len(plan(subscribe="orders,reorders", minpartitions="2", maxpartitions="2")) == 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"startingoffsets": '{"orders":{"0":50}}', "endingoffsets": '{"orders":{"0":20}}'},
+        {
+            "startingoffsetsbytimestamp": '{"orders":{"0":50}}',
+            "endingoffsetsbytimestamp": '{"orders":{"0":20}}',
+        },
+    ],
+)
+def test_start_beyond_the_end_shows_before_anything_is_asked(brokers, plan, given):
+    with pytest.raises(ConfigError, match=r"\[UNRESOLVED_START.*50.*which is 20"):
+        plan(assign='{"orders":[0]}', **given)
+    assert brokers.asked("ListOffsets") == []
+
+
+def test_end_beyond_sparks_forms_that_lies_before_the_start_reads_nothing(plan):
+    start = '{"orders":{"0":50}}'
+    assert plan(assign='{"orders":[0]}', startingoffsets=start, endingoffsets="latest-80") == []

@@ -5,11 +5,18 @@ import pytest
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.starts import (
+    Ago,
+    Committed,
     Earliest,
     Latest,
+    Relative,
     Specific,
-    limit_of,
+    Timestamp,
+    check_named,
     parse_end,
+    parse_fallback,
+    parse_instant,
+    parse_partition_times,
     parse_partitions,
     parse_start,
 )
@@ -67,7 +74,7 @@ def test_bad_offsets_name_option_value_and_an_example(parse, text):
 
 
 def test_bad_offset_is_named_beside_its_partition():
-    with pytest.raises(ConfigError, match=r"topic 'a', partition '1', offset 'x'"):
+    with pytest.raises(ConfigError, match=r"topic 'a', partition '1', 'x'"):
         parse_start("startingOffsets", '{"a":{"0":1,"1":"x"}}')
 
 
@@ -88,17 +95,82 @@ def test_bad_partitions_name_option_and_value(text):
     assert caught.value.value == text
 
 
-def test_limit_of_everything_is_the_same_for_each():
-    assert limit_of("startingOffsets", Earliest(), [A0, A1]) == {A0: Earliest(), A1: Earliest()}
-
-
-def test_limit_of_offsets_is_each_ones_own():
-    limits = Specific({A0: 5, A1: Latest()})
-    assert limit_of("endingOffsets", limits, [A1, A0]) == {A0: 5, A1: Latest()}
-
-
 @pytest.mark.parametrize("named", [[A0], [A0, A1, B0], [], [B0, A1]])
-def test_offsets_must_name_the_partitions_that_are_read_and_no_others(named):
-    with pytest.raises(ConfigError, match=r"all partitions.*'a-0', 'a-1'") as caught:
-        limit_of("startingOffsets", Specific(dict.fromkeys(named, 0)), [A0, A1])
+def test_partitions_that_are_read_must_be_named_and_no_others(named):
+    with pytest.raises(ConfigError, match=r"\[COND\].*all partitions.*'a-0', 'a-1'") as caught:
+        check_named("startingOffsets", dict.fromkeys(named, 0), [A0, A1], "COND")
     assert caught.value.value == sorted(map(str, named))
+    check_named("startingOffsets", {A1: 0, A0: 5}, [A0, A1], "COND")
+
+
+NOVEMBER_MS = 1_793_491_200_000  # 2026-11-01T00:00:00Z
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("-10m", Ago(600_000)),
+        (" - 250 MS ", Ago(250)),
+        ("-2h", Ago(7_200_000)),
+        ("-1d", Ago(86_400_000)),
+        ("-2w", Ago(1_209_600_000)),
+        ("2026-11-01T00:00:00Z", Timestamp(NOVEMBER_MS)),
+        ("2026-11-01T01:00:00.250+01:00", Timestamp(NOVEMBER_MS + 250)),
+        ("latest-100", Relative(-100)),
+        ("EARLIEST + 100", Relative(100)),
+        ("committed", Committed()),
+    ],
+)
+def test_forms_beyond_sparks_own_are_read_at_both_ends(text, limit):
+    assert parse_start("startingOffsets", text) == limit
+    assert parse_end("endingOffsets", text) == limit
+
+
+def test_nothing_from_an_end_is_the_end_itself():
+    assert parse_start("startingOffsets", "earliest+0") == Earliest()
+    assert parse_end("endingOffsets", "latest-0") == Latest()
+    with pytest.raises(ConfigError, match="cannot start at latest"):
+        parse_start("startingOffsets", "latest-0")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("10m", "-10", "-m", "-10y", "-1.5h", "latest+5", "earliest-5", "latest-", "latest-x"),
+        *("2026-11-01", "2026-11-01T00:00:00", "2026-13-01T00:00:00Z", "1969-12-31T00:00:00Z"),
+    ],
+)
+@pytest.mark.parametrize("parse", [parse_start, parse_end])
+def test_almost_a_form_is_refused_with_what_is_allowed(parse, text):
+    with pytest.raises(ConfigError, match=r"2026-11-01T00:00:00Z|since 1970") as caught:
+        parse("someOffsets", text)
+    assert (caught.value.option, caught.value.value) == ("someOffsets", text)
+
+
+def test_fallback_is_a_start_or_an_error():
+    assert parse_fallback("committedFallback", "error") is None
+    assert parse_fallback("committedFallback", "-1h") == Ago(3_600_000)
+    for text in ("committed", "latest", "{}", "sooner"):
+        with pytest.raises(ConfigError, match="expected error, earliest"):
+            parse_fallback("committedFallback", text)
+
+
+def test_times_are_milliseconds_for_all_or_for_each_partition():
+    assert parse_instant("startingTimestamp", " 1000 ") == Timestamp(1000)
+    assert parse_partition_times("startingOffsetsByTimestamp", '{"a":{"0":0,"1":7}}') == Timestamp(
+        {A0: 0, A1: 7}
+    )
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "1_000", "now", "9223372036854775808"])
+def test_bad_time_names_option_and_value(text):
+    with pytest.raises(ConfigError, match="milliseconds since 1970") as caught:
+        parse_instant("startingTimestamp", text)
+    assert (caught.value.option, caught.value.value) == ("startingTimestamp", text)
+
+
+@pytest.mark.parametrize("text", ["", "5", '{"a":5}', '{"a":{"0":-1}}', '{"a":{"x":1}}'])
+def test_bad_times_per_partition_name_option_and_value(text):
+    with pytest.raises(ConfigError, match="milliseconds since 1970") as caught:
+        parse_partition_times("endingOffsetsByTimestamp", text)
+    assert (caught.value.option, caught.value.value) == ("endingOffsetsByTimestamp", text)

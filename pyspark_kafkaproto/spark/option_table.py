@@ -1,0 +1,336 @@
+"""The table of the source's options: name, how its text is read, default, meaning, difference.
+
+One row per option and use. docs/options.md is made of it (`tools/generate_options.py`), so what a
+row says is what users read. Values are read here, what they mean together stands in `options`.
+Pure: no broker, no Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Flag, auto
+from typing import Any
+
+from pyspark_kafkaproto.client import ReadSettings
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.spark.ranges_json import parse_ranges
+from pyspark_kafkaproto.spark.starts import (
+    Earliest,
+    Latest,
+    parse_end,
+    parse_fallback,
+    parse_instant,
+    parse_partition_times,
+    parse_partitions,
+    parse_start,
+)
+
+
+class Use(Flag):
+    """What an option belongs to."""
+
+    BATCH = auto()
+    STREAM = auto()
+    WRITE = auto()
+    READ = BATCH | STREAM
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option.
+
+    Attributes:
+        name: as documented; Spark hands names over in lower case.
+        read: its text as a value; called with name and text, raises ConfigError.
+        default: the value when it is not given.
+        meaning: what it does.
+        uses: whether it belongs to batch reads, streams, writes. A name may have a row per use
+            where it means something else.
+        differs: how it differs from Spark's own connector; empty where it does not.
+        is_ours: whether Spark's own connector does not have it.
+    """
+
+    name: str
+    read: Callable[[str, str], Any]
+    default: Any
+    meaning: str
+    uses: Use = Use.READ
+    differs: str = ""
+    is_ours: bool = False
+
+
+def read_boolean(name: str, text: str) -> bool:
+    """`true` or `false`, in any case."""
+    word = text.strip().lower()
+    if word not in {"true", "false"}:
+        raise ConfigError(name, text, "expected true or false")
+    return word == "true"
+
+
+def read_count(name: str, text: str) -> int:
+    """A whole number, 1 or more."""
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdecimal()) or not 1 <= int(digits) < 2**63:
+        raise ConfigError(name, text, "expected a whole number, 1 or more")
+    return int(digits)
+
+
+def read_milliseconds(least: int) -> Callable[[str, str], float]:
+    """Reads milliseconds, `least` or more, as seconds."""
+
+    def read(name: str, text: str) -> float:
+        digits = text.strip()
+        is_number = digits.isascii() and digits.isdecimal()
+        if not is_number or not least <= int(digits) < 2**31:
+            raise ConfigError(name, text, f"expected milliseconds, from {least} to 2147483647")
+        return int(digits) / 1000
+
+    return read
+
+
+def read_text(name: str, text: str) -> str:
+    """The text as it is."""
+    del name
+    return text
+
+
+def _filled(name: str, text: str) -> str:
+    if not text.strip():
+        raise ConfigError(name, text, "expected a name")
+    return text.strip()
+
+
+def _topics(name: str, text: str) -> tuple[str, ...]:
+    topics = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not topics:
+        raise ConfigError(name, text, "expected the names of topics: topicA,topicB")
+    return topics
+
+
+def _pattern(name: str, text: str) -> re.Pattern[str]:
+    if not text.strip():
+        raise ConfigError(name, text, "expected a regular expression, not nothing")
+    try:
+        return re.compile(text.strip())
+    except re.error as error:
+        raise ConfigError(name, text, f"expected a regular expression ({error})") from None
+
+
+def _strategy(name: str, text: str) -> str:
+    word = text.strip().lower()
+    if word not in {"error", "latest"}:
+        raise ConfigError(name, text, "expected error or latest")
+    return word
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option("subscribe", _topics, None, "Topics to read, separated by commas."),
+    Option(
+        "subscribePattern",
+        _pattern,
+        None,
+        "A regular expression; topics are read whose names contain a match.",
+        differs="Python's regular expressions instead of Java's; internal topics are never read.",
+    ),
+    Option("assign", parse_partitions, None, 'Partitions to read: `{"topicA":[0,1]}`.'),
+    Option(
+        "offsetRanges",
+        parse_ranges,
+        None,
+        "Exactly what to read: `[[topic, partition, start, stop], …]`, as `ranges_json` writes it; "
+        "takes the place of a selection and of every start and end.",
+        uses=Use.BATCH,
+        is_ours=True,
+    ),
+    Option(
+        "startingOffsets",
+        parse_start,
+        Earliest(),
+        'Where to start: `earliest`; offsets as JSON, `{"topicA":{"0":23,"1":-2}}` (-2: earliest); '
+        "`-10m` (ms, s, m, h, d, w: so long ago); `2026-11-01T00:00:00Z`; `latest-100`, "
+        "`earliest+100` (so many offsets, per partition); `committed` (by `kafka.group.id`).",
+        uses=Use.BATCH,
+        differs="Spark's own has `earliest` and JSON only. Starts other than these are resolved "
+        "once per `load()`.",
+    ),
+    Option(
+        "startingTimestamp",
+        parse_instant,
+        None,
+        "Start at the first record of this timestamp or later, in every partition; milliseconds "
+        "since 1970. Comes before startingOffsetsByTimestamp and startingOffsets.",
+        differs="Negative numbers are refused; Spark's own takes -1 and -2 for latest and earliest "
+        "by accident.",
+    ),
+    Option(
+        "startingOffsetsByTimestamp",
+        parse_partition_times,
+        None,
+        'The same per partition: `{"topicA":{"0":1000,"1":2000}}`. Comes before startingOffsets.',
+        differs="As startingTimestamp.",
+    ),
+    Option(
+        "startingOffsetsByTimestampStrategy",
+        _strategy,
+        None,
+        "When no record is so late: `error` fails, `latest` starts at the end of the partition. By "
+        "default `error` for startingTimestamp and startingOffsetsByTimestamp, and `latest` for "
+        "a time in startingOffsets.",
+    ),
+    Option(
+        "committedFallback",
+        parse_fallback,
+        Earliest(),
+        "Where `startingOffsets=committed` starts in partitions that the group has committed "
+        "nothing for: any start but JSON and committed, or `error`.",
+        is_ours=True,
+    ),
+    Option(
+        "endingOffsets",
+        parse_end,
+        Latest(),
+        'Where to end: `latest`; offsets as JSON, `{"topicA":{"0":50,"1":-1}}` (-1: latest); or '
+        "any of the other forms of startingOffsets. With `committed`, partitions that the group "
+        "has committed nothing for are left out.",
+        uses=Use.BATCH,
+        differs="Spark's own has `latest` and JSON only.",
+    ),
+    Option(
+        "endingTimestamp",
+        parse_instant,
+        None,
+        "End before the first record of this timestamp or later, or at the latest offset. Comes "
+        "before endingOffsetsByTimestamp and endingOffsets.",
+        uses=Use.BATCH,
+        differs="As startingTimestamp.",
+    ),
+    Option(
+        "endingOffsetsByTimestamp",
+        parse_partition_times,
+        None,
+        "The same per partition. Comes before endingOffsets.",
+        uses=Use.BATCH,
+        differs="As startingTimestamp.",
+    ),
+    Option(
+        "failOnDataLoss",
+        read_boolean,
+        True,
+        "Whether records that are gone fail the query; else what is there is read, and a warning "
+        "says what is not.",
+        differs="A given offset beyond the end of the log is refused at once, by name.",
+    ),
+    Option("includeHeaders", read_boolean, False, "Whether there is a column `headers`."),
+    Option(
+        "minPartitions",
+        read_count,
+        None,
+        "At least about this many input partitions: large topic-partitions are split.",
+    ),
+    Option(
+        "maxRecordsPerPartition",
+        read_count,
+        None,
+        "At most this many offsets per input partition; applied before minPartitions.",
+    ),
+    Option(
+        "maxPartitions",
+        read_count,
+        None,
+        "At most this many input partitions: topic-partitions are grouped to about equal size.",
+        is_ours=True,
+    ),
+    Option(
+        "fetchOffset.numRetries",
+        read_count,
+        None,
+        "Gives the driver's questions about metadata and offsets so many times "
+        "`kafka.default.api.timeout.ms`.",
+        differs="Retries here end at a deadline, not at a count. By default it is "
+        "`kafka.default.api.timeout.ms` in all; Spark's own tries 3 times.",
+    ),
+    Option(
+        "fetchOffset.retryIntervalMs",
+        read_milliseconds(0),
+        None,
+        "The wait between tries of these questions, in place of `kafka.retry.backoff.ms`.",
+        differs="The default is Kafka's backoff, 100 ms growing to 1 s; Spark's own waits 1 s.",
+    ),
+    Option(
+        "kafkaConsumer.pollTimeoutMs",
+        read_milliseconds(1),
+        None,
+        "How long a task waits for the next records of its range, all tries included, before it "
+        "fails; in place of `kafka.default.api.timeout.ms`, and the most for "
+        "`kafka.request.timeout.ms`.",
+        differs="The default is the client's (60 s); Spark's own takes spark.network.timeout "
+        "(120 s).",
+    ),
+    Option(
+        "kafka.group.id",
+        _filled,
+        None,
+        "The consumer group of `committed`.",
+        differs="Reading joins no group and needs no right on one; the id is used for `committed` "
+        "alone. Spark's own joins it.",
+    ),
+    Option(
+        "groupIdPrefix",
+        read_text,
+        None,
+        "Accepted, with a word in the log: no group is made up, so there is nothing to prefix.",
+        differs="Spark's own makes up a group id for every query and starts it with this.",
+    ),
+    Option(
+        "columns",
+        read_text,
+        None,
+        "Columns to read, in order: `key string, value, offset`. The same as `.schema(…)`; what is "
+        "not asked for is not decoded.",
+        is_ours=True,
+    ),
+    Option(
+        "maxBatchBytes",
+        read_count,
+        ReadSettings().batch_limit_bytes,
+        "The largest record batch that is accepted, in bytes after decompression.",
+        is_ours=True,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A client property that the source refuses by name, as Spark's own does."""
+
+    name: str
+    instead: str
+    uses: Use
+
+
+_BYTES = "columns key and value are binary or string; decode them with DataFrame operations"
+REFUSED: tuple[Refused, ...] = (
+    Refused(
+        "kafka.auto.offset.reset",
+        "set the source option startingOffsets to say where to start; Spark keeps track of what "
+        "was read",
+        Use.READ,
+    ),
+    Refused("kafka.key.deserializer", _BYTES, Use.READ),
+    Refused("kafka.value.deserializer", _BYTES, Use.READ),
+    Refused(
+        "kafka.enable.auto.commit",
+        "reading commits nothing; to commit what was read, see plan_ranges and committing",
+        Use.READ,
+    ),
+    Refused("kafka.interceptor.classes", "interceptors are Java classes", Use.READ | Use.WRITE),
+    Refused("kafka.key.serializer", _BYTES, Use.WRITE),
+    Refused("kafka.value.serializer", _BYTES, Use.WRITE),
+)
+
+
+def options_for(use: Use) -> Mapping[str, Option]:
+    """The rows that belong to `use`, by lower-cased name."""
+    return {option.name.lower(): option for option in OPTIONS if use & option.uses}
