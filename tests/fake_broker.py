@@ -364,13 +364,14 @@ def _described(name: str, topic: FakeTopic | None) -> MetadataResponse.Topic:
 
 def find_coordinator(cluster: FakeCluster, call: Call) -> FindCoordinatorResponse:
     """The default answer to FindCoordinator: what `cluster.coordinators` says."""
-    (group,) = call.request.coordinator_keys
-    node_id = cluster.coordinators[group]
+    groups = call.request.coordinator_keys
+    nodes = [(group, cluster.coordinators[group]) for group in groups]
     return FindCoordinatorResponse(
-        coordinators=(
+        coordinators=tuple(
             FindCoordinatorResponse.Coordinator(
                 key=group, node_id=node_id, host="127.0.0.1", port=cluster.nodes[node_id].port
-            ),
+            )
+            for group, node_id in nodes
         )
     )
 

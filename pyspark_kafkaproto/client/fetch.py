@@ -190,7 +190,7 @@ class Fetcher:
 
     def _send(self, deadline: Deadline) -> _Sent:
         leader, chosen = self._next_leader(deadline)
-        connection = self._directory.router.connections.get(leader.endpoint, deadline)
+        connection = self._directory.router.connect(leader.endpoint, deadline)
         by_id = all(self._directory.topic_id(item.range.topic) for item, _ in chosen)
         most = None if by_id else _LAST_VERSION_BY_NAME
         request = self._request(chosen)

@@ -1,12 +1,29 @@
-"""The window on a cluster: metadata, offsets at the leaders, offsets of groups.
+"""The window on a cluster: metadata, offsets at the leaders, groups, and changes to all of them.
 
-`topology` is what a cluster looks like (values only), `routing` finds the broker to ask, `offsets`
-and `groups` ask it, `kafka_cluster` is the face that users see. This room knows nothing of records,
-Arrow or Spark.
+`topology` is what a cluster looks like (values only), `routing` finds the broker to ask, `asking`
+puts questions about many things to many brokers at once. `offsets`, `groups`, `members`, `reset`,
+`lag`, `topics` and `configs` each ask about their subject, `diagnosis` says which hop is broken;
+`kafka_cluster` is the face that users see. This room knows nothing of records, Arrow or Spark.
 """
 
+from pyspark_kafkaproto.cluster.configs import Change, ConfigChange, ConfigEntry, ConfigResource
+from pyspark_kafkaproto.cluster.groups import CommittedOffset
 from pyspark_kafkaproto.cluster.kafka_cluster import KafkaCluster
+from pyspark_kafkaproto.cluster.lag import Lag, lag_text
+from pyspark_kafkaproto.cluster.members import DescribedGroup, ListedGroup, Member
+from pyspark_kafkaproto.cluster.offsets import Found
+from pyspark_kafkaproto.cluster.reset import (
+    BackBy,
+    Moved,
+    ResetTo,
+    ShiftBy,
+    ToEarliest,
+    ToLatest,
+    ToOffsets,
+    ToTime,
+)
 from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.topics import NewTopic
 from pyspark_kafkaproto.cluster.topology import (
     Broker,
     Leader,
@@ -17,12 +34,32 @@ from pyspark_kafkaproto.cluster.topology import (
 )
 
 __all__ = [
+    "BackBy",
     "Broker",
+    "Change",
+    "CommittedOffset",
+    "ConfigChange",
+    "ConfigEntry",
+    "ConfigResource",
+    "DescribedGroup",
+    "Found",
     "KafkaCluster",
+    "Lag",
     "Leader",
+    "ListedGroup",
+    "Member",
+    "Moved",
+    "NewTopic",
     "Partition",
+    "ResetTo",
     "Router",
+    "ShiftBy",
+    "ToEarliest",
+    "ToLatest",
+    "ToOffsets",
+    "ToTime",
     "Topic",
     "TopicPartition",
     "Topology",
+    "lag_text",
 ]

@@ -1,146 +1,267 @@
 """Offsets that groups have committed, at the groups' coordinators.
 
-OffsetFetch and OffsetCommit are asked in a version that names topics: from version 10 on both go by
-topic id, and a group's offsets would be out of reach once a topic is deleted and created again.
+Many groups are asked about in one request (OffsetFetch from version 8 on), several requests are
+under way at once. OffsetFetch and OffsetCommit are asked in a version that names topics: from
+version 10 on both go by topic id, and a group's offsets would be out of reach once a topic is
+deleted and created again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
+from typing import NamedTuple
 
-from pyspark_kafkaproto.cluster.routing import Router, only
-from pyspark_kafkaproto.cluster.topology import NEWS_TRAVELS_S, TopicPartition
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError, error_code
+from pyspark_kafkaproto.cluster.asking import Question, ask, cut
+from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.topology import NEWS_TRAVELS_S, TopicPartition, by_topic
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from pyspark_kafkaproto.net import Deadline, Endpoint
 
 BY_NAME = 9  # the last version of OffsetFetch and OffsetCommit that names topics
 
+_GROUPS_PER_REQUEST = 100
 _NOTHING_COMMITTED = -1
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 _UNKNOWN_MEMBER_ID = 25
+_GROUP_SUBSCRIBED_TO_TOPIC = 86
 _COMMIT_ADVICE = {
     _UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
     _UNKNOWN_MEMBER_ID: "the group has live members, and only they may commit: stop them, or "
     "commit to a group of its own",
 }
+_DELETE_ADVICE = {
+    _GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic: stop them first",
+}
+
+
+class CommittedOffset(NamedTuple):
+    """The next offset to read, and the text that was committed with it."""
+
+    offset: int
+    metadata: str = ""
+
+
+class GroupPartition(NamedTuple):
+    """A partition as a group sees it."""
+
+    group: str
+    partition: TopicPartition
+
+    def __str__(self) -> str:
+        return f"group {self.group!r}, partition {self.partition}"
 
 
 def fetch_offsets(
-    router: Router, group: str, partitions: Collection[TopicPartition]
-) -> dict[TopicPartition, int]:
-    """What `group` has committed; partitions without a committed offset are left out."""
-    _check_group(group)
-    if not partitions:
-        return {}
-    topics = tuple(
-        OffsetFetchRequest.Group.Topic(
-            name=topic, partition_indexes=tuple(item.partition for item in own)
+    router: Router,
+    groups: Collection[str],
+    partitions: Collection[TopicPartition] | None = None,
+    *,
+    require_stable: bool = True,
+) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+    """What each group has committed; partitions without a committed offset are left out.
+
+    Args:
+        router: whom to ask.
+        groups: their names.
+        partitions: which ones; None: all that the group has.
+        require_stable: whether to wait for what open transactions are about to commit. Without it
+            a coordinator that has just taken over may answer from before its log is complete, and
+            a group that has committed looks as if it never had.
+    """
+    check_groups(groups)
+    if partitions is not None and not partitions:
+        return {group: {} for group in groups}
+    topics = (
+        None
+        if partitions is None
+        else tuple(
+            OffsetFetchRequest.Group.Topic(
+                name=topic, partition_indexes=tuple(item.partition for item in own)
+            )
+            for topic, own in by_topic(partitions)
         )
-        for topic, own in _by_topic(partitions)
-    )
-    request = OffsetFetchRequest(
-        groups=(OffsetFetchRequest.Group(group_id=group, topics=topics),),
-        # Without it a coordinator that has just taken over may answer from before its log is
-        # complete, and a group that has committed looks as if it never had.
-        require_stable=True,
     )
 
-    def read(answer: OffsetFetchResponse) -> dict[TopicPartition, int]:
-        return _read_offsets(group, answer)
+    def make_request(part: list[str]) -> OffsetFetchRequest:
+        asked = tuple(OffsetFetchRequest.Group(group_id=group, topics=topics) for group in part)
+        return OffsetFetchRequest(groups=asked, require_stable=require_stable)
 
-    return router.ask_coordinator(
-        f"fetch the offsets of group {group!r}", group, request, read, most=BY_NAME
+    question = Question(
+        f"fetch the offsets of {named(groups)}",
+        make_request,
+        _read_offsets,
+        cut(_GROUPS_PER_REQUEST),
+        BY_NAME,
     )
+    return ask(router, question, groups, router.coordinators)
 
 
-def commit_offsets(router: Router, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Commit for a group without members: each offset is the next one to read.
+def commit_offsets(
+    router: Router, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+) -> None:
+    """Commit for groups without members: each offset is the next one to read.
 
     Raises:
         BrokerError: a partition was refused; `usable` has those that were committed.
         RemoteProtocolError: the answer leaves a partition out.
     """
-    _check_group(group)
-    if not offsets:
-        return
-    topics = tuple(
-        OffsetCommitRequest.Topic(
-            name=topic,
-            partitions=tuple(
-                OffsetCommitRequest.Topic.Partition(
-                    partition_index=item.partition, committed_offset=offsets[item]
-                )
-                for item in own
-            ),
+    check_groups(offsets)
+    wanted = {
+        GroupPartition(group, partition): committed
+        for group, own in offsets.items()
+        for partition, committed in own.items()
+    }
+
+    def make_request(part: list[GroupPartition]) -> OffsetCommitRequest:
+        group = part[0].group
+        topics = tuple(
+            OffsetCommitRequest.Topic(
+                name=topic,
+                partitions=tuple(
+                    _to_commit(item, wanted[GroupPartition(group, item)]) for item in own
+                ),
+            )
+            for topic, own in by_topic(item.partition for item in part)
         )
-        for topic, own in _by_topic(offsets)
+        return OffsetCommitRequest(group_id=group, topics=topics)
+
+    what = f"commit offsets of {named(offsets)}"
+    question = Question(what, make_request, _read_commit, _by_group, BY_NAME)
+    _ask_per_partition(router, question, wanted)
+
+
+def delete_offsets(router: Router, group: str, partitions: Collection[TopicPartition]) -> None:
+    """Forget what `group` has committed for `partitions`; nothing committed is no error.
+
+    Raises:
+        BrokerError: members of the group read such a topic, or there is no such group; `usable`
+            has the partitions that are done.
+    """
+    check_groups([group])
+
+    def make_request(part: list[GroupPartition]) -> OffsetDeleteRequest:
+        topic_of = OffsetDeleteRequest.Topic
+        topics = tuple(
+            topic_of(
+                name=topic,
+                partitions=tuple(topic_of.Partition(partition_index=n) for _, n in own),
+            )
+            for topic, own in by_topic(item.partition for item in part)
+        )
+        return OffsetDeleteRequest(group_id=group, topics=topics)
+
+    question = Question(f"delete offsets of group {group!r}", make_request, _read_delete)
+    _ask_per_partition(router, question, {GroupPartition(group, item) for item in partitions})
+
+
+def check_groups(groups: Collection[str]) -> None:
+    """Refuse what the broker would refuse less clearly: one name instead of a set, an empty one."""
+    if isinstance(groups, str):
+        raise ConfigError("groups", groups, "expected a set of names, not one name")
+    for group in groups:
+        if not group:
+            raise ConfigError("group", group, "expected the name of a consumer group")
+
+
+def named(groups: Collection[str]) -> str:
+    """`group 'g'`, or how many there are."""
+    return f"group {next(iter(groups))!r}" if len(groups) == 1 else f"{len(groups)} groups"
+
+
+def _ask_per_partition(
+    router: Router,
+    question: Question[GroupPartition, None],
+    wanted: Collection[GroupPartition],
+) -> None:
+    def find_places(
+        missing: set[GroupPartition], deadline: Deadline
+    ) -> dict[GroupPartition, Endpoint]:
+        found = router.coordinators({item.group for item in missing}, deadline)
+        return {item: found[item.group] for item in missing}
+
+    ask(router, question, wanted, find_places)
+
+
+def _by_group(items: list[GroupPartition]) -> Iterator[list[GroupPartition]]:
+    for _, own in groupby(items, key=lambda item: item.group):
+        yield list(own)
+
+
+def _to_commit(
+    partition: TopicPartition, committed: CommittedOffset
+) -> OffsetCommitRequest.Topic.Partition:
+    return OffsetCommitRequest.Topic.Partition(
+        partition_index=partition.partition,
+        committed_offset=committed.offset,
+        committed_metadata=committed.metadata,
     )
-    request = OffsetCommitRequest(group_id=group, topics=topics)
-    router.ask_coordinator(
-        f"commit offsets of group {group!r}",
-        group,
-        request,
-        lambda answer: _check_commit(group, offsets, answer),
-        most=BY_NAME,
-    )
 
 
-def _by_topic(
-    partitions: Iterable[TopicPartition],
-) -> Iterable[tuple[str, Iterable[TopicPartition]]]:
-    return groupby(sorted(partitions), key=lambda item: item.topic)
+def _read_offsets(
+    answer: OffsetFetchResponse, part: list[str]
+) -> dict[str, dict[TopicPartition, CommittedOffset] | BrokerError]:
+    del part
+    return {found.group_id: _read_group(found) for found in answer.groups}
 
 
-def _check_group(group: str) -> None:
-    if not group:
-        raise ConfigError("group", group, "expected the name of a consumer group")
-
-
-def _read_offsets(group: str, answer: OffsetFetchResponse) -> dict[TopicPartition, int]:
-    found = only(answer.groups, "OffsetFetch")
+def _read_group(
+    found: OffsetFetchResponse.Group,
+) -> dict[TopicPartition, CommittedOffset] | BrokerError:
+    subject = f"group {found.group_id!r}"
     if found.error_code:
-        raise BrokerError(found.error_code, "OffsetFetch", f"group {group!r}")
+        return BrokerError(found.error_code, "OffsetFetch", subject)
     offsets = {}
     for topic in found.topics:
         for item in topic.partitions:
             partition = TopicPartition(topic.name, item.partition_index)
             if item.error_code:
-                raise BrokerError(
-                    item.error_code, "OffsetFetch", f"group {group!r}, partition {partition}"
+                return BrokerError(
+                    item.error_code, "OffsetFetch", f"{subject}, partition {partition}"
                 )
             if item.committed_offset != _NOTHING_COMMITTED:
-                offsets[partition] = item.committed_offset
+                offsets[partition] = CommittedOffset(item.committed_offset, item.metadata or "")
     return offsets
 
 
-def _check_commit(
-    group: str, asked: Collection[TopicPartition], answer: OffsetCommitResponse
-) -> None:
-    refused = []
-    committed = set()
-    for topic in answer.topics:
-        for item in topic.partitions:
-            partition = TopicPartition(topic.name, item.partition_index)
-            if item.error_code:
-                refused.append((partition, item.error_code))
-            else:
-                committed.add(partition)
-    if refused:
-        for_good = (item for item in refused if not error_code(item[1]).is_retriable)
-        raise _refusal(group, *next(for_good, refused[0]), committed)
-    if forgotten := set(asked) - committed:
-        names = ", ".join(sorted(map(str, forgotten)))
-        raise RemoteProtocolError(f"{names}: not answered", where=f"OffsetCommit, group {group!r}")
+def _read_commit(
+    answer: OffsetCommitResponse, part: list[GroupPartition]
+) -> dict[GroupPartition, BrokerError | None]:
+    codes = {
+        TopicPartition(topic.name, item.partition_index): item.error_code
+        for topic in answer.topics
+        for item in topic.partitions
+    }
+    return _per_partition(part[0].group, codes, "OffsetCommit", _COMMIT_ADVICE)
 
 
-def _refusal(
-    group: str, partition: TopicPartition, code: int, committed: set[TopicPartition]
-) -> BrokerError:
-    subject = f"group {group!r}, partition {partition}"
-    advice = _COMMIT_ADVICE.get(code, "")
-    error = BrokerError(code, "OffsetCommit", subject, advice, committed)
-    if code == _UNKNOWN_TOPIC_OR_PARTITION:
-        error.patience_s = NEWS_TRAVELS_S
-    return error
+def _read_delete(
+    answer: OffsetDeleteResponse, part: list[GroupPartition]
+) -> dict[GroupPartition, BrokerError | None]:
+    group = part[0].group
+    if answer.error_code:
+        raise BrokerError(answer.error_code, "OffsetDelete", f"group {group!r}")
+    codes = {
+        TopicPartition(topic.name, item.partition_index): item.error_code
+        for topic in answer.topics
+        for item in topic.partitions
+    }
+    return _per_partition(group, codes, "OffsetDelete", _DELETE_ADVICE)
+
+
+def _per_partition(
+    group: str, codes: Mapping[TopicPartition, int], api: str, advice: Mapping[int, str]
+) -> dict[GroupPartition, BrokerError | None]:
+    results: dict[GroupPartition, BrokerError | None] = {}
+    for partition, code in codes.items():
+        item = GroupPartition(group, partition)
+        results[item] = None
+        if code:
+            error = BrokerError(code, api, str(item), advice.get(code, ""))
+            if code == _UNKNOWN_TOPIC_OR_PARTITION:
+                error.patience_s = NEWS_TRAVELS_S
+            results[item] = error
+    return results

@@ -10,10 +10,14 @@ from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Self
 
-from pyspark_kafkaproto.cluster.groups import commit_offsets, fetch_offsets
+from pyspark_kafkaproto.cluster.admin_window import AdminWindow
+from pyspark_kafkaproto.cluster.group_window import GroupWindow
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    Found,
+    list_found,
     list_offsets,
     list_offsets_at,
 )
@@ -23,8 +27,8 @@ from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig
 
 
-class KafkaCluster:
-    """Metadata and offsets of one cluster.
+class KafkaCluster(GroupWindow, AdminWindow):
+    """Metadata and offsets of one cluster, its groups (`GroupWindow`), changes (`AdminWindow`).
 
     Connections open on first use and stay open until `close`; a pickled cluster carries its
     configuration alone. For use by one thread at a time.
@@ -146,24 +150,22 @@ class KafkaCluster:
                 )
         return list_offsets(self._router, timestamps)
 
-    # Groups
-
-    def get_consumer_offsets(
-        self, group: str, partitions: Collection[TopicPartition]
+    def get_last_stable_offsets(
+        self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        """What `group` has committed; partitions without a committed offset are left out."""
-        return fetch_offsets(self._router, group, partitions)
+        """The offset before which no transaction is open, whatever isolation.level says."""
+        timestamps = dict.fromkeys(partitions, LATEST_TIMESTAMP)
+        found = list_found(self._router, timestamps, read_committed=True)
+        return {partition: item.offset for partition, item in found.items() if item is not None}
 
-    def set_consumer_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit `offsets` (each the next one to read) for a group that has no members.
+    def get_max_timestamp_offsets(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, Found | None]:
+        """The record with the largest timestamp: its offset, and that timestamp (ms since 1970).
 
-        Raises:
-            BrokerError: a partition was refused; `usable` has the set that was committed.
+        None where a partition is empty.
         """
-        for partition, offset in offsets.items():
-            if offset < 0:
-                raise ConfigError(f"offset of {partition}", offset, "expected 0 or more")
-        commit_offsets(self._router, group, offsets)
+        return list_found(self._router, dict.fromkeys(partitions, MAX_TIMESTAMP))
 
 
 def _all_found(offsets: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:

@@ -1,21 +1,31 @@
-"""Offsets at the leaders: earliest, latest, by timestamp. One ListOffsets per leader."""
+"""Offsets at the leaders: earliest, latest, last stable, by timestamp. One request per leader."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from itertools import groupby
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple, TypeVar
 
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition
+from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3
 
 _CONSUMER = -1
 _NO_OFFSET = -1
 _READ_COMMITTED = 1
+
+_T = TypeVar("_T")
+
+
+class Found(NamedTuple):
+    """A record's offset and its timestamp, in ms since 1970 (-1 where the question has none)."""
+
+    offset: int
+    timestamp: int
 
 
 def list_offsets(
@@ -31,32 +41,7 @@ def list_offsets(
     Returns:
         Per partition the offset, or None where no record is that late.
     """
-    if not timestamps:
-        return {}
-    isolation_level = _READ_COMMITTED if router.config.is_read_committed else 0
-
-    def make_request(partitions: list[TopicPartition]) -> ListOffsetsRequest:
-        topics = tuple(
-            ListOffsetsRequest.Topic(
-                name=topic,
-                partitions=tuple(
-                    ListOffsetsRequest.Topic.Partition(
-                        partition_index=item.partition, timestamp=timestamps[item]
-                    )
-                    for item in group
-                ),
-            )
-            for topic, group in groupby(partitions, key=lambda item: item.topic)
-        )
-        return ListOffsetsRequest(
-            replica_id=_CONSUMER,
-            isolation_level=isolation_level,
-            topics=topics,
-            # How long the broker may look into tiered storage; its default is not at all.
-            timeout_ms=int(router.config.request_timeout_s * 1000),
-        )
-
-    return router.ask_leaders("list offsets", timestamps.keys(), make_request, _read)
+    return _ask(router, timestamps, router.config.is_read_committed, lambda found: found.offset)
 
 
 def list_offsets_at(
@@ -66,15 +51,62 @@ def list_offsets_at(
     return list_offsets(router, dict.fromkeys(partitions, timestamp))
 
 
-def _read(answer: ListOffsetsResponse) -> dict[TopicPartition, int | BrokerError | None]:
-    results: dict[TopicPartition, int | BrokerError | None] = {}
-    for topic in answer.topics:
-        for found in topic.partitions:
-            partition = TopicPartition(topic.name, found.partition_index)
-            if found.error_code:
-                results[partition] = BrokerError(
-                    found.error_code, "ListOffsets", f"partition {partition}"
-                )
-            else:
-                results[partition] = None if found.offset == _NO_OFFSET else found.offset
-    return results
+def list_found(
+    router: Router,
+    timestamps: Mapping[TopicPartition, int],
+    *,
+    read_committed: bool | None = None,
+) -> dict[TopicPartition, Found | None]:
+    """As `list_offsets`, with the timestamp of what was found.
+
+    Args:
+        router: whom to ask.
+        timestamps: as there, or MAX_TIMESTAMP: the record with the largest timestamp.
+        read_committed: None takes the configuration's isolation.level.
+    """
+    committed = router.config.is_read_committed if read_committed is None else read_committed
+    return _ask(router, timestamps, committed, lambda found: found)
+
+
+def _ask(
+    router: Router,
+    timestamps: Mapping[TopicPartition, int],
+    committed: bool,
+    take: Callable[[Found], _T],
+) -> dict[TopicPartition, _T | None]:
+    def make_request(partitions: list[TopicPartition]) -> ListOffsetsRequest:
+        topics = tuple(
+            ListOffsetsRequest.Topic(
+                name=topic,
+                partitions=tuple(
+                    ListOffsetsRequest.Topic.Partition(
+                        partition_index=item.partition, timestamp=timestamps[item]
+                    )
+                    for item in own
+                ),
+            )
+            for topic, own in by_topic(partitions)
+        )
+        return ListOffsetsRequest(
+            replica_id=_CONSUMER,
+            isolation_level=_READ_COMMITTED if committed else 0,
+            topics=topics,
+            # How long the broker may look into tiered storage; its default is not at all.
+            timeout_ms=int(router.config.request_timeout_s * 1000),
+        )
+
+    def read(answer: ListOffsetsResponse) -> dict[TopicPartition, _T | BrokerError | None]:
+        results: dict[TopicPartition, _T | BrokerError | None] = {}
+        for topic in answer.topics:
+            for item in topic.partitions:
+                partition = TopicPartition(topic.name, item.partition_index)
+                if item.error_code:
+                    subject = f"partition {partition}"
+                    results[partition] = BrokerError(item.error_code, "ListOffsets", subject)
+                elif item.offset == _NO_OFFSET:
+                    results[partition] = None
+                else:
+                    results[partition] = take(Found(item.offset, item.timestamp))
+        return results
+
+    return router.ask_leaders("list offsets", timestamps.keys(), make_request, read)

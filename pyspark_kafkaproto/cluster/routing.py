@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from pyspark_kafkaproto.cluster.advertised import explained
+from pyspark_kafkaproto.cluster.asking import Question, ask, check_complete, cut
 from pyspark_kafkaproto.cluster.topology import (
     Broker,
     Leader,
@@ -34,11 +36,11 @@ from pyspark_kafkaproto.net import (
     Endpoint,
     retrying,
 )
-from pyspark_kafkaproto.net.retry import is_retriable
 
 _T = TypeVar("_T")
 
 GROUP_KEY = 0
+_KEYS_PER_REQUEST = 1000
 
 _REPLICA_NOT_AVAILABLE = 9
 
@@ -63,6 +65,7 @@ class Router:
         self._leaders = dict(leaders or {})
         self._told = tuple(dict.fromkeys(item.endpoint for item in self._leaders.values()))
         self._silent: set[Endpoint] = set()  # asked in vain the last time: asked last
+        self._met: tuple[Endpoint, ...] = ()  # the bootstrap server that answered last
         self._topology: Topology | None = None
         self._coordinators: dict[str, Endpoint] = {}
 
@@ -96,12 +99,26 @@ class Router:
                     break
             else:
                 self._silent.discard(endpoint)
+                if endpoint in self.config.bootstrap_servers:
+                    self._met = (endpoint,)
                 return answer
         failed = _all_failed(failures)
         if self._topology is None and not self._told:
             is_misspelt = getattr(failed, "stage", "") == "resolve"
             failed.patience_s = 0.0 if is_misspelt else self.config.connection_setup_timeout_s
         raise failed
+
+    def connect(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
+        """An open connection with nothing in flight; see `Connections.get`.
+
+        Raises:
+            ConnectionFailed: where the address is an advertised one, with what to do about it.
+        """
+        try:
+            return self.connections.get(endpoint, deadline)
+        except ConnectionFailed as error:
+            asked = self._met or self.config.bootstrap_servers
+            raise explained(error, endpoint, asked, self.config.security_protocol) from error
 
     def _candidates(self) -> list[Endpoint]:
         known = [] if self._topology is None else self._topology.brokers.values()
@@ -111,7 +128,7 @@ class Router:
 
     def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
         soon = deadline.sooner(self.config.request_timeout_s)
-        return self.connections.get(endpoint, soon).request(request, soon)
+        return self.connect(endpoint, soon).request(request, soon)
 
     def retrying(self, what: str, attempt: Callable[[], _T], deadline: Deadline) -> _T:
         """`attempt` until it succeeds; what an error shows to be out of date is learned anew."""
@@ -197,58 +214,17 @@ class Router:
             BrokerError: the first error that cannot be retried; `usable` has the results so far.
             RemoteProtocolError: an answer is not about what was asked.
         """
-        deadline = self.deadline()
-        wanted = set(partitions)
-        done: dict[TopicPartition, _T] = {}
+        question: Question[TopicPartition, _T] = Question(
+            what, make_request, lambda answer, _: read(answer)
+        )
 
-        def attempt() -> None:
-            missing = wanted - done.keys()
-            by_leader: dict[Endpoint, list[TopicPartition]] = {}
-            for partition, leader in self.leaders(missing, deadline).items():
-                by_leader.setdefault(leader.endpoint, []).append(partition)
-            requests = {place: make_request(sorted(own)) for place, own in by_leader.items()}
-            failures: list[KafkaProtoError] = []
-            for place, answer in self.ask_each(requests, deadline).items():
-                if isinstance(answer, KafkaProtoError):
-                    failures.append(answer)
-                    continue
-                results = read(answer)
-                _check_complete(what, place, by_leader[place], results)
-                for partition, result in results.items():
-                    if isinstance(result, BrokerError):
-                        failures.append(result.at(str(place)))
-                    else:
-                        done[partition] = result
-            _raise_worst(failures, done)
+        def places(
+            missing: set[TopicPartition], deadline: Deadline
+        ) -> dict[TopicPartition, Endpoint]:
+            found = self.leaders(missing, deadline)
+            return {partition: leader.endpoint for partition, leader in found.items()}
 
-        self.retrying(what, attempt, deadline)
-        return done
-
-    def ask_each(
-        self, requests: Mapping[Endpoint, Any], deadline: Deadline
-    ) -> dict[Endpoint, Any | KafkaProtoError]:
-        """One request to each broker, all sent before the first answer is awaited."""
-        soon = deadline.sooner(self.config.request_timeout_s)
-        answers: dict[Endpoint, Any | KafkaProtoError] = {}
-        asked: dict[Endpoint, Connection] = {}
-        try:
-            for endpoint, request in requests.items():
-                try:
-                    connection = self.connections.get(endpoint, soon)
-                    connection.send(request, soon)
-                    asked[endpoint] = connection
-                except KafkaProtoError as error:
-                    answers[endpoint] = error
-            for endpoint, connection in asked.items():
-                try:
-                    answers[endpoint] = connection.receive(soon).message
-                except KafkaProtoError as error:
-                    answers[endpoint] = error
-        finally:
-            for connection in asked.values():
-                if connection.in_flight:  # only when interrupted, by Ctrl-C for one
-                    connection.close()
-        return answers
+        return ask(self, question, partitions, places)
 
     # Coordinators
 
@@ -273,7 +249,7 @@ class Router:
 
         def attempt() -> _T:
             soon = deadline.sooner(self.config.request_timeout_s)
-            connection = self.connections.get(self._coordinator(group, soon), soon)
+            connection = self.connect(self._coordinator(group, soon), soon)
             answer = connection.request(request, soon, most)
             try:
                 return read(answer)
@@ -282,26 +258,26 @@ class Router:
 
         return self.retrying(what, attempt, deadline)
 
+    def coordinators(self, groups: Collection[str], deadline: Deadline) -> dict[str, Endpoint]:
+        """Where each group is coordinated, one try for those that are not known yet.
+
+        Raises:
+            BrokerError: one of them has no coordinator at the moment, or may not be seen.
+        """
+        missing = sorted(set(groups) - self._coordinators.keys())
+        for keys in cut(_KEYS_PER_REQUEST)(missing):
+            request = FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=tuple(keys))
+            found = self.ask_any(request, deadline).coordinators
+            check_complete("FindCoordinator", keys, [item.key for item in found])
+            for item in found:
+                if item.error_code:
+                    subject, text = f"group {item.key!r}", item.error_message or ""
+                    raise BrokerError(item.error_code, "FindCoordinator", subject, text)
+                self._coordinators[item.key] = Endpoint(item.host, item.port)
+        return {group: self._coordinators[group] for group in groups}
+
     def _coordinator(self, group: str, deadline: Deadline) -> Endpoint:
-        if group not in self._coordinators:
-            request = FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=(group,))
-            found = only(self.ask_any(request, deadline).coordinators, "FindCoordinator")
-            if found.error_code:
-                subject = f"group {group!r}"
-                text = found.error_message or ""
-                raise BrokerError(found.error_code, "FindCoordinator", subject, text)
-            self._coordinators[group] = Endpoint(found.host, found.port)
-        return self._coordinators[group]
-
-
-def _raise_worst(failures: list[KafkaProtoError], done: dict[Any, Any]) -> None:
-    """Raise the first failure that no retry mends, else the first; nothing if there is none."""
-    if not failures:
-        return
-    worst = next((error for error in failures if not is_retriable(error)), failures[0])
-    if isinstance(worst, BrokerError):
-        worst.usable = dict(done)
-    raise worst
+        return self.coordinators([group], deadline)[group]
 
 
 def only(items: Sequence[_T], api: str) -> _T:
@@ -309,21 +285,6 @@ def only(items: Sequence[_T], api: str) -> _T:
     if len(items) != 1:
         raise RemoteProtocolError(f"asked about one, answered {len(items)}", where=api)
     return items[0]
-
-
-def _check_complete(
-    what: str,
-    place: Endpoint,
-    asked: Collection[TopicPartition],
-    answered: Collection[TopicPartition],
-) -> None:
-    """An answer that leaves something out would be waited for, or taken for nothing there."""
-    wrong = set(asked) ^ set(answered)
-    if wrong:
-        names = ", ".join(sorted(map(str, wrong)))
-        raise RemoteProtocolError(
-            f"{names}: not asked about, or not answered", where=f"{what}, broker {place}"
-        )
 
 
 def _all_failed(failures: Mapping[Endpoint, KafkaProtoError]) -> KafkaProtoError:

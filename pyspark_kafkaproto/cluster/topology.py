@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import NamedTuple
 
 from pyspark_kafkaproto.errors import BrokerError, error_code
@@ -20,6 +21,12 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[TopicPartition]]]:
+    """Partitions under their topics, sorted: requests name each topic once."""
+    grouped = groupby(sorted(partitions), key=lambda item: item.topic)
+    return [(topic, list(own)) for topic, own in grouped]
 
 
 class Leader(NamedTuple):

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pyspark_kafkaproto import KafkaCluster, OffsetRange, TopicPartition
+from pyspark_kafkaproto.cluster import lag_text
 from pyspark_kafkaproto.devbroker import DevBroker, default_data_dir
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.jobs.folders import Folders
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             count = _keep(folders, servers, ranges) if any(item.count for item in ranges) else 0
             cluster.set_consumer_offsets(options.group, stops(ranges))
         print(f"read {count} records")
-        print(lag_table(cluster, options.topic, options.group))
+        print(lag_text(cluster.lag({options.group}, {options.topic})))
 
 
 def origin(cluster: KafkaCluster, topic: str) -> dict[str, str]:
@@ -104,23 +105,6 @@ def summarise(rows: DataFrame) -> int:
     per_key.orderBy("partition", "key").show(50, truncate=False)
     total = per_key.agg(sf.coalesce(sf.sum("count"), sf.lit(0))).head()
     return 0 if total is None else int(total[0])
-
-
-def lag_table(cluster: KafkaCluster, topic: str, group: str) -> str:
-    """Group · Topic · Partition · Offset · LogSize · Lag, a line per partition."""
-    partitions = sorted(cluster.get_partitions({topic}))
-    committed = cluster.get_consumer_offsets(group, partitions)
-    latest = cluster.get_latest_leader_offsets(partitions)
-    rows: list[tuple[object, ...]] = [("Group", "Topic", "Partition", "Offset", "LogSize", "Lag")]
-    for item in partitions:
-        offset = committed.get(item)
-        lag = "-" if offset is None else latest[item] - offset
-        rows.append((group, *item, "-" if offset is None else offset, latest[item], lag))
-    widths = [max(len(str(row[at])) for row in rows) for at in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
 
 
 def starts(ranges: Sequence[OffsetRange]) -> dict[TopicPartition, int]:

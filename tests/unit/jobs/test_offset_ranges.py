@@ -1,4 +1,4 @@
-"""The main job's parts without Spark: which ranges, which folder, which table."""
+"""The main job's parts without Spark: which ranges, which folder."""
 
 import json
 
@@ -8,7 +8,6 @@ from pyspark_kafkaproto import OffsetRange, TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.jobs import offset_ranges
 from pyspark_kafkaproto.jobs.offset_ranges import (
-    lag_table,
     starts,
     stops,
     uncommitted_ranges,
@@ -71,16 +70,6 @@ def test_starts_and_stops_are_per_partition():
     first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
     assert starts(both) == {first: 0, second: 5}
     assert stops(both) == {first: 10, second: 8}
-
-
-def test_lag_table_has_a_line_per_partition():
-    cluster = Cluster(earliest=[0, 0, 0], latest=[1000, 20, 5], committed={0: 1000, 1: 8})
-    assert lag_table(cluster, "orders", "g").splitlines() == [
-        "Group  Topic   Partition  Offset  LogSize  Lag",
-        "g      orders  0          1000    1000     0",
-        "g      orders  1          8       20       12",
-        "g      orders  2          -       5        -",
-    ]
 
 
 def test_servers_come_from_the_environment_or_the_arguments(monkeypatch):

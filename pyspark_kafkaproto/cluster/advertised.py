@@ -1,0 +1,45 @@
+"""Why a broker that was found cannot be reached: the address that it advertises.
+
+Clients ask a listener where the brokers are, and connect to what that listener advertises. A first
+contact that works and a second one that does not is nearly always a wrong advertised.listeners: a
+container's own name, an address of another network, localhost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pyspark_kafkaproto.errors import ConnectionFailed
+from pyspark_kafkaproto.net import Endpoint
+
+_BEFORE_CONNECTED = ("resolve", "connect")
+
+
+def explained(
+    error: ConnectionFailed, place: Endpoint, asked: Collection[Endpoint], protocol: str
+) -> ConnectionFailed:
+    """`error`, with what to do where `place` was not given by the user but advertised.
+
+    Args:
+        error: why `place` could not be reached.
+        place: the address that was tried.
+        asked: the addresses that the user gave, or the one of them that answered.
+        protocol: security.protocol, the usual name of a listener.
+    """
+    if error.stage not in _BEFORE_CONNECTED or place in asked:
+        return error
+    reason = f"{error.reason}. {advertised_advice(place, asked, protocol)}"
+    better = ConnectionFailed(error.broker, error.stage, reason)
+    better.patience_s = error.patience_s
+    return better
+
+
+def advertised_advice(place: Endpoint, asked: Collection[Endpoint], protocol: str) -> str:
+    """Which listener was asked, what it advertised, and the line to set."""
+    listener = ", ".join(map(str, sorted(asked)))
+    line = f"advertised.listeners={protocol}://{min(asked)}"
+    return (
+        f"The listener that was asked, {listener}, advertises this address, {place}. If the broker "
+        "runs and it is the address that cannot be reached from here, set the one that can, for "
+        f"that listener, in the broker's server.properties: {line}"
+    )

@@ -1,0 +1,238 @@
+"""Questions about many things at once, each put to the broker that can answer it.
+
+All requests are sent before the first answer is awaited, several on a connection if need be; what
+is missing from the answers is asked for again, of whoever has it by then. Who has it (a leader, a
+coordinator, the controller) is told by the caller.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, RemoteProtocolError
+from pyspark_kafkaproto.net import Connection, Deadline, Endpoint
+from pyspark_kafkaproto.net.retry import is_retriable
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.cluster.routing import Router
+
+_K = TypeVar("_K")
+_T = TypeVar("_T")
+
+# More than one hides the way to the broker and back; a bound keeps both socket buffers from filling
+# up, which would leave each side waiting for the other to read.
+_MOST_IN_FLIGHT = 8
+
+
+def whole(things: list[_K]) -> list[list[_K]]:
+    """All of a broker's things in one request."""
+    return [things]
+
+
+def cut(size: int) -> Callable[[list[_K]], Iterator[list[_K]]]:
+    """At most `size` things in a request."""
+
+    def parts(things: list[_K]) -> Iterator[list[_K]]:
+        for start in range(0, len(things), size):
+            yield things[start : start + size]
+
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[_K, _T]):
+    """What to ask about things of one kind, which can be sorted and shown.
+
+    Args:
+        what: names the work in errors.
+        make_request: from the things of one request.
+        read: an answer's result or error per thing of the request; may raise the BrokerError of
+            the whole answer.
+        parts: cuts what one broker is asked about into requests.
+        most: the highest version of the request to use.
+    """
+
+    what: str
+    make_request: Callable[[list[_K]], Any]
+    read: Callable[[Any, list[_K]], Mapping[_K, _T | BrokerError]]
+    parts: Callable[[list[_K]], Iterable[list[_K]]] = whole
+    most: int | None = None
+
+
+def ask(
+    router: Router,
+    question: Question[_K, _T],
+    wanted: Iterable[_K],
+    find_places: Callable[[set[_K], Deadline], Mapping[_K, Endpoint]],
+) -> dict[_K, _T]:
+    """The answer about each of `wanted`, from where `find_places` says.
+
+    Args:
+        router: whom to ask through.
+        question: what to ask.
+        wanted: what to ask about.
+        find_places: the broker to ask about each; one try.
+
+    Raises:
+        BrokerError: the first error that cannot be retried; `usable` has the results so far.
+        RemoteProtocolError: an answer is not about what was asked.
+    """
+    deadline = router.deadline()
+    left = set(wanted)
+    done: dict[_K, _T] = {}
+
+    def attempt() -> None:
+        failures: list[KafkaProtoError] = []
+        requests = list(_requests(question, find_places(left - done.keys(), deadline)))
+        bodies = [(place, question.make_request(part)) for place, part in requests]
+        answers = send_all(router, bodies, deadline, question.most)
+        for (place, part), answer in zip(requests, answers, strict=True):
+            for thing, result in _results(question, place, part, answer, failures).items():
+                if isinstance(result, BrokerError):
+                    failures.append(result.at(str(place)))
+                else:
+                    done[thing] = result
+        _raise_worst(failures, done)
+
+    if left:
+        router.retrying(question.what, attempt, deadline)
+    return done
+
+
+def _requests(
+    question: Question[_K, Any], places: Mapping[_K, Endpoint]
+) -> Iterator[tuple[Endpoint, list[_K]]]:
+    by_place: dict[Endpoint, list[_K]] = {}
+    for thing, place in places.items():
+        by_place.setdefault(place, []).append(thing)
+    for place, things in by_place.items():
+        for part in question.parts(sorted(things)):  # type: ignore[type-var]  # see Question
+            yield place, part
+
+
+def _results(
+    question: Question[_K, _T],
+    place: Endpoint,
+    part: list[_K],
+    answer: Any | KafkaProtoError,
+    failures: list[KafkaProtoError],
+) -> Mapping[_K, _T | BrokerError]:
+    """An answer's results; what is wrong with the whole of it goes to `failures`."""
+    if isinstance(answer, KafkaProtoError):
+        failures.append(answer)
+        return {}
+    try:
+        results = question.read(answer, part)
+    except BrokerError as error:
+        failures.append(error.at(str(place)))
+        return {}
+    check_complete(f"{question.what}, broker {place}", part, results)
+    return results
+
+
+def _raise_worst(failures: list[KafkaProtoError], done: Mapping[Any, Any]) -> None:
+    """Raise the first failure that no retry mends, else the first; nothing if there is none."""
+    if not failures:
+        return
+    worst = next((error for error in failures if not is_retriable(error)), failures[0])
+    if isinstance(worst, BrokerError):
+        worst.usable = dict(done)
+    raise worst
+
+
+def check_complete(where: str, asked: Collection[Any], answered: Collection[Any]) -> None:
+    """An answer that leaves something out would be waited for, or taken for nothing there."""
+    for things, what in (
+        (set(asked) - set(answered), "not answered"),
+        (set(answered) - set(asked), "answered, but not asked about"),
+    ):
+        if things:
+            names = ", ".join(sorted(map(str, things)))
+            raise RemoteProtocolError(f"{names}: {what}", where=where)
+
+
+def send_all(
+    router: Router,
+    requests: Sequence[tuple[Endpoint, Any]],
+    deadline: Deadline,
+    most: int | None = None,
+) -> list[Any | KafkaProtoError]:
+    """The answer to each request, or the error that kept it away; brokers work side by side."""
+    answers: list[Any | KafkaProtoError] = [None] * len(requests)
+    lines: dict[Endpoint, _Line] = {}
+    for number, (place, request) in enumerate(requests):
+        line = lines.setdefault(place, _Line(router, place, deadline, most, answers))
+        line.unsent.append((number, request))
+    try:
+        for line in lines.values():
+            line.send()
+        while any(line.sent for line in lines.values()):
+            for line in lines.values():
+                line.receive()
+                line.send()
+    finally:
+        for line in lines.values():
+            line.leave_nothing_in_flight()
+    return answers
+
+
+class _Line:
+    """What one broker is asked: requests not sent yet, and those whose answers are awaited."""
+
+    def __init__(
+        self,
+        router: Router,
+        place: Endpoint,
+        deadline: Deadline,
+        most: int | None,
+        answers: list[Any | KafkaProtoError],
+    ) -> None:
+        self.unsent: deque[tuple[int, Any]] = deque()
+        self.sent: deque[int] = deque()
+        self._router = router
+        self._place = place
+        self._deadline = deadline
+        self._most = most
+        self._answers = answers
+        self._connection: Connection | None = None
+
+    def send(self) -> None:
+        """Send as many as may be in flight."""
+        while self.unsent and len(self.sent) < _MOST_IN_FLIGHT:
+            number, request = self.unsent.popleft()
+            self.sent.append(number)
+            try:
+                if self._connection is None:
+                    self._connection = self._router.connect(self._place, self._soon())
+                version = self._connection.version_for(type(request), self._most)
+                self._connection.send(request, self._soon(), version)
+            except KafkaProtoError as error:
+                self._fail(error)
+
+    def receive(self) -> None:
+        """Take one answer, if any is awaited."""
+        if self.sent and self._connection is not None:
+            try:
+                reply = self._connection.receive(self._soon())
+            except KafkaProtoError as error:
+                self._fail(error)
+            else:
+                self._answers[self.sent.popleft()] = reply.message
+
+    def leave_nothing_in_flight(self) -> None:
+        """Whoever comes next would take our answers for theirs: after Ctrl-C, for one."""
+        if self._connection is not None and self._connection.in_flight:
+            self._connection.close()
+
+    def _soon(self) -> Deadline:
+        return self._deadline.sooner(self._router.config.request_timeout_s)
+
+    def _fail(self, error: KafkaProtoError) -> None:
+        """What is lost with a connection is every answer that it owes, and what was to follow."""
+        for number in (*self.sent, *(number for number, _ in self.unsent)):
+            self._answers[number] = error
+        self.sent.clear()
+        self.unsent.clear()

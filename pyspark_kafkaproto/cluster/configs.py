@@ -1,0 +1,239 @@
+"""Configurations of topics, brokers and groups: what is set, where it comes from, and changing it.
+
+A broker's own settings are asked of that broker, all others of any (KIP-133). Changes name what
+changes and nothing else (IncrementalAlterConfigs, KIP-339). Values that a broker holds secret never
+leave it: they are None here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from pyspark_kafkaproto.cluster.asking import Question, ask
+from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.topics import controller_of
+from pyspark_kafkaproto.cluster.topology import NEWS_TRAVELS_S
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+)
+from pyspark_kafkaproto.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from pyspark_kafkaproto.net import Deadline, Endpoint
+
+_TYPES = {"topic": 2, "broker": 4, "broker-logger": 8, "client-metrics": 16, "group": 32}
+_NAMES = {number: name for name, number in _TYPES.items()}
+_OF_ONE_BROKER = ("broker", "broker-logger")
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+
+# Kafka's ConfigSource.
+_SOURCES = {
+    1: "topic",
+    2: "dynamic broker",
+    3: "dynamic default broker",
+    4: "static broker",
+    5: "default",
+    6: "dynamic broker logger",
+    7: "client metrics",
+    8: "group",
+}
+
+
+class ConfigResource(NamedTuple):
+    """What has a configuration.
+
+    `type` is topic, broker, broker-logger, client-metrics or group; `name` the topic's, the
+    broker's id as text ("" for the default of all brokers), and so on.
+    """
+
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One setting; `value` is None where it is secret; `source` says who set it."""
+
+    name: str
+    value: str | None
+    source: str
+    is_read_only: bool
+    is_sensitive: bool
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nobody has set it for this resource or for its broker."""
+        return self.source == "default"
+
+
+class Change(Enum):
+    """What to do with a setting; the numbers are the protocol's."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """A change of one setting.
+
+    `value` is None for DELETE, which brings the default back; APPEND and SUBTRACT take members of a
+    list (`cleanup.policy`).
+    """
+
+    name: str
+    value: str | None = field(default=None, repr=False)
+    change: Change = Change.SET
+
+    def __post_init__(self) -> None:
+        if (self.value is None) != (self.change is Change.DELETE):
+            # The value may be a secret: it is not shown.
+            raise ConfigError(self.name, self.change.name, "only DELETE goes without a value")
+
+
+def describe_configs(
+    router: Router, resources: Collection[ConfigResource]
+) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+    """All settings of each resource, by name.
+
+    Raises:
+        BrokerError: there is no such resource, or it may not be seen; `usable` has the others.
+    """
+    _check(resources)
+
+    def make_request(part: list[ConfigResource]) -> DescribeConfigsRequest:
+        return DescribeConfigsRequest(
+            resources=tuple(
+                DescribeConfigsRequest.Resource(
+                    resource_type=_TYPES[item.type],
+                    resource_name=item.name,
+                    configuration_keys=None,
+                )
+                for item in part
+            )
+        )
+
+    question = Question("describe configs", make_request, lambda answer, _: _read_described(answer))
+    return ask(router, question, resources, _places(router))
+
+
+def alter_configs(
+    router: Router,
+    changes: Mapping[ConfigResource, Collection[ConfigChange]],
+    *,
+    validate_only: bool = False,
+) -> None:
+    """Change settings, and leave all others as they are.
+
+    Raises:
+        BrokerError: a setting is not known or its value is refused; `usable` has the resources
+            that are changed.
+    """
+    _check(changes)
+
+    def make_request(part: list[ConfigResource]) -> IncrementalAlterConfigsRequest:
+        return IncrementalAlterConfigsRequest(
+            resources=tuple(_to_alter(item, changes[item]) for item in part),
+            validate_only=validate_only,
+        )
+
+    question = Question("alter configs", make_request, lambda answer, _: _read_altered(answer))
+    ask(router, question, changes, _places(router))
+
+
+def _check(resources: Collection[ConfigResource]) -> None:
+    for item in resources:
+        if item.type not in _TYPES:
+            raise ConfigError("resource", item.type, f"expected one of {', '.join(_TYPES)}")
+        if item.type in _OF_ONE_BROKER and item.name and not item.name.isdecimal():
+            raise ConfigError(item.type, item.name, "expected a broker's id, such as 1")
+
+
+class _places:  # noqa: N801 - called like the function that it is
+    """Who is asked: the broker itself about its own settings, else who answers for changes."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    def __call__(
+        self, missing: set[ConfigResource], deadline: Deadline
+    ) -> dict[ConfigResource, Endpoint]:
+        topology = self._router.topology((), deadline)
+        found = {}
+        for item in missing:
+            if item.type not in _OF_ONE_BROKER or not item.name:
+                found[item] = controller_of(topology)
+            elif int(item.name) in topology.brokers:
+                found[item] = topology.brokers[int(item.name)].endpoint
+            else:
+                known = ", ".join(map(str, sorted(topology.brokers)))
+                raise ConfigError(item.type, item.name, f"the cluster has the brokers {known}")
+        return found
+
+
+def _to_alter(
+    resource: ConfigResource, changes: Collection[ConfigChange]
+) -> IncrementalAlterConfigsRequest.Resource:
+    part = IncrementalAlterConfigsRequest.Resource
+    return part(
+        resource_type=_TYPES[resource.type],
+        resource_name=resource.name,
+        configs=tuple(
+            part.Config(name=item.name, config_operation=item.change.value, value=item.value)
+            for item in changes
+        ),
+    )
+
+
+def _read_described(
+    answer: DescribeConfigsResponse,
+) -> dict[ConfigResource, dict[str, ConfigEntry] | BrokerError]:
+    results: dict[ConfigResource, dict[str, ConfigEntry] | BrokerError] = {}
+    for item in answer.results:
+        resource = _resource(item.resource_type, item.resource_name)
+        error = _error(item.error_code, "DescribeConfigs", resource, item.error_message)
+        results[resource] = error or {entry.name: _entry(entry) for entry in item.configs}
+    return results
+
+
+def _read_altered(
+    answer: IncrementalAlterConfigsResponse,
+) -> dict[ConfigResource, BrokerError | None]:
+    results = {}
+    for item in answer.responses:
+        resource = _resource(item.resource_type, item.resource_name)
+        results[resource] = _error(
+            item.error_code, "IncrementalAlterConfigs", resource, item.error_message
+        )
+    return results
+
+
+def _entry(entry: DescribeConfigsResponse.Resource.Config) -> ConfigEntry:
+    source = _SOURCES.get(entry.config_source, f"source {entry.config_source}")
+    return ConfigEntry(entry.name, entry.value, source, entry.read_only, entry.is_sensitive)
+
+
+def _resource(number: int, name: str) -> ConfigResource:
+    return ConfigResource(_NAMES.get(number, f"type {number}"), name)
+
+
+def _error(
+    code: int, api: str, resource: ConfigResource, message: str | None
+) -> BrokerError | None:
+    if not code:
+        return None
+    error = BrokerError(code, api, str(resource), message or "")
+    if code == _UNKNOWN_TOPIC_OR_PARTITION:
+        error.patience_s = NEWS_TRAVELS_S
+    return error

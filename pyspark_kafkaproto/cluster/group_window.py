@@ -1,0 +1,162 @@
+"""The part of KafkaCluster about groups: committed offsets, members, lag."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from pyspark_kafkaproto.cluster.groups import (
+    CommittedOffset,
+    commit_offsets,
+    delete_offsets,
+    fetch_offsets,
+)
+from pyspark_kafkaproto.cluster.lag import Lag, lag_of
+from pyspark_kafkaproto.cluster.members import (
+    DescribedGroup,
+    ListedGroup,
+    delete_groups,
+    describe_groups,
+    list_groups,
+)
+from pyspark_kafkaproto.cluster.reset import Moved, ResetTo, reset_offsets
+from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.topology import TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
+
+Offset = int | CommittedOffset
+
+
+class GroupWindow:
+    """What KafkaCluster does about groups."""
+
+    _router: Router
+
+    # Committed offsets
+
+    def get_consumer_offsets(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """What `group` has committed; partitions without a committed offset are left out."""
+        found = fetch_offsets(self._router, [group], partitions)[group]
+        return {partition: committed.offset for partition, committed in found.items()}
+
+    def get_group_offsets(
+        self, groups: Collection[str], partitions: Collection[TopicPartition] | None = None
+    ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        """What each of many groups has committed, with the text beside it.
+
+        Args:
+            groups: names; one that there is not has committed nothing.
+            partitions: which ones; None: all that the group has.
+        """
+        return fetch_offsets(self._router, groups, partitions)
+
+    def set_consumer_offsets(self, group: str, offsets: Mapping[TopicPartition, Offset]) -> None:
+        """Commit `offsets` (each the next one to read) for a group that has no members.
+
+        An offset may carry a text: `CommittedOffset(42, "by the nightly job")`.
+
+        Raises:
+            BrokerError: a partition was refused; `usable` has the set that was committed.
+        """
+        try:
+            self.set_group_offsets({group: offsets})
+        except BrokerError as error:
+            if error.usable is not None:
+                error.usable = {item.partition for item in error.usable}
+            raise
+
+    def set_group_offsets(self, offsets: Mapping[str, Mapping[TopicPartition, Offset]]) -> None:
+        """Commit for many groups without members, all at once.
+
+        Raises:
+            BrokerError: a partition was refused; `usable` has the (group, partition) pairs that
+                were committed.
+        """
+        checked = {
+            group: {partition: _checked(partition, offset) for partition, offset in own.items()}
+            for group, own in offsets.items()
+        }
+        commit_offsets(self._router, checked)
+
+    def reset_consumer_offsets(
+        self,
+        group: str,
+        to: ResetTo,
+        partitions: Collection[TopicPartition] | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> dict[TopicPartition, Moved]:
+        """Move what `group` has committed: `ToEarliest()`, `ShiftBy(-100)`, `BackBy(3600)`, ….
+
+        Args:
+            group: a group without members; a new one is made by this.
+            to: where to; what lies outside of a partition's records becomes their nearest end.
+            partitions: which; None: those that the group has committed for, or that `to` names.
+            dry_run: whether to only tell what would be.
+
+        Raises:
+            BrokerError: the group has members.
+            ConfigError: there is nothing to move, or nothing committed to shift.
+        """
+        return reset_offsets(self._router, group, to, partitions, dry_run=dry_run)
+
+    def delete_consumer_offsets(self, group: str, partitions: Collection[TopicPartition]) -> None:
+        """Forget what `group` has committed for `partitions`.
+
+        Raises:
+            BrokerError: members of the group read such a topic, or there is no such group.
+        """
+        delete_offsets(self._router, group, partitions)
+
+    # Groups
+
+    def list_groups(
+        self, states: Collection[str] = (), types: Collection[str] = ()
+    ) -> list[ListedGroup]:
+        """The groups of all brokers, sorted by name; with `states` or `types`, those alone.
+
+        Args:
+            states: Empty, Stable, PreparingRebalance, CompletingRebalance, Dead; Assigning and
+                Reconciling of consumer groups.
+            types: classic, consumer, share, streams (brokers from 3.8 on).
+        """
+        return list_groups(self._router, states, types)
+
+    def describe_groups(self, groups: Collection[str]) -> dict[str, DescribedGroup]:
+        """State, members and assignments of each group, classic or of KIP-848.
+
+        Raises:
+            BrokerError: there is no such group, or it may not be seen; `usable` has the others.
+        """
+        return describe_groups(self._router, groups)
+
+    def delete_groups(self, groups: Collection[str]) -> None:
+        """Delete groups that have no members, with all that they have committed.
+
+        Raises:
+            BrokerError: a group has members, or is not there; `usable` has those deleted.
+        """
+        delete_groups(self._router, groups)
+
+    def lag(
+        self, groups: Collection[str] | None = None, topics: Collection[str] | None = None
+    ) -> list[Lag]:
+        """How far groups are behind, one row per partition, sorted.
+
+        Args:
+            groups: names; None: all groups.
+            topics: whose partitions, all of them; None: those that a group has committed for or
+                that its members read.
+
+        Raises:
+            BrokerError: without `topics`, a group that is not there; or a topic that is not there.
+        """
+        return lag_of(self._router, groups, topics)
+
+
+def _checked(partition: TopicPartition, offset: Offset) -> CommittedOffset:
+    committed = CommittedOffset(offset) if isinstance(offset, int) else offset
+    if committed.offset < 0:
+        raise ConfigError(f"offset of {partition}", committed.offset, "expected 0 or more")
+    return committed

@@ -1,0 +1,364 @@
+"""Groups themselves: which there are, who is in them, what each member reads; and their end.
+
+A group speaks one of two protocols. In a classic one the members carry the assignment among
+themselves, as bytes that the broker does not read (ConsumerProtocolAssignment); in a consumer group
+of KIP-848 the broker makes and knows it. Both look alike here. Share groups and streams groups are
+listed, and not described.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from pyspark_kafkaproto.cluster.asking import Question, ask, cut, send_all
+from pyspark_kafkaproto.cluster.groups import check_groups, named
+from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.topology import TopicPartition
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    KafkaProtoError,
+    RemoteProtocolError,
+    UnsupportedVersion,
+)
+from pyspark_kafkaproto.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from pyspark_kafkaproto.messages.consumer_protocol import ConsumerProtocolAssignment
+from pyspark_kafkaproto.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from pyspark_kafkaproto.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from pyspark_kafkaproto.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from pyspark_kafkaproto.wire.cursor import Cursor
+from pyspark_kafkaproto.wire.schema import read
+
+CLASSIC = "classic"
+CONSUMER = "consumer"
+
+_GROUPS_PER_REQUEST = 100
+_VERSION_BYTES = 2
+_CONSUMER_PROTOCOL = "consumer"
+
+_UNSUPPORTED_VERSION = 35
+_NON_EMPTY_GROUP = 68
+_GROUP_ID_NOT_FOUND = 69
+_NOT_A_CONSUMER_GROUP = (_UNSUPPORTED_VERSION, _GROUP_ID_NOT_FOUND)
+_DEAD = "Dead"
+_NO_SUCH_GROUP = "there is no such group: check its name (kafkaproto groups list)"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A group by name; `type` is classic, consumer, share or streams, "" where a broker is old."""
+
+    group: str
+    type: str
+    state: str
+    protocol_type: str
+
+    @property
+    def reads_topics(self) -> bool:
+        """Whether it is one whose members and offsets are about topics' partitions."""
+        return self.type != "share" and self.protocol_type in ("", _CONSUMER_PROTOCOL, "streams")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Who reads: `assignment` has its partitions, `target` those that it is to have (KIP-848)."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: frozenset[TopicPartition]
+    target: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    """A group and its members; `assignor` is how partitions are shared out."""
+
+    group: str
+    type: str
+    state: str
+    protocol_type: str
+    assignor: str
+    epoch: int | None
+    members: tuple[Member, ...]
+
+    @property
+    def owners(self) -> dict[TopicPartition, Member]:
+        """Who reads each partition."""
+        return {item: member for member in self.members for item in member.assignment}
+
+
+def list_groups(
+    router: Router, states: Collection[str] = (), types: Collection[str] = ()
+) -> list[ListedGroup]:
+    """The groups of all brokers, sorted by name; with `states` or `types`, those alone."""
+    request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
+    deadline = router.deadline()
+
+    def attempt() -> list[ListedGroup]:
+        brokers = router.topology((), deadline).brokers.values()
+        places = [broker.endpoint for broker in brokers]
+        answers = send_all(router, [(place, request) for place in places], deadline)
+        found: dict[str, ListedGroup] = {}
+        for place, answer in zip(places, answers, strict=True):
+            if isinstance(answer, KafkaProtoError):
+                raise answer
+            found |= _read_listed(answer, str(place))
+        return sorted(found.values(), key=lambda item: item.group)
+
+    return router.retrying("list groups", attempt, deadline)
+
+
+def describe_groups(router: Router, groups: Collection[str]) -> dict[str, DescribedGroup]:
+    """Members and state of each group, whichever protocol it speaks.
+
+    Raises:
+        BrokerError: there is no such group, or it may not be seen; `usable` has the others.
+    """
+    found = find_groups(router, groups)
+    described = {group: item for group, item in found.items() if item is not None}
+    for group in sorted(set(groups) - described.keys()):
+        raise no_such_group(group, described)
+    return described
+
+
+def find_groups(router: Router, groups: Collection[str]) -> dict[str, DescribedGroup | None]:
+    """As `describe_groups`; None for a group that there is not."""
+    check_groups(groups)
+    found = _find_consumer_groups(router, groups)
+    others = {group for group in groups if found[group] is None}
+    return found | _find_classic_groups(router, others)
+
+
+def find_listed(
+    router: Router, groups: Collection[ListedGroup]
+) -> dict[str, DescribedGroup | None]:
+    """As `find_groups`, where it is known already which protocol each group speaks."""
+    consumer = {item.group for item in groups if item.type == CONSUMER}
+    classic = {item.group for item in groups if item.type in ("", CLASSIC)}
+    return _find_consumer_groups(router, consumer) | _find_classic_groups(router, classic)
+
+
+def no_such_group(group: str, usable: object = None) -> BrokerError:
+    """The error for a group that there is not."""
+    subject = f"group {group!r}"
+    return BrokerError(_GROUP_ID_NOT_FOUND, "DescribeGroups", subject, _NO_SUCH_GROUP, usable)
+
+
+def delete_groups(router: Router, groups: Collection[str]) -> None:
+    """Delete groups that have no members, with all that they have committed.
+
+    Raises:
+        BrokerError: a group has members, or there is no such group; `usable` has those deleted.
+    """
+    check_groups(groups)
+    question = Question(
+        f"delete {named(groups)}",
+        lambda part: DeleteGroupsRequest(groups_names=tuple(part)),
+        _read_deleted,
+        cut(_GROUPS_PER_REQUEST),
+    )
+    ask(router, question, groups, router.coordinators)
+
+
+def check_has_no_members(router: Router, group: str) -> None:
+    """Raise BrokerError, with the members' names, while `group` has any; a new one has none."""
+    found = find_groups(router, {group})[group]
+    if found is not None and found.members:
+        names = ", ".join(f"{item.client_id} at {item.host}" for item in found.members[:5])
+        raise BrokerError(
+            _NON_EMPTY_GROUP,
+            "OffsetCommit",
+            f"group {group!r}",
+            f"it has members ({len(found.members)}: {names}): stop them, then reset",
+        )
+
+
+def _read_listed(answer: ListGroupsResponse, place: str) -> dict[str, ListedGroup]:
+    if answer.error_code:
+        raise BrokerError(answer.error_code, "ListGroups", f"broker {place}")
+    return {
+        item.group_id: ListedGroup(
+            item.group_id, item.group_type.lower(), item.group_state, item.protocol_type
+        )
+        for item in answer.groups
+    }
+
+
+# Consumer groups (KIP-848)
+
+
+def _find_consumer_groups(
+    router: Router, groups: Collection[str]
+) -> dict[str, DescribedGroup | None]:
+    """Those of `groups` that are consumer groups; None for the others."""
+    question = Question(
+        f"describe {named(groups)}",
+        lambda part: ConsumerGroupDescribeRequest(group_ids=tuple(part)),
+        _read_consumer,
+        cut(_GROUPS_PER_REQUEST),
+    )
+    try:
+        return ask(router, question, groups, router.coordinators)
+    except UnsupportedVersion:  # a broker before 4.0: it has no such groups
+        return dict.fromkeys(groups)
+
+
+def _read_consumer(
+    answer: ConsumerGroupDescribeResponse, part: list[str]
+) -> dict[str, DescribedGroup | BrokerError | None]:
+    del part
+    results: dict[str, DescribedGroup | BrokerError | None] = {}
+    for item in answer.groups:
+        if item.error_code in _NOT_A_CONSUMER_GROUP:
+            results[item.group_id] = None
+        elif item.error_code:
+            subject, text = f"group {item.group_id!r}", item.error_message or ""
+            results[item.group_id] = BrokerError(
+                item.error_code, "ConsumerGroupDescribe", subject, text
+            )
+        else:
+            results[item.group_id] = _consumer_group(item)
+    return results
+
+
+def _consumer_group(item: ConsumerGroupDescribeResponse.Group) -> DescribedGroup:
+    members = tuple(
+        Member(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            _assigned(member.assignment),
+            _assigned(member.target_assignment),
+        )
+        for member in item.members
+    )
+    return DescribedGroup(
+        item.group_id,
+        CONSUMER,
+        item.group_state,
+        _CONSUMER_PROTOCOL,
+        item.assignor_name,
+        item.group_epoch,
+        members,
+    )
+
+
+def _assigned(assignment: Assignment) -> frozenset[TopicPartition]:
+    return frozenset(
+        TopicPartition(topic.topic_name, number)
+        for topic in assignment.topic_partitions
+        for number in topic.partitions
+    )
+
+
+# Classic groups
+
+
+def _find_classic_groups(
+    router: Router, groups: Collection[str]
+) -> dict[str, DescribedGroup | None]:
+    question = Question(
+        f"describe {named(groups)}",
+        lambda part: DescribeGroupsRequest(groups=tuple(part)),
+        _read_classic,
+        cut(_GROUPS_PER_REQUEST),
+    )
+    return ask(router, question, groups, router.coordinators)
+
+
+def _read_classic(
+    answer: DescribeGroupsResponse, part: list[str]
+) -> dict[str, DescribedGroup | BrokerError | None]:
+    del part
+    return {item.group_id: _classic_group(item) for item in answer.groups}
+
+
+def _classic_group(item: DescribeGroupsResponse.Group) -> DescribedGroup | BrokerError | None:
+    subject = f"group {item.group_id!r}"
+    # Before version 6 a broker answered "Dead" for a group that there is not.
+    if item.error_code == _GROUP_ID_NOT_FOUND or item.group_state == _DEAD:
+        return None
+    if item.error_code:
+        return BrokerError(item.error_code, "DescribeGroups", subject, item.error_message or "")
+    members = []
+    for member in item.members:
+        assignment = frozenset[TopicPartition]()
+        if item.protocol_type == _CONSUMER_PROTOCOL:
+            where = f"{subject}, assignment of member {member.member_id!r}"
+            assignment = read_assignment(member.member_assignment, where)
+        members.append(
+            Member(
+                member.member_id,
+                member.group_instance_id,
+                member.client_id,
+                member.client_host,
+                assignment,
+                assignment,
+            )
+        )
+    return DescribedGroup(
+        item.group_id,
+        CLASSIC,
+        item.group_state,
+        item.protocol_type,
+        item.protocol_data,
+        None,
+        tuple(members),
+    )
+
+
+def read_assignment(data: bytes, where: str) -> frozenset[TopicPartition]:
+    """The partitions in a member's assignment: empty bytes while the group is sharing out.
+
+    Raises:
+        RemoteProtocolError: these are not an assignment's bytes.
+    """
+    if not data:
+        return frozenset()
+    version = int.from_bytes(data[:_VERSION_BYTES], signed=True)
+    if version < 0 or len(data) < _VERSION_BYTES:
+        raise RemoteProtocolError("no version in front of it", where=where)
+    # Later versions only append, so that older members can read what a newer leader has written.
+    known = min(version, ConsumerProtocolAssignment.VERSIONS[1])
+    try:
+        found = read(ConsumerProtocolAssignment, Cursor(data[_VERSION_BYTES:]), known)
+    except RemoteProtocolError as error:
+        raise RemoteProtocolError(error.reason, where=where, path=error.path) from error
+    return frozenset(
+        TopicPartition(item.topic, number)
+        for item in found.assigned_partitions
+        for number in item.partitions
+    )
+
+
+def _read_deleted(
+    answer: DeleteGroupsResponse, part: list[str]
+) -> Mapping[str, BrokerError | None]:
+    del part
+    return {
+        item.group_id: BrokerError(
+            item.error_code,
+            "DeleteGroups",
+            f"group {item.group_id!r}",
+            _DELETE_ADVICE.get(item.error_code, item.error_message or ""),
+        )
+        if item.error_code
+        else None
+        for item in answer.results
+    }
+
+
+_DELETE_ADVICE = {
+    _NON_EMPTY_GROUP: "members read with it: stop them first",
+    _GROUP_ID_NOT_FOUND: _NO_SUCH_GROUP,
+}

@@ -1,0 +1,162 @@
+"""Where a group begins to read next: its committed offsets moved, while nobody reads with it.
+
+The ways are those of Kafka's own tool. What lies outside of a partition's records is moved to their
+nearest end, as there. A broker takes such a commit from a group without members alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark_kafkaproto.cluster.groups import CommittedOffset, commit_offsets, fetch_offsets
+from pyspark_kafkaproto.cluster.members import check_has_no_members
+from pyspark_kafkaproto.cluster.offsets import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    list_offsets_at,
+)
+from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.topology import TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class ToEarliest:
+    """The first record that is still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToLatest:
+    """Behind the last record."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToTime:
+    """The first record of `timestamp` (ms since 1970) or later; latest where there is none."""
+
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackBy:
+    """The first record of the last `duration_s` seconds."""
+
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftBy:
+    """So many records on from what is committed, or back where `count` is negative."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToOffsets:
+    """An offset for each partition that is named; the others stay."""
+
+    offsets: Mapping[TopicPartition, int]
+
+
+ResetTo = ToEarliest | ToLatest | ToTime | BackBy | ShiftBy | ToOffsets
+
+
+class Moved(NamedTuple):
+    """What was committed before (None: nothing), and what is now."""
+
+    before: int | None
+    after: int
+
+
+def reset_offsets(
+    router: Router,
+    group: str,
+    to: ResetTo,
+    partitions: Collection[TopicPartition] | None = None,
+    *,
+    dry_run: bool = False,
+) -> dict[TopicPartition, Moved]:
+    """Move what `group` has committed.
+
+    Args:
+        router: whom to ask.
+        group: a group without members; a new one is made by this.
+        to: where to.
+        partitions: which; None: those that the group has committed for, or that `to` names.
+        dry_run: whether to only tell what would be.
+
+    Raises:
+        BrokerError: the group has members.
+        ConfigError: there is nothing to move, or nothing committed to shift.
+    """
+    check_has_no_members(router, group)
+    before = fetch_offsets(router, {group})[group]
+    chosen = _chosen(group, to, partitions, before)
+    wanted = _wanted(router, to, chosen, before)
+    first = list_offsets_at(router, chosen, EARLIEST_TIMESTAMP)
+    last = list_offsets_at(router, chosen, LATEST_TIMESTAMP)
+    moved = {}
+    for item in sorted(chosen):
+        least, most = first[item] or 0, last[item] or 0
+        found = wanted[item]
+        after = min(max(most if found is None else found, least), most)
+        moved[item] = Moved(before[item].offset if item in before else None, after)
+    if not dry_run:
+        commit_offsets(
+            router, {group: {item: CommittedOffset(to.after) for item, to in moved.items()}}
+        )
+    return moved
+
+
+def _chosen(
+    group: str,
+    to: ResetTo,
+    partitions: Collection[TopicPartition] | None,
+    before: Mapping[TopicPartition, CommittedOffset],
+) -> set[TopicPartition]:
+    if isinstance(to, ToOffsets):
+        return set(to.offsets)
+    chosen = set(before if partitions is None else partitions)
+    if not chosen:
+        raise ConfigError(
+            "partitions", None, f"group {group!r} has committed nothing: name topics to reset"
+        )
+    if isinstance(to, ShiftBy) and (missing := chosen - before.keys()):
+        names = ", ".join(map(str, sorted(missing)))
+        raise ConfigError(
+            "shift", to.count, f"group {group!r} has committed nothing for {names}: nothing to add"
+        )
+    return chosen
+
+
+def _wanted(
+    router: Router,
+    to: ResetTo,
+    chosen: Collection[TopicPartition],
+    before: Mapping[TopicPartition, CommittedOffset],
+) -> Mapping[TopicPartition, int | None]:
+    """Where each is to go; None: behind the last record."""
+    match to:
+        case ToEarliest():
+            return dict.fromkeys(chosen, 0)
+        case ToLatest():
+            return dict.fromkeys(chosen)
+        case ToTime(timestamp):
+            return list_offsets_at(router, chosen, _checked(timestamp))
+        case BackBy(duration_s):
+            timestamp = int((time.time() - duration_s) * 1000)
+            return list_offsets_at(router, chosen, _checked(timestamp))
+        case ShiftBy(count):
+            return {item: before[item].offset + count for item in chosen}
+        case ToOffsets(offsets):
+            return offsets
+
+
+def _checked(timestamp: int) -> int:
+    """Below 0 a broker takes it for a question of another kind."""
+    if timestamp < 0:
+        raise ConfigError("timestamp", timestamp, "expected milliseconds since 1970, 0 or more")
+    return timestamp

@@ -1,0 +1,253 @@
+"""Topics made, grown and deleted, and their records cut off at the front.
+
+Topics are the controller's business, records the leaders'. A broker of a cluster without ZooKeeper
+passes what it is asked on to the controller; one of an older cluster answers NOT_CONTROLLER, and
+the controller is looked up again. Nothing here waits until every broker has heard of a new topic:
+whoever asks for one that is a moment old tries again for a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark_kafkaproto.cluster.asking import Question, ask
+from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.topology import NEWS_TRAVELS_S, TopicPartition, Topology, by_topic
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+)
+from pyspark_kafkaproto.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from pyspark_kafkaproto.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from pyspark_kafkaproto.net import Deadline, Endpoint
+
+BROKERS_DEFAULT = -1
+ALL_RECORDS = -1
+
+_DELETE_BY_NAME = 5  # the last version of DeleteTopics that takes bare names
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_NOT_CONTROLLER = 41
+_NO_SUCH_TOPIC = "there is no such topic, or this user may not see it"
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to make.
+
+    Args:
+        name: of the topic.
+        partitions: how many; -1: what the broker has as default.
+        replication_factor: on how many brokers each; -1: what the broker has as default.
+        configs: of the topic (`retention.ms`, …).
+        assignment: which brokers hold each partition, the preferred leader first; partitions and
+            replication factor follow from it then.
+    """
+
+    name: str
+    partitions: int = BROKERS_DEFAULT
+    replication_factor: int = BROKERS_DEFAULT
+    configs: Mapping[str, str] = field(default_factory=dict)
+    assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for option, value in (
+            ("partitions", self.partitions),
+            ("replication_factor", self.replication_factor),
+        ):
+            if value < 1 and value != BROKERS_DEFAULT:
+                raise ConfigError(option, value, "expected 1 or more, or -1 for the default")
+            if self.assignment and value != BROKERS_DEFAULT:
+                raise ConfigError(option, value, "it follows from the assignment: leave it out")
+
+
+def create_topics(
+    router: Router, topics: Collection[NewTopic], *, validate_only: bool = False
+) -> None:
+    """Make topics, or only ask whether they could be made.
+
+    Raises:
+        BrokerError: one could not be; `usable` has the names of those that are made.
+    """
+    by_name = {topic.name: topic for topic in topics}
+
+    def make_request(names: list[str]) -> CreateTopicsRequest:
+        return CreateTopicsRequest(
+            topics=tuple(_to_create(by_name[name]) for name in names),
+            timeout_ms=_timeout_ms(router),
+            validate_only=validate_only,
+        )
+
+    _ask_controller(router, f"create {_names(by_name)}", by_name, make_request, _read_created)
+
+
+def delete_topics(router: Router, topics: Collection[str]) -> None:
+    """Delete topics with all their records.
+
+    Raises:
+        BrokerError: one could not be deleted; `usable` has those that are.
+    """
+
+    def make_request(names: list[str]) -> DeleteTopicsRequest:
+        return DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=_timeout_ms(router))
+
+    what = f"delete {_names(topics)}"
+    _ask_controller(router, what, topics, make_request, _read_deleted, most=_DELETE_BY_NAME)
+
+
+def add_partitions(
+    router: Router, counts: Mapping[str, int], *, validate_only: bool = False
+) -> None:
+    """Give each topic so many partitions in all; never fewer than it has.
+
+    Keys of records are spread over more partitions from then on: what was written before stays.
+
+    Raises:
+        BrokerError: one could not be grown; `usable` has those that are.
+    """
+
+    def make_request(names: list[str]) -> CreatePartitionsRequest:
+        topic_of = CreatePartitionsRequest.Topic
+        return CreatePartitionsRequest(
+            topics=tuple(
+                topic_of(name=name, count=counts[name], assignments=None) for name in names
+            ),
+            timeout_ms=_timeout_ms(router),
+            validate_only=validate_only,
+        )
+
+    what = f"add partitions to {_names(counts)}"
+    _ask_controller(router, what, counts, make_request, _read_grown)
+
+
+def delete_records(
+    router: Router, before: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Delete the records below each offset (ALL_RECORDS: all there are).
+
+    Returns:
+        The earliest offset of each partition from now on.
+    """
+    for partition, offset in before.items():
+        if offset < 0 and offset != ALL_RECORDS:
+            raise ConfigError(f"offset of {partition}", offset, "expected 0 or more, -1 for all")
+
+    def make_request(partitions: list[TopicPartition]) -> DeleteRecordsRequest:
+        topic_of = DeleteRecordsRequest.Topic
+        topics = tuple(
+            topic_of(
+                name=topic,
+                partitions=tuple(
+                    topic_of.Partition(partition_index=item.partition, offset=before[item])
+                    for item in own
+                ),
+            )
+            for topic, own in by_topic(partitions)
+        )
+        return DeleteRecordsRequest(topics=topics, timeout_ms=_timeout_ms(router))
+
+    return router.ask_leaders("delete records", before, make_request, _read_cut)
+
+
+# The controller
+
+
+def _ask_controller(
+    router: Router,
+    what: str,
+    names: Collection[str],
+    make_request: Callable[[list[str]], Any],
+    read: Callable[[Any], Mapping[str, BrokerError | None]],
+    most: int | None = None,
+) -> None:
+    if isinstance(names, str):
+        raise ConfigError("topics", names, "expected a set of names, not one name")
+
+    def find_places(missing: set[str], deadline: Deadline) -> dict[str, Endpoint]:
+        return dict.fromkeys(missing, controller_of(router.topology((), deadline)))
+
+    question = Question(what, make_request, lambda answer, _: read(answer), most=most)
+    ask(router, question, names, find_places)
+
+
+def controller_of(topology: Topology) -> Endpoint:
+    """The broker to ask for changes.
+
+    Raises:
+        BrokerError: there is none at the moment.
+    """
+    broker = topology.brokers.get(topology.controller_id)
+    if broker is None:
+        raise BrokerError(_NOT_CONTROLLER, "Metadata", "the cluster", "no controller is known")
+    return broker.endpoint
+
+
+def _timeout_ms(router: Router) -> int:
+    """How long the broker may take: less than we wait for its answer."""
+    return int(router.config.request_timeout_s * 1000 * 0.9)
+
+
+def _names(topics: Collection[str]) -> str:
+    return f"topic {next(iter(topics))!r}" if len(topics) == 1 else f"{len(topics)} topics"
+
+
+def _to_create(topic: NewTopic) -> CreateTopicsRequest.Topic:
+    part = CreateTopicsRequest.Topic
+    return part(
+        name=topic.name,
+        num_partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        assignments=tuple(
+            part.Assignment(partition_index=number, broker_ids=tuple(brokers))
+            for number, brokers in sorted(topic.assignment.items())
+        ),
+        configs=tuple(part.Config(name=name, value=value) for name, value in topic.configs.items()),
+    )
+
+
+def _outcome(code: int, api: str, topic: str, message: str | None) -> BrokerError | None:
+    if not code:
+        return None
+    if code != _UNKNOWN_TOPIC_OR_PARTITION:
+        return BrokerError(code, api, f"topic {topic!r}", message or "")
+    error = BrokerError(code, api, f"topic {topic!r}", _NO_SUCH_TOPIC)
+    error.patience_s = NEWS_TRAVELS_S
+    return error
+
+
+def _read_created(answer: CreateTopicsResponse) -> dict[str, BrokerError | None]:
+    return {
+        item.name: _outcome(item.error_code, "CreateTopics", item.name, item.error_message)
+        for item in answer.topics
+    }
+
+
+def _read_deleted(answer: DeleteTopicsResponse) -> dict[str, BrokerError | None]:
+    return {
+        item.name or "": _outcome(
+            item.error_code, "DeleteTopics", item.name or "", item.error_message
+        )
+        for item in answer.responses
+    }
+
+
+def _read_grown(answer: CreatePartitionsResponse) -> dict[str, BrokerError | None]:
+    return {
+        item.name: _outcome(item.error_code, "CreatePartitions", item.name, item.error_message)
+        for item in answer.results
+    }
+
+
+def _read_cut(answer: DeleteRecordsResponse) -> dict[TopicPartition, int | BrokerError]:
+    results: dict[TopicPartition, int | BrokerError] = {}
+    for topic in answer.topics:
+        for item in topic.partitions:
+            partition = TopicPartition(topic.name, item.partition_index)
+            results[partition] = item.low_watermark
+            if item.error_code:
+                subject = f"partition {partition}"
+                results[partition] = BrokerError(item.error_code, "DeleteRecords", subject)
+    return results
