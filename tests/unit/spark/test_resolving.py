@@ -1,6 +1,7 @@
 """What timestamps, distances and groups mean in offsets."""
 
 import time
+from typing import ClassVar
 
 import pytest
 
@@ -16,8 +17,7 @@ A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 class Cluster:
     """a-0 holds 10 to 100, a-1 is empty at 5; record n has timestamp 1000 n; group g read to 50."""
 
-    bounds = {A0: (10, 100), A1: (5, 5)}
-    now_ms = 0
+    bounds: ClassVar = {A0: (10, 100), A1: (5, 5)}
 
     def get_earliest_leader_offsets(self, partitions):
         return {item: self.bounds[item][0] for item in partitions}
