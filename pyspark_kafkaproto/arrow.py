@@ -1,4 +1,4 @@
-"""Columns to Arrow record batches without a copy, and the one Arrow schema.
+"""Columns to Arrow record batches and back without a copy, and the one Arrow schema.
 
 The schema is what Spark makes of its own Kafka source's schema with time zone UTC: names, order,
 types and nullability, the list item named `element`. Spark checks the first batch of a task
@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import pyarrow as pa
 
 from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError
-from pyspark_kafkaproto.records import BinaryColumn, Columns, Decoded, HeadersColumn
+from pyspark_kafkaproto.records import (
+    BinaryColumn,
+    BinaryInput,
+    Columns,
+    Decoded,
+    HeadersColumn,
+    HeadersInput,
+    TimestampInput,
+    WriteColumns,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer  # for the type checker alone: not a dependency
@@ -39,6 +48,10 @@ _TYPES: Final = {
 }
 
 COLUMN_NAMES: Final = tuple(_TYPES)
+
+_BINARY_KINDS: Final = {
+    "string", "binary", "large_string", "large_binary", "string_view", "binary_view"
+}  # fmt: skip
 
 # A surrogate in UTF-8, whole or cut behind its second byte.
 _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
@@ -249,3 +262,100 @@ _BUILDERS: Final[dict[str, Callable[[Decoded, str, int, pa.DataType], pa.Array]]
     ),
     "headers": lambda d, _topic, _partition, kind: _headers(_decoded(d.headers), d.rows, kind),
 }
+
+
+# --- columns to write
+
+
+def write_columns(batch: pa.RecordBatch, *, timestamp_column: str | None = None) -> WriteColumns:
+    """The columns `value`, `key` and `headers` of any Arrow batch, to be encoded; others are left.
+
+    Buffers are taken as they are, those of slices too. Only what encoders do not read (views,
+    dictionaries, fixed sizes, other units of time) is cast first.
+
+    Args:
+        batch: value and key string or binary, headers a list of structs (key, value) of these.
+        timestamp_column: which column has the records' timestamps; None for the time of writing.
+
+    Raises:
+        ConfigError: a column of a type that no record has, or no such timestamp column.
+    """
+    value, key, headers = (_column(batch, name) for name in ("value", "key", "headers"))
+    timestamps = None
+    if timestamp_column is not None:
+        timestamps = _column(batch, timestamp_column)
+        if timestamp_column not in batch.schema.names:
+            known = ", ".join(batch.schema.names)
+            raise ConfigError("timestampColumn", timestamp_column, f"the columns are {known}")
+    return WriteColumns(
+        rows=batch.num_rows,
+        value=None if value is None else _binary_input(value, "value"),
+        key=None if key is None else _binary_input(key, "key"),
+        timestamps=None if timestamps is None else _timestamp_input(timestamps, timestamp_column),
+        headers=None if headers is None else _headers_input(headers),
+    )
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array | None:
+    """The column, or None for one that is not there or null throughout."""
+    if name not in batch.schema.names:
+        return None
+    column = batch.column(name)
+    return None if pa.types.is_null(column.type) else column
+
+
+def _refused(name: str, kind: pa.DataType, expected: str) -> ConfigError:
+    return ConfigError("schema", f"{name} {kind}", f"{name} has to be {expected}")
+
+
+def _binary_input(array: pa.Array, name: str) -> BinaryInput:
+    kind = array.type
+    is_large = pa.types.is_large_binary(kind) or pa.types.is_large_string(kind)
+    if not (is_large or pa.types.is_binary(kind) or pa.types.is_string(kind)):
+        array, is_large = _as_binary(array, name), True
+    validity, offsets, data = array.buffers()
+    return BinaryInput(
+        offsets=offsets or b"",
+        data=data or b"",
+        validity=validity if array.null_count else None,
+        is_large=is_large,
+        first=array.offset,
+    )
+
+
+def _as_binary(array: pa.Array, name: str) -> pa.Array:
+    """Other encodings of strings and binaries, cast."""
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if str(kind) not in _BINARY_KINDS and not pa.types.is_fixed_size_binary(kind):
+        raise _refused(name, array.type, "string or binary")
+    return array.cast(kind).cast(pa.large_binary())
+
+
+def _timestamp_input(array: pa.Array, name: str | None) -> TimestampInput:
+    if not pa.types.is_timestamp(array.type):
+        raise _refused(str(name), array.type, "a timestamp")
+    if array.type.unit != "us":
+        array = array.cast(pa.timestamp("us", array.type.tz), safe=array.type.unit != "ns")
+    validity, micros = array.buffers()
+    return TimestampInput(micros or b"", validity if array.null_count else None, array.offset)
+
+
+def _headers_input(array: pa.Array) -> HeadersInput:
+    kind = array.type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    pair = kind.value_type if is_list else None
+    if pair is None or not pa.types.is_struct(pair) or [f.name for f in pair] != ["key", "value"]:
+        raise _refused("headers", kind, "a list of structs of key and value")
+    validity, offsets = array.buffers()[:2]
+    pairs = array.values
+    return HeadersInput(
+        offsets=offsets or b"",
+        pairs=len(pairs),
+        keys=_binary_input(pairs.field(0), "headers.key"),
+        values=_binary_input(pairs.field(1), "headers.value"),
+        validity=validity if array.null_count else None,
+        is_large=pa.types.is_large_list(kind),
+        first=array.offset,
+        pairs_validity=pairs.buffers()[0] if pairs.null_count else None,
+        pairs_first=pairs.offset,
+    )

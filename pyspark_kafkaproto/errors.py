@@ -93,6 +93,20 @@ class LocalProtocolError(KafkaProtoError):
     """We, or the caller, asked for something the protocol does not allow."""
 
 
+class InvalidRecord(KafkaProtoError, ValueError):
+    """A record that no record batch can hold as it is.
+
+    `row` is its number in the columns, from 0; `position` where it stands among the rows that were
+    to be appended: what came before it is appended.
+    """
+
+    def __init__(self, reason: str, *, row: int, position: int) -> None:
+        super().__init__(f"row {row}: {reason}")
+        self.reason = reason
+        self.row = row
+        self.position = position
+
+
 class RemoteProtocolError(KafkaProtoError):
     """The peer's bytes are not what the protocol says.
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from pyspark_kafkaproto.records import reference
+from pyspark_kafkaproto.records import reference, reference_write
 from pyspark_kafkaproto.records.columns import (
     BinaryColumn,
     Columns,
@@ -22,7 +22,15 @@ from pyspark_kafkaproto.records.columns import (
 )
 from pyspark_kafkaproto.records.encoding import NewRecord, encode_batch
 from pyspark_kafkaproto.records.layout import DEFAULT_BATCH_LIMIT_BYTES, DEFAULT_CHUNK_BYTES
+from pyspark_kafkaproto.records.reference_write import BatchBuilder
 from pyspark_kafkaproto.records.transactions import AbortedTransactions
+from pyspark_kafkaproto.records.writing import (
+    BinaryInput,
+    HeadersInput,
+    TimestampInput,
+    WriteColumns,
+    restamped,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -35,14 +43,22 @@ __all__ = [
     "IMPLEMENTATION",
     "WHY_PURE",
     "AbortedTransactions",
+    "BatchBuilder",
     "BinaryColumn",
+    "BinaryInput",
     "Columns",
     "Decoded",
     "HeadersColumn",
+    "HeadersInput",
     "NewRecord",
     "Skimmed",
+    "TimestampInput",
+    "WriteColumns",
     "decode",
     "encode_batch",
+    "group_rows",
+    "partition_keys",
+    "restamped",
     "skim",
 ]
 
@@ -59,6 +75,7 @@ def _choose() -> tuple[ModuleType, str]:
 
 
 _chosen, WHY_PURE = _choose()
+_chosen_write = reference_write
 
 IMPLEMENTATION: Final[Literal["kernel", "pure"]] = "pure" if _chosen is reference else "kernel"
 
@@ -132,3 +149,42 @@ def skim(block: Buffer, pos: int = 0) -> Skimmed:
     """
     skimmed: Skimmed = _chosen.skim(block, pos)
     return skimmed
+
+
+if not TYPE_CHECKING:  # a type checker takes the reference's, which has the documentation
+    BatchBuilder = _chosen_write.BatchBuilder
+
+
+def partition_keys(
+    columns: WriteColumns, partitions: int, partitioner: Literal["murmur2", "consistent_random"]
+) -> Buffer:
+    """The partition of each row's key, as int32; -1 where the partitioner leaves it to the caller.
+
+    Args:
+        columns: the rows; only their keys are looked at.
+        partitions: how many the topic has.
+        partitioner: `murmur2`, the Java client's for rows with a key (librdkafka's
+            `murmur2_random`), or `consistent_random`, librdkafka's own default, for which an
+            empty key is none.
+
+    Raises:
+        LocalProtocolError: no partitions, another partitioner, offsets that point outside the data.
+    """
+    placed: Buffer = _chosen_write.partition_keys(columns, partitions, partitioner)
+    return placed
+
+
+def group_rows(partition_of_row: Buffer, partitions: int) -> tuple[Buffer, Buffer]:
+    """Rows by partition: their numbers, int32, and where each partition's begin, int32.
+
+    The rows of partition p are indices[starts[p]:starts[p + 1]], in their own order.
+
+    Args:
+        partition_of_row: int32, one per row.
+        partitions: how many there are; `starts` has one number more.
+
+    Raises:
+        LocalProtocolError: no partitions, or a row that is in none of them.
+    """
+    grouped: tuple[Buffer, Buffer] = _chosen_write.group_rows(partition_of_row, partitions)
+    return grouped

@@ -43,7 +43,8 @@ class DecompressionFailed(Exception):
     """The data is not what its codec says, or more than the limit; the text says which."""
 
 
-crc32c: Final[Callable[[Buffer], int]] = _crc32c.crc32c  # CRC-32C (Castagnoli) of some bytes
+# CRC-32C (Castagnoli) of some bytes, behind those whose CRC is given.
+crc32c: Final[Callable[..., int]] = _crc32c.crc32c
 
 
 def decompress(codec: int, data: memoryview, limit_bytes: int) -> Output:

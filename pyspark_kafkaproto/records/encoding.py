@@ -64,7 +64,7 @@ def encode_batch(  # noqa: PLR0913 - a keyword per field of the header
         for index, record in enumerate(records)
     ]
     body = b"".join(
-        _record(record, delta, record.timestamp_ms - base_timestamp_ms)
+        record_bytes(record, delta, record.timestamp_ms - base_timestamp_ms)
         for record, delta in zip(records, deltas, strict=True)
     )
     batch = bytearray(layout.HEADER_SIZE) + compression.compress(codec, body, level)
@@ -94,7 +94,8 @@ def sealed(batch: bytes | bytearray) -> bytes:
     return bytes(batch[: layout.CRC_POS] + crc.to_bytes(4) + batch[layout.ATTRIBUTES_POS :])
 
 
-def _record(record: NewRecord, offset_delta: int, timestamp_delta: int) -> bytes:
+def record_bytes(record: NewRecord, offset_delta: int, timestamp_delta: int) -> bytes:
+    """One record, its length included; the deltas are to the batch's base offset and time."""
     content = b"".join(
         (
             b"\x00",  # attributes, unused
