@@ -63,19 +63,21 @@ __all__ = [
 ]
 
 
-def _choose() -> tuple[ModuleType, str]:
-    """The implementation, and why it is not the kernel."""
+def _choose() -> tuple[ModuleType, ModuleType, str]:
+    """The decoder, the encoder, and why they are not the kernel's."""
     if os.environ.get("KAFKAPROTO_PURE") == "1":
-        return reference, "KAFKAPROTO_PURE is 1"
+        return reference, reference_write, "KAFKAPROTO_PURE is 1"
     try:
-        from pyspark_kafkaproto.records import _kernel  # noqa: PLC0415 - may not have been built
+        from pyspark_kafkaproto.records import (  # noqa: PLC0415 - may not have been built
+            _kernel,
+            _kernel_write,
+        )
     except ImportError as error:
-        return reference, str(error)
-    return _kernel, ""
+        return reference, reference_write, str(error)
+    return _kernel, _kernel_write, ""
 
 
-_chosen, WHY_PURE = _choose()
-_chosen_write = reference_write
+_chosen, _chosen_write, WHY_PURE = _choose()
 
 IMPLEMENTATION: Final[Literal["kernel", "pure"]] = "pure" if _chosen is reference else "kernel"
 

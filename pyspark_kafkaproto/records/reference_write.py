@@ -328,6 +328,7 @@ def group_rows(partition_of_row: Buffer, partitions: int) -> tuple[Buffer, Buffe
     """Rows by partition; see `pyspark_kafkaproto.records.group_rows`."""
     writing.check_partitioning(partitions, writing.MURMUR2)
     placed = _int32s(partition_of_row)
+    writing.check_numbering(len(placed))
     counts = [0] * partitions
     for row, partition in enumerate(placed):
         if not 0 <= partition < partitions:

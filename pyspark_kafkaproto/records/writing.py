@@ -149,6 +149,12 @@ def check_place(name: str, first: int, rows: int) -> None:
         raise LocalProtocolError(f"{name}: {rows} rows from {first} on is not a range of rows")
 
 
+def check_numbering(rows: int) -> None:
+    """Rows can be numbered with int32."""
+    if rows > layout.INT32_MAX:
+        raise LocalProtocolError(f"{rows} rows are more than int32 can number")
+
+
 def check_start(start: int, count: int) -> None:
     """The first position to append is one there is, or the end."""
     if not 0 <= start <= count:

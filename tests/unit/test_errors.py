@@ -30,13 +30,13 @@ EXAMPLES = [
     DeadlineExceeded("list offsets", 2.5, ["b-1 refused", "b-2 was silent"]),
     AuthenticationFailed("b-1:9092", "PLAIN", "wrong password"),
     DevBrokerFailed("no Java"),
-    InvalidRecord("the key of its header 0 is null", row=7, position=3),
     LocalProtocolError("no request is in flight"),
     RemoteProtocolError("2 bytes are left", where="Fetch response v12", path="topics[3].name"),
     CorruptRecords("CRC is 1, computed 2", base_offset=7, pos=61).of("orders", 3),
     UnsupportedVersion("broker speaks Fetch 0 to 3"),
     DataLoss("COULD_NOT_READ_OFFSET_RANGE", "Offsets are gone."),
     BrokerError(29, "Fetch", "partition orders-0", "needs READ", usable={"orders-1": 5}),
+    InvalidRecord("the key of its header 0 is null", row=7, position=3),
 ]
 
 
@@ -69,6 +69,7 @@ def test_pickles_with_text_and_attributes(error):
         (ConnectionFailed, ConnectionError),
         (DeadlineExceeded, TimeoutError),
         (CorruptRecords, RemoteProtocolError),
+        (InvalidRecord, ValueError),
     ],
 )
 def test_is_what_python_calls_it_too(cls, builtin):
@@ -95,6 +96,7 @@ def test_is_what_python_calls_it_too(cls, builtin):
             EXAMPLES[10],
             "Fetch: partition orders-0: TOPIC_AUTHORIZATION_FAILED (29): needs READ",
         ),
+        (EXAMPLES[11], "row 7: the key of its header 0 is null"),
     ],
     ids=lambda item: _id(item) if isinstance(item, Exception) else "",
 )
