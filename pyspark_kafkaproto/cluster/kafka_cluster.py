@@ -12,6 +12,7 @@ from typing import Self
 
 from pyspark_kafkaproto.cluster.admin_window import AdminWindow
 from pyspark_kafkaproto.cluster.group_window import GroupWindow
+from pyspark_kafkaproto.cluster.log_sizes import log_sizes
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -115,6 +116,14 @@ class KafkaCluster(GroupWindow, AdminWindow):
             return self._router.leaders(partitions, deadline)
 
         return self._router.retrying("find leaders", attempt, deadline) if partitions else {}
+
+    def get_log_sizes(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """How many bytes each partition's log takes at its leader, compressed as it lies there.
+
+        Raises:
+            BrokerError: this user needs the right DESCRIBE on the cluster.
+        """
+        return log_sizes(self._router, partitions)
 
     # Offsets
 

@@ -217,14 +217,14 @@ class Router:
         question: Question[TopicPartition, _T] = Question(
             what, make_request, lambda answer, _: read(answer)
         )
+        return ask(self, question, partitions, self.leader_places)
 
-        def places(
-            missing: set[TopicPartition], deadline: Deadline
-        ) -> dict[TopicPartition, Endpoint]:
-            found = self.leaders(missing, deadline)
-            return {partition: leader.endpoint for partition, leader in found.items()}
-
-        return ask(self, question, partitions, places)
+    def leader_places(
+        self, partitions: Collection[TopicPartition], deadline: Deadline
+    ) -> dict[TopicPartition, Endpoint]:
+        """Where each partition's leader listens; see `leaders`."""
+        found = self.leaders(partitions, deadline)
+        return {partition: leader.endpoint for partition, leader in found.items()}
 
     # Coordinators
 

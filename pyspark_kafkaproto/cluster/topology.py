@@ -101,6 +101,11 @@ class Topology:
             )
         return found
 
+    def has(self, name: str) -> bool:
+        """Whether there is a topic called `name`, one that may not be seen included."""
+        topic = self.topics.get(name)
+        return topic is not None and topic.error_code != _UNKNOWN_TOPIC_OR_PARTITION
+
     def topic(self, name: str) -> Topic:
         """The topic called `name`; BrokerError if the broker gave an error for it."""
         topic = self.topics.get(name)

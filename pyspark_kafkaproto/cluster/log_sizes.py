@@ -1,0 +1,63 @@
+"""How many bytes partitions take at their leaders (DescribeLogDirs)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from itertools import groupby
+
+from pyspark_kafkaproto.cluster.asking import Question, ask
+from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.topology import TopicPartition
+from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
+
+_API = "DescribeLogDirs"
+_NOT_LEADER_OR_FOLLOWER = 6
+_CLUSTER_AUTHORIZATION_FAILED = 31
+_ADVICE = {_CLUSTER_AUTHORIZATION_FAILED: "this user needs the right DESCRIBE on the cluster"}
+
+
+def log_sizes(router: Router, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    """The size of each partition's log in bytes, compressed as it lies there.
+
+    Raises:
+        BrokerError: this user may not ask.
+    """
+    question = Question("ask for log sizes", _request, _read)
+    return ask(router, question, partitions, router.leader_places)
+
+
+def _request(partitions: Iterable[TopicPartition]) -> DescribeLogDirsRequest:
+    return DescribeLogDirsRequest(
+        topics=tuple(
+            DescribeLogDirsRequest.Topic(
+                topic=topic, partitions=tuple(item.partition for item in own)
+            )
+            for topic, own in groupby(sorted(partitions), key=lambda item: item.topic)
+        )
+    )
+
+
+def _read(
+    answer: DescribeLogDirsResponse, asked: list[TopicPartition]
+) -> dict[TopicPartition, int | BrokerError]:
+    # Before version 3 there is no code at the top: brokers refuse by telling of no folder.
+    refused = 0 if answer.results else _CLUSTER_AUTHORIZATION_FAILED
+    for code in (answer.error_code, *(item.error_code for item in answer.results), refused):
+        if code:
+            raise BrokerError(code, _API, "the logs", _ADVICE.get(code, ""))
+    sizes = {
+        TopicPartition(topic.name, item.partition_index): item.partition_size
+        for folder in answer.results
+        for topic in folder.topics
+        for item in topic.partitions
+        if not item.is_future_key
+    }
+    return {item: sizes.get(item, _moved_away(item)) for item in asked}
+
+
+def _moved_away(partition: TopicPartition) -> BrokerError:
+    return BrokerError(_NOT_LEADER_OR_FOLLOWER, _API, f"partition {partition}")
