@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pyspark_kafkaproto.cluster import TopicPartition as TopicPartition
     from pyspark_kafkaproto.spark import DefaultSource as DefaultSource
     from pyspark_kafkaproto.spark import OffsetRange as OffsetRange
+    from pyspark_kafkaproto.spark.stream.listener import (
+        OffsetCommitListener as OffsetCommitListener,
+    )
 
 __version__ = "0.1.0"
 
@@ -22,11 +25,19 @@ __version__ = "0.1.0"
 _HOMES = {
     "DefaultSource": "pyspark_kafkaproto.spark",
     "KafkaCluster": "pyspark_kafkaproto.cluster",
+    "OffsetCommitListener": "pyspark_kafkaproto.spark.stream.listener",
     "OffsetRange": "pyspark_kafkaproto.spark",
     "TopicPartition": "pyspark_kafkaproto.cluster",
 }
 
-__all__ = ["DefaultSource", "KafkaCluster", "OffsetRange", "TopicPartition", "__version__"]
+__all__ = [
+    "DefaultSource",
+    "KafkaCluster",
+    "OffsetCommitListener",
+    "OffsetRange",
+    "TopicPartition",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,10 +22,14 @@ from pyspark_kafkaproto.spark.starts import (
     parse_end,
     parse_fallback,
     parse_instant,
+    parse_limit,
     parse_partition_times,
     parse_partitions,
     parse_start,
 )
+
+_DURATION = re.compile(r"([0-9]{1,15})\s*(us|ms|s|m|min|h|d)?", re.ASCII)
+_UNITS_S = {"us": 1e-6, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Use(Flag):
@@ -90,13 +94,22 @@ def read_milliseconds(least: int) -> Callable[[str, str], float]:
     return read
 
 
+def read_duration(name: str, text: str) -> float:
+    """`15m`, `30s`, `500ms`, as seconds; a bare number is milliseconds."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None:
+        raise ConfigError(name, text, "expected a time like 15m, 30s or 500ms")
+    return int(match[1]) * _UNITS_S[match[2] or "ms"]
+
+
 def read_text(name: str, text: str) -> str:
     """The text as it is."""
     del name
     return text
 
 
-def _filled(name: str, text: str) -> str:
+def read_name(name: str, text: str) -> str:
+    """A name: not nothing."""
     if not text.strip():
         raise ConfigError(name, text, "expected a name")
     return text.strip()
@@ -154,6 +167,18 @@ OPTIONS: tuple[Option, ...] = (
         uses=Use.BATCH,
         differs="Spark's own has `earliest` and JSON only. Starts other than these are resolved "
         "once per `load()`.",
+    ),
+    Option(
+        "startingOffsets",
+        parse_limit,
+        Latest(),
+        "Where a new query starts, in any form of a batch's, or `latest`; a query that "
+        "was restarted goes on where its checkpoint says. Partitions that are added while it runs "
+        "are read from their first offset.",
+        uses=Use.STREAM,
+        differs="Spark's own has `earliest`, `latest` and JSON only. A start that moves (all but "
+        "`earliest` and numbers) is logged as an empty batch 0, so that a restart cannot move it; "
+        "not so under Trigger.Once, which reads at once.",
     ),
     Option(
         "startingTimestamp",
@@ -215,6 +240,46 @@ OPTIONS: tuple[Option, ...] = (
         differs="As startingTimestamp.",
     ),
     Option(
+        "maxOffsetsPerTrigger",
+        read_count,
+        None,
+        "At most about this many offsets a micro-batch, shared out in proportion to the backlog of "
+        "each partition.",
+        uses=Use.STREAM,
+    ),
+    Option(
+        "minOffsetsPerTrigger",
+        read_count,
+        None,
+        "A micro-batch waits until there are so many offsets, but not longer than maxTriggerDelay.",
+        uses=Use.STREAM,
+    ),
+    Option(
+        "maxTriggerDelay",
+        read_duration,
+        900.0,
+        "How long minOffsetsPerTrigger holds a micro-batch back at most: `15m`, `30s`, `500ms`.",
+        uses=Use.STREAM,
+    ),
+    Option(
+        "maxBytesPerTrigger",
+        read_count,
+        None,
+        "At most about this many bytes a micro-batch, as they lie in the log (compressed), by the "
+        "mean size of each partition's offsets. Needs the right DESCRIBE on the cluster.",
+        uses=Use.STREAM,
+        is_ours=True,
+    ),
+    Option(
+        "commitGroupId",
+        read_name,
+        None,
+        "Commit what micro-batches have read to this consumer group, one batch behind, so that "
+        "Kafka's tools see the query's lag. For exact commits: OffsetCommitListener.",
+        uses=Use.STREAM,
+        is_ours=True,
+    ),
+    Option(
         "failOnDataLoss",
         read_boolean,
         True,
@@ -270,7 +335,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "kafka.group.id",
-        _filled,
+        read_name,
         None,
         "The consumer group of `committed`.",
         differs="Reading joins no group and needs no right on one; the id is used for `committed` "

@@ -92,6 +92,17 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     check_selection(options, (*_SELECTIONS, _RANGES))
     values = read_values(options, Use.BATCH)
     _check_together(options, values)
+    end = chosen(options, values, ENDS)
+    return gather(options, values, end, values[_RANGES])
+
+
+def gather(
+    options: Mapping[str, str],
+    values: Mapping[str, Any],
+    end: Chosen,
+    ranges: tuple[OffsetRange, ...] | None = None,
+) -> ReadOptions:
+    """What batch reads and streams have in common, from the values that were read."""
     client = client_config(options)
     assigned = values["assign"]
     start = chosen(options, values, STARTS)
@@ -102,9 +113,9 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
         subscribe=values["subscribe"],
         subscribe_pattern=values["subscribePattern"],
         assign=None if assigned is None else tuple(assigned),
-        ranges=values[_RANGES],
+        ranges=ranges,
         start=start,
-        end=chosen(options, values, ENDS),
+        end=end,
         no_match=no_match(start, values),
         fallback=values["committedFallback"],
         group=values["kafka.group.id"],
@@ -229,13 +240,19 @@ def _check_known(options: Mapping[str, str], use: Use) -> None:
 
 
 def _check_together(options: Mapping[str, str], values: Mapping[str, Any]) -> None:
-    """What contradicts each other is refused."""
+    """What contradicts each other in a batch read is refused."""
     if _RANGES.lower() in options:
         for name in (*STARTS, *ENDS):
             if name.lower() in options:
                 raise ConfigError(
                     name, options[name.lower()], "offsetRanges says already where to start and end"
                 )
+    check_partition_counts(values)
+    check_group(options, values, (STARTS, ENDS))
+
+
+def check_partition_counts(values: Mapping[str, Any]) -> None:
+    """Numbers of input partitions that cannot hold together are refused."""
     least, most = values["minPartitions"], values["maxPartitions"]
     if most is not None and values["maxRecordsPerPartition"] is not None:
         raise ConfigError(
@@ -243,8 +260,14 @@ def _check_together(options: Mapping[str, str], values: Mapping[str, Any]) -> No
         )
     if most is not None and least is not None and least > most:
         raise ConfigError("minPartitions", least, f"is more than maxPartitions, which is {most}")
+
+
+def check_group(
+    options: Mapping[str, str], values: Mapping[str, Any], limits: Collection[Collection[str]]
+) -> None:
+    """`committed` wants to know by whom."""
     if values["kafka.group.id"] is None:
-        for names in (STARTS, ENDS):
+        for names in limits:
             asks = chosen(options, values, names)
             if isinstance(asks.limit, Committed):
                 raise ConfigError(

@@ -39,10 +39,10 @@ def plan_tasks(cluster: KafkaCluster, options: ReadOptions) -> list[ReadTask]:
             start.
         DataLoss: a start that is gone already, where that is to fail the query.
     """
-    topology = _describe(cluster, options)
+    topology = describe_selection(cluster, options)
     ranges = _ranges(cluster, topology, options)
     ranges = _inside_the_log(cluster, ranges, options)
-    return [_task(topology, group) for group in _input_partitions(cluster, ranges, options)]
+    return [make_task(topology, group) for group in input_partitions(cluster, ranges, options)]
 
 
 def _ranges(cluster: KafkaCluster, topology: Topology, options: ReadOptions) -> list[OffsetRange]:
@@ -50,7 +50,7 @@ def _ranges(cluster: KafkaCluster, topology: Topology, options: ReadOptions) -> 
         for item in options.ranges:
             topology.partition(item.topic_partition)
         return [item for item in options.ranges if item.count != 0]
-    partitions = _select(topology, options)
+    partitions = select_partitions(topology, options)
     _check_given(options)
     starts = resolve_starts(cluster, options, partitions)
     ends = resolve_ends(cluster, options, partitions)
@@ -73,21 +73,38 @@ def _check_given(options: ReadOptions) -> None:
             pass
 
 
-def _describe(cluster: KafkaCluster, options: ReadOptions) -> Topology:
+def describe_selection(
+    cluster: KafkaCluster, options: ReadOptions, *, must_exist: bool = True
+) -> Topology:
+    """The topics that the options mean, with their partitions.
+
+    Raises:
+        BrokerError: with `must_exist`, a topic that is named is not there or may not be seen.
+    """
     if options.subscribe_pattern is not None:
         return cluster.describe()
     if options.subscribe is not None:
-        return cluster.describe(set(options.subscribe), must_exist=True)
+        return cluster.describe(set(options.subscribe), must_exist=must_exist)
     topics = {item.topic for item in options.assign or options.ranges or ()}
-    return cluster.describe(topics, must_exist=True)
+    return cluster.describe(topics, must_exist=must_exist)
 
 
-def _select(topology: Topology, options: ReadOptions) -> list[TopicPartition]:
-    """The partitions that the options mean; never an internal topic by pattern."""
+def select_partitions(
+    topology: Topology, options: ReadOptions, *, must_exist: bool = True
+) -> list[TopicPartition]:
+    """The partitions that the options mean; never an internal topic by pattern.
+
+    Args:
+        topology: from `describe_selection`.
+        options: what was selected.
+        must_exist: whether a topic or partition that is named has to be there; else it is left out.
+
+    Raises:
+        BrokerError: it is not there; or, whatever `must_exist` says, it may not be seen.
+    """
     if options.assign is not None:
-        for partition in options.assign:
-            topology.partition(partition)
-        return list(options.assign)
+        every = (item for item in options.assign if must_exist or not _is_gone(topology, item))
+        return [item for item in every if topology.partition(item)]
     names: Sequence[str] = options.subscribe or ()
     pattern = options.subscribe_pattern
     if pattern is not None:
@@ -96,11 +113,20 @@ def _select(topology: Topology, options: ReadOptions) -> list[TopicPartition]:
             for topic in topology.topics.values()
             if pattern.search(topic.name) and not topic.is_internal and not topic.error_code
         ]
-        if not names:
+        if not names and must_exist:
             _log.warning("subscribePattern %r matches no topic: nothing is read", pattern.pattern)
     return [
-        TopicPartition(name, number) for name in names for number in topology.topic(name).partitions
+        TopicPartition(name, number)
+        for name in names
+        if must_exist or topology.has(name)
+        for number in topology.topic(name).partitions
     ]
+
+
+def _is_gone(topology: Topology, item: TopicPartition) -> bool:
+    if not topology.has(item.topic):
+        return True
+    return item.partition not in topology.topic(item.topic).partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +194,7 @@ def _cut(item: OffsetRange, log: _Log) -> OffsetRange:
     return cut
 
 
-def _input_partitions(
+def input_partitions(
     cluster: KafkaCluster, ranges: list[OffsetRange], options: ReadOptions
 ) -> list[list[OffsetRange]]:
     """The ranges of each input partition; sizes are asked for only where they matter."""
@@ -198,7 +224,8 @@ def _spans(cluster: KafkaCluster, ranges: Sequence[OffsetRange]) -> list[tuple[i
     return spans
 
 
-def _task(topology: Topology, ranges: Sequence[OffsetRange]) -> ReadTask:
+def make_task(topology: Topology, ranges: Sequence[OffsetRange]) -> ReadTask:
+    """What one reader reads, with the leaders that are known."""
     leaders: dict[TopicPartition, Leader] = {}
     for item in ranges:
         try:

@@ -11,9 +11,10 @@ from pyspark.sql.types import StringType, StructType
 
 from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.arrow import schema_for
-from pyspark_kafkaproto.client import ReadTask, read_batches
+from pyspark_kafkaproto.client import ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import LocalProtocolError
+from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planning import plan_tasks
 from pyspark_kafkaproto.spark.workers import (
@@ -62,23 +63,35 @@ class KafkaReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one input partition."""
-        configure_logging()
-        say_which_codec()
-        spare_the_collector()
-        if not isinstance(partition, TaskPartition):
-            if partition.value is None:
-                return iter(())  # what Spark makes of an empty plan
-            raise LocalProtocolError(f"not an input partition of this source: {partition!r}")
-        names = self._schema.fieldNames()
-        texts = {item.name for item in self._schema.fields if isinstance(item.dataType, StringType)}
-        schema = schema_for(names, string_columns=texts & {"key", "value"})
-        return read_batches(partition.task, self._options.client, self._options.settings, schema)
+        return read_partition(partition, self._schema, self._options.client, self._options.settings)
 
 
-def _load_reader(version: str, payload: bytes) -> KafkaReader:
+def read_partition(
+    partition: InputPartition, schema: StructType, client: ClientConfig, settings: ReadSettings
+) -> Iterator[pa.RecordBatch]:
+    """The records of one input partition, on an executor."""
+    configure_logging()
+    say_which_codec()
+    spare_the_collector()
+    if not isinstance(partition, TaskPartition):
+        if partition.value is None:
+            return iter(())  # what Spark makes of an empty plan
+        raise LocalProtocolError(f"not an input partition of this source: {partition!r}")
+    names = schema.fieldNames()
+    texts = {item.name for item in schema.fields if isinstance(item.dataType, StringType)}
+    columns = schema_for(names, string_columns=texts & {"key", "value"})
+    return read_batches(partition.task, client, settings, columns)
+
+
+def check_version(version: str) -> None:
+    """Refuse a reader that another version of this package has pickled."""
     if version != __version__:
         raise LocalProtocolError(
             f"the driver runs pyspark-kafkaproto {version}, this executor {__version__}: install "
             "the same version on both"
         )
+
+
+def _load_reader(version: str, payload: bytes) -> KafkaReader:
+    check_version(version)
     return KafkaReader(*pickle.loads(payload))  # noqa: S301 - Spark's own channel, pickled above

@@ -10,6 +10,8 @@ from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.columns import checked_schema, default_schema, parse_columns
 from pyspark_kafkaproto.spark.options import option_value, parse_read_options
 from pyspark_kafkaproto.spark.read import KafkaReader
+from pyspark_kafkaproto.spark.stream.options import parse_stream_options
+from pyspark_kafkaproto.spark.stream.reader import KafkaStreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -45,12 +47,19 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: StructType) -> KafkaReader:
         """A batch reader of the columns in `schema`, all options checked."""
+        return KafkaReader(self._checked(schema), parse_read_options(self._lowered()))
+
+    def streamReader(self, schema: StructType) -> KafkaStreamReader:  # noqa: N802 - Spark's name
+        """A reader of micro-batches of the columns in `schema`, all options checked."""
+        return KafkaStreamReader(self._checked(schema), parse_stream_options(self._lowered()))
+
+    def _checked(self, schema: StructType) -> StructType:
         columns = option_value(self._lowered(), "columns")
         if columns is not None and parse_columns("columns", columns) != schema:
             raise ConfigError(
                 "columns", columns, f".schema(…) says {schema.simpleString()}: give one of them"
             )
-        return KafkaReader(checked_schema(schema), parse_read_options(self._lowered()))
+        return checked_schema(schema)
 
     def _lowered(self) -> dict[str, str]:
         return {name.lower(): str(value) for name, value in self.options.items()}

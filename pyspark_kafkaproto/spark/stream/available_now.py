@@ -1,0 +1,74 @@
+"""Trigger.AvailableNow: the offsets a query was promised to end at, and what may not happen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import KafkaProtoError
+
+_ADVICE = "The error could be transient: restart your query, and report if you still see it."
+
+
+class AvailableNowFailed(KafkaProtoError):
+    """Partitions changed under a query that was to end at a snapshot; carries Spark's condition."""
+
+    def __init__(self, condition: str, text: str) -> None:
+        super().__init__(f"[{condition}] {text} {_ADVICE}")
+        self.condition = condition
+
+
+class AvailableNow:
+    """The snapshot of one run.
+
+    Args:
+        ends: where each partition ended when the run began.
+    """
+
+    def __init__(self, ends: Mapping[TopicPartition, int]) -> None:
+        self.ends = dict(ends)
+
+    def check(
+        self, end: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
+    ) -> None:
+        """A batch's end against the snapshot and against what is there now.
+
+        A batch that an earlier run has logged may lack partitions that were added since; they are
+        read by the next one.
+
+        Raises:
+            AvailableNowFailed: with Spark's condition.
+        """
+        if strange := end.keys() - self.ends.keys():
+            raise AvailableNowFailed(
+                "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED",
+                f"The batch ends in partitions that the snapshot has not got: {_names(strange)}.",
+            )
+        if above := [item for item in end if end[item] > self.ends[item]]:
+            raise AvailableNowFailed(
+                "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_PREFETCHED",
+                f"The batch ends beyond the snapshot: {_compared(above, self.ends, end)}.",
+            )
+        if lost := end.keys() - latest.keys():
+            raise AvailableNowFailed(
+                "LOST_TOPIC_PARTITIONS_IN_END_OFFSET_WITH_TRIGGER_AVAILABLENOW",
+                f"Partitions were lost while the query ran: {_names(lost)}.",
+            )
+        if back := [item for item in end if end[item] > latest[item]]:
+            raise AvailableNowFailed(
+                "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_LATEST_WITH_TRIGGER_"
+                "AVAILABLENOW",
+                f"Partitions end before the batch does: {_compared(back, latest, end)}.",
+            )
+
+
+def _names(partitions: Collection[TopicPartition]) -> str:
+    return ", ".join(map(str, sorted(partitions)))
+
+
+def _compared(
+    partitions: Collection[TopicPartition],
+    there: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+) -> str:
+    return ", ".join(f"{item} at {there[item]}, not {end[item]}" for item in sorted(partitions))

@@ -1,0 +1,109 @@
+"""Commits of what a stream has read to a consumer group, so that Kafka's tools see its lag.
+
+They are for others to look at: the query goes by its checkpoint. So a commit that fails is tried
+again with the next one and never stops the query, and offsets never move backwards.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark_kafkaproto.cluster import CommittedOffset, KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
+from pyspark_kafkaproto.net import ClientConfig
+
+_log = logging.getLogger(__name__)
+
+# A commit may hold a batch up for so long, not for a whole default.api.timeout.ms.
+_PATIENCE_S = 10.0
+_TRY_AGAIN_S = 10.0
+# Offsets of a group without members expire, after 7 days by default; brokers may be told less.
+_KEEP_ALIVE_S = 600.0
+_GROUP_ID_NOT_FOUND = 69
+
+
+class GroupCommits:
+    """Commits to one group.
+
+    Args:
+        config: how to reach the cluster.
+        group: which; it must have no members.
+    """
+
+    def __init__(self, config: ClientConfig, group: str) -> None:
+        patience_s = min(_PATIENCE_S, config.default_api_timeout_s)
+        self._cluster = KafkaCluster(replace(config, default_api_timeout_s=patience_s))
+        self._group = group
+        self._metadata = ""
+        self._wanted: dict[TopicPartition, int] = {}
+        self._done: dict[TopicPartition, int] | None = None
+        self._done_at = 0.0
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._cluster.close()
+
+    def check_free(self) -> None:
+        """Refuse a group that has members: only they may commit to it.
+
+        Raises:
+            ConfigError: it has.
+        """
+        try:
+            found = self._cluster.describe_groups({self._group})[self._group]
+        except BrokerError as error:
+            if error.code == _GROUP_ID_NOT_FOUND:
+                return
+            raise
+        if found.members:
+            hosts = ", ".join(sorted({member.host for member in found.members}))
+            raise ConfigError(
+                "commitGroupId",
+                self._group,
+                f"the group has {len(found.members)} members (at {hosts}), and only they may "
+                "commit: give a group of its own",
+            )
+
+    def commit(self, offsets: Mapping[TopicPartition, int], metadata: str = "") -> None:
+        """Commit `offsets`, each the next one to read, where they lie ahead of what is committed.
+
+        What cannot be committed is logged, and tried again with the next call.
+        """
+        self._metadata = metadata
+        self._wanted = dict(offsets)
+        self._try_commit()
+
+    def keep_alive(self) -> None:
+        """To be called now and then: what failed is tried again, what might expire is renewed."""
+        wait_s = _KEEP_ALIVE_S if self._done is not None else _TRY_AGAIN_S
+        if self._wanted and time.monotonic() - self._done_at > wait_s:
+            self._try_commit(again=True)
+
+    def _try_commit(self, *, again: bool = False) -> None:
+        try:
+            ahead = self._ahead(again=again)
+            if ahead:
+                self._cluster.set_consumer_offsets(
+                    self._group,
+                    {item: CommittedOffset(at, self._metadata) for item, at in ahead.items()},
+                )
+        except KafkaProtoError as error:
+            self._done = None  # whatever is committed is looked up again
+            _log.warning("commit to group %r failed, tried again later: %s", self._group, error)
+            return
+        finally:
+            self._done_at = time.monotonic()
+        self._done = (self._done or {}) | ahead
+
+    def _ahead(self, *, again: bool) -> dict[TopicPartition, int]:
+        """What there is to commit: never an offset before one that is committed."""
+        if self._done is None:
+            self._done = self._cluster.get_consumer_offsets(self._group, self._wanted)
+        return {
+            item: at
+            for item, at in self._wanted.items()
+            if at > self._done.get(item, -1) or (again and at == self._done.get(item))
+        }

@@ -1,0 +1,115 @@
+"""A listener for streaming queries: commits exactly what each micro-batch has read.
+
+The source itself can commit only one batch behind, and knows neither query nor batch. What the
+engine reports after each batch has everything, the last batch included; but only the user can add
+a listener to a session.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.spark.stream.commits import GroupCommits
+from pyspark_kafkaproto.spark.stream.offsets import from_json
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BehindLatest:
+    """How many offsets a query's partitions are behind, after its last batch."""
+
+    least: int
+    most: int
+    average: float
+
+
+class OffsetCommitListener(StreamingQueryListener):
+    """Commits a query's offsets to a consumer group after every micro-batch.
+
+    ```python
+    spark.streams.addListener(OffsetCommitListener(config, "my-group", query_name="orders"))
+    ```
+
+    The text beside each offset is JSON: `{"queryId": …, "batchId": …}`. A commit that fails is
+    logged and tried again; it never stops the query.
+
+    Args:
+        config: Kafka's client properties, `bootstrap.servers` among them.
+        group: to commit to; it must have no members.
+        query_name: the query whose batches count, by `queryName`; None: every query of the
+            session that has a Kafka source.
+
+    Raises:
+        ConfigError: the group has members.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object] | ClientConfig,
+        group: str,
+        *,
+        query_name: str | None = None,
+    ) -> None:
+        parsed = config if isinstance(config, ClientConfig) else ClientConfig.parse(config)
+        self._commits = GroupCommits(parsed, group)
+        self._commits.check_free()
+        self._query_name = query_name
+        self._offsets: dict[TopicPartition, int] = {}
+        self.behind: BehindLatest | None = None
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        """Nothing was read yet."""
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        """Commit where the batch ended."""
+        progress = event.progress
+        if self._query_name is not None and progress.name != self._query_name:
+            return
+        ends: dict[TopicPartition, int] = {}
+        latest: dict[TopicPartition, int] = {}
+        for source in progress.sources:
+            end = _kafka_offsets(source.endOffset)
+            ends |= end
+            latest |= _kafka_offsets(source.latestOffset) if end else {}
+        if not ends:
+            return
+        self._offsets |= ends
+        metadata = json.dumps({"queryId": str(progress.id), "batchId": progress.batchId})
+        self._commits.commit(self._offsets, metadata)
+        self._report(latest)
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        """Offsets that are not committed for days expire."""
+        del event
+        self._commits.keep_alive()
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        """Connections open again when another query goes on."""
+        del event
+        self._commits.close()
+
+    def _report(self, latest: Mapping[TopicPartition, int]) -> None:
+        behind = [max(0, latest[item] - at) for item, at in self._offsets.items() if item in latest]
+        if not behind:
+            return
+        self.behind = BehindLatest(min(behind), max(behind), sum(behind) / len(behind))
+        _log.info("behind latest: %s", self.behind)
+
+
+def _kafka_offsets(text: str | None) -> dict[TopicPartition, int]:
+    """The offsets of a Kafka source; none where the text is another source's."""
+    try:
+        loaded = json.loads(text or "null")
+        return from_json(loaded) if isinstance(loaded, dict) else {}
+    except (ValueError, ConfigError):
+        return {}

@@ -1,0 +1,51 @@
+"""The offsets of a stream as the engine logs them, `{"topic":{"0":23}}`: the next to read. Pure.
+
+It is the JSON of Spark's own connector, so that a checkpoint of one is a checkpoint of the other.
+The engine compares offsets as text, so topics and partitions always come in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
+
+StreamOffsets = dict[str, dict[str, int]]
+
+_EXAMPLE = '{"topicA":{"0":23,"1":42}}'
+
+
+def to_json(offsets: Mapping[TopicPartition, int]) -> StreamOffsets:
+    """The engine's form: topics by name, partitions by number."""
+    found: StreamOffsets = {}
+    for partition in sorted(offsets):
+        found.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
+    return found
+
+
+def from_json(offsets: Mapping[str, Any]) -> dict[TopicPartition, int]:
+    """The reverse of `to_json`.
+
+    Raises:
+        ConfigError: it is something else, as in the checkpoint of another source.
+    """
+    found = {}
+    for topic, numbers in offsets.items():
+        if not isinstance(numbers, Mapping):
+            raise _not_ours(offsets)
+        for number, offset in numbers.items():
+            is_offset = isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0
+            if not (number.isascii() and number.isdecimal() and is_offset):
+                raise _not_ours(offsets)
+            found[TopicPartition(topic, int(number))] = offset
+    return found
+
+
+def _not_ours(offsets: Mapping[str, Any]) -> ConfigError:
+    return ConfigError(
+        "checkpointLocation",
+        dict(offsets),
+        f"its offsets are not those of a Kafka source, like {_EXAMPLE}: is it another query's?",
+    )

@@ -1,0 +1,72 @@
+"""A stream's options as values, checked together. The rows stand in `option_table`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.spark.option_table import Use
+from pyspark_kafkaproto.spark.options import (
+    ENDS,
+    STARTS,
+    Chosen,
+    ReadOptions,
+    check_group,
+    check_partition_counts,
+    check_selection,
+    gather,
+    read_values,
+)
+from pyspark_kafkaproto.spark.starts import Earliest, Latest, Specific
+from pyspark_kafkaproto.spark.stream.limits import StreamLimits
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """Everything a stream was told.
+
+    Attributes:
+        read: what it has in common with a batch read; its end is open.
+        limits: how much a micro-batch takes.
+        commit_group: the group that the source commits to.
+    """
+
+    read: ReadOptions
+    limits: StreamLimits
+    commit_group: str | None
+
+    @property
+    def start_moves(self) -> bool:
+        """Whether the start means other offsets when it is resolved again later."""
+        limit = self.read.start.limit
+        if isinstance(limit, Specific):
+            return any(isinstance(item, Latest) for item in limit.offsets.values())
+        return not isinstance(limit, Earliest)
+
+
+def parse_stream_options(options: Mapping[str, str]) -> StreamOptions:
+    """Read and check all options of a stream.
+
+    Raises:
+        ConfigError: names the option, its value and what is allowed.
+    """
+    for name in (*ENDS, "offsetRanges"):
+        if name.lower() in options:
+            raise ConfigError(
+                name, options[name.lower()], "a stream has no end: leave it out, or use spark.read"
+            )
+    check_selection(options)
+    values = read_values(options, Use.STREAM)
+    check_partition_counts(values)
+    check_group(options, values, (STARTS,))
+    most, least = values["maxOffsetsPerTrigger"], values["minOffsetsPerTrigger"]
+    if most is not None and least is not None and least > most:
+        raise ConfigError(
+            "minOffsetsPerTrigger", least, f"is more than maxOffsetsPerTrigger, which is {most}"
+        )
+    return StreamOptions(
+        read=gather(options, values, Chosen("endingOffsets", Latest())),
+        limits=StreamLimits(most, least, values["maxTriggerDelay"], values["maxBytesPerTrigger"]),
+        commit_group=values["commitGroupId"],
+    )

@@ -1,0 +1,79 @@
+"""A micro-batch's offsets into read tasks, and what is lost between two batches.
+
+Called with the same offsets again, after a restart or in the middle of a batch, it plans the same
+ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark_kafkaproto.client import ReadTask
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.spark.options import ReadOptions
+from pyspark_kafkaproto.spark.planner import make_ranges
+from pyspark_kafkaproto.spark.planning import input_partitions, make_task
+from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail, report_loss
+
+_Offsets = Mapping[TopicPartition, int]
+
+
+def plan_batch(tail: Tail, options: ReadOptions, start: _Offsets, end: _Offsets) -> list[ReadTask]:
+    """What each input partition of the micro-batch [start, end) reads.
+
+    Partitions without a start were added meanwhile: they are read from their first offset, which
+    has to be 0. Those without an end were deleted.
+
+    Raises:
+        DataLoss: records are gone, and that is to fail the query.
+    """
+    _check_deleted(options, start, end)
+    starts = dict(start) | _added(tail, options, start, end)
+    _check_backward(options, starts, end)
+    ends = {item: max(offset, starts[item]) for item, offset in end.items()}
+    ranges = make_ranges({item: starts[item] for item in ends}, ends)
+    topology = tail.topology()
+    there = [item for item in ranges if topology.has(item.topic)]
+    if len(there) < len(ranges):
+        gone = sorted({item.topic for item in ranges} - {item.topic for item in there})
+        report_loss(options, "PARTITIONS_DELETED", f"Topics {', '.join(gone)} have been deleted.")
+    return [make_task(topology, group) for group in input_partitions(tail.cluster, there, options)]
+
+
+def _check_deleted(options: ReadOptions, start: _Offsets, end: _Offsets) -> None:
+    deleted = sorted(start.keys() - end.keys())
+    if deleted:
+        names = ", ".join(map(str, deleted))
+        report_loss(options, "PARTITIONS_DELETED", f"Partitions {names} have been deleted.")
+
+
+def _added(tail: Tail, options: ReadOptions, start: _Offsets, end: _Offsets) -> Offsets:
+    """Where partitions that were added since the last batch start."""
+    added = end.keys() - start.keys()
+    known = tail.beginnings(sorted(added & set(tail.partitions())))
+    if missing := sorted(added - known.keys()):
+        report_loss(
+            options,
+            "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS",
+            f"Cannot find initial offsets for partitions {', '.join(map(str, missing))}. They may "
+            "have been deleted.",
+        )
+    for item, offset in sorted(known.items()):
+        if offset:
+            report_loss(
+                options,
+                "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO",
+                f"Added partition {item} starts from {offset} instead of 0.",
+            )
+    return known | {item: end[item] for item in missing}
+
+
+def _check_backward(options: ReadOptions, start: _Offsets, end: _Offsets) -> None:
+    for item in sorted(end):
+        if end[item] < start[item]:
+            report_loss(
+                options,
+                "PARTITION_OFFSET_CHANGED",
+                f"Partition {item} offset was changed from {start[item]} to {end[item]}: it was "
+                "deleted and created again, or its end was cut off.",
+            )

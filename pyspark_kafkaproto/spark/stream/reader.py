@@ -1,0 +1,183 @@
+"""The streaming source: a micro-batch engine's questions, answered from Kafka.
+
+On the driver one process per source and query asks where partitions end and plans; it keeps its
+connections. Readers that are pickled for tasks open nothing. What is read stands in the offsets
+alone, so a batch that is run again reads the same records.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from pyspark_kafkaproto import __version__
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.spark.planning import select_partitions
+from pyspark_kafkaproto.spark.read import TaskPartition, check_version, read_partition
+from pyspark_kafkaproto.spark.resolving import resolve_starts
+from pyspark_kafkaproto.spark.starts import Earliest, Latest
+from pyspark_kafkaproto.spark.stream.available_now import AvailableNow
+from pyspark_kafkaproto.spark.stream.commits import GroupCommits
+from pyspark_kafkaproto.spark.stream.limits import MOST
+from pyspark_kafkaproto.spark.stream.offsets import StreamOffsets, from_json, to_json
+from pyspark_kafkaproto.spark.stream.options import StreamOptions
+from pyspark_kafkaproto.spark.stream.planning import plan_batch
+from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail
+from pyspark_kafkaproto.spark.stream.taking import Taking
+from pyspark_kafkaproto.spark.workers import configure_logging, say_which_codec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+_log = logging.getLogger(__name__)
+
+# The engine asks an idle source every 10 ms. Answered at once, that is a tenth of a core.
+_IDLE_PACE_S = 0.1
+
+
+class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One Kafka source of a streaming query.
+
+    Offsets are those of Spark's own connector, `{"topic":{"0":23}}`, each the next one to read.
+    """
+
+    def __init__(self, schema: StructType, options: StreamOptions) -> None:
+        self._schema = schema
+        self._options = options
+        self._first: Offsets | None = (
+            None  # where a fresh query starts, as long as it is not logged
+        )
+        self._latest: Offsets = {}
+        self._available: AvailableNow | None = None
+        self._idle_since: float | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load_reader, (__version__, pickle.dumps((self._schema, self._options)))
+
+    @cached_property
+    def _tail(self) -> Tail:
+        configure_logging()
+        say_which_codec()
+        return Tail(self._options.read)
+
+    @cached_property
+    def _taking(self) -> Taking:
+        return Taking(self._tail, self._options.limits)
+
+    @cached_property
+    def _commits(self) -> GroupCommits | None:
+        group = self._options.commit_group
+        if group is None:
+            return None
+        commits = GroupCommits(self._options.read.driver, group)
+        commits.check_free()
+        return commits
+
+    # Offsets
+
+    def initialOffset(self) -> StreamOffsets:  # noqa: N802 - Spark's name
+        """Where a query without a checkpoint starts. Asked several times: the same answer."""
+        if self._first is None:
+            self._first = self._resolve_start()
+        return to_json(self._first)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Never ReadAllAvailable: that one then means Trigger.Once."""
+        return ReadMaxRows(self._options.limits.max_offsets or MOST)
+
+    def latestOffset(self, start: StreamOffsets, limit: ReadLimit) -> StreamOffsets:  # noqa: N802
+        """Where the next micro-batch ends; `start` itself if there is to be none."""
+        at = from_json(start)
+        if self._commits is not None:
+            self._commits.keep_alive()
+        if self._is_fresh(at) and not isinstance(limit, ReadAllAvailable):
+            # An empty batch 0 logs the start: after a restart it would have moved.
+            self._first = None
+            return start
+        self._keep_pace()
+        self._latest = self._ends(at)
+        taken = self._take(at, limit)
+        is_idle = taken == at
+        self._idle_since = time.monotonic() if is_idle else None
+        return start if is_idle else to_json(taken)
+
+    def reportLatestOffset(self) -> StreamOffsets | None:  # noqa: N802 - Spark's name
+        """Where partitions ended when `latestOffset` last looked."""
+        return to_json(self._latest) if self._latest else None
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Remember where partitions end now: the query ends there."""
+        self._available = AvailableNow(self._tail.ends({}))
+
+    # Batches
+
+    def partitions(self, start: StreamOffsets, end: StreamOffsets) -> list[TaskPartition]:
+        """The input partitions of the micro-batch [start, end)."""
+        until = from_json(end)
+        if self._available is not None:
+            self._available.check(until, self._tail.ends(until))
+        tasks = plan_batch(self._tail, self._options.read, from_json(start), until)
+        return [TaskPartition(task) for task in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one input partition."""
+        read = self._options.read
+        return read_partition(partition, self._schema, read.client, read.settings)
+
+    def commit(self, end: StreamOffsets) -> None:
+        """The engine has done with everything before `end`."""
+        if self._commits is not None:
+            self._commits.commit(from_json(end))
+
+    def stop(self) -> None:
+        """Close all connections."""
+        opened = vars(self)  # what was never used was never opened
+        for part in (opened.get("_tail"), opened.get("_commits")):
+            if part is not None:
+                part.close()
+
+    # How these are answered
+
+    def _resolve_start(self) -> Offsets:
+        read, tail = self._options.read, self._tail
+        partitions = select_partitions(tail.topology(), read)
+        found = resolve_starts(tail.cluster, read, partitions)
+        earliest = tail.beginnings([i for i, at in found.items() if isinstance(at, Earliest)])
+        late = [item for item, at in found.items() if isinstance(at, Latest)]
+        latest = tail.cluster.get_latest_leader_offsets(late) if late else {}
+        given = {item: at for item, at in found.items() if isinstance(at, int)}
+        return given | earliest | latest
+
+    def _is_fresh(self, at: Offsets) -> bool:
+        return self._options.start_moves and self._first == at
+
+    def _keep_pace(self) -> None:
+        if self._idle_since is not None:
+            time.sleep(max(0.0, self._idle_since + _IDLE_PACE_S - time.monotonic()))
+
+    def _ends(self, at: Mapping[TopicPartition, int]) -> Offsets:
+        return self._tail.ends(at) if self._available is None else self._available.ends
+
+    def _take(self, at: Offsets, limit: ReadLimit) -> Offsets:
+        if isinstance(limit, ReadAllAvailable):
+            return self._latest
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else MOST
+        return self._taking.take(at, self._latest, most, waits=self._available is None)
+
+
+def _load_reader(version: str, payload: bytes) -> KafkaStreamReader:
+    check_version(version)
+    return KafkaStreamReader(*pickle.loads(payload))  # noqa: S301 - Spark's own channel, pickled above

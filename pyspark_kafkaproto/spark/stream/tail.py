@@ -1,0 +1,111 @@
+"""What a stream's process on the driver knows of its partitions: which there are, where they end.
+
+It lives as long as the query, so it keeps connections and what it learned. Topics are looked up
+again at most once a second; offsets are asked for at each call.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Mapping
+
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
+from pyspark_kafkaproto.errors import DataLoss
+from pyspark_kafkaproto.spark.options import ReadOptions
+from pyspark_kafkaproto.spark.planning import describe_selection, select_partitions
+
+_log = logging.getLogger(__name__)
+
+_TOPOLOGY_AGE_S = 1.0
+# An end before what was read already, or a partition that is gone: a broker that has just started
+# may say so for a moment. Spark's own connector asks three times, too.
+_TRIES = 3
+_BETWEEN_TRIES_S = 0.3
+
+Offsets = dict[TopicPartition, int]
+
+
+class Tail:
+    """The partitions of one stream and their ends."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.cluster = KafkaCluster(options.driver)
+        self._options = options
+        self._topology: Topology | None = None
+        self._looked_up_at = 0.0
+        self._topic_ids: dict[str, bytes | None] = {}
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.cluster.close()
+
+    def topology(self) -> Topology:
+        """The topics, not older than a second.
+
+        Raises:
+            BrokerError: at the first look, a topic that is named is not there.
+            DataLoss: a topic was deleted and made again since it was first seen, and that is to
+                fail the query.
+        """
+        now = time.monotonic()
+        if self._topology is None or now - self._looked_up_at >= _TOPOLOGY_AGE_S:
+            is_first = not self._topic_ids
+            found = describe_selection(self.cluster, self._options, must_exist=is_first)
+            self._check_same_topics(found)
+            self._topology, self._looked_up_at = found, now
+        return self._topology
+
+    def partitions(self) -> list[TopicPartition]:
+        """Those that are there now."""
+        return select_partitions(self.topology(), self._options, must_exist=False)
+
+    def ends(self, known: Mapping[TopicPartition, int]) -> Offsets:
+        """Where each partition ends now.
+
+        Args:
+            known: offsets that were there already; where one is not there now, all is asked again.
+        """
+        for tries in range(1, _TRIES + 1):
+            found = self.cluster.get_latest_leader_offsets(self.partitions())
+            if tries == _TRIES or all(found.get(item, -1) >= at for item, at in known.items()):
+                break
+            time.sleep(_BETWEEN_TRIES_S)
+            self._topology = None
+        return found
+
+    def beginnings(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """The first offset of each that is still there."""
+        return self.cluster.get_earliest_leader_offsets(partitions) if partitions else {}
+
+    def bytes_per_offset(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, float]:
+        """About how many bytes of the log each offset takes; 0 where the log is empty."""
+        sizes = self.cluster.get_log_sizes(partitions)
+        earliest = self.beginnings(partitions)
+        latest = self.cluster.get_latest_leader_offsets(partitions)
+        return {item: sizes[item] / max(1, latest[item] - earliest[item]) for item in partitions}
+
+    def _check_same_topics(self, found: Topology) -> None:
+        """A topic with another id is another topic: its offsets mean other records."""
+        for name, topic in found.topics.items():
+            if topic.error_code or topic.topic_id is None:
+                continue
+            first = self._topic_ids.setdefault(name, topic.topic_id)
+            if first != topic.topic_id:
+                self._topic_ids[name] = topic.topic_id
+                report_loss(
+                    self._options,
+                    "PARTITIONS_DELETED",
+                    f"Topic {name} was deleted and created again while the query ran.",
+                )
+
+
+def report_loss(options: ReadOptions, condition: str, text: str) -> None:
+    """Fail the query with Spark's condition, or warn, as failOnDataLoss says."""
+    if options.settings.fail_on_data_loss:
+        raise DataLoss(condition, text)
+    _log.warning(
+        "[KAFKA_DATA_LOSS.%s] %s The query goes on: failOnDataLoss is false.", condition, text
+    )

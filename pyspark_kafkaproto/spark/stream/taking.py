@@ -1,0 +1,58 @@
+"""How far the next micro-batch goes, by the limits of the stream."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from math import inf
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.spark.stream.limits import (
+    StreamLimits,
+    backlog,
+    offsets_for_bytes,
+    share_out,
+)
+from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail
+
+_Offsets = Mapping[TopicPartition, int]
+
+
+class Taking:
+    """The limits of one stream, with the time of its last batch."""
+
+    def __init__(self, tail: Tail, limits: StreamLimits) -> None:
+        self._tail = tail
+        self._limits = limits
+        self._last_batch_at = -inf  # the first batch never waits, as in Spark's own connector
+        self._beginnings: Offsets = {}
+
+    def take(self, at: _Offsets, ends: _Offsets, most: int, *, waits: bool) -> Offsets:
+        """Ends of the next batch; `at` if it waits for more offsets.
+
+        Args:
+            at: where the stream is.
+            ends: how far it can go.
+            most: maxOffsetsPerTrigger.
+            waits: whether minOffsetsPerTrigger counts: not where no more offsets will come.
+        """
+        starts = self._starts(at, ends)
+        sizes = backlog(starts, ends)
+        if waits and self._is_too_little(sum(sizes.values())):
+            return dict(at)
+        self._last_batch_at = time.monotonic()
+        if self._limits.max_bytes is not None and sizes:
+            means = self._tail.bytes_per_offset(sizes)
+            most = min(most, offsets_for_bytes(sizes, means, self._limits.max_bytes))
+        return share_out(starts, ends, most)
+
+    def _is_too_little(self, count: int) -> bool:
+        least = self._limits.min_offsets
+        waited_s = time.monotonic() - self._last_batch_at
+        return least is not None and count < least and waited_s < self._limits.max_delay_s
+
+    def _starts(self, at: _Offsets, ends: _Offsets) -> Offsets:
+        """`at`, and the first offsets of partitions that were added."""
+        added = [item for item in ends if item not in at and item not in self._beginnings]
+        self._beginnings |= self._tail.beginnings(added)
+        return {item: self._beginnings[item] for item in ends if item not in at} | dict(at)
