@@ -11,10 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark_kafkaproto.client import OffsetRange as OffsetRange
+    from pyspark_kafkaproto.client import commit_ranges as commit_ranges
+    from pyspark_kafkaproto.client import committing as committing
+    from pyspark_kafkaproto.client import plan_ranges as plan_ranges
     from pyspark_kafkaproto.cluster import KafkaCluster as KafkaCluster
     from pyspark_kafkaproto.cluster import TopicPartition as TopicPartition
     from pyspark_kafkaproto.spark import DefaultSource as DefaultSource
-    from pyspark_kafkaproto.spark import OffsetRange as OffsetRange
+    from pyspark_kafkaproto.spark.range_text import ranges_json as ranges_json
     from pyspark_kafkaproto.spark.stream.listener import (
         OffsetCommitListener as OffsetCommitListener,
     )
@@ -26,8 +30,12 @@ _HOMES = {
     "DefaultSource": "pyspark_kafkaproto.spark",
     "KafkaCluster": "pyspark_kafkaproto.cluster",
     "OffsetCommitListener": "pyspark_kafkaproto.spark.stream.listener",
-    "OffsetRange": "pyspark_kafkaproto.spark",
+    "OffsetRange": "pyspark_kafkaproto.client",
     "TopicPartition": "pyspark_kafkaproto.cluster",
+    "commit_ranges": "pyspark_kafkaproto.client",
+    "committing": "pyspark_kafkaproto.client",
+    "plan_ranges": "pyspark_kafkaproto.client",
+    "ranges_json": "pyspark_kafkaproto.spark",
 }
 
 __all__ = [
@@ -37,6 +45,10 @@ __all__ = [
     "OffsetRange",
     "TopicPartition",
     "__version__",
+    "commit_ranges",
+    "committing",
+    "plan_ranges",
+    "ranges_json",
 ]
 
 

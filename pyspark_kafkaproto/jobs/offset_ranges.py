@@ -14,17 +14,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from pyspark_kafkaproto import KafkaCluster, OffsetRange, TopicPartition
+from pyspark_kafkaproto import KafkaCluster, OffsetRange, committing, plan_ranges, ranges_json
 from pyspark_kafkaproto.cluster import lag_text
 from pyspark_kafkaproto.devbroker import DevBroker, default_data_dir
-from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.jobs.folders import Folders
 
 PARTITIONS = 4
@@ -38,9 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             options.out / options.topic / options.group, origin(cluster, options.topic)
         )
         with folders.locked():
-            ranges = uncommitted_ranges(cluster, options.topic, options.group)
-            count = _keep(folders, servers, ranges) if any(item.count for item in ranges) else 0
-            cluster.set_consumer_offsets(options.group, stops(ranges))
+            ranges = plan_ranges(
+                cluster, {options.topic}, options.group, max_records=options.max_records
+            )
+            with committing(cluster, options.group, ranges):
+                count = _keep(folders, servers, ranges) if any(item.count for item in ranges) else 0
         print(f"read {count} records")
         print(lag_text(cluster.lag({options.group}, {options.topic})))
 
@@ -50,30 +51,6 @@ def origin(cluster: KafkaCluster, topic: str) -> dict[str, str]:
     topology = cluster.describe({topic}, must_exist=True)
     topic_id = topology.topic(topic).topic_id
     return {"cluster": topology.cluster_id or "", "topic": topic_id.hex() if topic_id else topic}
-
-
-def uncommitted_ranges(cluster: KafkaCluster, topic: str, group: str) -> list[OffsetRange]:
-    """Per partition what lies between the group's committed offset and the latest one.
-
-    Raises:
-        ConfigError: what the group has committed is not in the topic (any more).
-    """
-    partitions = cluster.get_partitions({topic})
-    committed = cluster.get_consumer_offsets(group, partitions)
-    earliest = cluster.get_earliest_leader_offsets(partitions)
-    latest = cluster.get_latest_leader_offsets(partitions)
-    for item, offset in committed.items():
-        if not earliest[item] <= offset <= latest[item]:
-            raise ConfigError(
-                "--group",
-                group,
-                f"it has committed offset {offset} of {item}, which holds {earliest[item]} to "
-                f"{latest[item]}: records are gone, or the topic was created anew. To go on with "
-                "what is there: kafka-consumer-groups.sh --reset-offsets --to-earliest --execute "
-                f"--group {group} --topic {topic}",
-            )
-    first = earliest | committed
-    return [OffsetRange(*item, first[item], latest[item]) for item in sorted(partitions)]
 
 
 def _keep(folders: Folders, servers: str, ranges: Sequence[OffsetRange]) -> int:
@@ -86,15 +63,10 @@ def _keep(folders: Folders, servers: str, ranges: Sequence[OffsetRange]) -> int:
 
 def read(spark: SparkSession, servers: str, ranges: Sequence[OffsetRange]) -> DataFrame:
     """The records of `ranges`."""
-    assigned: dict[str, list[int]] = {}
-    for item in ranges:
-        assigned.setdefault(item.topic, []).append(item.partition)
     return (
         spark.read.format("kafkaproto")
         .option("kafka.bootstrap.servers", servers)
-        .option("assign", json.dumps(assigned))
-        .option("startingOffsets", _offsets_json(starts(ranges)))
-        .option("endingOffsets", _offsets_json(stops(ranges)))
+        .option("offsetRanges", ranges_json(ranges))
         .load()
     )
 
@@ -105,23 +77,6 @@ def summarise(rows: DataFrame) -> int:
     per_key.orderBy("partition", "key").show(50, truncate=False)
     total = per_key.agg(sf.coalesce(sf.sum("count"), sf.lit(0))).head()
     return 0 if total is None else int(total[0])
-
-
-def starts(ranges: Sequence[OffsetRange]) -> dict[TopicPartition, int]:
-    """Where each range starts."""
-    return {item.topic_partition: item.start or 0 for item in ranges}
-
-
-def stops(ranges: Sequence[OffsetRange]) -> dict[TopicPartition, int]:
-    """Where each range ends: what to commit once it was read."""
-    return {item.topic_partition: item.stop or 0 for item in ranges}
-
-
-def _offsets_json(offsets: Mapping[TopicPartition, int]) -> str:
-    topics: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in offsets.items():
-        topics.setdefault(topic, {})[str(partition)] = offset
-    return json.dumps(topics)
 
 
 @contextmanager
@@ -153,6 +108,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--bootstrap-servers", default=servers, help="default: the dev broker")
     parser.add_argument("--topic", default="kafka_protocol_test")
     parser.add_argument("--group", default="offset-ranges")
+    parser.add_argument("--max-records", type=int, help="of all partitions; default: all there are")
     parser.add_argument("--out", type=Path, default=Path("out"), help="a local folder")
     parser.add_argument("--events", type=int, default=1000, help="sample events for the dev broker")
     parser.add_argument(

@@ -6,6 +6,7 @@ input partitions (pure), `source` and `read` are what Spark calls. This room spe
 """
 
 from pyspark_kafkaproto.client import OffsetRange
+from pyspark_kafkaproto.spark.range_text import ranges_json
 from pyspark_kafkaproto.spark.source import DefaultSource
 
-__all__ = ["DefaultSource", "OffsetRange"]
+__all__ = ["DefaultSource", "OffsetRange", "ranges_json"]

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark_kafkaproto.client import ReadSettings
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.spark.ranges_json import parse_ranges
+from pyspark_kafkaproto.spark.range_text import parse_ranges
 from pyspark_kafkaproto.spark.starts import (
     Earliest,
     Latest,

@@ -18,7 +18,14 @@ from pyspark_kafkaproto.spark.planner import (
     split_within,
 )
 from pyspark_kafkaproto.spark.resolving import resolve_ends, resolve_starts
-from pyspark_kafkaproto.spark.starts import Earliest, Latest, Specific, Timestamp
+from pyspark_kafkaproto.spark.starts import (
+    ENDS_MISMATCH,
+    Earliest,
+    Latest,
+    Specific,
+    Timestamp,
+    check_named,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +47,8 @@ def plan_tasks(cluster: KafkaCluster, options: ReadOptions) -> list[ReadTask]:
         DataLoss: a start that is gone already, where that is to fail the query.
     """
     topology = describe_selection(cluster, options)
+    if options.assign == () or options.ranges == ():
+        _log.warning("assign and offsetRanges name no partition: nothing is read")
     ranges = _ranges(cluster, topology, options)
     ranges = _inside_the_log(cluster, ranges, options)
     return [make_task(topology, group) for group in input_partitions(cluster, ranges, options)]
@@ -68,6 +77,7 @@ def _check_given(options: ReadOptions) -> None:
             Timestamp(dict() as first),
             Timestamp(dict() as last),
         ):
+            check_named(options.end.option, last, first, ENDS_MISMATCH)
             check_order(options.start.option, first, last, UNRESOLVED)
         case _:
             pass

@@ -24,6 +24,8 @@ _T = TypeVar("_T")
 # Spark's names for offsets, or times, of other partitions than those that are read.
 OFFSETS_MISMATCH = "KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED"
 TIMES_MISMATCH = "KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED"
+# and for starts of other partitions than the ends are of.
+ENDS_MISMATCH = "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def parse_partition_times(option: str, text: str) -> Timestamp:
 
 
 def parse_partitions(option: str, text: str) -> list[TopicPartition]:
-    """`{"topicA":[0,1],"topicB":[2]}`, as the option `assign` takes it."""
+    """`{"topicA":[0,1],"topicB":[2]}`, as the option `assign` takes it; each one counts once."""
     example = '{"topicA":[0,1],"topicB":[2]}'
     topics = _load_topics(option, text, example)
     partitions = []
@@ -147,9 +149,7 @@ def parse_partitions(option: str, text: str) -> list[TopicPartition]:
         if not isinstance(numbers, list) or not all(is_number(item, 0) for item in numbers):
             raise ConfigError(option, text, f"expected partition numbers, like {example}")
         partitions += [TopicPartition(topic, number) for number in numbers]
-    if len(set(partitions)) != len(partitions) or not partitions:
-        raise ConfigError(option, text, "expected at least one partition, and each one once")
-    return partitions
+    return list(dict.fromkeys(partitions))
 
 
 def check_named(

@@ -12,7 +12,7 @@ from pyspark_kafkaproto.net import Backoff, Endpoint
 from pyspark_kafkaproto.net import config as config_module
 from pyspark_kafkaproto.spark.option_table import OPTIONS, Use, options_for
 from pyspark_kafkaproto.spark.options import Chosen, option_value, parse_read_options
-from pyspark_kafkaproto.spark.ranges_json import parse_ranges, ranges_json
+from pyspark_kafkaproto.spark.range_text import parse_ranges, ranges_json
 from pyspark_kafkaproto.spark.starts import Earliest, Latest, Specific, Timestamp
 
 SERVERS = {"kafka.bootstrap.servers": "b-1:9092"}
@@ -210,12 +210,13 @@ def test_ranges_take_the_place_of_a_selection():
         OffsetRange("b", 0, 1, 5),
     )
     assert parse_ranges("offsetRanges", ranges_json(ranges)) == ranges
+    assert parse_ranges("offsetRanges", ranges_json([])) == ()
 
 
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        *(("", "JSON"), ("{}", "JSON"), ("[]", "JSON"), ("[1]", "start, stop")),
+        *(("", "JSON"), ("{}", "JSON"), ("[1]", "start, stop")),
         *(('[["a",0,1]]', "start, stop"), ('[["",0,1,2]]', "start, stop")),
         *(('[["a",-1,1,2]]', "start, stop"), ('[["a",0,true,2]]', "start, stop")),
         *(('[["a",0,-2,2]]', "start, stop"), ('[["a",0,5,2]]', "ends before it starts")),

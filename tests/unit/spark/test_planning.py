@@ -235,6 +235,22 @@ def test_start_beyond_the_end_shows_before_anything_is_asked(brokers, plan, give
     assert brokers.asked("ListOffsets") == []
 
 
+def test_starts_and_ends_must_be_of_the_same_partitions(plan):
+    with pytest.raises(ConfigError, match=r"\[MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START"):
+        plan(
+            subscribe="orders",
+            startingoffsets='{"orders":{"0":50,"1":0}}',
+            endingoffsets='{"orders":{"0":60}}',
+        )
+
+
+@pytest.mark.parametrize("given", [{"assign": "{}"}, {"offsetranges": "[]"}])
+def test_no_partition_is_nothing_to_read_and_is_said(plan, caplog, given):
+    with caplog.at_level(logging.WARNING):
+        assert plan(**given) == []
+    assert "nothing is read" in caplog.text
+
+
 def test_end_beyond_sparks_forms_that_lies_before_the_start_reads_nothing(plan):
     start = '{"orders":{"0":50}}'
     assert plan(assign='{"orders":[0]}', startingoffsets=start, endingoffsets="latest-80") == []

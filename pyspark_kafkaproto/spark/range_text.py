@@ -28,7 +28,7 @@ def parse_ranges(option: str, text: str) -> tuple[OffsetRange, ...]:
         loaded = json.loads(text)
     except ValueError:
         loaded = None
-    if not isinstance(loaded, list) or not loaded:
+    if not isinstance(loaded, list):
         raise ConfigError(option, text, f"expected JSON like {_EXAMPLE}")
     ranges = sorted(
         (_range(option, item) for item in loaded),

@@ -1,0 +1,132 @@
+"""Offset-range jobs: what a group has not seen yet, and the commit of exactly what was read.
+
+    ranges = plan_ranges(cluster, {"orders"}, "report", max_records=1_000_000)
+    with committing(cluster, "report", ranges):
+        frame = spark.read.format("kafkaproto")….option("offsetRanges", ranges_json(ranges)).load()
+        frame.write.parquet(…)
+
+A job that fails commits nothing, and plans the same ranges again. No member joins the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pyspark_kafkaproto.client.ranges import OffsetRange
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
+
+
+def plan_ranges(
+    cluster: KafkaCluster,
+    topics: Collection[str],
+    group: str,
+    *,
+    max_records: int | None = None,
+    fallback: str = "earliest",
+) -> list[OffsetRange]:
+    """Per partition what lies between the group's committed offset and the latest one, sorted.
+
+    Args:
+        cluster: whom to ask.
+        topics: names; all of their partitions are planned, those without news too.
+        group: the consumer group.
+        max_records: the offsets of all ranges together are no more than this; each partition has
+            its share, in proportion to what it has.
+        fallback: `earliest` or `latest`, where the group has committed nothing.
+
+    Raises:
+        ConfigError: what the group has committed is not in the topic (any more).
+        BrokerError: a topic does not exist or may not be seen.
+    """
+    if fallback not in {"earliest", "latest"}:
+        raise ConfigError("fallback", fallback, "expected earliest or latest")
+    if max_records is not None and max_records < 1:
+        raise ConfigError("max_records", max_records, "expected 1 or more, or None")
+    if isinstance(topics, str):
+        raise ConfigError("topics", topics, "expected a set of names, not one name")
+    partitions = cluster.get_partitions(set(topics))
+    committed = cluster.get_consumer_offsets(group, partitions)
+    earliest = cluster.get_earliest_leader_offsets(partitions)
+    latest = cluster.get_latest_leader_offsets(partitions)
+    for item in sorted(committed):
+        if not earliest[item] <= committed[item] <= latest[item]:
+            raise _not_there(group, item, committed[item], (earliest[item], latest[item]))
+    first: Mapping[TopicPartition, int] = earliest if fallback == "earliest" else latest
+    starts = {**first, **committed}
+    ranges = [OffsetRange(*item, starts[item], latest[item]) for item in sorted(partitions)]
+    return ranges if max_records is None else cap_ranges(ranges, max_records)
+
+
+def cap_ranges(ranges: Sequence[OffsetRange], max_records: int) -> list[OffsetRange]:
+    """The first `max_records` offsets of `ranges`, which are closed, in proportion to their sizes.
+
+    No range is left out; one whose share is nothing ends where it starts.
+    """
+    counts = [_closed(item)[1] - _closed(item)[0] for item in ranges]
+    total = sum(counts)
+    if total <= max_records:
+        return list(ranges)
+    shares = [count * max_records // total for count in counts]
+    # What rounding left over goes to those that lost most by it.
+    by_loss = sorted(range(len(ranges)), key=lambda at: -(counts[at] * max_records % total))
+    for at in by_loss[: max_records - sum(shares)]:
+        shares[at] += 1
+    return [
+        replace(item, stop=_closed(item)[0] + share)
+        for item, share in zip(ranges, shares, strict=True)
+    ]
+
+
+def commit_ranges(cluster: KafkaCluster, group: str, ranges: Collection[OffsetRange]) -> None:
+    """Commit the ends of `ranges`: what the next `plan_ranges` goes on from.
+
+    Raises:
+        ConfigError: a range is open, or a partition has several.
+        BrokerError: the commit was refused (the group has members, a topic is gone).
+    """
+    cluster.set_consumer_offsets(group, _ends(ranges))
+
+
+@contextmanager
+def committing(
+    cluster: KafkaCluster, group: str, ranges: Collection[OffsetRange]
+) -> Iterator[None]:
+    """Commit `ranges` when the block inside succeeds, and nothing when it raises.
+
+    Raises:
+        ConfigError: before the block: a range is open, or a partition has several.
+        BrokerError: after the block: the commit was refused.
+    """
+    ends = _ends(ranges)
+    yield
+    cluster.set_consumer_offsets(group, ends)
+
+
+def _ends(ranges: Collection[OffsetRange]) -> dict[TopicPartition, int]:
+    ends = {item.topic_partition: _closed(item)[1] for item in ranges}
+    if len(ends) < len(ranges):
+        shown = ", ".join(map(str, sorted(map(str, ranges))))
+        raise ConfigError("ranges", shown, "a group has one offset per partition: give one range")
+    return ends
+
+
+def _closed(item: OffsetRange) -> tuple[int, int]:
+    if item.start is None or item.stop is None:
+        raise ConfigError("ranges", str(item), "expected offsets, not an open bound")
+    return item.start, item.stop
+
+
+def _not_there(
+    group: str, item: TopicPartition, offset: int, bounds: tuple[int, int]
+) -> ConfigError:
+    return ConfigError(
+        "group",
+        group,
+        f"it has committed offset {offset} of {item}, which holds {bounds[0]} to {bounds[1]}: "
+        "records are gone, or the topic was created anew. To go on with what is there: "
+        f"kafka-consumer-groups.sh --reset-offsets --to-earliest --execute --group {group} "
+        f"--topic {item.topic}",
+    )

@@ -1,0 +1,130 @@
+"""What a group has not seen yet, and the commit of exactly what was read."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_kafkaproto import OffsetRange, TopicPartition
+from pyspark_kafkaproto.client.committed import (
+    cap_ranges,
+    commit_ranges,
+    committing,
+    plan_ranges,
+)
+from pyspark_kafkaproto.errors import ConfigError
+
+
+class Cluster:
+    """A cluster with one topic `orders`, and a group `g`."""
+
+    def __init__(self, earliest=(0,), latest=(10,), committed=None):
+        self.earliest, self.latest, self.committed = earliest, latest, committed or {}
+
+    def get_partitions(self, topics):
+        assert topics == {"orders"}
+        return {TopicPartition("orders", number) for number in range(len(self.latest))}
+
+    def get_consumer_offsets(self, group, partitions):
+        assert group == "g"
+        return {
+            item: self.committed[item.partition]
+            for item in partitions
+            if item.partition in self.committed
+        }
+
+    def get_earliest_leader_offsets(self, partitions):
+        return {item: self.earliest[item.partition] for item in partitions}
+
+    def get_latest_leader_offsets(self, partitions):
+        return {item: self.latest[item.partition] for item in partitions}
+
+    def set_consumer_offsets(self, group, offsets):
+        assert group == "g"
+        self.committed |= {item.partition: offset for item, offset in offsets.items()}
+
+
+def ranges(*bounds):
+    return [OffsetRange("orders", number, *item) for number, item in enumerate(bounds)]
+
+
+def plan(cluster, **options):
+    return plan_ranges(cluster, ["orders"], "g", **options)
+
+
+def test_first_run_starts_at_the_earliest_offsets_or_at_the_latest_ones():
+    cluster = Cluster(earliest=[3, 0], latest=[10, 0])
+    assert plan(cluster) == ranges((3, 10), (0, 0))
+    assert plan(cluster, fallback="latest") == ranges((10, 10), (0, 0))
+
+
+def test_next_run_starts_where_the_group_has_committed():
+    cluster = Cluster(earliest=[3, 0], latest=[10, 8], committed={0: 7})
+    assert plan(cluster) == ranges((7, 10), (0, 8))
+
+
+@pytest.mark.parametrize("offset", [25, 5])
+def test_committed_offset_that_is_not_there_is_never_committed_over(offset):
+    cluster = Cluster(earliest=[8], latest=[10], committed={0: offset})
+    with pytest.raises(
+        ConfigError, match=rf"'g'.*offset {offset} of orders-0, which holds 8 to 10.*reset"
+    ):
+        plan(cluster)
+
+
+def test_records_are_capped_in_proportion():
+    cluster = Cluster(earliest=[0, 5, 0], latest=[60, 25, 0])
+    assert plan(cluster, max_records=8) == ranges((0, 6), (5, 7), (0, 0))
+    assert plan(cluster, max_records=80) == plan(cluster)
+
+
+@given(st.lists(st.integers(0, 10**12), max_size=20), st.integers(1, 10**12))
+def test_cap_is_reached_and_never_passed(counts, most):
+    given_ranges = ranges(*((7, 7 + count) for count in counts))
+    capped = cap_ranges(given_ranges, most)
+    assert sum(item.count for item in capped) == min(most, sum(counts))
+    assert [item.start for item in capped] == [7] * len(counts)
+    assert all(one.count <= other.count for one, other in zip(capped, given_ranges, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [({"max_records": 0}, "max_records.*0.*1 or more"), ({"fallback": "now"}, "fallback.*'now'")],
+)
+def test_bad_argument_is_named(options, text):
+    with pytest.raises(ConfigError, match=text):
+        plan(Cluster(), **options)
+    with pytest.raises(ConfigError, match=r"topics.*'orders'"):
+        plan_ranges(Cluster(), "orders", "g")
+
+
+def test_ends_are_committed_when_the_job_succeeds():
+    cluster = Cluster(latest=[10, 8], earliest=[0, 0])
+    planned = plan(cluster, max_records=9)
+    with committing(cluster, "g", planned):
+        assert cluster.committed == {}
+    assert cluster.committed == {0: 5, 1: 4}
+    commit_ranges(cluster, "g", ranges((5, 10), (4, 8)))
+    assert cluster.committed == {0: 10, 1: 8}
+
+
+@pytest.mark.parametrize("failure", [ValueError("the job fails"), KeyboardInterrupt()])
+def test_nothing_is_committed_when_the_job_fails(failure):
+    cluster = Cluster()
+    with pytest.raises(type(failure)), committing(cluster, "g", ranges((0, 10))):
+        raise failure
+    assert cluster.committed == {}
+
+
+@pytest.mark.parametrize(
+    ("given_ranges", "text"),
+    [
+        (ranges((0, None)), "latest.*open bound"),
+        ([*ranges((0, 5)), *ranges((7, 9))], "one offset per partition"),
+    ],
+)
+def test_what_cannot_be_committed_shows_before_the_job_runs(given_ranges, text):
+    with (
+        pytest.raises(ConfigError, match=text),
+        committing(Cluster(), "g", given_ranges),
+    ):
+        pytest.fail("the job ran")
