@@ -7,7 +7,9 @@ puts questions about many things to many brokers at once. `offsets`, `groups`, `
 """
 
 from pyspark_kafkaproto.cluster.configs import Change, ConfigChange, ConfigEntry, ConfigResource
+from pyspark_kafkaproto.cluster.diagnosis import Finding
 from pyspark_kafkaproto.cluster.groups import CommittedOffset
+from pyspark_kafkaproto.cluster.health import Problem
 from pyspark_kafkaproto.cluster.kafka_cluster import KafkaCluster
 from pyspark_kafkaproto.cluster.lag import Lag, lag_text
 from pyspark_kafkaproto.cluster.members import DescribedGroup, ListedGroup, Member
@@ -42,6 +44,7 @@ __all__ = [
     "ConfigEntry",
     "ConfigResource",
     "DescribedGroup",
+    "Finding",
     "Found",
     "KafkaCluster",
     "Lag",
@@ -51,6 +54,7 @@ __all__ = [
     "Moved",
     "NewTopic",
     "Partition",
+    "Problem",
     "ResetTo",
     "Router",
     "ShiftBy",

@@ -11,8 +11,10 @@ from types import TracebackType
 from typing import Self
 
 from pyspark_kafkaproto.cluster.admin_window import AdminWindow
+from pyspark_kafkaproto.cluster.diagnosis import Finding, diagnose
 from pyspark_kafkaproto.cluster.group_window import GroupWindow
 from pyspark_kafkaproto.cluster.log_sizes import log_sizes
+from pyspark_kafkaproto.cluster.health import Problem, find_problems
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -124,6 +126,23 @@ class KafkaCluster(GroupWindow, AdminWindow):
             BrokerError: this user needs the right DESCRIBE on the cluster.
         """
         return log_sizes(self._router, partitions)
+
+    def find_problems(self, topics: Collection[str] | None = None) -> list[Problem]:
+        """What is wrong with `topics` (None: all): no leader, no replica in sync, too few, ….
+
+        Each problem names the partition with its replicas, those in sync, and those offline.
+        """
+        return find_problems(self.describe(topics))
+
+    def diagnose(self, topics: Collection[str] = (), groups: Collection[str] = ()) -> list[Finding]:
+        """Go the way of a client hop by hop, and say which one is broken and what to do.
+
+        resolve → connect → TLS → SASL → versions for each bootstrap server, then the addresses that
+        the brokers advertise, then the rights on `topics` and `groups`. Never raises for what is
+        wrong with the cluster: that is in the findings. Each broker gets
+        socket.connection.setup.timeout.ms.
+        """
+        return diagnose(self.config, topics, groups)
 
     # Offsets
 

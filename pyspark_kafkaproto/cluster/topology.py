@@ -143,13 +143,20 @@ _TOPIC_ADVICE = {
 }
 
 
-def _why_no_leader(partition: Partition) -> str:
-    state = (
+def replicas_text(partition: Partition) -> str:
+    """Where the partition's replicas are, and in which state."""
+    return (
         f"replicas {list(partition.replicas)}, in sync {list(partition.isr)}, "
         f"offline {list(partition.offline_replicas)}"
     )
+
+
+def _why_no_leader(partition: Partition) -> str:
     reason = error_code(partition.error_code).name if partition.error_code else "no leader"
-    return f"{reason}; {state}: a leader is elected when a replica that is in sync comes back"
+    return (
+        f"{reason}; {replicas_text(partition)}: a leader is elected when a replica that is in sync "
+        "comes back"
+    )
 
 
 def read_topology(answer: MetadataResponse) -> Topology:

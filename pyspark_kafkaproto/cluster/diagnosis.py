@@ -1,0 +1,230 @@
+"""The doctor: the way of a client, hop by hop, until one is broken; and what to do about it.
+
+Each hop is tried for itself, on a connection of its own, once: what a retry would hide is what is
+looked for here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from pyspark_kafkaproto.cluster.advertised import advertised_advice
+from pyspark_kafkaproto.cluster.health import find_problems
+from pyspark_kafkaproto.cluster.topology import Topology, read_topology
+from pyspark_kafkaproto.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    KafkaProtoError,
+    error_code,
+)
+from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsRequest
+from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorRequest
+from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
+from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
+
+OK = "ok"
+BROKEN = "broken"
+NOT_REACHED = "not reached"
+NOT_USED = "not used"
+
+HOPS = ("resolve", "connect", "TLS", "SASL", "versions")
+
+_ADVICE = {
+    "resolve": "check the name, or make it known to this machine (DNS, /etc/hosts)",
+    "connect": "is the broker running, and may this machine reach that port (firewall, network)?",
+    "TLS": "check security.protocol, ssl.truststore.location and the name in the certificate",
+    "SASL": "check sasl.mechanism and sasl.jaas.config",
+    "versions": "is this a Kafka listener, and does security.protocol fit it?",
+    "metadata": "a broker that answers but knows no cluster is starting, or cut off from it",
+}
+_HOP_OF_STAGE = {
+    "resolve": "resolve",
+    "connect": "connect",
+    "TLS handshake": "TLS",
+    "token": "SASL",
+}
+
+_NOT_TOLD = -(2**31)
+_RIGHTS = {3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER", 8: "DESCRIBE"}
+_READ = "READ"
+_EVERY_GROUP_VERSION = 5  # from 6 on a group that there is not is an error without rights
+
+
+class Finding(NamedTuple):
+    """One hop: what was tried on what, how it went, what was seen, what to do where it is broken.
+
+    `result` is ok, broken, not reached (a hop before it is broken), or not used.
+    """
+
+    hop: str
+    subject: str
+    result: str
+    detail: str
+    advice: str = ""
+
+
+def diagnose(
+    config: ClientConfig, topics: Collection[str] = (), groups: Collection[str] = ()
+) -> list[Finding]:
+    """Every hop from this process to the cluster, and the rights on `topics` and `groups`."""
+    with ExitStack() as held:
+        findings: list[Finding] = []
+        reached: dict[Endpoint, Connection] = {}
+        for place in config.bootstrap_servers:
+            connection, found = _try_broker(place, config)
+            findings += found
+            if connection is not None:
+                held.callback(connection.close)
+                reached[place] = connection
+        for connection in list(reached.values())[:1]:
+            findings += _try_cluster(connection, config, set(reached), topics)
+            findings += [item for group in groups for item in _try_group(connection, config, group)]
+        return findings
+
+
+def _try_broker(place: Endpoint, config: ClientConfig) -> tuple[Connection | None, list[Finding]]:
+    """The five hops to one bootstrap server."""
+    began = time.monotonic()
+    try:
+        connection = Connection.open(
+            place, config, Deadline.after(config.connection_setup_timeout_s)
+        )
+    except KafkaProtoError as error:
+        return None, list(_until(_broken_hop(error), place, config, str(error)))
+    took_ms = (time.monotonic() - began) * 1000
+    return connection, list(
+        _until(None, place, config, f"agreed on; the whole way took {took_ms:.0f} ms")
+    )
+
+
+def _until(
+    broken: str | None, place: Endpoint, config: ClientConfig, detail: str
+) -> Iterator[Finding]:
+    """The hops to a broker: fine before the broken one, not reached behind it."""
+    result = OK
+    for hop in HOPS:
+        if hop == broken:
+            yield Finding(hop, str(place), BROKEN, detail, _ADVICE[hop])
+            result = NOT_REACHED
+        elif not _is_used(hop, config):
+            yield Finding(
+                hop, str(place), NOT_USED, f"security.protocol={config.security_protocol}"
+            )
+        else:
+            yield Finding(hop, str(place), result, detail if hop == HOPS[-1] else "")
+
+
+def _is_used(hop: str, config: ClientConfig) -> bool:
+    protocol = str(config.security_protocol)
+    return {"TLS": protocol.endswith("SSL"), "SASL": protocol.startswith("SASL")}.get(hop, True)
+
+
+def _broken_hop(error: KafkaProtoError) -> str:
+    """The hop at which a connection failed."""
+    if isinstance(error, AuthenticationFailed):
+        return "TLS" if error.mechanism in ("TLS", "SSL") else "SASL"
+    if isinstance(error, ConnectionFailed):
+        return _HOP_OF_STAGE.get(error.stage, "versions")
+    return "versions"
+
+
+# The cluster behind
+
+
+def _try_cluster(
+    connection: Connection, config: ClientConfig, reached: set[Endpoint], topics: Collection[str]
+) -> Iterator[Finding]:
+    request = MetadataRequest(
+        topics=tuple(MetadataRequest.Topic(name=name) for name in sorted(topics)),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+    )
+    subject = str(connection.endpoint)
+    try:
+        answer: MetadataResponse = connection.request(
+            request, Deadline.after(config.request_timeout_s)
+        )
+    except KafkaProtoError as error:
+        yield Finding("metadata", subject, BROKEN, str(error), _ADVICE["metadata"])
+        return
+    topology = read_topology(answer)
+    detail = f"cluster {topology.cluster_id}, brokers {sorted(topology.brokers)}"
+    yield Finding("metadata", subject, OK if topology.brokers else BROKEN, detail)
+    yield from _try_advertised(topology, config, reached, connection.endpoint)
+    for topic in answer.topics:
+        yield _topic_rights(topic)
+    for problem in find_problems(topology):
+        if not problem.subject.startswith("topic "):  # its error stands in the line of its rights
+            yield Finding("replicas", problem.subject, BROKEN, problem.what, problem.meaning)
+
+
+def _try_advertised(
+    topology: Topology, config: ClientConfig, reached: set[Endpoint], asked: Endpoint
+) -> Iterator[Finding]:
+    for node_id, broker in sorted(topology.brokers.items()):
+        subject = f"broker {node_id} at {broker.endpoint}"
+        if broker.endpoint in reached:
+            yield Finding("advertised address", subject, OK, "as it was asked for")
+            continue
+        deadline = Deadline.after(config.connection_setup_timeout_s)
+        try:
+            Connection.open(broker.endpoint, config, deadline).close()
+        except KafkaProtoError as error:
+            advice = advertised_advice(broker.endpoint, [asked], str(config.security_protocol))
+            yield Finding("advertised address", subject, BROKEN, str(error), advice)
+        else:
+            yield Finding("advertised address", subject, OK, "reached")
+
+
+def _topic_rights(topic: MetadataResponse.Topic) -> Finding:
+    subject = f"topic {topic.name!r}"
+    if topic.error_code:
+        row = error_code(topic.error_code)
+        advice = "check its name; or this user lacks the right DESCRIBE on it"
+        return Finding("rights", subject, BROKEN, f"{row.name} ({row.code})", advice)
+    return _rights("rights", subject, topic.topic_authorized_operations)
+
+
+def _rights(hop: str, subject: str, bits: int) -> Finding:
+    if bits == _NOT_TOLD:
+        return Finding(hop, subject, OK, "seen; this broker does not tell the rights")
+    rights = [name for bit, name in _RIGHTS.items() if bits >> bit & 1]
+    if _READ in rights:
+        return Finding(hop, subject, OK, ", ".join(rights))
+    advice = f"kafka-acls --add --allow-principal User:… --operation READ, on {subject}"
+    return Finding(hop, subject, BROKEN, f"READ is missing; there is {rights or 'none'}", advice)
+
+
+def _try_group(connection: Connection, config: ClientConfig, group: str) -> Iterator[Finding]:
+    """Where the group is coordinated, and what this user may do with it."""
+    subject = f"group {group!r}"
+    lookup = FindCoordinatorRequest(key_type=0, coordinator_keys=(group,))
+    try:
+        (found,) = connection.request(lookup, Deadline.after(config.request_timeout_s)).coordinators
+        if found.error_code:
+            yield _refused_group("coordinator", subject, found.error_code)
+            return
+        place = Endpoint(found.host, found.port)
+        yield Finding("coordinator", subject, OK, f"broker {found.node_id} at {place}")
+        deadline = Deadline.after(config.request_timeout_s)
+        coordinator = Connection.open(place, config, deadline)
+        with ExitStack() as held:
+            held.callback(coordinator.close)
+            request = DescribeGroupsRequest(groups=(group,), include_authorized_operations=True)
+            (described,) = coordinator.request(request, deadline, _EVERY_GROUP_VERSION).groups
+        if described.error_code:
+            yield _refused_group("rights", subject, described.error_code)
+        else:
+            yield _rights("rights", subject, described.authorized_operations)
+    except KafkaProtoError as error:
+        yield Finding("coordinator", subject, BROKEN, str(error), _ADVICE["connect"])
+
+
+def _refused_group(hop: str, subject: str, code: int) -> Finding:
+    row = error_code(code)
+    advice = f"kafka-acls --add --allow-principal User:… --operation READ, on {subject}"
+    advice = "try again in a moment" if row.is_retriable else advice
+    return Finding(hop, subject, BROKEN, f"{row.name} ({row.code})", advice)
