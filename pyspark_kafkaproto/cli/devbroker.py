@@ -18,6 +18,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from pyspark_kafkaproto.cli.exits import NOT_WELL
 from pyspark_kafkaproto.devbroker import (
     DEFAULT_VERSION,
     DevBroker,
@@ -27,7 +28,6 @@ from pyspark_kafkaproto.devbroker import (
 )
 from pyspark_kafkaproto.devbroker.jars import cache_dir, class_path, resolve_version
 
-NOT_RUNNING = 3  # the exit code of `status`, as LSB init scripts have it
 _PAUSE_S = 0.3
 
 
@@ -129,7 +129,7 @@ def status(ctx: click.Context, data_dir: Path, as_json: bool) -> None:
         click.echo(f"no broker runs on {data_dir}")
     else:
         Console().print(_as_table(running))
-    ctx.exit(0 if running else NOT_RUNNING)
+    ctx.exit(0 if running else NOT_WELL)
 
 
 @devbroker.command()

@@ -1,37 +1,92 @@
-"""The group that holds every command, and what is common to them: the version, plain errors."""
+"""The group that holds every command, and what is common to them: plain errors, exit codes.
+
+A command's module is loaded when the command is named: `--version` waits for none of them.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
 
 import click
 
 from pyspark_kafkaproto import __version__
-from pyspark_kafkaproto.cli.devbroker import devbroker
+from pyspark_kafkaproto.cli.exits import INTERRUPTED, NOBODY_READS, exit_code_of
 from pyspark_kafkaproto.errors import KafkaProtoError
 
+# command -> module in this package that has it under its own name
+_COMMANDS = (
+    "completion",
+    "configs",
+    "consume",
+    "devbroker",
+    "doctor",
+    "groups",
+    "lag",
+    "metadata",
+    "offsets",
+    "topics",
+)
 
-class _PlainErrors(click.Group):
-    """Shows an error of this package as a line, not as a traceback; the exit code is 1."""
+
+class _Failure(click.ClickException):
+    """An error of this package as click shows errors, with its exit code."""
+
+    def __init__(self, error: KafkaProtoError) -> None:
+        super().__init__(str(error))
+        self.exit_code = exit_code_of(error)  # type: ignore[misc]  # click says to set it so
+
+
+class _Commands(click.Group):
+    """Shows an error of this package as a line, not as a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(f"pyspark_kafkaproto.cli.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # here, where a reader that has gone is no traceback
         except KafkaProtoError as error:
-            raise click.ClickException(str(error)) from error
+            raise _Failure(error) from error
+        except KeyboardInterrupt:
+            click.echo(err=True)
+            ctx.exit(INTERRUPTED)
+        except BrokenPipeError:
+            _leave_output(ctx)
+        return result
 
 
-@click.group(cls=_PlainErrors, context_settings={"help_option_names": ["-h", "--help"]})
+def _leave_output(ctx: click.Context) -> NoReturn:
+    """Nobody reads any more: what is still in the buffer goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    ctx.exit(NOBODY_READS)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kafkaproto")
 def kafkaproto() -> None:
     """Apache Kafka from Python, by its own wire protocol.
 
     \b
     Examples:
-      kafkaproto devbroker start          a real Kafka on this machine
-      kafkaproto devbroker status --json  where it answers
-      kafkaproto devbroker stop
+      kafkaproto metadata -b broker-1:9092
+      kafkaproto consume orders --from -10m --count 5
+      kafkaproto lag reports --watch
+      kafkaproto doctor -F client.properties
+      kafkaproto devbroker start             a real Kafka on this machine
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the answer is no (not running, a hop is broken),
+    4 no broker answers, 5 not allowed, 130 Ctrl-C.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-
-
-kafkaproto.add_command(devbroker)

@@ -114,7 +114,8 @@ def _until(
                 hop, str(place), NOT_USED, f"security.protocol={config.security_protocol}"
             )
         else:
-            yield Finding(hop, str(place), result, detail if hop == HOPS[-1] else "")
+            is_end = hop == HOPS[-1] and result == OK
+            yield Finding(hop, str(place), result, detail if is_end else "")
 
 
 def _is_used(hop: str, config: ClientConfig) -> bool:

@@ -1,0 +1,91 @@
+"""`kafkaproto configs`: settings of topics, brokers and groups."""
+
+from __future__ import annotations
+
+import click
+
+from pyspark_kafkaproto.cli.connection import confirmed, connected, json_option, yes_option
+from pyspark_kafkaproto.cli.output import show
+from pyspark_kafkaproto.cli.values import parse_pairs
+from pyspark_kafkaproto.cluster import Change, ConfigChange, ConfigResource, KafkaCluster
+
+_TYPES = click.Choice(["topic", "broker", "broker-logger", "client-metrics", "group"])
+_COLUMNS = {"name": "Setting", "value": "Value", "source": "Set by", "is_read_only": "Read-only"}
+
+
+@click.group()
+def configs() -> None:
+    """Settings of a topic, broker or group: describe, alter.
+
+    \b
+    Examples:
+      kafkaproto configs describe topic orders
+      kafkaproto configs describe broker 1 --all
+      kafkaproto configs alter topic orders --set retention.ms=86400000 --unset max.message.bytes
+      kafkaproto configs alter topic orders --append cleanup.policy=compact
+      kafkaproto configs alter broker '' --set log.cleaner.threads=2    (all brokers)
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+
+
+@configs.command()
+@connected
+@click.argument("kind", type=_TYPES)
+@click.argument("name")
+@click.option("--all", "every", is_flag=True, help="Defaults, too.")
+@json_option
+def describe(cluster: KafkaCluster, kind: str, name: str, every: bool, as_json: bool) -> None:
+    """What is set for NAME, and who set it; secret values are not shown."""
+    resource = ConfigResource(kind, name)
+    rows = [
+        {
+            "name": entry.name,
+            "value": "(secret)" if entry.is_sensitive else entry.value,
+            "source": entry.source,
+            "is_read_only": entry.is_read_only,
+        }
+        for _, entry in sorted(cluster.describe_configs({resource})[resource].items())
+        if every or not entry.is_default
+    ]
+    show(rows, _COLUMNS, as_json=as_json)
+
+
+@configs.command()
+@connected
+@click.argument("kind", type=_TYPES)
+@click.argument("name")
+@click.option("--set", "pairs", metavar="KEY=VALUE", multiple=True)
+@click.option("--unset", metavar="KEY", multiple=True, help="Bring a default back.")
+@click.option("--append", metavar="KEY=MEMBER", multiple=True, help="Add to a list.")
+@click.option("--subtract", metavar="KEY=MEMBER", multiple=True, help="Take from a list.")
+@click.option("--validate-only", is_flag=True, help="Only ask whether it could be done.")
+@yes_option
+def alter(  # noqa: PLR0913, PLR0917 - one for each option
+    cluster: KafkaCluster,
+    kind: str,
+    name: str,
+    pairs: tuple[str, ...],
+    unset: tuple[str, ...],
+    append: tuple[str, ...],
+    subtract: tuple[str, ...],
+    validate_only: bool,
+    is_sure: bool,
+) -> None:
+    """Change settings of NAME; all others stay as they are."""
+    changes = [
+        ConfigChange(key, value, change)
+        for option, texts, change in (
+            ("--set", pairs, Change.SET),
+            ("--append", append, Change.APPEND),
+            ("--subtract", subtract, Change.SUBTRACT),
+        )
+        for key, value in parse_pairs(option, texts).items()
+    ]
+    changes += [ConfigChange(key, None, Change.DELETE) for key in unset]
+    if not changes:
+        raise click.UsageError("say what: --set, --unset, --append or --subtract")
+    if kind == "broker" and not validate_only:
+        who = f"broker {name}" if name else "all brokers"
+        confirmed(f"Change {', '.join(item.name for item in changes)} of {who}?", is_sure=is_sure)
+    resource = ConfigResource(kind, name)
+    cluster.alter_configs({resource: changes}, validate_only=validate_only)
+    click.echo(f"{resource} {'could be altered' if validate_only else 'altered'}", err=True)

@@ -1,0 +1,82 @@
+"""The options that every command has which talks to a cluster, and the cluster they lead to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyspark_kafkaproto.cli.client_properties import gather
+from pyspark_kafkaproto.cluster import KafkaCluster
+
+_OPTIONS = (
+    click.option(
+        "-b",
+        "--bootstrap-servers",
+        metavar="HOST:PORT,…",
+        help="Where the cluster is.  [env: KAFKA_BOOTSTRAP_SERVERS]",
+    ),
+    click.option(
+        "-F",
+        "--config-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="A client.properties of Kafka's.  [env: KAFKAPROTO_CLIENT_PROPERTIES]",
+    ),
+    click.option(
+        "-X",
+        "--property",
+        "pairs",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="A client property, over the file's.",
+    ),
+)
+
+
+def connected(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give `command` a KafkaCluster as first argument, and the options that say which."""
+
+    @wraps(command)
+    def run(
+        *arguments: Any,
+        bootstrap_servers: str | None,
+        config_file: Path | None,
+        pairs: tuple[str, ...],
+        **options: Any,
+    ) -> Any:
+        properties = gather(os.environ, bootstrap_servers, config_file, pairs)
+        with KafkaCluster(properties) as cluster:
+            return command(cluster, *arguments, **options)
+
+    for option in reversed(_OPTIONS):
+        run = option(run)
+    return run
+
+
+def confirmed(question: str, *, is_sure: bool) -> None:
+    """Ask before something is destroyed; exit code 1 and nothing done unless the answer is yes."""
+    if is_sure:
+        return
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        if os.isatty(0):
+            raise KeyboardInterrupt from None  # Ctrl-C at the question
+        raise click.UsageError("nobody is there to be asked: --yes says yes beforehand") from None
+    if not agreed:
+        raise click.ClickException("nothing was changed")
+
+
+def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--yes`, for programs and for the sure."""
+    return click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")(command)
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--json`, for programs."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)

@@ -1,0 +1,35 @@
+"""What the exit codes of `kafkaproto` mean; docs/cluster.md has the same table for users."""
+
+from __future__ import annotations
+
+from pyspark_kafkaproto.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ConfigError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    KafkaProtoError,
+)
+
+FAILED = 1  # a broker refused, or what came is damaged
+WRONG_USAGE = 2  # click's own for arguments; here for values of client properties, too
+NOT_WELL = 3  # the answer is no: the dev broker does not run, the doctor found a break
+NOT_REACHED = 4  # no broker answers, or not in time
+NOT_ALLOWED = 5  # wrong password, or a right is missing
+INTERRUPTED = 130  # Ctrl-C, as a shell has it
+NOBODY_READS = 141  # whoever read our output has gone (`| head`), as a shell has it
+
+_AUTHORIZATION_CODES = (29, 30, 31, 53, 65)
+
+
+def exit_code_of(error: KafkaProtoError) -> int:
+    """The exit code for an error of this package."""
+    if isinstance(error, AuthenticationFailed):
+        return NOT_ALLOWED
+    if isinstance(error, BrokerError) and error.code in _AUTHORIZATION_CODES:
+        return NOT_ALLOWED
+    if isinstance(error, ConfigError):
+        return WRONG_USAGE
+    if isinstance(error, (ConnectionFailed, DeadlineExceeded)):
+        return NOT_REACHED
+    return FAILED

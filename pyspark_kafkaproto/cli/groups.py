@@ -1,0 +1,252 @@
+"""`kafkaproto groups`: list, describe, offsets, reset, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from pyspark_kafkaproto.cli.connection import confirmed, connected, json_option, yes_option
+from pyspark_kafkaproto.cli.moments import parse_span, parse_time
+from pyspark_kafkaproto.cli.output import show, show_json, table_text
+from pyspark_kafkaproto.cli.values import find_partitions, parse_topic_offsets
+from pyspark_kafkaproto.cluster import (
+    BackBy,
+    DescribedGroup,
+    KafkaCluster,
+    Moved,
+    ResetTo,
+    ShiftBy,
+    ToEarliest,
+    ToLatest,
+    ToOffsets,
+    TopicPartition,
+    ToTime,
+)
+
+_STATES = (
+    *("Empty", "Stable", "PreparingRebalance", "CompletingRebalance", "Dead"),
+    *("Assigning", "Reconciling"),
+)
+_LIST = {"group": "Group", "type": "Type", "state": "State", "protocol_type": "Protocol"}
+_GROUP = {
+    "group": "Group",
+    "type": "Type",
+    "state": "State",
+    "assignor": "Assignor",
+    "members": "Members",
+}
+_MEMBERS = {
+    "group": "Group",
+    "client_id": "Client",
+    "host": "Host",
+    "instance_id": "Instance",
+    "member_id": "Member",
+    "assignment": "Partitions",
+}
+_OFFSETS = {
+    "group": "Group",
+    "topic": "Topic",
+    "partition": "Partition",
+    "offset": "Offset",
+    "metadata": "Metadata",
+}
+_MOVED = {"topic": "Topic", "partition": "Partition", "before": "Before", "after": "After"}
+
+
+@click.group()
+def groups() -> None:
+    """Consumer groups: list, describe, offsets, reset, delete.
+
+    \b
+    Examples:
+      kafkaproto groups list --state Empty
+      kafkaproto groups describe reports
+      kafkaproto groups offsets reports nightly
+      kafkaproto groups reset reports --to-earliest --topic orders --dry-run
+      kafkaproto groups reset reports --to-time 2026-11-21T08:00 --yes
+      kafkaproto groups reset reports --shift=-100 --topic orders:0,1
+      kafkaproto groups reset reports --to orders:0=4711
+      kafkaproto groups delete reports
+      kafkaproto groups delete reports --topic orders     (only what it has committed there)
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+
+
+@groups.command("list")
+@connected
+@click.option("--state", "states", type=click.Choice(_STATES, case_sensitive=False), multiple=True)
+@click.option(
+    "--type",
+    "types",
+    type=click.Choice(["classic", "consumer", "share", "streams"], case_sensitive=False),
+    multiple=True,
+)
+@json_option
+def list_(
+    cluster: KafkaCluster, states: tuple[str, ...], types: tuple[str, ...], as_json: bool
+) -> None:
+    """The groups of all brokers."""
+    rows = [
+        {
+            "group": item.group,
+            "type": item.type,
+            "state": item.state,
+            "protocol_type": item.protocol_type,
+        }
+        for item in cluster.list_groups(states, types)
+    ]
+    show(rows, _LIST, as_json=as_json)
+
+
+@groups.command()
+@connected
+@click.argument("names", nargs=-1, required=True, metavar="GROUP…")
+@json_option
+def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> None:
+    """State and members of GROUPs, and which partitions each member reads."""
+    found = cluster.describe_groups(set(names))
+    if as_json:
+        rows = [_group_row(item) | {"members": _member_rows(item)} for item in found.values()]
+        show_json(rows)
+        return
+    click.echo(table_text([_group_row(item) for _, item in sorted(found.items())], _GROUP))
+    members = [row for _, item in sorted(found.items()) for row in _member_rows(item)]
+    click.echo(table_text(members, _MEMBERS) if members else "no members\n", nl=False)
+
+
+@groups.command()
+@connected
+@click.argument("names", nargs=-1, required=True, metavar="GROUP…")
+@json_option
+def offsets(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> None:
+    """What GROUPs have committed, with the text beside it."""
+    rows = [
+        {"group": group, **item._asdict(), **committed._asdict()}
+        for group, own in sorted(cluster.get_group_offsets(set(names)).items())
+        for item, committed in sorted(own.items())
+    ]
+    show(rows, _OFFSETS, as_json=as_json)
+
+
+@groups.command()
+@connected
+@click.argument("group")
+@click.option("--to-earliest", is_flag=True, help="To the first record that is there.")
+@click.option("--to-latest", is_flag=True, help="Behind the last record.")
+@click.option("--to-time", metavar="TIME", help="To the first record of TIME or later.")
+@click.option("--back-by", metavar="SPAN", help="To the first record of the last 90s, 10m, 2h, 7d.")
+@click.option("--shift", type=int, metavar="COUNT", help="So many on, or back: --shift=-100.")
+@click.option("--to", "named", metavar="TOPIC:PARTITION=OFFSET", multiple=True)
+@click.option(
+    "--topic",
+    "topics",
+    metavar="TOPIC[:PARTITION,…]",
+    multiple=True,
+    help="Which; without it those that the group has committed for.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be.")
+@yes_option
+@json_option
+def reset(
+    cluster: KafkaCluster,
+    group: str,
+    topics: tuple[str, ...],
+    dry_run: bool,
+    is_sure: bool,
+    as_json: bool,
+    **ways: object,
+) -> None:
+    """Move what GROUP has committed; refused while it has members."""
+    to = _way(ways)
+    if isinstance(to, ToOffsets) and topics:
+        raise click.UsageError("--to names its partitions: --topic does not go with it")
+    partitions = find_partitions(cluster, "--topic", topics) if topics else None
+    planned = cluster.reset_consumer_offsets(group, to, partitions, dry_run=True)
+    if not dry_run:
+        if not is_sure:
+            click.echo(table_text(_moved_rows(planned), _MOVED), err=True)
+        confirmed(f"Move the offsets of group {group}?", is_sure=is_sure)
+        # Just what was shown: the partitions' ends may have moved on meanwhile.
+        shown = ToOffsets({item: moved.after for item, moved in planned.items()})
+        planned = cluster.reset_consumer_offsets(group, shown)
+    show(_moved_rows(planned), _MOVED, as_json=as_json)
+
+
+@groups.command()
+@connected
+@click.argument("names", nargs=-1, required=True, metavar="GROUP…")
+@click.option(
+    "--topic",
+    "topics",
+    metavar="TOPIC[:PARTITION,…]",
+    multiple=True,
+    help="Only what the group has committed there; the group stays.",
+)
+@yes_option
+def delete(
+    cluster: KafkaCluster, names: tuple[str, ...], topics: tuple[str, ...], is_sure: bool
+) -> None:
+    """Delete GROUPs with all that they have committed; refused while they have members."""
+    cluster.describe_groups(set(names))
+    if not topics:
+        confirmed(f"Delete the groups {', '.join(names)}?", is_sure=is_sure)
+        cluster.delete_groups(set(names))
+        click.echo(f"deleted {', '.join(names)}", err=True)
+        return
+    partitions = find_partitions(cluster, "--topic", topics)
+    shown = ", ".join(map(str, sorted(partitions)))
+    confirmed(f"Delete what {', '.join(names)} committed for {shown}?", is_sure=is_sure)
+    for name in names:
+        cluster.delete_consumer_offsets(name, partitions)
+    click.echo(f"deleted offsets of {', '.join(names)}", err=True)
+
+
+def _way(ways: Mapping[str, object]) -> ResetTo:
+    """The one way that was given."""
+    given = {name: value for name, value in ways.items() if value not in (None, False, ())}
+    if len(given) != 1:
+        raise click.UsageError(
+            "give one of --to-earliest, --to-latest, --to-time, --back-by, --shift, --to"
+        )
+    match next(iter(given.items())):
+        case "to_earliest", _:
+            return ToEarliest()
+        case "to_latest", _:
+            return ToLatest()
+        case "to_time", str(text):
+            return ToTime(parse_time("--to-time", text))
+        case "back_by", str(text):
+            return BackBy(parse_span("--back-by", text))
+        case "shift", int(count):
+            return ShiftBy(count)
+        case _, tuple(texts):
+            return ToOffsets(parse_topic_offsets("--to", texts))
+    raise AssertionError(given)  # an option was added to the command and not to this table
+
+
+def _group_row(item: DescribedGroup) -> dict[str, object]:
+    return {
+        "group": item.group,
+        "type": item.type,
+        "state": item.state,
+        "assignor": item.assignor,
+        "members": len(item.members),
+    }
+
+
+def _member_rows(item: DescribedGroup) -> list[dict[str, object]]:
+    return [
+        {
+            "group": item.group,
+            "client_id": member.client_id,
+            "host": member.host,
+            "instance_id": member.instance_id,
+            "member_id": member.member_id,
+            "assignment": [str(partition) for partition in sorted(member.assignment)],
+        }
+        for member in item.members
+    ]
+
+
+def _moved_rows(moved: Mapping[TopicPartition, Moved]) -> list[dict[str, object]]:
+    return [{**item._asdict(), **to._asdict()} for item, to in sorted(moved.items())]

@@ -1,0 +1,100 @@
+"""`kafkaproto lag`: how far groups are behind, once or again and again, as a table or a picture."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+from rich.live import Live
+
+from pyspark_kafkaproto.cli.connection import connected, json_option
+from pyspark_kafkaproto.cli.moments import parse_span
+from pyspark_kafkaproto.cli.output import Row, show, table_of
+from pyspark_kafkaproto.cli.plot import LagOverTime, check_matplotlib
+from pyspark_kafkaproto.cluster import KafkaCluster
+
+_COLUMNS = {
+    "group": "Group",
+    "topic": "Topic",
+    "partition": "Partition",
+    "offset": "Offset",
+    "log_size": "LogSize",
+    "lag": "Lag",
+    "owner": "Owner",
+}
+
+
+@click.command()
+@connected
+@click.argument("groups", nargs=-1, metavar="[GROUP]…")
+@click.option("--topic", "topics", multiple=True, help="Every partition of it, and no other topic.")
+@click.option(
+    "--watch", is_flag=False, flag_value="2s", metavar="[SPAN]", help="Again every SPAN (2s)."
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.png",
+    help="Draw it, too; needs the extra [plot].",
+)
+@json_option
+def lag(
+    cluster: KafkaCluster,
+    groups: tuple[str, ...],
+    topics: tuple[str, ...],
+    watch: str | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """How far GROUPs (all, if none is named) are behind: a row per partition.
+
+    \b
+    Examples:
+      kafkaproto lag
+      kafkaproto lag reports --topic orders
+      kafkaproto lag reports --watch 5s --plot lag.png      drawn until Ctrl-C
+      kafkaproto lag --json | jq 'map(.lag // 0) | add'
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    if plot is not None:
+        check_matplotlib()
+    seen = LagOverTime()
+    every_s = None if watch is None else parse_span("--watch", watch)
+    try:
+        if every_s is None:
+            show(_rows(cluster, groups, topics, seen), _COLUMNS, as_json=as_json)
+        elif sys.stdout.isatty() and not as_json:
+            _watch(cluster, groups, topics, seen, every_s)
+        else:
+            while True:
+                show(_rows(cluster, groups, topics, seen), _COLUMNS, as_json=as_json)
+                sys.stdout.flush()
+                time.sleep(every_s)
+    finally:
+        if plot is not None and seen:
+            seen.draw(plot)
+            click.echo(f"drawn to {plot}", err=True)
+
+
+def _watch(
+    cluster: KafkaCluster,
+    groups: tuple[str, ...],
+    topics: tuple[str, ...],
+    seen: LagOverTime,
+    every_s: float,
+) -> None:
+    """The table in place, until Ctrl-C."""
+    with Live(auto_refresh=False) as live:
+        while True:
+            rows = _rows(cluster, groups, topics, seen)
+            live.update(table_of(rows, _COLUMNS, is_terminal=True), refresh=True)
+            time.sleep(every_s)
+
+
+def _rows(
+    cluster: KafkaCluster, groups: tuple[str, ...], topics: tuple[str, ...], seen: LagOverTime
+) -> list[Row]:
+    rows = cluster.lag(set(groups) or None, set(topics) or None)
+    seen.add(rows)
+    return [row._asdict() for row in rows]

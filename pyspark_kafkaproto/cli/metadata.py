@@ -1,0 +1,69 @@
+"""`kafkaproto metadata`: brokers, topics and partitions as one of the brokers tells them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from pyspark_kafkaproto.cli.connection import connected, json_option
+from pyspark_kafkaproto.cli.output import show_json, table_text
+from pyspark_kafkaproto.cli.topics import PARTITION_COLUMNS, partition_rows
+from pyspark_kafkaproto.cluster import KafkaCluster, Topology
+
+_BROKERS = {"id": "Broker", "address": "Address", "rack": "Rack", "is_controller": "Controller"}
+
+
+@click.command()
+@connected
+@click.argument("topics", nargs=-1)
+@json_option
+def metadata(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> None:
+    """Brokers, and all TOPICS with leaders, replicas and those in sync.
+
+    \b
+    Examples:
+      kafkaproto metadata -b broker-1:9092
+      kafkaproto metadata orders payments
+      kafkaproto metadata --json | jq '.topics[].name'
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    topology = cluster.describe(set(topics) or None, must_exist=bool(topics))
+    brokers = _broker_rows(topology)
+    partitions = partition_rows(topology)
+    problems = cluster.find_problems(set(topics) or None)
+    if as_json:
+        show_json(
+            {
+                "cluster_id": topology.cluster_id,
+                "brokers": brokers,
+                "partitions": partitions,
+                "topics": [_topic(name, topology) for name in sorted(topology.topics)],
+                "problems": [item._asdict() for item in problems],
+            }
+        )
+        return
+    click.echo(f"cluster {topology.cluster_id}, {len(brokers)} brokers")
+    click.echo(table_text(brokers, _BROKERS))
+    click.echo(f"{len(topology.topics)} topics, {len(partitions)} partitions")
+    click.echo(table_text(partitions, PARTITION_COLUMNS), nl=False)
+    for item in problems:
+        click.echo(f"{item.subject}: {item.what}; {item.meaning}", err=True)
+
+
+def _broker_rows(topology: Topology) -> list[dict[str, object]]:
+    return [
+        {
+            "id": node_id,
+            "address": str(broker.endpoint),
+            "rack": broker.rack,
+            "is_controller": node_id == topology.controller_id,
+        }
+        for node_id, broker in sorted(topology.brokers.items())
+    ]
+
+
+def _topic(name: str, topology: Topology) -> dict[str, object]:
+    topic = topology.topics[name]
+    shown = {key: value for key, value in asdict(topic).items() if key != "partitions"}
+    shown["topic_id"] = topic.topic_id.hex() if topic.topic_id else None
+    return shown | {"partitions": len(topic.partitions)}

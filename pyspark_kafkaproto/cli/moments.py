@@ -1,0 +1,44 @@
+"""Points in time and spans of it, as people write them on a command line."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime
+
+from pyspark_kafkaproto.errors import ConfigError
+
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_SPAN = re.compile(r"(?P<count>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d|w)")
+_EXAMPLE = "2026-11-21T08:00, 2026-11-21T08:00:00+01:00, -10m, or milliseconds since 1970"
+
+
+def parse_span(option: str, text: str) -> float:
+    """`500ms`, `90s`, `10m`, `2h`, `7d`, `1w` as seconds; else ConfigError."""
+    match = _SPAN.fullmatch(text.strip())
+    if match is None:
+        raise ConfigError(option, text, "expected a span such as 90s, 10m, 2h or 7d")
+    return float(match["count"]) * _SECONDS[match["unit"]]
+
+
+def parse_time(option: str, text: str) -> int:
+    """A point in time as milliseconds since 1970; without a zone it is local time.
+
+    A span with a minus in front is that long ago.
+    """
+    text = text.strip()
+    if text.isdecimal() and len(text) > 8:  # shorter ones are dates to ISO 8601
+        return int(text)
+    if text.startswith("-"):
+        return int((time.time() - parse_span(option, text[1:])) * 1000)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(option, text, f"expected {_EXAMPLE}") from None
+    return int(moment.timestamp() * 1000)
+
+
+def show_time(timestamp_ms: int) -> str:
+    """Milliseconds since 1970 as ISO 8601 in UTC."""
+    text = datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

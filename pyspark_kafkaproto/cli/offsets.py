@@ -1,0 +1,90 @@
+"""`kafkaproto offsets`: where partitions begin and end, and what was written when."""
+
+from __future__ import annotations
+
+import click
+
+from pyspark_kafkaproto.cli.connection import connected, json_option
+from pyspark_kafkaproto.cli.moments import parse_time, show_time
+from pyspark_kafkaproto.cli.output import show
+from pyspark_kafkaproto.cli.values import find_partitions
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+
+_BOUNDS = {
+    "topic": "Topic",
+    "partition": "Partition",
+    "earliest": "Earliest",
+    "latest": "Latest",
+    "count": "Offsets",
+}
+_AT = {"topic": "Topic", "partition": "Partition", "offset": "Offset"}
+
+
+@click.command()
+@connected
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC[:PARTITION,…]…")
+@click.option(
+    "--at",
+    metavar="WHEN",
+    help="earliest, latest, last-stable, max-timestamp, or a time: 2026-11-21T08:00, -10m.",
+)
+@json_option
+def offsets(cluster: KafkaCluster, topics: tuple[str, ...], at: str | None, as_json: bool) -> None:
+    """The earliest and the latest offset of each partition, or the one at a point in time.
+
+    \b
+    Examples:
+      kafkaproto offsets orders
+      kafkaproto offsets orders:0,1 --at latest
+      kafkaproto offsets orders --at=-10m              the first record of the last ten minutes
+      kafkaproto offsets orders --at 2026-11-21T08:00
+      kafkaproto offsets orders --at max-timestamp
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    partitions = find_partitions(cluster, "TOPIC", topics)
+    if at is None:
+        show(_bounds(cluster, partitions), _BOUNDS, as_json=as_json)
+    elif at == "max-timestamp":
+        columns = _AT | {"timestamp": "Timestamp"}
+        show(_newest(cluster, partitions), columns, as_json=as_json)
+    else:
+        found = _at(cluster, partitions, at)
+        rows = [{**item._asdict(), "offset": found[item]} for item in sorted(partitions)]
+        show(rows, _AT, as_json=as_json)
+
+
+def _bounds(cluster: KafkaCluster, partitions: set[TopicPartition]) -> list[dict[str, object]]:
+    first = cluster.get_earliest_leader_offsets(partitions)
+    last = cluster.get_latest_leader_offsets(partitions)
+    return [
+        {
+            **item._asdict(),
+            "earliest": first[item],
+            "latest": last[item],
+            "count": last[item] - first[item],
+        }
+        for item in sorted(partitions)
+    ]
+
+
+def _newest(cluster: KafkaCluster, partitions: set[TopicPartition]) -> list[dict[str, object]]:
+    found = cluster.get_max_timestamp_offsets(partitions)
+    return [
+        {
+            **item._asdict(),
+            "offset": None if newest is None else newest.offset,
+            "timestamp": None if newest is None else show_time(newest.timestamp),
+        }
+        for item, newest in sorted(found.items())
+    ]
+
+
+def _at(
+    cluster: KafkaCluster, partitions: set[TopicPartition], at: str
+) -> dict[TopicPartition, int] | dict[TopicPartition, int | None]:
+    if at == "earliest":
+        return cluster.get_earliest_leader_offsets(partitions)
+    if at == "latest":
+        return cluster.get_latest_leader_offsets(partitions)
+    if at == "last-stable":
+        return cluster.get_last_stable_offsets(partitions)
+    return cluster.get_leader_offsets(partitions, parse_time("--at", at))

@@ -1,0 +1,80 @@
+"""Tables for people, JSON for programs.
+
+On a terminal a table has lines and colours, and folds what is too wide; in a pipe it is plain
+columns, one line per row, nothing cut.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_ENDLESS = 100_000
+
+Row = Mapping[str, object]
+
+
+def show(rows: Iterable[Row], columns: Mapping[str, str], *, as_json: bool) -> None:
+    """Print `rows`, as JSON with all their keys, or as a table of `columns` (key to heading)."""
+    rows = list(rows)
+    if as_json:
+        show_json(rows)
+    else:
+        click.echo(table_text(rows, columns), nl=False)
+
+
+def show_json(value: object) -> None:
+    """Print `value` as JSON: indented on a terminal, else on one line."""
+    click.echo(json.dumps(value, indent=2 if _is_terminal() else None, ensure_ascii=False))
+
+
+def table_text(rows: Sequence[Row], columns: Mapping[str, str]) -> str:
+    """The table as `show` prints it."""
+    is_terminal = _is_terminal()
+    table = table_of(rows, columns, is_terminal=is_terminal)
+    out = StringIO()
+    width = None if is_terminal else _ENDLESS
+    console = Console(file=out, force_terminal=is_terminal, width=width, highlight=False)
+    console.print(table)
+    # In a pipe the blanks that fill the last column would only be in the way.
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+def table_of(rows: Sequence[Row], columns: Mapping[str, str], *, is_terminal: bool) -> Table:
+    """The rows as a table of rich."""
+    style = box.SIMPLE_HEAD if is_terminal else None
+    table = Table(box=style, pad_edge=False, header_style="bold" if is_terminal else "")
+    for key, heading in columns.items():
+        numbers = [row[key] for row in rows if row[key] is not None]
+        is_number = bool(numbers) and all(type(item) is int for item in numbers)
+        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell_text(row[key]), _style(row[key])) for key in columns))
+    return table
+
+
+def cell_text(value: object) -> str:
+    """How a table shows a value."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(cell_text, value)) or "-"
+    return str(value)
+
+
+def _style(value: object) -> str:
+    return {"ok": "green", "broken": "bold red", "not reached": "yellow"}.get(str(value), "")
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()

@@ -1,0 +1,221 @@
+"""`kafkaproto topics`: list, describe, create, delete, alter."""
+
+from __future__ import annotations
+
+import click
+
+from pyspark_kafkaproto.cli.connection import confirmed, connected, json_option, yes_option
+from pyspark_kafkaproto.cli.output import show, show_json, table_text
+from pyspark_kafkaproto.cli.values import parse_pairs, parse_partition_offsets
+from pyspark_kafkaproto.cluster import (
+    Change,
+    ConfigChange,
+    ConfigResource,
+    KafkaCluster,
+    NewTopic,
+    TopicPartition,
+    Topology,
+)
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
+
+PARTITION_COLUMNS = {
+    "topic": "Topic",
+    "partition": "Partition",
+    "leader": "Leader",
+    "leader_epoch": "Epoch",
+    "replicas": "Replicas",
+    "isr": "In sync",
+    "offline": "Offline",
+}
+_LIST = {"topic": "Topic", "partitions": "Partitions", "replicas": "Replicas"}
+_CONFIGS = {"topic": "Topic", "name": "Setting", "value": "Value", "source": "Set by"}
+_ALREADY_EXISTS = 36
+
+
+@click.group()
+def topics() -> None:
+    """Topics: list, describe, create, delete, alter.
+
+    \b
+    Examples:
+      kafkaproto topics list
+      kafkaproto topics describe orders
+      kafkaproto topics create orders --partitions 6 --replication-factor 3
+      kafkaproto topics create orders --config retention.ms=86400000
+      kafkaproto topics create orders --assign 0=1,2 --assign 1=2,3
+      kafkaproto topics alter orders --partitions 12
+      kafkaproto topics alter orders --delete-records 0=1000
+      kafkaproto topics delete orders --yes
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+
+
+@topics.command("list")
+@connected
+@click.option("--internal", is_flag=True, help="Kafka's own topics, too.")
+@json_option
+def list_(cluster: KafkaCluster, internal: bool, as_json: bool) -> None:
+    """Names, numbers of partitions and of replicas."""
+    rows = [
+        {
+            "topic": name,
+            "partitions": len(topic.partitions),
+            "replicas": max((len(item.replicas) for item in topic.partitions.values()), default=0),
+            "is_internal": topic.is_internal,
+        }
+        for name, topic in sorted(cluster.describe().topics.items())
+        if internal or not topic.is_internal
+    ]
+    show(rows, _LIST, as_json=as_json)
+
+
+@topics.command()
+@connected
+@click.argument("names", nargs=-1, metavar="[TOPIC]…")
+@json_option
+def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> None:
+    """Partitions of TOPICs (all, if none is named), and what is configured for them."""
+    topology = cluster.describe(set(names) or None, must_exist=bool(names))
+    resources = {ConfigResource("topic", name) for name in topology.topics}
+    settings = [
+        {"topic": resource.name, "name": entry.name, "value": entry.value, "source": entry.source}
+        for resource, entries in sorted(cluster.describe_configs(resources).items())
+        for entry in entries.values()
+        if entry.source == "topic"
+    ]
+    partitions = partition_rows(topology)
+    if as_json:
+        show_json({"partitions": partitions, "configs": settings})
+        return
+    click.echo(table_text(partitions, PARTITION_COLUMNS), nl=False)
+    if settings:
+        click.echo("\n" + table_text(settings, _CONFIGS), nl=False)
+
+
+@topics.command()
+@connected
+@click.argument("name", metavar="TOPIC")
+@click.option("-p", "--partitions", type=click.IntRange(1), help="How many.  [default: broker's]")
+@click.option(
+    "-r", "--replication-factor", type=click.IntRange(1), help="Copies.  [default: broker's]"
+)
+@click.option("-c", "--config", "configs", metavar="KEY=VALUE", multiple=True)
+@click.option(
+    "--assign",
+    metavar="PARTITION=BROKER,…",
+    multiple=True,
+    help="Leader first; for each partition.",
+)
+@click.option("--validate-only", is_flag=True, help="Only ask whether it could be made.")
+@click.option("--if-not-exists", is_flag=True, help="One that exists is left as it is.")
+def create(
+    cluster: KafkaCluster,
+    name: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    configs: tuple[str, ...],
+    assign: tuple[str, ...],
+    validate_only: bool,
+    if_not_exists: bool,
+) -> None:
+    """Make TOPIC."""
+    topic = NewTopic(
+        name,
+        partitions or -1,
+        replication_factor or -1,
+        parse_pairs("--config", configs),
+        _assignment(assign),
+    )
+    try:
+        cluster.create_topics([topic], validate_only=validate_only)
+    except BrokerError as error:
+        if not (if_not_exists and error.code == _ALREADY_EXISTS):
+            raise
+        click.echo(f"topic {name} exists already", err=True)
+        return
+    click.echo(f"topic {name} {'could be created' if validate_only else 'created'}", err=True)
+
+
+@topics.command()
+@connected
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC…")
+@yes_option
+def delete(cluster: KafkaCluster, names: tuple[str, ...], is_sure: bool) -> None:
+    """Delete TOPICs with all their records."""
+    cluster.describe(set(names), must_exist=True)
+    confirmed(f"Delete {', '.join(names)} with all their records?", is_sure=is_sure)
+    cluster.delete_topics(set(names))
+    click.echo(f"deleted {', '.join(names)}", err=True)
+
+
+@topics.command()
+@connected
+@click.argument("name", metavar="TOPIC")
+@click.option("-p", "--partitions", type=click.IntRange(1), help="How many there are to be in all.")
+@click.option("-c", "--config", "configs", metavar="KEY=VALUE", multiple=True, help="Set.")
+@click.option("--unset", metavar="KEY", multiple=True, help="Bring a default back.")
+@click.option(
+    "--delete-records",
+    "before",
+    metavar="PARTITION=OFFSET",
+    multiple=True,
+    help="Delete the records below OFFSET (-1: all).",
+)
+@yes_option
+def alter(
+    cluster: KafkaCluster,
+    name: str,
+    partitions: int | None,
+    configs: tuple[str, ...],
+    unset: tuple[str, ...],
+    before: tuple[str, ...],
+    is_sure: bool,
+) -> None:
+    """Add partitions to TOPIC, change its settings, delete its oldest records."""
+    changes = [ConfigChange(*pair) for pair in parse_pairs("--config", configs).items()]
+    changes += [ConfigChange(key, None, Change.DELETE) for key in unset]
+    offsets = parse_partition_offsets("--delete-records", name, before, least=-1)
+    if not (partitions or changes or offsets):
+        raise click.UsageError("say what: --partitions, --config, --unset or --delete-records")
+    if offsets:
+        confirmed(f"Delete the oldest records of {_names(offsets)}?", is_sure=is_sure)
+    if changes:
+        cluster.alter_configs({ConfigResource("topic", name): changes})
+    if partitions:
+        cluster.add_partitions({name: partitions})
+    for item, offset in sorted(cluster.delete_records(offsets).items()):
+        click.echo(f"{item} begins at offset {offset} now", err=True)
+    click.echo(f"topic {name} altered", err=True)
+
+
+def partition_rows(topology: Topology) -> list[dict[str, object]]:
+    """A row per partition, for PARTITION_COLUMNS."""
+    return [
+        {
+            "topic": name,
+            "partition": number,
+            "leader": partition.leader_id if partition.leader_id >= 0 else None,
+            "leader_epoch": partition.leader_epoch,
+            "replicas": partition.replicas,
+            "isr": partition.isr,
+            "offline": partition.offline_replicas,
+        }
+        for name, topic in sorted(topology.topics.items())
+        for number, partition in sorted(topic.partitions.items())
+    ]
+
+
+def _assignment(texts: tuple[str, ...]) -> dict[int, tuple[int, ...]]:
+    found = {}
+    for number, brokers in parse_pairs("--assign", texts).items():
+        ids = brokers.split(",")
+        if not number.isdecimal() or not all(item.isdecimal() for item in ids):
+            raise ConfigError("--assign", f"{number}={brokers}", "expected 0=1,2: ids of brokers")
+        found[int(number)] = tuple(map(int, ids))
+    return found
+
+
+def _names(offsets: dict[TopicPartition, int]) -> str:
+    return ", ".join(
+        f"{item} (all)" if offset < 0 else f"{item} below {offset}"
+        for item, offset in sorted(offsets.items())
+    )

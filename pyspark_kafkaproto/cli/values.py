@@ -1,0 +1,77 @@
+"""Values of options that more than one command has: pairs, partitions, offsets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
+
+_OFFSET = re.compile(r"-?\d{1,19}")
+_TOPIC_PARTITIONS = re.compile(r"(?P<topic>[^:]+)(?::(?P<numbers>\d+(?:,\d+)*))?")
+
+
+def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
+    """`KEY=VALUE` each; a key that comes twice is an error, not a riddle."""
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key or key in found:
+            raise ConfigError(option, text, "expected KEY=VALUE, each KEY once")
+        found[key] = value
+    return found
+
+
+def parse_partition_offsets(
+    option: str, topic: str, texts: Iterable[str], *, least: int = 0
+) -> dict[TopicPartition, int]:
+    """`PARTITION=OFFSET` each, of one topic."""
+    return {
+        TopicPartition(topic, _number(option, number)): _offset(option, offset, least)
+        for number, offset in parse_pairs(option, texts).items()
+    }
+
+
+def parse_topic_offsets(option: str, texts: Iterable[str]) -> dict[TopicPartition, int]:
+    """`TOPIC:PARTITION=OFFSET` each."""
+    found = {}
+    for place, offset in parse_pairs(option, texts).items():
+        topic, colon, number = place.rpartition(":")
+        if not colon or not topic:
+            raise ConfigError(option, f"{place}={offset}", "expected TOPIC:PARTITION=OFFSET")
+        found[TopicPartition(topic, _number(option, number))] = _offset(option, offset, 0)
+    return found
+
+
+def find_partitions(
+    cluster: KafkaCluster, option: str, texts: Iterable[str]
+) -> set[TopicPartition]:
+    """`TOPIC`, which is all its partitions, or `TOPIC:0,1`."""
+    found = set()
+    for text in texts:
+        match = _TOPIC_PARTITIONS.fullmatch(text)
+        if match is None:
+            raise ConfigError(option, text, "expected TOPIC or TOPIC:0,1")
+        there = cluster.get_partitions({match["topic"]})
+        if match["numbers"] is None:
+            found |= there
+            continue
+        named = {TopicPartition(match["topic"], int(n)) for n in match["numbers"].split(",")}
+        if missing := named - there:
+            names = ", ".join(map(str, sorted(missing)))
+            raise ConfigError(option, text, f"there is no {names}")
+        found |= named
+    return found
+
+
+def _number(option: str, text: str) -> int:
+    if not text.isdecimal():
+        raise ConfigError(option, text, "expected the number of a partition")
+    return int(text)
+
+
+def _offset(option: str, text: str, least: int) -> int:
+    if not _OFFSET.fullmatch(text) or not least <= int(text) < 2**63:
+        raise ConfigError(option, text, f"expected an offset, {least} or more")
+    return int(text)
