@@ -44,6 +44,17 @@ VERSIONS = {
     "OffsetFetch": (1, 10),
     "FindCoordinator": (0, 6),
     "ApiVersions": (0, 4),
+    "ListGroups": (0, 5),
+    "DescribeGroups": (0, 6),
+    "ConsumerGroupDescribe": (0, 1),
+    "DeleteGroups": (0, 2),
+    "OffsetDelete": (0, 0),
+    "CreateTopics": (2, 7),
+    "DeleteTopics": (1, 6),
+    "CreatePartitions": (0, 3),
+    "DeleteRecords": (0, 2),
+    "DescribeConfigs": (1, 4),
+    "IncrementalAlterConfigs": (0, 1),
 }
 
 _UNKNOWN_TOPIC = 3
@@ -135,6 +146,8 @@ class FakeCluster:
         calls: every request that arrived, in order.
         logs: what each partition holds, by topic and number.
         coordinators: group to node id; who is not named has node 1.
+        controller: the node that metadata names as controller.
+        advertised: the address of each node in metadata, where it is not the real one.
         versions: API name to (least, most) that the nodes offer; APIs may be left out.
     """
 
@@ -150,6 +163,8 @@ class FakeCluster:
         }
         self.calls: list[Call] = []
         self.coordinators: dict[str, int] = defaultdict(lambda: 1)
+        self.controller = 1
+        self.advertised: dict[int, tuple[str, int]] = {}
         self.versions = dict(VERSIONS)
         self._scripts: dict[tuple[str, int | None], list[Answer]] = {}
         self._changed = threading.Condition()
@@ -173,6 +188,11 @@ class FakeCluster:
     def address(self, node_id: int = 1) -> str:
         """One node's address."""
         return f"127.0.0.1:{self.nodes[node_id].port}"
+
+    def places(self) -> dict[int, tuple[str, int]]:
+        """Host and port of each node as metadata has them."""
+        real = {node_id: ("127.0.0.1", node.port) for node_id, node in self.nodes.items()}
+        return real | self.advertised
 
     def on(self, api: str, *answers: Answer, node: int | None = None) -> None:
         """From now on answer `api` so, at all nodes or at one; the last answer is repeated."""
@@ -331,10 +351,10 @@ def metadata(cluster: FakeCluster, call: Call) -> MetadataResponse:
     names: Iterable[str] = cluster.topics if asked is None else (item.name for item in asked)
     return MetadataResponse(
         cluster_id="fake",
-        controller_id=1,
+        controller_id=cluster.controller,
         brokers=tuple(
-            MetadataResponse.Broker(node_id=node_id, host="127.0.0.1", port=node.port)
-            for node_id, node in cluster.nodes.items()
+            MetadataResponse.Broker(node_id=node_id, host=host, port=port)
+            for node_id, (host, port) in cluster.places().items()
         ),
         topics=tuple(_described(name, cluster.topics.get(name)) for name in names),
     )

@@ -13,8 +13,8 @@ from typing import Self
 from pyspark_kafkaproto.cluster.admin_window import AdminWindow
 from pyspark_kafkaproto.cluster.diagnosis import Finding, diagnose
 from pyspark_kafkaproto.cluster.group_window import GroupWindow
-from pyspark_kafkaproto.cluster.log_sizes import log_sizes
 from pyspark_kafkaproto.cluster.health import Problem, find_problems
+from pyspark_kafkaproto.cluster.log_sizes import log_sizes
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,

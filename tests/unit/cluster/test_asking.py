@@ -1,0 +1,127 @@
+"""Questions about many things: cut into requests, pipelined, asked again where something moved."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed, RemoteProtocolError
+from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
+from tests.fake_broker import close
+
+G = OffsetFetchResponse.Group
+FIRST = TopicPartition("orders", 0)
+
+
+def offset_of(group):
+    return int(group.rpartition("-")[2])
+
+
+def answer(call, code_of=lambda _: 0):
+    """Each group has committed its own number for orders-0."""
+
+    def found(group):
+        part = G.Topic.Partition(partition_index=0, committed_offset=offset_of(group), metadata="m")
+        topics = (G.Topic(name="orders", partitions=(part,)),)
+        return G(group_id=group, topics=topics, error_code=code_of(group))
+
+    return OffsetFetchResponse(groups=tuple(found(item.group_id) for item in call.request.groups))
+
+
+def test_thousand_groups_are_ten_requests_on_one_connection_each(brokers, kafka):
+    groups = [f"g-{number}" for number in range(1000)]
+    for group in groups[500:]:
+        brokers.coordinators[group] = 2
+    brokers.on("OffsetFetch", answer)
+    found = kafka.get_group_offsets(groups)
+    assert {group: own[FIRST].offset for group, own in found.items()} == {
+        group: offset_of(group) for group in groups
+    }
+    assert [len(call.groups) for call in brokers.asked("OffsetFetch", node=1)] == [100] * 5
+    assert [len(call.groups) for call in brokers.asked("OffsetFetch", node=2)] == [100] * 5
+    assert len(brokers.asked("FindCoordinator")) == 1
+    places = {(call.node_id, call.connection) for call in brokers.calls if call.api == "OffsetFetch"}
+    assert len(places) == 2
+
+
+def test_more_requests_than_may_be_in_flight_are_all_answered(brokers, kafka):
+    brokers.on("OffsetFetch", answer)
+    groups = [f"g-{number}" for number in range(2050)]
+    assert len(kafka.get_group_offsets(groups)) == 2050
+    assert len(brokers.asked("OffsetFetch")) == 21
+
+
+def test_only_what_moved_is_asked_for_again(brokers, kafka, clock):
+    def move_some(call):
+        brokers.coordinators |= {"g-3": 2}
+        return answer(call, lambda group: 16 if group == "g-3" else 0)
+
+    brokers.on("OffsetFetch", move_some, node=1)
+    brokers.on("OffsetFetch", answer, node=2)
+    found = kafka.get_group_offsets([f"g-{number}" for number in range(5)])
+    assert {offset_of(group): own[FIRST].offset for group, own in found.items()} == {
+        number: number for number in range(5)
+    }
+    (again,) = brokers.asked("OffsetFetch", node=2)
+    assert [item.group_id for item in again.groups] == ["g-3"]
+
+
+def test_error_for_good_keeps_the_other_answers(brokers, kafka, clock):
+    brokers.on("OffsetFetch", lambda call: answer(call, lambda g: 30 if g == "g-1" else 0))
+    with pytest.raises(BrokerError, match=r"group 'g-1'.*GROUP_AUTHORIZATION_FAILED") as caught:
+        kafka.get_group_offsets({"g-0", "g-1", "g-2"})
+    assert caught.value.usable.keys() == {"g-0", "g-2"}
+    assert clock.slept == []
+
+
+def test_lost_connection_loses_only_its_own_requests(brokers, kafka, clock):
+    brokers.coordinators["g-2"] = 2
+    brokers.on("OffsetFetch", close(), answer, node=1)
+    brokers.on("OffsetFetch", answer, node=2)
+    found = kafka.get_group_offsets({"g-1", "g-2"})
+    assert found.keys() == {"g-1", "g-2"}
+    assert len(brokers.asked("OffsetFetch", node=2)) == 1
+
+
+def test_answer_about_a_group_that_was_not_asked_for_is_refused(brokers, kafka):
+    def another(call):
+        said = answer(call)
+        return OffsetFetchResponse(groups=(*said.groups, G(group_id="g-9")))
+
+    brokers.on("OffsetFetch", another)
+    with pytest.raises(RemoteProtocolError, match="g-9: answered, but not asked about"):
+        kafka.get_group_offsets({"g-1"})
+
+
+def test_interrupted_question_leaves_no_answer_for_the_next_one(brokers, kafka, monkeypatch):
+    brokers.on("OffsetFetch", answer)
+    kafka.get_group_offsets({"g-1"})
+    connection = kafka._router.connections._open
+    ((held,),) = [item for item in connection.values() if item and item[0].endpoint.port]
+    monkeypatch.setattr(held, "receive", _interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        kafka.get_group_offsets({"g-1"})
+    assert not held.is_open
+    assert kafka.get_group_offsets({"g-7"})["g-7"][FIRST].offset == 7
+
+
+def _interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_advertised_address_that_is_not_reached_says_what_to_set(brokers, kafka_at):
+    brokers.advertised = {1: ("nowhere.invalid", 9092), 2: ("nowhere.invalid", 9093)}
+    with kafka_at(brokers.address(1), **{"default.api.timeout.ms": "300"}) as kafka:
+        with pytest.raises(ConnectionFailed) as caught:
+            kafka.get_latest_leader_offsets({FIRST})
+    told = str(caught.value)
+    assert "resolve failed" in told
+    assert f"asked, {brokers.address(1)}, advertises this address, nowhere.invalid:9092" in told
+    assert f"advertised.listeners=PLAINTEXT://{brokers.address(1)}" in told
+
+
+def test_address_that_the_user_gave_is_not_called_advertised(kafka_at):
+    with kafka_at("127.0.0.1:1", **{"socket.connection.setup.timeout.ms": "50"}) as kafka:
+        with pytest.raises(ConnectionFailed) as caught:
+            kafka.describe()
+    assert "advertise" not in str(caught.value)

@@ -1,0 +1,202 @@
+"""Groups themselves: listed on all brokers, described in both protocols, deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.members import read_assignment
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
+from pyspark_kafkaproto.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeResponse,
+    TopicPartitions,
+)
+from pyspark_kafkaproto.messages.consumer_protocol import ConsumerProtocolAssignment
+from pyspark_kafkaproto.messages.delete_groups import DeleteGroupsResponse
+from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
+from pyspark_kafkaproto.messages.list_groups import ListGroupsResponse
+from pyspark_kafkaproto.wire.schema import encode
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+def assigned(*numbers, version=1):
+    """A member's assignment as bytes."""
+    part = ConsumerProtocolAssignment.AssignedPartition(topic="orders", partitions=numbers)
+    body = encode(ConsumerProtocolAssignment(assigned_partitions=(part,)), min(version, 3))
+    return version.to_bytes(2, signed=True) + body
+
+
+def classic(group, *assignments, state="Stable", protocol_type="consumer", code=0):
+    """A group as DescribeGroups tells it."""
+    member = DescribeGroupsResponse.Group.Member
+    return DescribeGroupsResponse.Group(
+        error_code=code,
+        group_id=group,
+        group_state=state,
+        protocol_type=protocol_type,
+        protocol_data="range",
+        members=tuple(
+            member(
+                member_id=f"m{at}", client_id=f"c{at}", client_host="/h", member_assignment=data
+            )
+            for at, data in enumerate(assignments)
+        ),
+    )
+
+
+def consumer(group, code=0, assignments=()):
+    """A group as ConsumerGroupDescribe tells it: not one of its own, where there is a code."""
+    part = ConsumerGroupDescribeResponse.Group
+    return part(
+        error_code=code,
+        group_id=group,
+        group_state="Stable",
+        group_epoch=7,
+        assignor_name="uniform",
+        members=tuple(
+            part.Member(
+                member_id=f"m{at}",
+                client_id=f"c{at}",
+                client_host="/h",
+                assignment=_topics(now),
+                target_assignment=_topics(then),
+            )
+            for at, (now, then) in enumerate(assignments)
+        ),
+    )
+
+
+def _topics(numbers):
+    topic = TopicPartitions(topic_name="orders", partitions=tuple(numbers))
+    return Assignment(topic_partitions=(topic,) if numbers else ())
+
+
+def describing(brokers, *groups):
+    """The nodes know these groups, and say of all others that there are none."""
+    known = {item.group_id: item for item in groups}
+
+    def as_consumer(call):
+        found = (known.get(name) for name in call.request.group_ids)
+        names = call.request.group_ids
+        return ConsumerGroupDescribeResponse(
+            groups=tuple(
+                item
+                if isinstance(item, ConsumerGroupDescribeResponse.Group)
+                else consumer(name, code=69)
+                for name, item in zip(names, found, strict=True)
+            )
+        )
+
+    def as_classic(call):
+        return DescribeGroupsResponse(
+            groups=tuple(known.get(name) or classic(name, code=69) for name in call.request.groups)
+        )
+
+    brokers.on("ConsumerGroupDescribe", as_consumer)
+    brokers.on("DescribeGroups", as_classic)
+
+
+def listed(*groups, code=0):
+    part = ListGroupsResponse.Group
+    return ListGroupsResponse(
+        error_code=code,
+        groups=tuple(
+            part(group_id=name, group_type=kind, group_state=state, protocol_type="consumer")
+            for name, kind, state in groups
+        ),
+    )
+
+
+def test_groups_of_all_brokers_are_listed(brokers, kafka):
+    brokers.on("ListGroups", listed(("b", "Classic", "Empty")), node=1)
+    brokers.on("ListGroups", listed(("a", "Consumer", "Stable")), node=2)
+    found = kafka.list_groups(states=["Empty", "Stable"], types=["classic"])
+    assert [(item.group, item.type, item.state) for item in found] == [
+        ("a", "consumer", "Stable"),
+        ("b", "classic", "Empty"),
+    ]
+    (request,) = brokers.asked("ListGroups", node=2)
+    assert (request.states_filter, request.types_filter) == (("Empty", "Stable"), ("classic",))
+
+
+def test_broker_that_is_still_loading_its_groups_is_waited_for(brokers, kafka, clock):
+    brokers.on("ListGroups", listed(code=14), listed(("a", "", "")), node=1)
+    brokers.on("ListGroups", listed(), node=2)
+    assert [item.group for item in kafka.list_groups()] == ["a"]
+    assert len(clock.slept) == 1
+
+
+def test_classic_and_consumer_groups_look_alike(brokers, kafka):
+    new = consumer("new", assignments=[((0,), (0, 1)), ((1,), ())])
+    describing(brokers, classic("old", assigned(0), assigned(1), b""), new)
+    found = kafka.describe_groups({"old", "new"})
+    assert [
+        (item.type, item.state, item.assignor, item.epoch)
+        for item in (found["old"], found["new"])
+    ] == [("classic", "Stable", "range", None), ("consumer", "Stable", "uniform", 7)]
+    assert [member.assignment for member in found["old"].members] == [{FIRST}, {SECOND}, set()]
+    assert found["new"].owners[SECOND].member_id == "m1"
+    assert found["new"].members[0].target == {FIRST, SECOND}
+    assert brokers.asked("DescribeGroups")[0].groups == ("old",)
+
+
+@pytest.mark.parametrize("missing", [classic("g", code=69), classic("g", state="Dead")])
+def test_group_that_there_is_not_is_an_error_beside_those_there_are(brokers, kafka, missing):
+    describing(brokers, classic("there"))
+    brokers.on("DescribeGroups", DescribeGroupsResponse(groups=(missing, classic("there"))))
+    with pytest.raises(BrokerError, match=r"group 'g': GROUP_ID_NOT_FOUND.*no such group") as caught:
+        kafka.describe_groups({"g", "there"})
+    assert caught.value.usable.keys() == {"there"}
+
+
+def test_broker_without_consumer_groups_is_asked_for_classic_ones(brokers, kafka):
+    describing(brokers, classic("old", assigned(0)))
+    del brokers.versions["ConsumerGroupDescribe"]
+    assert kafka.describe_groups({"old"})["old"].owners.keys() == {FIRST}
+
+
+def test_members_of_other_protocols_keep_their_bytes_to_themselves(brokers, kafka):
+    describing(brokers, classic("connect", b"\x00\x01what?", protocol_type="connect"))
+    assert kafka.describe_groups({"connect"})["connect"].members[0].assignment == set()
+
+
+@pytest.mark.parametrize("version", [0, 3, 9])
+def test_assignment_of_any_version_is_read(version):
+    assert read_assignment(assigned(0, 1, version=version) + b"later", "x") == {FIRST, SECOND}
+
+
+@pytest.mark.parametrize("data", [b"\x00", b"\xff\xff", assigned(0)[:9], b"\x00\x01\x7f\xff\xff\xff"])
+def test_damaged_assignment_names_the_member(brokers, kafka, data):
+    describing(brokers, classic("g", data))
+    with pytest.raises(RemoteProtocolError, match=r"group 'g', assignment of member 'm0'"):
+        kafka.describe_groups({"g"})
+
+
+def deleted(**codes):
+    part = DeleteGroupsResponse.Group
+    return DeleteGroupsResponse(
+        results=tuple(part(group_id=name, error_code=code) for name, code in codes.items())
+    )
+
+
+def test_groups_are_deleted_where_they_are_coordinated(brokers, kafka):
+    brokers.coordinators["b"] = 2
+    brokers.on("DeleteGroups", deleted(a=0), node=1)
+    brokers.on("DeleteGroups", deleted(b=0), node=2)
+    kafka.delete_groups({"a", "b"})
+    assert brokers.asked("DeleteGroups", node=2)[0].groups_names == ("b",)
+
+
+def test_group_with_members_is_not_deleted_and_the_others_are(brokers, kafka, clock):
+    brokers.on("DeleteGroups", deleted(a=0, b=68))
+    with pytest.raises(BrokerError, match=r"group 'b'.*NON_EMPTY_GROUP.*stop them") as caught:
+        kafka.delete_groups({"a", "b"})
+    assert caught.value.usable.keys() == {"a"}
+
+
+def test_one_name_is_not_a_set_of_names(kafka):
+    for call in (kafka.describe_groups, kafka.delete_groups, kafka.lag, kafka.get_group_offsets):
+        with pytest.raises(ConfigError, match="expected a set of names"):
+            call("reports")
