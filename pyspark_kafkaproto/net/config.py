@@ -8,21 +8,25 @@ one table.
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
 from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net.properties import boolean as _boolean
+from pyspark_kafkaproto.net.properties import kafka_property as _property
+from pyspark_kafkaproto.net.properties import one_of as _one_of
+from pyspark_kafkaproto.net.properties import seconds as _seconds
+from pyspark_kafkaproto.net.properties import text as _text
+from pyspark_kafkaproto.net.properties import whole_number as _whole_number
 from pyspark_kafkaproto.net.retry import Backoff
+from pyspark_kafkaproto.net.secret import Secret
+from pyspark_kafkaproto.net.security import SecurityConfig, is_security_property, refuse_unknown
 from pyspark_kafkaproto.net.transport import Endpoint
 
 _log = logging.getLogger(__name__)
 _warned: set[str] = set()
 
 MIB = 1 << 20
-
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
 
 
 def _servers(name: str, text: str) -> tuple[Endpoint, ...]:
@@ -32,58 +36,8 @@ def _servers(name: str, text: str) -> tuple[Endpoint, ...]:
     return tuple(Endpoint.parse(part, name) for part in parts)
 
 
-def _whole_number(least: int, most: int) -> Callable[[str, str], int]:
-    def read(name: str, text: str) -> int:
-        allowed = f"expected a whole number from {least} to {most}"
-        # Only what Java reads as an int: Python's int() takes 1_000, too.
-        digits = _WHOLE_NUMBER.fullmatch(text.strip())
-        if digits is None or not least <= int(digits[0]) <= most:
-            raise ConfigError(name, text, allowed)
-        return int(digits[0])
-
-    return read
-
-
-def _seconds(least_ms: int = 1) -> Callable[[str, str], float]:
-    read_ms = _whole_number(least_ms, 2**31 - 1)
-
-    def read(name: str, text: str) -> float:
-        return read_ms(name, text) / 1000
-
-    return read
-
-
-def _one_of(*allowed: str) -> Callable[[str, str], str]:
-    def read(name: str, text: str) -> str:
-        if text.strip().lower() not in allowed:
-            raise ConfigError(name, text, f"expected {' or '.join(allowed)}")
-        return text.strip().lower()
-
-    return read
-
-
-def _boolean(name: str, text: str) -> bool:
-    return _one_of("true", "false")(name, text) == "true"
-
-
-def _text(name: str, text: str) -> str:
-    del name
-    return text.strip()
-
-
-def _security_protocol(name: str, text: str) -> str:
-    if text.strip().upper() != "PLAINTEXT":
-        raise ConfigError(name, text, "only PLAINTEXT is supported by this version")
-    return "PLAINTEXT"
-
-
-def _property(name: str, read: Callable[[str, str], Any], default: Any = None) -> Any:
-    """A field of ClientConfig read from Kafka's property `name`."""
-    return field(default=default, metadata={"name": name, "read": read})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientConfig:
+class ClientConfig(SecurityConfig):
     """Everything about how to reach a cluster and how to read from it.
 
     Times are seconds, sizes bytes. Defaults are the Java client's but for those that say why not.
@@ -92,7 +46,6 @@ class ClientConfig:
     bootstrap_servers: tuple[Endpoint, ...] = _property("bootstrap.servers", _servers, ())
     client_id: str = _property("client.id", _text, "pyspark-kafkaproto")
     client_rack: str = _property("client.rack", _text, "")
-    security_protocol: str = _property("security.protocol", _security_protocol, "PLAINTEXT")
     request_timeout_s: float = _property("request.timeout.ms", _seconds(), 30.0)
     default_api_timeout_s: float = _property("default.api.timeout.ms", _seconds(), 60.0)
     connection_setup_timeout_s: float = _property(
@@ -100,6 +53,10 @@ class ClientConfig:
     )
     retry_backoff_s: float = _property("retry.backoff.ms", _seconds(0), 0.1)
     retry_backoff_max_s: float = _property("retry.backoff.max.ms", _seconds(0), 1.0)
+    # Kept apart from the waits between tries: several readers in a worker share a broker's waits.
+    reconnect_backoff_s: float = _property("reconnect.backoff.ms", _seconds(0), 0.05)
+    reconnect_backoff_max_s: float = _property("reconnect.backoff.max.ms", _seconds(0), 1.0)
+    connections_max_idle_s: float = _property("connections.max.idle.ms", _seconds(), 540.0)
     isolation_level: str = _property(
         "isolation.level", _one_of("read_uncommitted", "read_committed"), "read_uncommitted"
     )
@@ -121,16 +78,22 @@ class ClientConfig:
         """Read Kafka's properties; `prefix` (such as `kafka.`) is put before names in errors.
 
         Unknown properties are named once per process in a warning: the Java client does the same.
+        Unknown ones of `ssl.` and `sasl.` are errors: a misspelt one must not make a connection
+        less safe than its owner believes.
 
         Raises:
             ConfigError: a value that cannot be used, or no bootstrap.servers.
         """
         table = {item.metadata["name"]: item for item in fields(cls)}
         values = {}
+        given = []
         for name, value in properties.items():
             if name in table:
                 item = table[name]
-                values[item.name] = item.metadata["read"](prefix + name, str(value))
+                given.append(item)
+                values[item.name] = item.metadata["read"](prefix + name, _as_text(value))
+            elif is_security_property(name):
+                refuse_unknown(prefix, name)
             elif name not in _warned:
                 _warned.add(name)
                 _log.warning(
@@ -140,7 +103,9 @@ class ClientConfig:
             raise ConfigError(
                 prefix + "bootstrap.servers", None, "required: host:port[,host:port…]"
             )
-        return cls(**values)
+        config = cls(**values)
+        config.check_security(prefix, {item.metadata["name"] for item in given})
+        return config
 
     @property
     def backoff(self) -> Backoff:
@@ -148,6 +113,16 @@ class ClientConfig:
         return Backoff(self.retry_backoff_s, max(self.retry_backoff_s, self.retry_backoff_max_s))
 
     @property
+    def reconnect_backoff(self) -> Backoff:
+        """How long a broker that could not be reached is left alone."""
+        most_s = max(self.reconnect_backoff_s, self.reconnect_backoff_max_s)
+        return Backoff(self.reconnect_backoff_s, most_s)
+
+    @property
     def is_read_committed(self) -> bool:
         """Whether aborted and open transactions are left out."""
         return self.isolation_level == "read_committed"
+
+
+def _as_text(value: object) -> str:
+    return value.reveal() if isinstance(value, Secret) else str(value)

@@ -1,8 +1,9 @@
-"""One connection to one broker: handshake, versions, pipelined requests, correlation, throttling.
+"""One connection to one broker: handshake, login, pipelined requests, correlation, throttling.
 
 Responses come in the order of the requests; a connection on which anything went wrong is closed,
 because what follows on it could be anybody's answer. Not for use by two threads at once.
-Protocol: Kafka's protocol guide; KIP-35 and KIP-511 (ApiVersions), KIP-219 (throttling).
+Protocol: Kafka's protocol guide; KIP-35 and KIP-511 (ApiVersions), KIP-219 (throttling), KIP-368
+(logins that end and are renewed).
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ from pyspark_kafkaproto.errors import (
 )
 from pyspark_kafkaproto.messages import response_class
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateRequest
+from pyspark_kafkaproto.net.authentication import authenticate
 from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.deadline import Deadline
+from pyspark_kafkaproto.net.tls import STAGE as TLS_STAGE
+from pyspark_kafkaproto.net.tls import connect_tls
 from pyspark_kafkaproto.net.transport import Endpoint, Transport
 from pyspark_kafkaproto.wire.frame import (
     SIZE_PREFIX_BYTES,
@@ -46,6 +51,11 @@ _UNSUPPORTED_VERSION = 35
 _FIRST_API_VERSIONS = 4
 # Until it has answered, the peer may be anything: no memory for whatever size its bytes read as.
 _HANDSHAKE_FRAME_BYTES = 1 << 20
+# What a broken first exchange tells, by whether we speak TLS.
+_HINTS = {
+    False: "a TLS listener does this to a plaintext client: see security.protocol",
+    True: "a listener that wants a client certificate does this: see ssl.keystore.location",
+}
 
 
 class Reply(NamedTuple, Generic[_R]):
@@ -73,8 +83,9 @@ class Connection:
 
     Args:
         transport: connected; the connection owns it from here on.
-        config: client id, frame cap.
-        on_frame: called with `sent` or `received` and each frame without its size prefix.
+        config: client id, frame cap, who we are.
+        on_frame: called with `sent` or `received` and each frame without its size prefix; not with
+            those of SaslAuthenticate, which hold passwords.
     """
 
     def __init__(
@@ -89,6 +100,10 @@ class Connection:
         self._next_correlation_id = 0
         self._quiet_until = 0.0
         self._ranges: dict[int, tuple[int, int]] = {}
+        self._early: deque[Reply[Any]] = deque()  # received before anybody asked for them
+        self._renew_login_at = float("inf")
+        self._is_renewing = False
+        self._was_served = False
 
     @classmethod
     def open(
@@ -98,16 +113,23 @@ class Connection:
         deadline: Deadline,
         on_frame: OnFrame | None = None,
     ) -> Connection:
-        """Connect and ask which versions the broker speaks.
+        """Connect, ask which versions the broker speaks, say who we are.
 
         Raises:
             ConnectionFailed: names the broker and the stage.
+            AuthenticationFailed: the broker refuses us, or is not who it should be.
             DeadlineExceeded: no answer in time.
         """
         setup = deadline.sooner(config.connection_setup_timeout_s)
-        connection = cls(Transport.connect(endpoint, setup), config, on_frame)
+        if config.uses_tls:
+            transport = connect_tls(endpoint, config, setup)
+        else:
+            transport = Transport.connect(endpoint, setup)
+        connection = cls(transport, config, on_frame)
         try:
             connection._learn_versions(setup)
+            if config.uses_sasl:
+                connection._log_in(setup)
         except BaseException:
             connection.close()
             raise
@@ -115,13 +137,13 @@ class Connection:
 
     @property
     def in_flight(self) -> int:
-        """Requests sent and not yet answered."""
-        return len(self._in_flight)
+        """Requests sent whose response was not taken yet."""
+        return len(self._in_flight) + len(self._early)
 
     @property
     def is_idle(self) -> bool:
         """Whether the next request can be sent on it: open at both ends, nothing outstanding."""
-        return self.is_open and not self._in_flight and not self._transport.peer_has_closed()
+        return self.is_open and not self.in_flight and not self._transport.peer_has_closed()
 
     @property
     def is_throttled(self) -> bool:
@@ -148,14 +170,17 @@ class Connection:
 
     def request(self, request: Any, deadline: Deadline, most: int | None = None) -> Any:
         """Send `request` in a version up to `most`, wait for its response, return that."""
-        if self._in_flight:
-            raise LocalProtocolError(f"{self._in_flight[0].response.API_NAME} is still unanswered")
+        if self.in_flight and not self._is_renewing:
+            waiting = self._in_flight[0].response if self._in_flight else self._early[0].message
+            raise LocalProtocolError(f"{waiting.API_NAME} is still unanswered")
         self.send(request, deadline, self.version_for(type(request), most))
         return self.receive(deadline).message
 
     def send(self, request: Any, deadline: Deadline, version: int | None = None) -> None:
         """Send without waiting for the response; `receive` gives responses in this order."""
         self._check_open("send")
+        if time.monotonic() >= self._renew_login_at and not self._is_renewing:
+            self._renew_login(deadline)
         chosen = self.version_for(type(request)) if version is None else version
         correlation_id = self._next_correlation_id
         frame = encode_request(request, chosen, correlation_id, self._config.client_id)
@@ -165,7 +190,7 @@ class Connection:
         self._in_flight.append(_InFlight(correlation_id, expected, chosen, time.monotonic()))
         with _closing_on_error(self):
             self._transport.send(frame, deadline)
-            if self._on_frame:
+            if self._on_frame and not isinstance(request, SaslAuthenticateRequest):
                 self._on_frame("sent", memoryview(frame)[SIZE_PREFIX_BYTES:])
         _log.debug(
             "%s <- %s v%d #%d, %d bytes",
@@ -184,12 +209,18 @@ class Connection:
             make_buffer: gives memory for the frame. Fields of type `records` are views into it.
         """
         self._check_open("receive")
+        if self._early and not self._is_renewing:
+            return self._early.popleft()
         if not self._in_flight:
             raise LocalProtocolError("no request is in flight")
         with _closing_on_error(self):
-            payload = self._receive_frame(deadline, make_buffer)
+            try:
+                payload = self._receive_frame(deadline, make_buffer)
+            except ConnectionFailed as error:
+                raise self._explain_end(error) from error
             waiting = self._in_flight.popleft()
             message = self._decode(waiting, payload)
+        self._was_served = self._was_served or waiting.response is not ApiVersionsResponse
         latency_s = time.monotonic() - waiting.sent_at
         self._note_throttle(getattr(message, "throttle_time_ms", 0))
         _log.debug(
@@ -207,6 +238,7 @@ class Connection:
         """Close; what is in flight is lost. Again does no harm."""
         self.is_open = False
         self._in_flight.clear()
+        self._early.clear()
         self._transport.close()
 
     def _check_open(self, stage: str) -> None:
@@ -223,14 +255,38 @@ class Connection:
                 self._note_ranges(answer)
                 answer = self._ask_versions(self._known_version(), deadline)
         except ConnectionFailed as error:
-            raise ConnectionFailed(
-                error.broker,
-                "handshake",
-                f"{error.reason} (a TLS listener does this to a plaintext client)",
-            ) from error
+            if error.stage == TLS_STAGE:
+                raise
+            hint = _HINTS[self._config.uses_tls]
+            raise ConnectionFailed(error.broker, "handshake", f"{error.reason} ({hint})") from error
         if answer.error_code:
             raise BrokerError(answer.error_code, "ApiVersions", f"broker {self.endpoint}")
         self._note_ranges(answer)
+
+    def _log_in(self, deadline: Deadline) -> None:
+        self._renew_login_at = authenticate(self, self._config, deadline)
+
+    def _renew_login(self, deadline: Deadline) -> None:
+        """Say who we are again: a broker ends a connection whose login is over (KIP-368)."""
+        # Nothing may be under way then, so what is comes in now and is kept for who waits for it.
+        with _closing_on_error(self):
+            early = [self.receive(deadline) for _ in range(self.in_flight)]
+            self._is_renewing = True
+            try:
+                self._log_in(deadline)
+            finally:
+                self._is_renewing = False
+            self._early.extend(early)
+
+    def _explain_end(self, error: ConnectionFailed) -> ConnectionFailed:
+        """A listener with SASL answers ApiVersions to anybody, and hangs up at what comes next."""
+        is_first = self._ranges and not self._was_served and not self._config.uses_sasl
+        if not is_first:
+            return error
+        wanted = "SASL_SSL" if self._config.uses_tls else "SASL_PLAINTEXT or SASL_SSL"
+        why = f"{error.reason} at the first request (a listener with SASL does this to a client "
+        why += f"that does not log in: set security.protocol to {wanted})"
+        return ConnectionFailed(error.broker, error.stage, why)
 
     def _ask_versions(self, version: int, deadline: Deadline) -> ApiVersionsResponse:
         request = ApiVersionsRequest(
@@ -256,7 +312,8 @@ class Connection:
         self._transport.receive_into(memoryview(prefix), deadline)
         payload = make_buffer(self._checked_size(bytes(prefix)))
         self._transport.receive_into(payload, deadline)
-        if self._on_frame:
+        expected = self._in_flight[0].response
+        if self._on_frame and expected.API_KEY != SaslAuthenticateRequest.API_KEY:
             self._on_frame("received", payload)
         return payload
 
@@ -325,7 +382,7 @@ def _refuses_version(payload: memoryview) -> bool:
 
 def _guess_peer(prefix: bytes) -> str:
     if prefix[:2] == b"\x15\x03":
-        return "; these bytes are a TLS alert: the listener wants security.protocol SSL"
+        return "; these bytes are a TLS alert: set security.protocol to SSL or SASL_SSL"
     if prefix.isascii() and prefix.decode().isprintable():
         return f"; these bytes read {prefix.decode()!r}: is this a Kafka listener?"
     return ""

@@ -1,4 +1,4 @@
-"""Connections kept open, per full client configuration and per process.
+"""Connections kept open, per full client configuration and per process; a bounded number of them.
 
 Workers of Spark are reused from task to task, and forked from a daemon: a connection made before
 the fork belongs to the parent alone, so the pool begins anew when it finds itself in a new process.
@@ -6,49 +6,103 @@ the fork belongs to the parent alone, so the pool begins anew when it finds itse
 
 from __future__ import annotations
 
+import copy
 import os
+from dataclasses import dataclass, field
 
+from pyspark_kafkaproto.errors import ConnectionFailed, DeadlineExceeded, KafkaProtoError
 from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.connection import Connection, OnFrame
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.transport import Endpoint
+
+# Jobs on one worker rarely differ in more than the user they run as.
+MOST_POOLS = 8
+
+
+@dataclass(slots=True)
+class _Place:
+    """What is kept per broker: connections, each until when; what failed, and the wait for it."""
+
+    kept: dict[Connection, Deadline] = field(default_factory=dict)
+    failures: int = 0
+    error: KafkaProtoError | None = None
+    quiet: Deadline | None = None
 
 
 class Connections:
     """Connections to brokers, opened on first use. For one thread at a time.
 
     One per broker, unless several readers take turns: whoever has a request in flight keeps its
-    connection to itself until the answer is there.
+    connection to itself until the answer is there. One that nobody used for
+    connections.max.idle.ms is closed, and a broker that could not be reached is left alone for
+    reconnect.backoff.ms, doubled up to reconnect.backoff.max.ms, with jitter.
     """
 
     def __init__(self, config: ClientConfig, on_frame: OnFrame | None = None) -> None:
         self.config = config
         self._on_frame = on_frame
-        self._open: dict[Endpoint, list[Connection]] = {}
+        self._places: dict[Endpoint, _Place] = {}
         self._owner_pid = os.getpid()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody waits for an answer on one of them."""
+        return any(connection.in_flight for connection in self.kept)
+
+    @property
+    def kept(self) -> list[Connection]:
+        """All connections that are kept, those in use too."""
+        return [one for place in self._places.values() for one in place.kept]
 
     def get(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
         """An open connection to `endpoint` with nothing in flight: a kept one, or a new one.
 
         Who sends on it and then does not wait for the answer has to close it.
+
+        Raises:
+            KafkaProtoError: it could not be opened; within the time that the broker is left alone
+                this is the error of the try before.
         """
         self._leave_parents_connections()
-        kept = self._open.setdefault(endpoint, [])
-        for connection in list(kept):
+        self._close_unused()
+        place = self._places.setdefault(endpoint, _Place())
+        for connection in list(place.kept):
             if connection.is_idle:
+                place.kept[connection] = Deadline.after(self.config.connections_max_idle_s)
                 return connection
             if not connection.in_flight:  # closed, here or by the broker
                 connection.close()
-                kept.remove(connection)
-        kept.append(Connection.open(endpoint, self.config, deadline, self._on_frame))
-        return kept[-1]
+                del place.kept[connection]
+        if place.error and place.quiet and not place.quiet.has_passed:
+            raise copy.copy(place.error)
+        connection = self._open(place, endpoint, deadline)
+        place.kept[connection] = Deadline.after(self.config.connections_max_idle_s)
+        return connection
+
+    def _open(self, place: _Place, endpoint: Endpoint, deadline: Deadline) -> Connection:
+        try:
+            connection = Connection.open(endpoint, self.config, deadline, self._on_frame)
+        except (ConnectionFailed, DeadlineExceeded) as error:
+            place.failures += 1
+            place.error = copy.copy(error)  # who catches this one may write on it
+            place.quiet = Deadline.after(self.config.reconnect_backoff.wait_s(place.failures))
+            raise
+        place.failures, place.error = 0, None
+        return connection
+
+    def _close_unused(self) -> None:
+        for place in self._places.values():
+            for connection, end in list(place.kept.items()):
+                if end.has_passed and not connection.in_flight:
+                    connection.close()
+                    del place.kept[connection]
 
     def close(self) -> None:
         """Close all."""
-        for kept in self._open.values():
-            for connection in kept:
-                connection.close()
-        self._open = {}
+        for connection in self.kept:
+            connection.close()
+        self._places = {}
 
     def _leave_parents_connections(self) -> None:
         """After a fork: forget the parent's sockets. Closing our copies does not close theirs."""
@@ -61,7 +115,14 @@ _pools: dict[ClientConfig, Connections] = {}
 
 
 def connections_for(config: ClientConfig) -> Connections:
-    """This process's connections for exactly this configuration, kept from task to task."""
-    if config not in _pools:
-        _pools[config] = Connections(config)
-    return _pools[config]
+    """This process's connections for exactly this configuration, kept from task to task.
+
+    Of the configurations that were not used for longest all beyond MOST_POOLS are let go.
+    """
+    pool = _pools.pop(config, None) or Connections(config)
+    _pools[config] = pool  # the last one used stands last
+    for other, unused in list(_pools.items())[: max(0, len(_pools) - MOST_POOLS)]:
+        if not unused.is_busy:
+            unused.close()
+            del _pools[other]
+    return pool

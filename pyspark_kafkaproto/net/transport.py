@@ -8,13 +8,20 @@ own growth of the window and caps it low.
 from __future__ import annotations
 
 import errno
+import functools
 import re
 import socket
 import struct
 import sys
 from dataclasses import dataclass
 
-from pyspark_kafkaproto.errors import ConfigError, ConnectionFailed, DeadlineExceeded
+from pyspark_kafkaproto.errors import (
+    ConfigError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    KafkaProtoError,
+)
+from pyspark_kafkaproto.net.bounded import call_within
 from pyspark_kafkaproto.net.deadline import Deadline
 
 _ENDPOINT = re.compile(
@@ -61,16 +68,7 @@ class Transport:
     @classmethod
     def connect(cls, endpoint: Endpoint, deadline: Deadline) -> Transport:
         """Resolve and connect, trying each address in turn; ConnectionFailed names the stage."""
-        reasons = []
-        found = _resolve(endpoint)
-        for tried, (family, kind, proto, _, address) in enumerate(found):
-            # A silent address leaves the next ones their share of the time.
-            share = deadline.sooner(deadline.remaining_s / (len(found) - tried))
-            try:
-                return cls(_open(family, kind, proto, address, share), endpoint)
-            except OSError as error:
-                reasons.append(f"{address[0]}: {_reason(error, share)}")
-        raise ConnectionFailed(str(endpoint), "connect", "; ".join(reasons))
+        return cls(open_socket(endpoint, deadline), endpoint)
 
     def send(self, data: bytes, deadline: Deadline) -> None:
         """Write all of `data`."""
@@ -125,17 +123,39 @@ class Transport:
         timeval = _TIMEVAL.pack(int(seconds), max(1, int(fraction * 1e6)))
         self._sock.setsockopt(socket.SOL_SOCKET, option, timeval)
 
-    def _failed(
-        self, stage: str, error: OSError, deadline: Deadline
-    ) -> ConnectionFailed | DeadlineExceeded:
+    def _failed(self, stage: str, error: OSError, deadline: Deadline) -> KafkaProtoError:
         if error.errno in _TIMED_OUT:
             return DeadlineExceeded(f"broker {self.endpoint}: {stage}", deadline.timeout_s)
         return ConnectionFailed(str(self.endpoint), stage, _reason(error, deadline))
 
 
-def _resolve(endpoint: Endpoint) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+def open_socket(endpoint: Endpoint, deadline: Deadline) -> socket.socket:
+    """A connected socket: each address in turn; ConnectionFailed names the stage."""
+    reasons = []
+    found = _resolve(endpoint, deadline)
+    for tried, (family, kind, proto, _, address) in enumerate(found):
+        # A silent address leaves the next ones their share of the time.
+        share = deadline.sooner(deadline.remaining_s / (len(found) - tried))
+        try:
+            return _open(family, kind, proto, address, share)
+        except OSError as error:
+            reasons.append(f"{address[0]}: {_reason(error, share)}")
+    raise ConnectionFailed(str(endpoint), "connect", "; ".join(reasons))
+
+
+def _resolve(
+    endpoint: Endpoint, deadline: Deadline
+) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+    look_up = functools.partial(
+        socket.getaddrinfo, endpoint.host, endpoint.port, type=socket.SOCK_STREAM
+    )
     try:
-        found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+        # An address asks no name server; for a name the system may take half a minute.
+        is_address = ":" in endpoint.host or endpoint.host.replace(".", "").isdecimal()
+        found = look_up() if is_address else call_within(look_up, deadline)
+    except TimeoutError as error:
+        why = f"host name {endpoint.host!r}: {error} from this machine's name service"
+        raise ConnectionFailed(str(endpoint), "resolve", why) from None
     except (OSError, UnicodeError) as error:
         raise ConnectionFailed(
             str(endpoint), "resolve", f"host name {endpoint.host!r} does not resolve ({error})"

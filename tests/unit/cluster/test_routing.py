@@ -304,6 +304,6 @@ def test_interrupt_leaves_no_unread_answer_behind(brokers, kafka, monkeypatch):
         patch.setattr(Connection, "receive", interrupt)
         with pytest.raises(KeyboardInterrupt):
             kafka.get_latest_leader_offsets({FIRST, SECOND})
-    kept = [one for each in kafka._router.connections._open.values() for one in each]
+    kept = kafka._router.connections.kept
     assert not any(connection.in_flight for connection in kept)
     assert kafka.get_latest_leader_offsets({FIRST, SECOND}) == {FIRST: 10, SECOND: 20}

@@ -9,6 +9,7 @@ import pytest
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import Backoff, ClientConfig, Endpoint
 from pyspark_kafkaproto.net import config as config_module
+from pyspark_kafkaproto.net.security import SecurityConfig
 
 SERVERS = {"bootstrap.servers": "b-1:9092"}
 MS = 1000
@@ -23,12 +24,14 @@ GOOD = [
     ),
     ("client.id", " me ", "client_id", "me"),
     ("client.rack", "eu-1a", "client_rack", "eu-1a"),
-    ("security.protocol", "plaintext", "security_protocol", "PLAINTEXT"),
     ("request.timeout.ms", "1500", "request_timeout_s", 1.5),
     ("default.api.timeout.ms", 2000, "default_api_timeout_s", 2.0),
     ("socket.connection.setup.timeout.ms", "1", "connection_setup_timeout_s", 0.001),
     ("retry.backoff.ms", "0", "retry_backoff_s", 0.0),
     ("retry.backoff.max.ms", "50", "retry_backoff_max_s", 0.05),
+    ("reconnect.backoff.ms", "10", "reconnect_backoff_s", 0.01),
+    ("reconnect.backoff.max.ms", "20", "reconnect_backoff_max_s", 0.02),
+    ("connections.max.idle.ms", "1000", "connections_max_idle_s", 1.0),
     ("isolation.level", "READ_COMMITTED", "isolation_level", "read_committed"),
     ("check.crcs", "False", "check_crcs", False),
     ("fetch.max.bytes", "1", "fetch_max_bytes", 1),
@@ -42,7 +45,6 @@ BAD = [
     ("bootstrap.servers", " , ", "host:port"),
     ("bootstrap.servers", "b-1", "host:port"),
     ("bootstrap.servers", "b-1:9092;b-2:9092", "host:port"),
-    ("security.protocol", "SSL", "PLAINTEXT"),
     ("request.timeout.ms", "0", "from 1 to 2147483647"),
     ("request.timeout.ms", "30s", "whole number"),
     ("request.timeout.ms", "1_000", "whole number"),
@@ -51,6 +53,9 @@ BAD = [
     ("socket.connection.setup.timeout.ms", "", "whole number"),
     ("retry.backoff.ms", "-1", "from 0"),
     ("retry.backoff.max.ms", "1.5", "whole number"),
+    ("reconnect.backoff.ms", "-1", "from 0"),
+    ("reconnect.backoff.max.ms", "soon", "whole number"),
+    ("connections.max.idle.ms", "0", "from 1"),
     ("isolation.level", "serializable", "read_uncommitted or read_committed"),
     ("check.crcs", "yes", "true or false"),
     ("fetch.max.bytes", "0", "from 1"),
@@ -64,15 +69,19 @@ def nothing_warned_yet(monkeypatch):
     monkeypatch.setattr(config_module, "_warned", set())
 
 
+# Those of security have their own file.
+NAMES = {item.metadata["name"] for item in fields(ClientConfig)} - {
+    item.metadata["name"] for item in fields(SecurityConfig)
+}
+
+
 def test_every_property_has_a_good_example():
-    names = {item.metadata["name"] for item in fields(ClientConfig)}
-    assert {name for name, *_ in GOOD} == names
+    assert {name for name, *_ in GOOD} == NAMES
 
 
 def test_every_property_that_can_be_wrong_has_a_bad_example():
     free_text = {"client.id", "client.rack"}
-    names = {item.metadata["name"] for item in fields(ClientConfig)}
-    assert {name for name, *_ in BAD} == names - free_text
+    assert {name for name, *_ in BAD} == NAMES - free_text
 
 
 @pytest.mark.parametrize(("name", "text", "attribute", "value"), GOOD)
@@ -114,9 +123,9 @@ def test_backoff_is_never_above_its_most():
 def test_unknown_property_is_named_once_without_its_value(caplog):
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            ClientConfig.parse(SERVERS | {"sasl.password": "hunter2"}, "kafka.")
+            ClientConfig.parse(SERVERS | {"acks": "hunter2"}, "kafka.")
     assert [record.getMessage() for record in caplog.records] == [
-        "client property kafka.sasl.password is not known here: it has no effect"
+        "client property kafka.acks is not known here: it has no effect"
     ]
 
 

@@ -220,7 +220,9 @@ ERRORS = [
         raw(b"\x00\x01\x00\x01"), RemoteProtocolError, "to 65536 .receive.message.max.bytes"
     ),
     pytest.param(raw(b"HTTP/1.1 400"), RemoteProtocolError, "read 'HTTP': is this a Kafka list"),
-    pytest.param(raw(b"\x15\x03\x03\x00\x02"), RemoteProtocolError, "a TLS alert.*protocol SSL"),
+    pytest.param(
+        raw(b"\x15\x03\x03\x00\x02"), RemoteProtocolError, "a TLS alert.*security.protocol to SSL"
+    ),
     pytest.param(raw(bytes([0, 0, 0, 4, 0, 0, 0, 1])), RemoteProtocolError, "Metadata response"),
     pytest.param(in_version(FINE, 1), RemoteProtocolError, "Metadata response v13"),
 ]

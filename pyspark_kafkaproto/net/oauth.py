@@ -1,0 +1,220 @@
+"""Bearer tokens for OAUTHBEARER: from a token endpoint, a Python function, or made up (unsecured).
+
+A token is kept in this process until four fifths of its life have passed. Endpoint: RFC 6749, the
+client-credentials grant, as KIP-768 has it. Unsecured tokens (RFC 7519, `alg` none) are for
+development: a broker takes them only when it was told to.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+import json
+import re
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from pyspark_kafkaproto.errors import AuthenticationFailed, ConfigError, ConnectionFailed
+from pyspark_kafkaproto.net.bounded import call_within
+from pyspark_kafkaproto.net.deadline import Deadline
+from pyspark_kafkaproto.net.secret import HIDDEN, Secret
+from pyspark_kafkaproto.net.security import OAUTHBEARER, SecurityConfig
+
+_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750; above all: no control characters
+_LIFE_USED = 0.8
+_LARGEST_ANSWER_BYTES = 1 << 20
+_KEPT_TOKENS = 16
+_SHOWN_CHARACTERS = 200
+_CLAIM = "unsecuredLoginStringClaim_"
+_TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
+
+
+class _Kept(NamedTuple):
+    token: Secret
+    fresh_until: float
+
+
+_kept: dict[SecurityConfig, _Kept] = {}
+_lock = threading.Lock()
+
+
+def bearer_token(config: SecurityConfig, options: Mapping[str, str], deadline: Deadline) -> str:
+    """A token that is good for a while: a kept one, or a new one.
+
+    Args:
+        config: where tokens come from.
+        options: of the login module.
+        deadline: when to give up.
+
+    Raises:
+        AuthenticationFailed: the endpoint or the function refuses for good.
+        ConnectionFailed: the endpoint cannot be reached, or not now.
+    """
+    with _lock:
+        kept = _kept.get(config)
+    if kept is not None and time.time() < kept.fresh_until:
+        return kept.token.reveal()
+    token = _obtain(config, options, deadline)
+    if not _TOKEN.fullmatch(token):
+        raise AuthenticationFailed(_source(config), OAUTHBEARER, "what it gave is no bearer token")
+    _keep(config, token)
+    return token
+
+
+def _obtain(config: SecurityConfig, options: Mapping[str, str], deadline: Deadline) -> str:
+    if config.token_function:
+        return _from_function(config.token_function, options, deadline)
+    if config.sasl_token_endpoint_url:
+        return _from_endpoint(config, options, deadline)
+    return _unsecured(options)
+
+
+def _keep(config: SecurityConfig, token: str) -> None:
+    now = time.time()
+    fresh_until = now + (_expiry(token) - now) * _LIFE_USED
+    with _lock:
+        _kept.pop(config, None)
+        while len(_kept) >= _KEPT_TOKENS:
+            del _kept[next(iter(_kept))]
+        _kept[config] = _Kept(Secret(token), fresh_until)
+
+
+def _expiry(token: str) -> float:
+    """When a token ends, by its own claim `exp`; 0 (ask again each time) where it does not say."""
+    try:
+        body = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        return float(claims["exp"])
+    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+        return 0.0
+
+
+def _source(config: SecurityConfig) -> str:
+    return config.token_function or config.sasl_token_endpoint_url or "unsecured token"
+
+
+# A function
+
+
+def _from_function(name: str, options: Mapping[str, str], deadline: Deadline) -> str:
+    function = _find(name)
+    try:
+        token = call_within(lambda: function(dict(options)), deadline)
+    except TimeoutError as error:
+        raise ConnectionFailed(name, "token", str(error)) from None
+    except Exception as error:  # noqa: BLE001 - somebody else's function: anything may come
+        # Its text may hold what the function was given: the type alone is safe to pass on.
+        kind = type(error).__name__
+        raise AuthenticationFailed(name, OAUTHBEARER, f"the function raised {kind}") from None
+    if not isinstance(token, str):
+        kind = type(token).__name__
+        raise AuthenticationFailed(name, OAUTHBEARER, f"the function gave {kind}, expected str")
+    return token
+
+
+def _find(name: str) -> Any:
+    option = "sasl.login.callback.handler.class"
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        why = f"it cannot be imported here, and must be on the driver and on executors ({error})"
+        raise ConfigError(option, name, why) from error
+
+
+# A token endpoint
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """The credentials were meant for one address."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _from_endpoint(config: SecurityConfig, options: Mapping[str, str], deadline: Deadline) -> str:
+    url = config.sasl_token_endpoint_url or ""
+    ask = functools.partial(_post, _token_request(config, options), deadline)
+    try:
+        answer = call_within(ask, deadline)
+    except urllib.error.HTTPError as error:
+        raise _refused(url, error) from None
+    except OSError as error:
+        reason = getattr(error, "reason", None) or error
+        raise ConnectionFailed(url, "token", f"the token endpoint: {reason}") from None
+    try:
+        token = json.loads(answer)["access_token"]
+    except (ValueError, KeyError, TypeError):
+        raise AuthenticationFailed(url, OAUTHBEARER, "its answer has no access_token") from None
+    return str(token)
+
+
+def _token_request(config: SecurityConfig, options: Mapping[str, str]) -> urllib.request.Request:
+    secret = config.sasl_oauth_client_secret or Secret("")
+    pair = [
+        options.get("clientId") or config.sasl_oauth_client_id or "",
+        options.get("clientSecret") or secret.reveal(),
+    ]
+    if config.sasl_oauth_urlencodes:
+        pair = [urllib.parse.quote_plus(part) for part in pair]
+    scope = options.get("scope") or config.sasl_oauth_scope
+    form = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
+    headers = {
+        "Accept": "application/json",
+        "Authorization": "Basic " + base64.b64encode(":".join(pair).encode()).decode(),
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    return urllib.request.Request(  # noqa: S310 - http or https, checked with the options
+        config.sasl_token_endpoint_url or "",
+        urllib.parse.urlencode(form).encode(),
+        headers,
+    )
+
+
+def _post(request: urllib.request.Request, deadline: Deadline) -> bytes:
+    opener = urllib.request.build_opener(_NoRedirects)
+    with opener.open(request, timeout=max(0.001, deadline.remaining_s)) as answer:
+        return bytes(answer.read(_LARGEST_ANSWER_BYTES))
+
+
+def _refused(url: str, error: urllib.error.HTTPError) -> AuthenticationFailed | ConnectionFailed:
+    with error:
+        if error.code in _TRY_AGAIN:
+            return ConnectionFailed(url, "token", f"the token endpoint answers HTTP {error.code}")
+        try:
+            said = json.loads(error.read(_LARGEST_ANSWER_BYTES))["error"]
+        except (OSError, ValueError, KeyError, TypeError):
+            said = error.reason
+    detail = f"the token endpoint answers HTTP {error.code} {str(said)[:_SHOWN_CHARACTERS]!r}"
+    advice = "check clientId, clientSecret and scope in sasl.jaas.config"
+    return AuthenticationFailed(url, OAUTHBEARER, f"{detail}: {advice}")
+
+
+# Unsecured
+
+
+def _unsecured(options: Mapping[str, str]) -> str:
+    now = int(time.time())
+    claims: dict[str, object] = {
+        name.removeprefix(_CLAIM): value
+        for name, value in options.items()
+        if name.startswith(_CLAIM)
+    }
+    if "sub" not in claims:
+        raise ConfigError("sasl.jaas.config", HIDDEN, f'expected {_CLAIM}sub="<user>"')
+    life_s = int(options.get("unsecuredLoginLifetimeSeconds", "3600"))
+    claims |= {"iat": now, "exp": now + life_s}
+    if scope := options.get("scope"):
+        claims["scope"] = scope
+    return f"{_encoded({'alg': 'none'})}.{_encoded(claims)}."
+
+
+def _encoded(part: Mapping[str, object]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")

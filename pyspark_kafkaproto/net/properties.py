@@ -1,0 +1,79 @@
+"""How the text of one client property becomes a value, or a ConfigError that says what is allowed.
+
+A reader takes the property's full name and its text. What the properties mean is not known here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net.secret import Secret
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
+
+
+def whole_number(least: int, most: int) -> Callable[[str, str], int]:
+    """A reader of whole numbers from `least` to `most`."""
+
+    def read(name: str, text: str) -> int:
+        allowed = f"expected a whole number from {least} to {most}"
+        # Only what Java reads as an int: Python's int() takes 1_000, too.
+        digits = _WHOLE_NUMBER.fullmatch(text.strip())
+        if digits is None or not least <= int(digits[0]) <= most:
+            raise ConfigError(name, text, allowed)
+        return int(digits[0])
+
+    return read
+
+
+def seconds(least_ms: int = 1) -> Callable[[str, str], float]:
+    """A reader of milliseconds, as seconds."""
+    read_ms = whole_number(least_ms, 2**31 - 1)
+
+    def read(name: str, text: str) -> float:
+        return read_ms(name, text) / 1000
+
+    return read
+
+
+def one_of(*allowed: str) -> Callable[[str, str], str]:
+    """A reader of words, all in lower case."""
+
+    def read(name: str, text: str) -> str:
+        if text.strip().lower() not in allowed:
+            raise ConfigError(name, text, f"expected {' or '.join(allowed)}")
+        return text.strip().lower()
+
+    return read
+
+
+def boolean(name: str, text: str) -> bool:
+    """`true` or `false`."""
+    return one_of("true", "false")(name, text) == "true"
+
+
+def text(name: str, given: str) -> str:
+    """Any text, without the blanks around it."""
+    del name
+    return given.strip()
+
+
+def words(name: str, given: str) -> tuple[str, ...]:
+    """A list separated by commas."""
+    del name
+    return tuple(part for part in (piece.strip() for piece in given.split(",")) if part)
+
+
+def secret(name: str, given: str) -> Secret:
+    """A text that is never shown."""
+    del name
+    return Secret(given)
+
+
+def kafka_property(name: str, read: Callable[[str, str], Any], default: Any = None) -> Any:
+    """A field of ClientConfig read from Kafka's property `name`."""
+    return field(default=default, metadata={"name": name, "read": read})

@@ -1,0 +1,337 @@
+"""The client properties of security: names and meanings are Kafka's.
+
+What Java alone can do is refused by name.
+
+`SecurityConfig` is the part of ClientConfig that says how to prove who is who. It opens no file and
+no connection: `tls` and `login` do, when a connection is made.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net.jaas import LoginModule, parse_jaas
+from pyspark_kafkaproto.net.properties import boolean, kafka_property, secret, text, words
+from pyspark_kafkaproto.net.secret import HIDDEN, Secret
+
+PLAINTEXT = "PLAINTEXT"
+PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
+OAUTHBEARER = "OAUTHBEARER"
+
+_PACKAGE = "org.apache.kafka.common.security."
+_MODULES = {
+    "PLAIN": _PACKAGE + "plain.PlainLoginModule",
+    "SCRAM-SHA-256": _PACKAGE + "scram.ScramLoginModule",
+    "SCRAM-SHA-512": _PACKAGE + "scram.ScramLoginModule",
+    OAUTHBEARER: _PACKAGE + "oauthbearer.OAuthBearerLoginModule",
+}
+_KERBEROS = (
+    "Kerberos is not supported: ask for a listener with SCRAM-SHA-512 or OAUTHBEARER, or read "
+    'with Spark\'s own format("kafka")'
+)
+_IAM = (
+    "Amazon's IAM mechanism is not supported: such clusters take the same identity as OAUTHBEARER "
+    "with a function that signs tokens, see docs/security.md"
+)
+_REFUSED_MECHANISMS = {"GSSAPI": _KERBEROS, "AWS_MSK_IAM": _IAM}
+_REFUSED_MODULES = {"Krb5LoginModule": _KERBEROS, "IAMLoginModule": _IAM}
+
+# What these do in Java is what this package does by itself when a token endpoint is named.
+_ENDPOINT_HANDLERS = (
+    _PACKAGE + "oauthbearer.OAuthBearerLoginCallbackHandler",
+    _PACKAGE + "oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+)
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_OAUTH_OPTIONS = re.compile(
+    r"clientId|clientSecret|scope|extension_[A-Za-z]+"
+    r"|unsecuredLoginStringClaim_\w+|unsecuredLoginLifetimeSeconds"
+)
+
+# Properties of the Java client that name Java classes or Java's own algorithms.
+_JAVA_ONLY = {
+    "sasl.client.callback.handler.class": "it names a Java class; tokens come from a Python "
+    "function in sasl.login.callback.handler.class (module:function)",
+    "sasl.login.class": "it names a Java class",
+    "ssl.engine.factory.class": "it names a Java class",
+    "ssl.keymanager.algorithm": "it names an algorithm of Java's",
+    "ssl.provider": "it names a security provider of Java's",
+    "ssl.secure.random.implementation": "it names a generator of Java's",
+    "ssl.trustmanager.algorithm": "it names an algorithm of Java's",
+}
+
+
+def _security_protocol(name: str, given: str) -> str:
+    if given.strip().upper() not in PROTOCOLS:
+        raise ConfigError(name, given, f"expected one of {', '.join(PROTOCOLS)}")
+    return given.strip().upper()
+
+
+def _mechanism(name: str, given: str) -> str:
+    mechanism = given.strip()
+    if mechanism in _REFUSED_MECHANISMS:
+        raise ConfigError(name, mechanism, _REFUSED_MECHANISMS[mechanism])
+    if mechanism not in _MODULES:
+        raise ConfigError(name, given, f"expected one of {', '.join(_MODULES)}")
+    return mechanism
+
+
+def _store_type(*allowed: str) -> Callable[[str, str], str]:
+    def read(name: str, given: str) -> str:
+        if given.strip().upper() not in allowed:
+            raise ConfigError(name, given, f"expected one of {', '.join(allowed)}")
+        return given.strip().upper()
+
+    return read
+
+
+_store = _store_type("PEM", "PKCS12", "JKS")
+
+
+def _identification(name: str, given: str) -> str:
+    if given.strip().lower() not in {"https", ""}:
+        raise ConfigError(name, given, "expected https, or nothing for no check of host names")
+    return given.strip().lower()
+
+
+def _tls_versions(name: str, given: str) -> tuple[str, ...]:
+    versions = words(name, given)
+    if not versions or not set(versions) <= set(TLS_VERSIONS):
+        raise ConfigError(name, given, "expected TLSv1.2, TLSv1.3 or both: older ones are unsafe")
+    return versions
+
+
+def _tls_protocol(name: str, given: str) -> str:
+    if given.strip() not in {"TLS", *TLS_VERSIONS}:
+        raise ConfigError(name, given, "expected TLSv1.3, TLSv1.2 or TLS: older ones are unsafe")
+    return given.strip()
+
+
+def _login_callback(name: str, given: str) -> str:
+    handler = given.strip()
+    if handler in _ENDPOINT_HANDLERS or _FUNCTION.fullmatch(handler):
+        return handler
+    raise ConfigError(
+        name,
+        given,
+        "a Java class cannot be called from here: expected a Python function as module:function, "
+        "importable on the executors, that takes the options of the login module and returns a "
+        f"token; or {_ENDPOINT_HANDLERS[0]} with sasl.oauthbearer.token.endpoint.url",
+    )
+
+
+def _endpoint_url(name: str, given: str) -> str:
+    if not re.match(r"https?://[^/\s]", given.strip()):
+        raise ConfigError(name, given, "expected https://host/path")
+    return given.strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityConfig:
+    """How the broker is known to be the right one, and how it gets to know us."""
+
+    security_protocol: str = kafka_property("security.protocol", _security_protocol, PLAINTEXT)
+
+    ssl_protocol: str = kafka_property("ssl.protocol", _tls_protocol, "TLSv1.3")
+    ssl_enabled_protocols: tuple[str, ...] = kafka_property(
+        "ssl.enabled.protocols", _tls_versions, TLS_VERSIONS
+    )
+    ssl_cipher_suites: tuple[str, ...] = kafka_property("ssl.cipher.suites", words, ())
+    ssl_endpoint_identification_algorithm: str = kafka_property(
+        "ssl.endpoint.identification.algorithm", _identification, "https"
+    )
+    ssl_truststore_type: str | None = kafka_property("ssl.truststore.type", _store)
+    ssl_truststore_location: str | None = kafka_property("ssl.truststore.location", text)
+    ssl_truststore_certificates: str | None = kafka_property("ssl.truststore.certificates", text)
+    ssl_truststore_password: Secret | None = kafka_property("ssl.truststore.password", secret)
+    ssl_keystore_type: str | None = kafka_property("ssl.keystore.type", _store)
+    ssl_keystore_location: str | None = kafka_property("ssl.keystore.location", text)
+    ssl_keystore_key: Secret | None = kafka_property("ssl.keystore.key", secret)
+    ssl_keystore_certificate_chain: str | None = kafka_property(
+        "ssl.keystore.certificate.chain", text
+    )
+    ssl_keystore_password: Secret | None = kafka_property("ssl.keystore.password", secret)
+    ssl_key_password: Secret | None = kafka_property("ssl.key.password", secret)
+
+    sasl_mechanism: str | None = kafka_property("sasl.mechanism", _mechanism)
+    sasl_jaas_config: Secret | None = kafka_property("sasl.jaas.config", secret)
+    sasl_login_callback: str | None = kafka_property(
+        "sasl.login.callback.handler.class", _login_callback
+    )
+    sasl_token_endpoint_url: str | None = kafka_property(
+        "sasl.oauthbearer.token.endpoint.url", _endpoint_url
+    )
+    sasl_oauth_client_id: str | None = kafka_property(
+        "sasl.oauthbearer.client.credentials.client.id", text
+    )
+    sasl_oauth_client_secret: Secret | None = kafka_property(
+        "sasl.oauthbearer.client.credentials.client.secret", secret
+    )
+    sasl_oauth_scope: str | None = kafka_property("sasl.oauthbearer.scope", text)
+    sasl_oauth_urlencodes: bool = kafka_property(
+        "sasl.oauthbearer.header.urlencode", boolean, False
+    )
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether bytes are encrypted."""
+        return self.security_protocol in {"SSL", "SASL_SSL"}
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether a user is named to the broker."""
+        return self.security_protocol.startswith("SASL_")
+
+    @property
+    def token_function(self) -> str | None:
+        """The `module:function` that gives tokens; None when the endpoint does."""
+        return None if self.sasl_login_callback in _ENDPOINT_HANDLERS else self.sasl_login_callback
+
+    def login_module(self, prefix: str = "") -> LoginModule:
+        """What sasl.jaas.config says, as far as the mechanism knows it; ConfigError if not so."""
+        name, mechanism = prefix + "sasl.jaas.config", self.sasl_mechanism or ""
+        if self.sasl_jaas_config is None:
+            if mechanism == OAUTHBEARER and (self.token_function or self.sasl_token_endpoint_url):
+                return LoginModule(_MODULES[mechanism], {})
+            example = f'{_MODULES[mechanism]} required username="…" password="…";'
+            raise ConfigError(name, None, f"required for {mechanism}: {example}")
+        module = parse_jaas(name, self.sasl_jaas_config)
+        for end, why in _REFUSED_MODULES.items():
+            if module.name.endswith(end):
+                raise ConfigError(name, module.name, why)
+        # Some hosted Sparks put a package of their own in front of Kafka's.
+        if not module.name.endswith(_MODULES[mechanism]):
+            expected = f"{mechanism} goes with {_MODULES[mechanism]}"
+            raise ConfigError(name, module.name, expected)
+        check = _check_oauth if mechanism == OAUTHBEARER else _check_password
+        check(name, module)
+        return module
+
+    def check_security(self, prefix: str, given: Collection[str]) -> None:
+        """Refuse properties that do not go together; `given` are the names that were set.
+
+        Raises:
+            ConfigError: says which, and what would go.
+        """
+        protocol = f"{prefix}security.protocol"
+        for kind, is_used, wanted in (
+            ("ssl.", self.uses_tls, "SSL or SASL_SSL"),
+            ("sasl.", self.uses_sasl, "SASL_PLAINTEXT or SASL_SSL"),
+        ):
+            idle = [name for name in given if name.startswith(kind)]
+            if idle and not is_used:
+                why = f"{prefix}{idle[0]} has no effect with it: expected {wanted}"
+                raise ConfigError(protocol, self.security_protocol, why)
+        if self.uses_sasl:
+            self._check_sasl(prefix, given)
+        if self.uses_tls:
+            self._check_stores(prefix)
+
+    def _check_sasl(self, prefix: str, given: Collection[str]) -> None:
+        if self.sasl_mechanism is None:
+            known = ", ".join(_MODULES)
+            raise ConfigError(
+                f"{prefix}sasl.mechanism",
+                None,
+                f"required with security.protocol {self.security_protocol}: one of {known} "
+                "(Kafka's default, GSSAPI, is Kerberos, which is not supported)",
+            )
+        of_oauth = [name for name in given if name.startswith(("sasl.oauth", "sasl.login"))]
+        if of_oauth and self.sasl_mechanism != OAUTHBEARER:
+            why = f"{prefix}{of_oauth[0]} has no effect with it: expected {OAUTHBEARER}"
+            raise ConfigError(f"{prefix}sasl.mechanism", self.sasl_mechanism, why)
+        module = self.login_module(prefix)
+        if self.sasl_mechanism == OAUTHBEARER:
+            self._check_token_source(prefix, module)
+
+    def _check_token_source(self, prefix: str, module: LoginModule) -> None:
+        if self.token_function:
+            return
+        is_unsecured = any(name.startswith("unsecured") for name in module.options)
+        if self.sasl_token_endpoint_url is None and not is_unsecured:
+            raise ConfigError(
+                f"{prefix}sasl.oauthbearer.token.endpoint.url",
+                None,
+                "required for OAUTHBEARER, unless sasl.login.callback.handler.class names a "
+                "function (module:function) that gives tokens",
+            )
+        has_id = module.options.get("clientId") or self.sasl_oauth_client_id
+        has_secret = module.options.get("clientSecret") or self.sasl_oauth_client_secret
+        if self.sasl_token_endpoint_url and not (has_id and has_secret):
+            raise ConfigError(
+                f"{prefix}sasl.jaas.config",
+                HIDDEN,
+                'expected clientId="…" and clientSecret="…" for the token endpoint',
+            )
+
+    def _check_stores(self, prefix: str) -> None:
+        for one, other in (
+            ("ssl.truststore.location", "ssl.truststore.certificates"),
+            ("ssl.keystore.location", "ssl.keystore.key"),
+        ):
+            if self._value_of(one) and self._value_of(other):
+                why = f"{other} is given too: give one of them"
+                raise ConfigError(prefix + one, self._value_of(one), why)
+        if bool(self.ssl_keystore_key) != bool(self.ssl_keystore_certificate_chain):
+            why = "expected ssl.keystore.key and ssl.keystore.certificate.chain, or none of them"
+            raise ConfigError(f"{prefix}ssl.keystore.key", HIDDEN, why)
+        for name in ("ssl.truststore", "ssl.keystore"):
+            location = self._value_of(f"{name}.location")
+            text_name = "certificates" if name == "ssl.truststore" else "key"
+            is_text = self._value_of(f"{name}.{text_name}")
+            for idle in ("type", "password"):
+                if self._value_of(f"{name}.{idle}") and not (location or is_text):
+                    why = f"has no effect without {name}.location or {name}.{text_name}"
+                    raise ConfigError(f"{prefix}{name}.{idle}", HIDDEN, why)
+            if is_text and self._value_of(f"{name}.type") not in {None, "PEM"}:
+                why = f"{name}.{text_name} holds PEM text: expected PEM"
+                raise ConfigError(f"{prefix}{name}.type", self._value_of(f"{name}.type"), why)
+
+    def _value_of(self, name: str) -> object:
+        return next(
+            getattr(self, item.name) for item in fields(self) if item.metadata["name"] == name
+        )
+
+
+def is_security_property(name: str) -> bool:
+    """Whether a property that is not in the table must not be passed over."""
+    return name.startswith(("ssl.", "sasl.", "security."))
+
+
+def refuse_unknown(prefix: str, name: str) -> None:
+    """Raise the ConfigError for a property of security that this package does not have."""
+    why = _JAVA_ONLY.get(name)
+    if name.startswith("sasl.kerberos."):
+        why = _KERBEROS
+    if why is None:
+        known = [item.metadata["name"] for item in fields(SecurityConfig)]
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {prefix}{close[0]}?" if close else ""
+        why = f"this package has no such property, and none of security is ignored{hint}"
+    raise ConfigError(prefix + name, HIDDEN, why)
+
+
+def _check_password(name: str, module: LoginModule) -> None:
+    if module.options.get("tokenauth", "").lower() == "true":
+        raise ConfigError(
+            name, HIDDEN, "delegation tokens (tokenauth) are not supported: name a SCRAM user"
+        )
+    known = {"username", "password", "tokenauth"}
+    if not {"username", "password"} <= module.options.keys() <= known:
+        raise ConfigError(name, HIDDEN, 'expected username="…" and password="…", nothing else')
+    if "\0" in module.options["username"] + module.options["password"]:
+        raise ConfigError(name, HIDDEN, "name and password must not hold a NUL character")
+
+
+def _check_oauth(name: str, module: LoginModule) -> None:
+    # What is not known is not shown: where a quote is missing it may be a part of a secret.
+    if not all(_OAUTH_OPTIONS.fullmatch(option) for option in module.options):
+        known = "clientId, clientSecret, scope, extension_<name>, unsecuredLoginStringClaim_<name>"
+        raise ConfigError(name, HIDDEN, f"it has an option other than {known}")
+    lifetime = module.options.get("unsecuredLoginLifetimeSeconds", "1")
+    if not re.fullmatch(r"[0-9]{1,9}", lifetime):
+        raise ConfigError(name, HIDDEN, "unsecuredLoginLifetimeSeconds: expected a whole number")

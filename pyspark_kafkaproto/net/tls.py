@@ -1,0 +1,291 @@
+"""TLS between a transport and its bytes: who is trusted, how long it may take, what went wrong.
+
+Versions from 1.2 on, the host's name checked unless `ssl.endpoint.identification.algorithm` is
+empty. An `ssl` socket knows no kernel time-outs and gives at most one record (16 KiB) per call, so
+this transport has a receive loop of its own.
+"""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+
+from pyspark_kafkaproto.errors import (
+    AuthenticationFailed,
+    ConfigError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    KafkaProtoError,
+)
+from pyspark_kafkaproto.net.deadline import Deadline
+from pyspark_kafkaproto.net.secret import HIDDEN
+from pyspark_kafkaproto.net.security import SecurityConfig
+from pyspark_kafkaproto.net.stores import Identity, own_identity, trusted_certificates
+from pyspark_kafkaproto.net.transport import Endpoint, Transport, open_socket
+
+STAGE = "TLS handshake"
+_TLS = "TLS"
+
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+# Python offers no choice among these: a list has to hold all of them or none.
+_SUITES_1_3 = {
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+}
+
+# OpenSSL's X509_V_ERR_… numbers
+_EXPIRED, _NOT_YET_VALID = 10, 9
+_WRONG_HOST = {62, 64}
+_NO_TRUST = {2, 18, 19, 20, 21, 26}
+
+# Alerts of a broker that does not like our certificate, or misses one
+_CERTIFICATE_ALERTS = (
+    "ALERT_BAD_CERTIFICATE",
+    "ALERT_CERTIFICATE_EXPIRED",
+    "ALERT_CERTIFICATE_REQUIRED",
+    "ALERT_CERTIFICATE_REVOKED",
+    "ALERT_CERTIFICATE_UNKNOWN",
+    "ALERT_UNKNOWN_CA",
+    "ALERT_UNSUPPORTED_CERTIFICATE",
+    "ALERT_ACCESS_DENIED",
+)
+_PLAINTEXT_PEER = (
+    "the broker did not answer in TLS (a plaintext listener does this): give the port of a "
+    "listener with TLS, or set security.protocol to PLAINTEXT or SASL_PLAINTEXT"
+)
+
+
+def connect_tls(endpoint: Endpoint, config: SecurityConfig, deadline: Deadline) -> Transport:
+    """Connect and shake hands.
+
+    Raises:
+        AuthenticationFailed: one side does not trust the other; says why and what to set.
+        ConnectionFailed: no connection, or no TLS at the other end.
+        DeadlineExceeded: no answer in time.
+        ConfigError: certificates or keys cannot be used.
+    """
+    context = make_context(config)
+    sock = open_socket(endpoint, deadline)
+    try:
+        sock.settimeout(max(0.001, deadline.remaining_s))
+        wrapped = context.wrap_socket(sock, server_hostname=endpoint.host)
+    except OSError as error:
+        sock.close()
+        raise _explain(error, endpoint, config, deadline) from error
+    except BaseException:
+        sock.close()
+        raise
+    return TlsTransport(wrapped, endpoint, config)
+
+
+class TlsTransport(Transport):
+    """A transport whose bytes are encrypted."""
+
+    def __init__(self, sock: ssl.SSLSocket, endpoint: Endpoint, config: SecurityConfig) -> None:
+        super().__init__(sock, endpoint)
+        self._config = config
+
+    def send(self, data: bytes, deadline: Deadline) -> None:
+        """Write all of `data`."""
+        left = memoryview(data)
+        while left:
+            self._set_time(deadline, "send")
+            try:
+                left = left[self._sock.send(left) :]
+            except OSError as error:
+                raise self._failed("send", error, deadline) from error
+
+    def receive_into(self, view: memoryview, deadline: Deadline) -> None:
+        """Fill `view` to its end."""
+        filled = 0
+        while filled < len(view):
+            self._set_time(deadline, "receive")
+            try:
+                count = self._sock.recv_into(view[filled:])
+            except OSError as error:
+                raise self._failed("receive", error, deadline) from error
+            if count == 0:
+                reason = "the broker closed the connection"
+                raise ConnectionFailed(str(self.endpoint), "receive", reason)
+            filled += count
+
+    def peer_has_closed(self) -> bool:
+        """Whether an idle connection is of no use any more: ended, or something unasked came."""
+        # Looking at the raw socket would take a session ticket for something unasked.
+        try:
+            self._sock.settimeout(0)
+            self._sock.recv(1)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return False
+        except (OSError, ValueError):
+            return True
+        return True
+
+    def _set_time(self, deadline: Deadline, stage: str) -> None:
+        remaining_s = deadline.remaining_s
+        if remaining_s <= 0:
+            raise DeadlineExceeded(f"broker {self.endpoint}: {stage}", deadline.timeout_s)
+        self._sock.settimeout(remaining_s)
+
+    def _failed(self, stage: str, error: OSError, deadline: Deadline) -> KafkaProtoError:
+        if isinstance(error, TimeoutError):
+            return DeadlineExceeded(f"broker {self.endpoint}: {stage}", deadline.timeout_s)
+        if isinstance(error, ssl.SSLError) and (refusal := _refusal(error, self._config)):
+            # In TLS 1.3 the broker looks at our certificate after we are done with the handshake.
+            return AuthenticationFailed(str(self.endpoint), _TLS, refusal)
+        return super()._failed(stage, error, deadline)
+
+
+def make_context(config: SecurityConfig) -> ssl.SSLContext:
+    """What `ssl` has to know; made anew per connection, so that renewed certificates are seen.
+
+    Raises:
+        ConfigError: certificates or keys cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = bool(config.ssl_endpoint_identification_algorithm)
+    context.verify_mode = ssl.CERT_REQUIRED
+    versions = sorted(_VERSIONS[name] for name in config.ssl_enabled_protocols)
+    context.minimum_version, context.maximum_version = versions[0], versions[-1]
+    if config.ssl_protocol == "TLSv1.2":
+        _no_1_3(context, "ssl.protocol", config.ssl_protocol)
+    if config.ssl_cipher_suites:
+        _choose_suites(context, config.ssl_cipher_suites)
+    trusted = trusted_certificates(config)
+    if trusted is None:
+        context.load_default_certs()
+    else:
+        _trust(context, trusted, config)
+    identity = own_identity(config)
+    if identity is not None:
+        _identify(context, identity)
+    return context
+
+
+def _no_1_3(context: ssl.SSLContext, name: str, value: str) -> None:
+    if context.minimum_version == ssl.TLSVersion.TLSv1_3:
+        raise ConfigError(name, value, "it excludes TLSv1.3, the only one in ssl.enabled.protocols")
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+
+def _choose_suites(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
+    shown = ",".join(suites)
+    newest = _SUITES_1_3 & set(suites)
+    if not newest:
+        _no_1_3(context, "ssl.cipher.suites", shown)
+    elif newest != _SUITES_1_3 and context.maximum_version == ssl.TLSVersion.TLSv1_3:
+        why = "Python cannot choose among TLS 1.3's suites: name all of them "
+        why += f"({', '.join(sorted(_SUITES_1_3))}), or set ssl.enabled.protocols to TLSv1.2"
+        raise ConfigError("ssl.cipher.suites", shown, why)
+    older = [suite for suite in suites if suite not in _SUITES_1_3]
+    try:
+        # OpenSSL passes over names that it does not know as long as it knows one.
+        for suite in older:
+            context.set_ciphers(_openssl_name(suite))
+        if older:
+            context.set_ciphers(":".join(map(_openssl_name, older)))
+    except ssl.SSLError:
+        raise ConfigError("ssl.cipher.suites", shown, "OpenSSL has not all of these") from None
+
+
+def _openssl_name(suite: str) -> str:
+    """TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 → ECDHE-RSA-AES256-GCM-SHA384."""
+    name = suite.removeprefix("TLS_").replace("_WITH_", "_").removeprefix("RSA_")
+    name = name.replace("AES_128", "AES128").replace("AES_256", "AES256").replace("_CBC", "")
+    return name.replace("_POLY1305_SHA256", "_POLY1305").replace("_", "-")
+
+
+def _trust(context: ssl.SSLContext, pem: str, config: SecurityConfig) -> None:
+    try:
+        context.load_verify_locations(cadata=pem)
+    except (ssl.SSLError, ValueError) as error:
+        where = config.ssl_truststore_location
+        name = "ssl.truststore.location" if where else "ssl.truststore.certificates"
+        why = f"it holds no usable certificate ({getattr(error, 'reason', None) or error})"
+        raise ConfigError(name, where or "PEM text", why) from None
+
+
+def _identify(context: ssl.SSLContext, identity: Identity) -> None:
+    def password() -> str:
+        if identity.password is None:  # OpenSSL would ask at the terminal
+            raise ConfigError("ssl.key.password", None, "required: the private key is encrypted")
+        return identity.password.reveal()
+
+    # OpenSSL takes keys from a file alone: one that only this user reads, for a moment.
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+        file.write(identity.pem.reveal())
+        file.flush()
+        try:
+            context.load_cert_chain(file.name, password=password)
+        except OSError as error:
+            reason = getattr(error, "reason", None) or "bad decrypt"
+            if identity.password is not None and "BEGIN ENC" in identity.pem.reveal():
+                why = f"it does not decrypt the private key ({reason})"
+                raise ConfigError("ssl.key.password", HIDDEN, why) from None
+            why = f"expected a private key and its certificate in PEM ({reason})"
+            raise ConfigError("ssl.keystore", HIDDEN, why) from None
+
+
+def _explain(
+    error: OSError, endpoint: Endpoint, config: SecurityConfig, deadline: Deadline
+) -> AuthenticationFailed | ConnectionFailed:
+    """What a failed handshake means, and what to do about it."""
+    place = str(endpoint)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return AuthenticationFailed(place, _TLS, _distrust(error, endpoint, config))
+    if isinstance(error, TimeoutError):
+        why = f"no answer within {deadline.timeout_s:.3g} s; is this a listener with TLS?"
+        return ConnectionFailed(place, STAGE, why)
+    if isinstance(error, ssl.SSLError) and (refusal := _refusal(error, config)):
+        return AuthenticationFailed(place, _TLS, refusal)
+    is_cut = isinstance(error, (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError))
+    reason = getattr(error, "reason", None) or error.strerror or str(error)
+    if is_cut or reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"}:
+        return ConnectionFailed(place, STAGE, _PLAINTEXT_PEER)
+    return ConnectionFailed(place, STAGE, str(reason))
+
+
+def _distrust(
+    error: ssl.SSLCertVerificationError, endpoint: Endpoint, config: SecurityConfig
+) -> str:
+    code, said = error.verify_code, error.verify_message
+    if code == _EXPIRED:
+        return f"the broker's certificate has expired ({said}): have it renewed there"
+    if code == _NOT_YET_VALID:
+        return f"the broker's certificate is not valid yet ({said}): check this machine's clock"
+    if code in _WRONG_HOST:
+        return (
+            f"the broker's certificate is for another host than {endpoint.host!r} ({said}): "
+            "connect under a name that stands in it (advertised.listeners of the broker), or have "
+            "one made with this name; an empty ssl.endpoint.identification.algorithm switches "
+            "this check off"
+        )
+    if code in _NO_TRUST:
+        where = config.ssl_truststore_location or (
+            "ssl.truststore.certificates"
+            if config.ssl_truststore_certificates
+            else "this system's certificates"
+        )
+        return (
+            f"the broker's certificate is not signed by an authority in {where} ({said}): set "
+            "ssl.truststore.location or ssl.truststore.certificates to the authority's certificate"
+        )
+    return f"the broker's certificate is not accepted: {said}"
+
+
+def _refusal(error: ssl.SSLError, config: SecurityConfig) -> str | None:
+    """What a broker's alert means; None where it is none about who we are."""
+    reason = error.reason or ""
+    if any(alert in reason for alert in _CERTIFICATE_ALERTS):
+        if config.ssl_keystore_location or config.ssl_keystore_key:
+            return f"the broker does not accept our certificate ({reason}): check ssl.keystore.*"
+        return (
+            f"the broker wants a certificate of ours ({reason}): set ssl.keystore.location, or "
+            "ssl.keystore.key and ssl.keystore.certificate.chain"
+        )
+    if "PROTOCOL_VERSION" in reason or reason == "UNSUPPORTED_PROTOCOL":
+        return f"no TLS version in common ({reason}): see ssl.enabled.protocols"
+    if "HANDSHAKE_FAILURE" in reason or reason == "NO_CIPHERS_AVAILABLE":
+        return f"no cipher suite in common ({reason}): see ssl.cipher.suites"
+    return None
