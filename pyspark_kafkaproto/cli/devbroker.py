@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,7 @@ def devbroker() -> None:
       kafkaproto devbroker start
       kafkaproto devbroker start --nodes 3 --data-dir three-nodes
       kafkaproto devbroker start --property message.max.bytes=10000000
+      kafkaproto devbroker start --listener INSIDE:PLAINTEXT --listener OUTSIDE:PLAINTEXT@kafka
       export KAFKA_BOOTSTRAP_SERVERS=$(kafkaproto devbroker start)
       kafkaproto devbroker stop
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
@@ -72,6 +73,14 @@ def devbroker() -> None:
 @_json_option
 @click.option("--foreground", is_flag=True, help="Stay, and stop the broker at Ctrl-C.")
 @_version_option
+@click.option(
+    "--listener",
+    "listeners",
+    metavar="NAME:PROTOCOL[@HOST[:PORT]]",
+    multiple=True,
+    help="May be repeated. PROTOCOL is Kafka's (PLAINTEXT, SSL, …); after @ stands the address "
+    "that clients are sent to, for trying out a wrong one.",
+)
 @click.option("--nodes", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--property", "pairs", metavar="KEY=VALUE", multiple=True, help="Of the broker.")
 def start(
@@ -79,6 +88,7 @@ def start(
     as_json: bool,
     foreground: bool,
     kafka_version: str | None,
+    listeners: tuple[str, ...],
     nodes: int,
     pairs: tuple[str, ...],
 ) -> None:
@@ -90,7 +100,15 @@ def start(
     if foreground and running:
         raise click.ClickException(f"a broker runs on {data_dir}: {running.bootstrap_servers}")
     properties = dict(map(_pair, pairs))
-    broker = DevBroker(data_dir, version=kafka_version, nodes=nodes, properties=properties)
+    protocols, advertised = _listeners(listeners)
+    broker = DevBroker(
+        data_dir,
+        version=kafka_version,
+        nodes=nodes,
+        listeners=protocols,
+        advertised=advertised,
+        properties=properties,
+    )
     if foreground:
         _serve(broker, data_dir, as_json=as_json)
         return
@@ -159,6 +177,8 @@ def _show_started(data_dir: Path, *, as_json: bool) -> None:
     if running is None:
         raise click.ClickException(f"the broker ended by itself: see the logs in {data_dir}")
     click.echo(json.dumps(_as_json(data_dir, running)) if as_json else running.bootstrap_servers)
+    for name, address in list(running.listeners.items())[1:]:
+        click.echo(f"listener {name}: {address}", err=True)
 
 
 def _as_json(data_dir: Path, running: RunningBroker | None) -> dict[str, Any]:
@@ -166,6 +186,7 @@ def _as_json(data_dir: Path, running: RunningBroker | None) -> dict[str, Any]:
     if running is not None:
         shown |= {
             "bootstrap_servers": running.bootstrap_servers,
+            "listeners": dict(running.listeners),
             "kafka_version": running.version,
             "pids": running.pids,
         }
@@ -180,6 +201,21 @@ def _as_table(running: RunningBroker) -> Table:
         column.overflow = "fold"
     table.add_row(running.bootstrap_servers, running.version, pids, str(running.data_dir))
     return table
+
+
+def _listeners(texts: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Protocols and advertised addresses by listener name."""
+    protocols, advertised = {}, {}
+    for text in texts:
+        listener, at, address = text.partition("@")
+        name, colon, protocol = listener.partition(":")
+        if not (colon and name and protocol) or (at and not address):
+            expected = "expected NAME:PROTOCOL or NAME:PROTOCOL@HOST"
+            raise click.BadParameter(f"{text!r}: {expected}", param_hint="--listener")
+        protocols[name] = protocol
+        if at:
+            advertised[name] = address
+    return protocols, advertised
 
 
 def _pair(text: str) -> tuple[str, str]:

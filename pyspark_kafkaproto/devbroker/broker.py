@@ -47,6 +47,8 @@ class DevBroker(KafkaTools):
         version: of Apache Kafka, 3.9.0 or later; KAFKA_HOME's if that is set, else 4.3.0.
         nodes: each is broker and controller; ids 1, 2, ….
         listeners: name to security protocol; the first is the one clients are told of.
+        advertised: name to the `host` or `host:port` that clients of that listener are sent to,
+            where it is not the one they can reach: for trying out what goes wrong then.
         properties: of the broker, over broker.properties and KAFKAPROTO_BROKER_PROPERTIES.
         start_timeout_s: how long a start may take, the fetching of jars not counted.
         report: takes one line for each jar that is fetched.
@@ -63,12 +65,15 @@ class DevBroker(KafkaTools):
         version: str | None = None,
         nodes: int = 1,
         listeners: Mapping[str, str] | None = None,
+        advertised: Mapping[str, str] | None = None,
         properties: Mapping[str, str] | None = None,
         start_timeout_s: float = 60.0,
         report: Report = report_to_stderr,
     ) -> None:
         super().__init__("", version=version, report=report)
-        self.settings = Settings(nodes, listeners or {PLAINTEXT: PLAINTEXT}, properties or {})
+        self.settings = Settings(
+            nodes, listeners or {PLAINTEXT: PLAINTEXT}, properties or {}, advertised or {}
+        )
         self.start_timeout_s = start_timeout_s
         self._given_dir = None if data_dir is None else Path(data_dir).absolute()
         self._data_dir: Path | None = None
@@ -214,6 +219,7 @@ class DevBroker(KafkaTools):
             before.version == self.version
             and len(before.ports) == asked.nodes
             and before.listeners == dict(asked.listeners)
+            and before.advertised == dict(asked.advertised)
             and before.properties == dict(asked.properties)
         )
 
@@ -246,6 +252,7 @@ class DevBroker(KafkaTools):
             properties=dict(self.settings.properties),
             ports=ports,
             detached=detached,
+            advertised=dict(self.settings.advertised),
         )
         for node in cluster.nodes(self._folder):
             node.folder.mkdir(exist_ok=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pyspark_kafkaproto.devbroker.files import write_whole
@@ -26,6 +26,7 @@ class ClusterFile:
     properties: Mapping[str, str]
     ports: Sequence[Ports]
     detached: bool
+    advertised: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, data_dir: Path) -> ClusterFile | None:
@@ -59,6 +60,7 @@ class RunningBroker:
     version: str
     pids: tuple[int, ...]
     detached: bool
+    listeners: Mapping[str, str] = field(default_factory=dict)  # name to `host:port,…`
 
     @property
     def is_whole(self) -> bool:
@@ -84,4 +86,7 @@ def find_running(data_dir: Path) -> RunningBroker | None:
     pids = tuple(process.pid for process in processes if process)
     if not pids:
         return None
-    return RunningBroker(data_dir, cluster.addresses(), cluster.version, pids, cluster.detached)
+    listeners = {name: cluster.addresses(name) for name in cluster.listeners}
+    return RunningBroker(
+        data_dir, cluster.addresses(), cluster.version, pids, cluster.detached, listeners
+    )

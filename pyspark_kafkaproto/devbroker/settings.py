@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark_kafkaproto.errors import ConfigError
@@ -22,6 +23,7 @@ PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 # listener name -> port, the controller's included
 Ports = Mapping[str, int]
 
+_ADVERTISED = re.compile(r"[\w.-]+(?::[0-9]{1,5})?")
 _DEFAULTS = Path(__file__).with_name("broker.properties")
 _OURS = {
     "advertised.listeners": "listeners=",
@@ -42,12 +44,14 @@ class Settings:
     """What a caller chose: how many nodes, which listeners, which properties on top.
 
     `listeners` maps a listener's name to its security protocol; the first is the one that brokers
-    use among themselves and the one that clients are told of.
+    use among themselves and the one that clients are told of. `advertised` maps a listener's name to
+    the `host` or `host:port` that clients are sent to instead of where it listens.
     """
 
     nodes: int
     listeners: Mapping[str, str]
     properties: Mapping[str, str]
+    advertised: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.nodes < 1:
@@ -59,6 +63,10 @@ class Settings:
                 allowed = f"a name other than {CONTROLLER} and one of {', '.join(PROTOCOLS)}"
                 raise ConfigError("listeners", f"{name}: {protocol}", f"expected {allowed}")
         _refuse_ours(self.properties)
+        for name, address in self.advertised.items():
+            if name not in self.listeners or not _ADVERTISED.fullmatch(address):
+                allowed = f"one of {', '.join(self.listeners)}, with host or host:port"
+                raise ConfigError("advertised", f"{name}: {address}", f"expected {allowed}")
 
     @property
     def first_listener(self) -> str:
@@ -88,13 +96,20 @@ class Settings:
                 "controller.listener.names": CONTROLLER,
                 "inter.broker.listener.name": self.first_listener,
                 "listeners": _addresses(self.listener_names, own),
-                "advertised.listeners": _addresses(self.listeners, own),
+                "advertised.listeners": self._advertised_addresses(own),
                 "listener.security.protocol.map": ",".join(
                     f"{n}:{p}" for n, p in protocols.items()
                 ),
                 "log.dirs": str(log_dir),
             }
         )
+
+    def _advertised_addresses(self, ports: Ports) -> str:
+        addresses = []
+        for name in self.listeners:
+            host, colon, port = self.advertised.get(name, LOOPBACK).partition(":")
+            addresses.append(f"{name}://{host}:{port if colon else ports[name]}")
+        return ",".join(addresses)
 
 
 def read_properties(path: Path) -> dict[str, str]:
@@ -140,7 +155,7 @@ def _refuse_ours(properties: Mapping[str, str]) -> None:
             raise ConfigError("properties", key, f"set by DevBroker itself: use {_OURS[key]}")
 
 
-def _addresses(names: Sequence[str] | Mapping[str, str], ports: Ports) -> str:
+def _addresses(names: Sequence[str], ports: Ports) -> str:
     return ",".join(f"{name}://{LOOPBACK}:{ports[name]}" for name in names)
 
 

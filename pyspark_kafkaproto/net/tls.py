@@ -287,5 +287,8 @@ def _refusal(error: ssl.SSLError, config: SecurityConfig) -> str | None:
     if "PROTOCOL_VERSION" in reason or reason == "UNSUPPORTED_PROTOCOL":
         return f"no TLS version in common ({reason}): see ssl.enabled.protocols"
     if "HANDSHAKE_FAILURE" in reason or reason == "NO_CIPHERS_AVAILABLE":
-        return f"no cipher suite in common ({reason}): see ssl.cipher.suites"
+        return (
+            f"the broker refuses the handshake ({reason}): it has no cipher suite in common with us "
+            "(ssl.cipher.suites), or wants a certificate of ours (ssl.keystore.location)"
+        )
     return None

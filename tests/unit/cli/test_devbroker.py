@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import signal
@@ -14,7 +15,15 @@ from pyspark_kafkaproto.cli.group import kafkaproto
 from pyspark_kafkaproto.devbroker import RunningBroker
 from pyspark_kafkaproto.errors import DevBrokerFailed
 
-RUNNING = RunningBroker(Path("/data"), "127.0.0.1:9092", "4.3.0", (4711,), detached=True)
+RUNNING = RunningBroker(
+    Path("/data"),
+    "127.0.0.1:9092",
+    "4.3.0",
+    (4711,),
+    detached=True,
+    listeners={"PLAINTEXT": "127.0.0.1:9092"},
+)
+DEFAULTS = {"version": None, "nodes": 1, "listeners": {}, "advertised": {}, "properties": {}}
 
 
 @pytest.fixture
@@ -68,7 +77,7 @@ def test_start_prints_the_address_alone_on_standard_output(run, tmp_path):
     assert done.exit_code == 0
     assert done.stdout == "127.0.0.1:9092\n"
     assert f"kafkaproto devbroker stop --data-dir {tmp_path}\n" in done.stderr
-    expected = {"version": None, "nodes": 1, "properties": {"a.b": "c=d"}}
+    expected = DEFAULTS | {"properties": {"a.b": "c=d"}}
     assert FakeBroker.last == (tmp_path, expected, True)
 
 
@@ -80,10 +89,35 @@ def test_start_as_json(run, tmp_path):
         "running": True,
         "data_dir": str(tmp_path),
         "bootstrap_servers": "127.0.0.1:9092",
+        "listeners": {"PLAINTEXT": "127.0.0.1:9092"},
         "kafka_version": "4.3.0",
         "pids": [4711],
     }
-    assert FakeBroker.last[1] == {"version": "3.9.1", "nodes": 3, "properties": {}}
+    assert FakeBroker.last[1] == DEFAULTS | {"version": "3.9.1", "nodes": 3}
+
+
+@pytest.mark.usefixtures("fake_broker")
+def test_listeners_get_protocols_and_the_addresses_that_clients_are_sent_to(
+    run, tmp_path, monkeypatch
+):
+    both = {"IN": "127.0.0.1:9092", "OUT": "127.0.0.1:9093"}
+    running = dataclasses.replace(RUNNING, listeners=both)
+    monkeypatch.setattr(commands, "find_running", lambda _: running)
+    options = ("--listener", "IN:PLAINTEXT", "--listener", "OUT:SSL@kafka:9999")
+    done = run("devbroker", "start", "--data-dir", str(tmp_path), *options)
+    assert FakeBroker.last[1] == DEFAULTS | {
+        "listeners": {"IN": "PLAINTEXT", "OUT": "SSL"},
+        "advertised": {"OUT": "kafka:9999"},
+    }
+    assert done.stdout == "127.0.0.1:9092\n"
+    assert "listener OUT: 127.0.0.1:9093\n" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["OUT", "OUT:", ":SSL", "OUT:SSL@"])
+def test_a_listener_of_another_form_is_a_usage_error(run, text):
+    done = run("devbroker", "start", "--listener", text)
+    assert done.exit_code == 2
+    assert "expected NAME:PROTOCOL" in done.stderr
 
 
 def test_a_property_without_a_value_is_a_usage_error(run):

@@ -52,6 +52,24 @@ def test_further_listeners_get_their_protocol_and_the_first_stays_the_brokers_ow
     assert found["listener.security.protocol.map"] == protocols
 
 
+def test_clients_of_a_listener_can_be_sent_elsewhere():
+    settings = Settings(
+        1,
+        {"IN": "PLAINTEXT", "OUT": "PLAINTEXT", "FAR": "PLAINTEXT"},
+        {},
+        {"OUT": "kafka", "FAR": "kafka:9"},
+    )
+    found = _properties(settings, 1, [{"IN": 1, "OUT": 2, "FAR": 3, "CONTROLLER": 4}])
+    assert found["advertised.listeners"] == "IN://127.0.0.1:1,OUT://kafka:2,FAR://kafka:9"
+    assert "OUT://127.0.0.1:2" in found["listeners"]
+
+
+@pytest.mark.parametrize("advertised", [{"NONE": "kafka"}, {"IN": "a b"}, {"IN": "kafka:"}])
+def test_advertised_addresses_that_cannot_be_used_are_named(advertised):
+    with pytest.raises(ConfigError, match="expected one of IN, with host or host:port"):
+        Settings(1, {"IN": "PLAINTEXT"}, {}, advertised)
+
+
 def test_given_properties_come_over_the_file_and_the_file_over_the_defaults(tmp_path, monkeypatch):
     file = tmp_path / "broker.properties"
     file.write_text("# ours\nnum.partitions=7\nauto.create.topics.enable=false\n")

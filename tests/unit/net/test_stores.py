@@ -1,0 +1,151 @@
+"""Trust stores and key stores: PEM in files and texts, PKCS12, JKS refused."""
+
+import sys
+
+import pytest
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.net.stores import own_identity, trusted_certificates
+from pyspark_kafkaproto.net.tls import make_context
+from tests.certificates import Authority
+
+SSL = {"bootstrap.servers": "b:1", "security.protocol": "SSL"}
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return Authority()
+
+
+@pytest.fixture(scope="module")
+def me(authority):
+    return authority.issue("me")
+
+
+def config(**properties):
+    named = {name.replace("_", "."): value for name, value in properties.items()}
+    return ClientConfig.parse(SSL | named)
+
+
+def test_nothing_given_means_the_systems_authorities_and_no_own_key():
+    assert trusted_certificates(config()) is None
+    assert own_identity(config()) is None
+    assert make_context(config()).check_hostname
+
+
+@pytest.mark.parametrize("kind", [None, "PEM", "JKS"])
+def test_a_pem_file_is_known_by_its_content(authority, tmp_path, kind):
+    more = {} if kind is None else {"ssl_truststore_type": kind}
+    found = config(ssl_truststore_location=authority.pem_file(tmp_path / "ca"), **more)
+    assert len(make_context(found).get_ca_certs()) == 1
+
+
+@pytest.mark.parametrize("joint", [" ", "", "\\n"])
+def test_pem_text_may_be_one_line(authority, me, joint):
+    def flat(pem):
+        return pem.strip().replace("\n", joint)
+
+    found = config(
+        ssl_truststore_certificates=flat(authority.pem),
+        ssl_keystore_key=flat(me.key_pem("pw")),
+        ssl_keystore_certificate_chain=flat(me.chain_pem),
+        ssl_key_password="pw",
+    )
+    assert len(make_context(found).get_ca_certs()) == 1
+
+
+def test_pkcs12_stores_are_opened(authority, me, tmp_path):
+    found = config(
+        ssl_truststore_location=authority.pkcs12_file(tmp_path / "ca.p12", "pw"),
+        ssl_truststore_password="pw",
+        ssl_keystore_location=me.pkcs12_file(tmp_path / "me.p12", "pw"),
+        ssl_keystore_password="pw",
+    )
+    assert len(make_context(found).get_ca_certs()) == 1
+    assert "PRIVATE KEY" in own_identity(found).pem.reveal()
+    assert "PRIVATE" not in repr(own_identity(found))
+
+
+@pytest.mark.parametrize(
+    ("password", "said"), [("wrong", "does not open"), (None, "required to open")]
+)
+def test_pkcs12_with_a_wrong_password_says_which_property(me, tmp_path, password, said):
+    more = {} if password is None else {"ssl_keystore_password": password}
+    found = config(ssl_keystore_location=me.pkcs12_file(tmp_path / "me.p12", "pw"), **more)
+    with pytest.raises(ConfigError, match=said) as caught:
+        own_identity(found)
+    assert caught.value.option == "ssl.keystore.password"
+
+
+def test_pkcs12_without_the_extra_says_what_to_install(me, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives", None)
+    found = config(ssl_keystore_location=me.pkcs12_file(tmp_path / "me.p12", "pw"))
+    with pytest.raises(ConfigError, match=r"pip install 'pyspark-kafkaproto\[tls\]'.*openssl pkcs"):
+        own_identity(found)
+
+
+@pytest.mark.parametrize(
+    ("store", "read", "command"),
+    [
+        ("truststore", trusted_certificates, "keytool -list -rfc -keystore {0} > ca.pem"),
+        ("keystore", own_identity, "keytool -importkeystore -srckeystore {0} -destkeystore {0}.p1"),
+    ],
+)
+def test_jks_is_refused_with_the_command_that_converts_it(tmp_path, store, read, command):
+    file = tmp_path / "my.jks"
+    file.write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
+    found = config(**{f"ssl_{store}_location": str(file)})
+    with pytest.raises(ConfigError) as caught:
+        read(found)
+    assert caught.value.option == f"ssl.{store}.location"
+    assert command.format(file) in str(caught.value)
+
+
+@pytest.mark.parametrize("read", [trusted_certificates, own_identity])
+def test_a_file_that_is_not_there_is_named(read):
+    found = config(ssl_truststore_location="/no/ca", ssl_keystore_location="/no/key")
+    with pytest.raises(ConfigError, match=r"/no/.*on every executor"):
+        read(found)
+
+
+def test_what_is_no_store_is_refused(tmp_path):
+    file = tmp_path / "x"
+    file.write_bytes(b"garbage")
+    with pytest.raises(ConfigError, match="neither PEM nor PKCS12|required to open"):
+        trusted_certificates(config(ssl_truststore_location=str(file)))
+    with pytest.raises(ConfigError, match="expected PEM"):
+        trusted_certificates(config(ssl_truststore_certificates="garbage"))
+
+
+@pytest.mark.parametrize(
+    "pem", ["-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "-----BEGIN X-----"]
+)
+def test_a_trust_store_without_a_certificate_is_refused(tmp_path, pem):
+    file = tmp_path / "x"
+    file.write_text(pem)
+    with pytest.raises(ConfigError) as caught:
+        make_context(config(ssl_truststore_location=str(file)))
+    assert caught.value.option == "ssl.truststore.location"
+
+
+@pytest.mark.parametrize(
+    ("password", "said"), [("wrong", "does not decrypt"), (None, "the private key is encrypted")]
+)
+def test_an_encrypted_key_needs_its_password(me, password, said):
+    more = {} if password is None else {"ssl_key_password": password}
+    found = config(
+        ssl_keystore_key=me.key_pem("pw"), ssl_keystore_certificate_chain=me.chain_pem, **more
+    )
+    with pytest.raises(ConfigError, match=said) as caught:
+        make_context(found)
+    assert caught.value.option == "ssl.key.password"
+
+
+def test_a_key_that_is_not_the_certificates_is_refused(authority, me):
+    found = config(
+        ssl_keystore_key=authority.issue("other").key_pem(),
+        ssl_keystore_certificate_chain=me.chain_pem,
+    )
+    with pytest.raises(ConfigError, match="private key and its certificate"):
+        make_context(found)
