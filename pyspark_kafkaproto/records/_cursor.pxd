@@ -14,7 +14,7 @@ cdef extern from *:
 cdef enum:
     MIN_HEADER_SIZE = 2
 
-cdef enum:  # what can be wrong with a record, in the order of FAULTS
+cdef enum:  # what can be wrong with a record or message, in the order of FAULTS
     SOUND = 0
     VARINT_CUT
     VARINT_TOO_LONG
@@ -25,6 +25,11 @@ cdef enum:  # what can be wrong with a record, in the order of FAULTS
     HEADER_COUNT
     HEADER_KEY
     TIMESTAMP_RANGE
+    MESSAGE_LENGTH
+    MESSAGE_MAGIC
+    MESSAGE_CRC
+    MESSAGE_ORDER
+    MESSAGE_NESTED
     NO_MEMORY
 
 

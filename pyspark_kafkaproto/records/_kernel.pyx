@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False
-"""The native codec: record batches (magic 2) to column buffers.
+"""The native codec: record batches, and the messages before them, to column buffers.
 
 Law: any bytes give columns or CorruptRecords, never anything else, and never more memory than a
 small multiple of the bytes that are there. `Cursor` is the only thing that moves over bytes from
@@ -39,8 +39,18 @@ from pyspark_kafkaproto.records._columns cimport (
     reserve,
     reserve_rows,
 )
+from pyspark_kafkaproto.records._crc32 cimport Crc32Tables, crc32, fill_crc32_tables
 from pyspark_kafkaproto.records._cursor cimport NO_MEMORY, Bytes, unlikely
+from pyspark_kafkaproto.records._message cimport (
+    MessageSet,
+    append_messages,
+    read_message_header,
+    survey,
+)
 from pyspark_kafkaproto.records._walk cimport (
+    CODEC_MASK,
+    LOG_OVERHEAD,
+    MAGIC_POS,
     Batch,
     Outcome,
     int32_at,
@@ -52,17 +62,16 @@ from pyspark_kafkaproto.records._walk cimport (
 from pyspark_kafkaproto.records import batch as _batch
 from pyspark_kafkaproto.records import compression as _compression
 from pyspark_kafkaproto.records import layout as _layout
+from pyspark_kafkaproto.records import legacy as _legacy
 from pyspark_kafkaproto.records.columns import BinaryColumn, Decoded, HeadersColumn, Skimmed
 from pyspark_kafkaproto.records.transactions import AbortedTransactions
 
 cdef enum:
-    LOG_OVERHEAD = 12
-    MAGIC_POS = 16
+    MAGIC_V2 = 2
     ATTRIBUTES_POS = 21
     HEADER_SIZE = 61
     MIN_LENGTH_V2 = 49
     MIN_RECORD_SIZE = 7
-    CODEC_MASK = 0x07
     TRANSACTIONAL = 0x10
     CONTROL = 0x20
     NOGIL_BYTES = 32 << 10  # below, other threads gain less than giving way to them costs
@@ -78,9 +87,16 @@ FAULTS = (
     _layout.HEADER_COUNT,
     _layout.HEADER_KEY,
     _layout.TIMESTAMP_RANGE,
+    _layout.MESSAGE_LENGTH,
+    _layout.MESSAGE_MAGIC,
+    _layout.MESSAGE_CRC,
+    _layout.MESSAGE_ORDER,
+    _layout.MESSAGE_NESTED,
 )
 
 cdef object crc32c = _compression.crc32c
+cdef Crc32Tables crc32_tables
+fill_crc32_tables(&crc32_tables)
 
 # --- memory
 
@@ -196,18 +212,21 @@ cdef class Block:
         cdef int32_t length
         if left < LOG_OVERHEAD:
             return False
+        batch.pos = pos
         length = int32_at(at + 8)
         if (
             left < HEADER_SIZE
-            or at[MAGIC_POS] != 2
+            or at[MAGIC_POS] != MAGIC_V2
             or length < MIN_LENGTH_V2
             or length - MIN_LENGTH_V2 > limit
             or left < LOG_OVERHEAD + <size_t> length
         ):
+            if read_message_header(at, left, limit, batch):
+                return True
             _batch.read_header(self.view, pos, limit)  # raises unless the batch is only cut
             return False
-        batch.pos = pos
         batch.stop = pos + LOG_OVERHEAD + length
+        batch.magic = MAGIC_V2
         batch.base_offset = int64_at(at)
         batch.crc = uint32_at(at + 17)
         batch.attributes = <int32_t> (at[21] << 8 | at[22])
@@ -235,6 +254,12 @@ cdef class Block:
             _batch.check_reach(self.header(batch))
         return 0
 
+    cdef int check_message_crc(self, Batch *batch) except -1:
+        cdef const uint8_t *summed = self.data + batch.pos + MAGIC_POS
+        if unlikely(crc32(&crc32_tables, summed, self.data + batch.stop) != batch.crc):
+            _batch.check_crc(self.header(batch), self.view[batch.pos:batch.stop])
+        return 0
+
     cdef int check_crc(self, Batch *batch) except -1:
         cdef object summed = PyMemoryView_FromMemory(
             <char *> self.data + batch.pos + ATTRIBUTES_POS,
@@ -244,6 +269,11 @@ cdef class Block:
         if unlikely(<uint32_t> crc32c(summed) != batch.crc):
             _batch.check_crc(self.header(batch), self.view[batch.pos:batch.stop])
         return 0
+
+
+cdef inline bint is_wrapper(Batch *batch) noexcept:
+    """Whether it is a message with others inside, which have offsets up to its own."""
+    return batch.magic != MAGIC_V2 and batch.attributes & CODEC_MASK
 
 
 def skim(block, size_t pos=0):
@@ -308,10 +338,13 @@ cdef class Reading:
             self.block.check_order(&batch, previous_end)
             if self.decompressed_bytes and self.decompressed_bytes >= chunk_bytes:
                 return 0
-            if batch.base_offset >= self.stop:
+            if batch.base_offset >= self.stop and not is_wrapper(&batch):
                 self.next_offset = self.stop  # all that lies before the stop has been read
                 return 0
-            self.read(&batch)
+            if unlikely(batch.magic != MAGIC_V2):
+                self.read_message(&batch, previous_end)
+            else:
+                self.read(&batch)
             previous_end = batch.base_offset + batch.last_offset_delta + 1
             self.next_offset = min(max(self.next_offset, previous_end), self.stop)
             self.pos = batch.stop
@@ -336,6 +369,67 @@ cdef class Reading:
                 batch.stop - batch.pos - HEADER_SIZE,
             )
         return 0
+
+    cdef int read_message(self, Batch *batch, int64_t previous_end) except -1:
+        """A message of magic 0 or 1, or those that it wraps."""
+        cdef MessageSet messages
+        cdef Py_buffer content
+        if self.check_crcs:
+            self.block.check_message_crc(batch)
+        self.block.check_reach(batch)
+        if batch.base_offset < self.next_offset:
+            return 0  # all of it lies before what was asked for
+        messages.tables = NULL
+        if not is_wrapper(batch):
+            messages.data = self.block.data + batch.pos
+            messages.size = batch.stop - batch.pos
+            return self.read_messages(batch, &messages, previous_end)
+        unwrapped = _legacy.unwrapped(
+            self.block.header(batch), self.block.view[batch.pos:batch.stop], self.limit
+        )
+        PyObject_GetBuffer(unwrapped, &content, PyBUF_SIMPLE)
+        messages.data = <const uint8_t *> content.buf
+        messages.size = content.len
+        if self.check_crcs:
+            messages.tables = &crc32_tables
+        try:
+            return self.read_messages(batch, &messages, previous_end)
+        finally:
+            PyBuffer_Release(&content)
+
+    cdef int read_messages(
+        self, Batch *batch, MessageSet *messages, int64_t previous_end
+    ) except -1:
+        cdef int64_t shift = 0
+        if messages.size < NOGIL_BYTES:
+            survey(messages, batch.magic)
+        else:
+            with nogil:
+                survey(messages, batch.magic)
+        if unlikely(messages.fault):
+            self.refuse_message(batch, messages)
+        if is_wrapper(batch):
+            shift = _legacy.check_wrapper(
+                self.block.header(batch),
+                messages.count, messages.first, messages.last, previous_end,
+            )
+            batch.last_offset_delta = <int32_t> (messages.last + shift - batch.base_offset)
+        self.decompressed_bytes += messages.size
+        self.max_batch_bytes = max(self.max_batch_bytes, messages.size)
+        if messages.size < NOGIL_BYTES:
+            append_messages(messages, batch, &self.rows, shift, self.next_offset, self.stop)
+        else:
+            with nogil:
+                append_messages(messages, batch, &self.rows, shift, self.next_offset, self.stop)
+        if unlikely(messages.fault):
+            self.refuse_message(batch, messages)
+        return 0
+
+    cdef int refuse_message(self, Batch *batch, MessageSet *messages) except -1:
+        if messages.fault == NO_MEMORY:
+            raise MemoryError
+        reason = f"message {messages.index}: {FAULTS[messages.fault]}"
+        raise self.block.header(batch).corrupt(reason)
 
     cdef bint is_aborted(self, Batch *batch) except -1:
         if batch.producer_id < 0:

@@ -29,11 +29,15 @@ from pyspark_kafkaproto.records._cursor cimport (
 )
 
 cdef enum:
+    LOG_OVERHEAD = 12
+    MAGIC_POS = 16
+    CODEC_MASK = 0x07
     LOG_APPEND_TIME = 0x08
 
 cdef struct Batch:
     size_t pos
     size_t stop
+    int32_t magic
     int64_t base_offset
     uint32_t crc
     int32_t attributes

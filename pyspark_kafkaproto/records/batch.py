@@ -1,4 +1,6 @@
-"""The header of one record batch, read and checked in plain Python.
+"""The header of one batch, read and checked in plain Python.
+
+A message of magic 0 or 1 counts as a batch that ends at its offset; `legacy.py` reads the rest.
 
 Serves the reference decoder; the kernel has a twin of `read_header` that refuses the same bytes at
 the same position in the same words.
@@ -18,11 +20,13 @@ if TYPE_CHECKING:
 class BatchHeader(NamedTuple):
     """The fields of a batch that a reader needs, and where it lies in the block.
 
-    pos: first byte of the batch; stop: first byte after it.
+    pos: first byte of the batch; stop: first byte after it. A message of magic 0 or 1 has its own
+    offset as `base_offset`, its own timestamp as `max_timestamp`, and one record.
     """
 
     pos: int
     stop: int
+    magic: int
     base_offset: int
     crc: int
     attributes: int
@@ -43,9 +47,26 @@ class BatchHeader(NamedTuple):
         return self.attributes & layout.CODEC_MASK
 
     @property
+    def is_message(self) -> bool:
+        """Whether it has the format of magic 0 or 1."""
+        return self.magic < layout.MAGIC_V2
+
+    @property
+    def is_wrapper(self) -> bool:
+        """Whether it is a message with others inside, which have offsets up to its own."""
+        return self.is_message and bool(self.codec)
+
+    @property
     def is_log_append_time(self) -> bool:
         """Whether all rows have the broker's timestamp."""
         return bool(self.attributes & layout.LOG_APPEND_TIME)
+
+    @property
+    def timestamp_type(self) -> int:
+        """What Kafka's clients call the type of the rows' timestamps, as a number."""
+        if self.magic == layout.MAGIC_V0:
+            return layout.NO_TIMESTAMP_TYPE
+        return int(self.is_log_append_time)
 
     @property
     def is_transactional(self) -> bool:
@@ -91,10 +112,13 @@ def read_header(block: memoryview, pos: int, limit_bytes: int) -> BatchHeader | 
     size = layout.LOG_OVERHEAD + length
     if left <= layout.MAGIC_POS or left < size:
         return None
+    if block[pos + layout.MAGIC_POS] != layout.MAGIC_V2:
+        return _message_header(block, pos, pos + size)
     fields = layout.HEADER.unpack_from(block, pos)
     return BatchHeader(
         pos=pos,
         stop=pos + size,
+        magic=layout.MAGIC_V2,
         base_offset=base_offset,
         crc=fields[4],
         attributes=fields[5],
@@ -106,6 +130,28 @@ def read_header(block: memoryview, pos: int, limit_bytes: int) -> BatchHeader | 
     )
 
 
+def _message_header(block: memoryview, pos: int, stop: int) -> BatchHeader:
+    offset, _, crc, magic, attributes = layout.MESSAGE.unpack_from(block, pos)
+    timestamp_ms = layout.NO_TIMESTAMP_MS
+    known_bits = layout.CODEC_MASK
+    if magic == layout.MAGIC_V1:
+        (timestamp_ms,) = layout.MESSAGE_TIMESTAMP.unpack_from(block, pos + layout.MESSAGE.size)
+        known_bits |= layout.LOG_APPEND_TIME
+    return BatchHeader(
+        pos=pos,
+        stop=stop,
+        magic=magic,
+        base_offset=offset,
+        crc=crc,
+        attributes=attributes & known_bits,
+        last_offset_delta=0,
+        base_timestamp=0,
+        max_timestamp=timestamp_ms,
+        producer_id=layout.NO_PRODUCER_ID,
+        record_count=1,
+    )
+
+
 def _misfit(block: memoryview, pos: int, length: int, limit_bytes: int) -> str:
     """What speaks against a batch of `length` at `pos`, as far as the block shows it."""
     if length < layout.MIN_LENGTH:
@@ -113,12 +159,12 @@ def _misfit(block: memoryview, pos: int, length: int, limit_bytes: int) -> str:
     if len(block) - pos <= layout.MAGIC_POS:
         return ""
     magic = int.from_bytes(block[pos + layout.MAGIC_POS : pos + layout.CRC_POS], signed=True)
-    if magic != layout.MAGIC_V2:
-        known = "a message set, which is not read" if magic in (0, 1) else "unknown"
-        return f"its magic is {magic}, {known}: record batches have magic {layout.MAGIC_V2}"
-    if length < layout.MIN_LENGTH_V2:
-        return f"its length is {length}, the least of magic 2 is {layout.MIN_LENGTH_V2}"
-    records_bytes = length - layout.MIN_LENGTH_V2
+    if magic not in layout.MIN_LENGTHS:
+        return f"its magic is {magic}, unknown: batches have magic 2, messages 0 or 1"
+    least = layout.MIN_LENGTHS[magic]
+    if length < least:
+        return f"its length is {length}, the least of magic {magic} is {least}"
+    records_bytes = length - least
     if records_bytes > limit_bytes:
         return f"{records_bytes} bytes of records are more than the limit of {limit_bytes}"
     return ""
@@ -136,8 +182,9 @@ def check_order(header: BatchHeader, previous_end: int) -> None:
     if header.base_offset < 0:
         raise header.corrupt(f"its base offset {header.base_offset} is negative")
     if header.base_offset < previous_end:
+        verb = "ends" if header.is_wrapper else "begins"
         raise header.corrupt(
-            f"it begins at offset {header.base_offset}, but the batch before it ends at "
+            f"it {verb} at offset {header.base_offset}, but the batch before it ends at "
             f"{previous_end - 1}"
         )
 
@@ -163,9 +210,12 @@ def check_crc(header: BatchHeader, batch: memoryview) -> None:
     Raises:
         CorruptRecords: they are not.
     """
-    computed = compression.crc32c(batch[layout.ATTRIBUTES_POS :])
+    if header.is_message:
+        name, computed = "CRC-32", compression.crc32(batch[layout.MAGIC_POS :])
+    else:
+        name, computed = "CRC-32C", compression.crc32c(batch[layout.ATTRIBUTES_POS :])
     if computed != header.crc:
-        raise header.corrupt(f"its CRC-32C is {computed:#010x}, the header says {header.crc:#010x}")
+        raise header.corrupt(f"its {name} is {computed:#010x}, the header says {header.crc:#010x}")
 
 
 def check_count(header: BatchHeader, records_bytes: int) -> None:

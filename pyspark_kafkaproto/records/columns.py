@@ -71,7 +71,8 @@ class Decoded:
         aborted: how far the aborted transactions were followed, for the next call on this block.
         offsets: int64.
         timestamps: int64, microseconds since 1970 UTC (Kafka's milliseconds times 1,000).
-        timestamp_types: int32, 0 CreateTime and 1 LogAppendTime.
+        timestamp_types: int32, 0 CreateTime and 1 LogAppendTime; -1 for magic 0, which has no
+            timestamps (they read -1 ms), as in the Java client.
         key, value, headers: see the classes. A column that was not wanted is None.
     """
 

@@ -10,6 +10,7 @@ one LZ4 frame · zstd frames (RFC 8878), with or without content size.
 from __future__ import annotations
 
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -45,6 +46,7 @@ class DecompressionFailed(Exception):
 
 # CRC-32C (Castagnoli) of some bytes, behind those whose CRC is given.
 crc32c: Final[Callable[..., int]] = _crc32c.crc32c
+crc32: Final[Callable[[Buffer], int]] = zlib.crc32  # that of messages older than record batches
 
 
 def decompress(codec: int, data: memoryview, limit_bytes: int) -> Output:
@@ -194,9 +196,7 @@ def _gunzip_member(
 def _gzip(data: Buffer, level: int | None) -> bytes:
     if level is None:
         compressor = _isal_zlib().compressobj(level=2, wbits=31)
-    else:
-        import zlib  # noqa: PLC0415 - gzip's levels 4 to 9 are zlib's alone
-
+    else:  # gzip's levels 4 to 9 are zlib's alone
         compressor = zlib.compressobj(level=level, wbits=31)
     return bytes(compressor.compress(data) + compressor.flush())
 

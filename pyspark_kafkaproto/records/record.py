@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import layout
 from pyspark_kafkaproto.records.batch import BatchHeader
 
@@ -24,8 +25,8 @@ class Record(NamedTuple):
     headers: list[tuple[memoryview, memoryview | None]]
 
 
-class _Fault(Exception):
-    """What is wrong with the record being read."""
+class Fault(Exception):
+    """What is wrong with the record or message being read."""
 
 
 class Walk:
@@ -47,8 +48,8 @@ class Walk:
         for index in range(header.record_count):
             try:
                 record = self._record(index, last_delta)
-            except _Fault as fault:
-                raise header.corrupt(f"record {index} of {header.record_count}: {fault}") from None
+            except Fault as fault:
+                raise self._refused(index, fault) from None
             last_delta = record.offset_delta
             yield record
         left = len(self._data) - self._pos
@@ -67,38 +68,40 @@ class Walk:
         else:
             timestamp_us = (header.base_timestamp + record.timestamp_delta) * 1000
         if not layout.INT64_MIN <= timestamp_us <= layout.INT64_MAX:
-            raise header.corrupt(
-                f"record {record.ordinal} of {header.record_count}: {layout.TIMESTAMP_RANGE}"
-            )
+            raise self._refused(record.ordinal, layout.TIMESTAMP_RANGE)
         return timestamp_us
+
+    def _refused(self, index: int, fault: Fault | str) -> CorruptRecords:
+        header = self._header
+        return header.corrupt(f"record {index} of {header.record_count}: {fault}")
 
     def _record(self, index: int, last_delta: int) -> Record:
         self._stop = len(self._data)
         size = self._varint()
         if not 0 <= size <= self._stop - self._pos:
-            raise _Fault(layout.RECORD_LENGTH)
+            raise Fault(layout.RECORD_LENGTH)
         self._stop = self._pos + size
         self._take(1, layout.VARINT_CUT)  # the record's attributes, which mean nothing
         timestamp_delta = self._varlong()
         offset_delta = self._varint()
         if not last_delta < offset_delta <= self._header.last_offset_delta:
-            raise _Fault(layout.OFFSET_ORDER)
+            raise Fault(layout.OFFSET_ORDER)
         key = self._bytes()
         value = self._bytes()
         headers = self._headers()
         if self._pos != self._stop:
-            raise _Fault(layout.RECORD_LEFTOVER)
+            raise Fault(layout.RECORD_LEFTOVER)
         return Record(index, timestamp_delta, offset_delta, key, value, headers)
 
     def _headers(self) -> list[tuple[memoryview, memoryview | None]]:
         count = self._varint()
         if not 0 <= count * layout.MIN_HEADER_SIZE <= self._stop - self._pos:
-            raise _Fault(layout.HEADER_COUNT)
+            raise Fault(layout.HEADER_COUNT)
         headers = []
         for _ in range(count):
             size = self._varint()
             if size < 0:
-                raise _Fault(layout.HEADER_KEY)
+                raise Fault(layout.HEADER_KEY)
             key = self._take(size, layout.HEADER_KEY)
             headers.append((key, self._bytes()))
         return headers
@@ -111,7 +114,7 @@ class Walk:
 
     def _take(self, size: int, fault: str) -> memoryview:
         if not 0 <= size <= self._stop - self._pos:
-            raise _Fault(fault)
+            raise Fault(fault)
         pos = self._pos
         self._pos = pos + size
         return self._data[pos : pos + size]
@@ -130,7 +133,7 @@ class Walk:
         number = shift = 0
         for _ in range(max_bytes):
             if self._pos >= self._stop:
-                raise _Fault(layout.VARINT_CUT)
+                raise Fault(layout.VARINT_CUT)
             byte = self._data[self._pos]
             self._pos += 1
             number |= (byte & 0x7F) << shift
@@ -139,4 +142,4 @@ class Walk:
                     break
                 return (number >> 1) ^ -(number & 1)
             shift += 7
-        raise _Fault(layout.VARINT_TOO_LONG)
+        raise Fault(layout.VARINT_TOO_LONG)

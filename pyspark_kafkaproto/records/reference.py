@@ -30,6 +30,7 @@ from pyspark_kafkaproto.records.columns import (
     HeadersColumn,
     Skimmed,
 )
+from pyspark_kafkaproto.records.legacy import MessageWalk, unwrapped
 from pyspark_kafkaproto.records.record import Record, Walk
 from pyspark_kafkaproto.records.transactions import AbortedTransactions
 
@@ -108,32 +109,46 @@ class _Reading:
             check_order(header, previous_end)
             if self._decompressed_bytes and self._decompressed_bytes >= chunk_bytes:
                 return
-            if header.base_offset >= self._stop:
+            if header.base_offset >= self._stop and not header.is_wrapper:
                 self._next_offset = self._stop  # all that lies before the stop has been read
                 return
-            self._read(header, block[header.pos : header.stop])
-            previous_end = header.last_offset + 1
+            previous_end = self._read(header, block[header.pos : header.stop], previous_end) + 1
             self._next_offset = min(max(self._next_offset, previous_end), self._stop)
             self._pos = header.stop
             self._batches += 1
 
-    def _read(self, header: BatchHeader, batch: memoryview) -> None:
+    def _read(self, header: BatchHeader, batch: memoryview, previous_end: int) -> int:
+        """Read one batch; its last offset."""
         if self.check_crcs:
             check_crc(header, batch)
         check_reach(header)
         if header.last_offset < self._next_offset:
-            return  # all of it lies before what was asked for
+            return header.last_offset  # all of it lies before what was asked for
+        if header.is_message:
+            return self._read_message(header, batch, previous_end)
         if self._is_aborted(header):
-            return
+            return header.last_offset
         records = self._records(header, batch[layout.HEADER_SIZE :])
         check_count(header, len(records))
-        self._decompressed_bytes += len(records)
-        self._max_batch_bytes = max(self._max_batch_bytes, len(records))
+        self._account(len(records))
         walk = Walk(header, records)
         if header.is_control:
             self._read_control(header, walk)
         else:
             self._read_rows(header, walk)
+        return header.last_offset
+
+    def _read_message(self, header: BatchHeader, message: memoryview, previous_end: int) -> int:
+        """Read a message of magic 0 or 1, or those that it wraps; the last one's offset."""
+        messages = unwrapped(header, message, self.limit_bytes) if header.codec else message
+        walk = MessageWalk(header, messages, previous_end, check_crcs=self.check_crcs)
+        self._account(len(messages))
+        self._read_rows(header, walk)
+        return walk.last_offset
+
+    def _account(self, size_bytes: int) -> None:
+        self._decompressed_bytes += size_bytes
+        self._max_batch_bytes = max(self._max_batch_bytes, size_bytes)
 
     def _is_aborted(self, header: BatchHeader) -> bool:
         if not self._aborted or header.producer_id <= layout.NO_PRODUCER_ID:
@@ -211,7 +226,7 @@ class _Rows:
         if Columns.TIMESTAMP in wanted:
             self._timestamps.extend(timestamps_us)
         if Columns.TIMESTAMP_TYPE in wanted:
-            self._timestamp_types.extend([int(header.is_log_append_time)] * len(records))
+            self._timestamp_types.extend([header.timestamp_type] * len(records))
         if Columns.KEY in wanted:
             self._key.extend([record.key for record in records])
         if Columns.VALUE in wanted:

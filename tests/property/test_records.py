@@ -18,6 +18,7 @@ from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import Columns, NewRecord, _kernel, encode_batch, reference
 from pyspark_kafkaproto.records.encoding import sealed
 from pyspark_kafkaproto.records.layout import CONTROL
+from tests.unit.records.messages import message, sealed_message, wrapper
 
 SCHEMA = schema_for(headers=True)
 # The size and seed of the random schedule; KAFKAPROTO_MUTATIONS makes it as long as one likes.
@@ -83,11 +84,30 @@ def batches(draw, base_offset: int) -> bytes:
 
 
 @st.composite
+def messages(draw, base_offset: int) -> bytes:
+    """Any messages of magic 0 or 1 that a broker could send, alone or wrapped."""
+    magic = draw(st.integers(0, 1))
+    codec = draw(st.integers(0, 3))
+    attributes = draw(st.sampled_from([0, 0x08]))
+    offsets = sorted(draw(st.sets(st.integers(0, 50), min_size=1, max_size=8)))
+    first = base_offset if magic == 0 or not codec else 0
+    made = b"".join(
+        message(magic, first + offset, draw(BYTES), draw(BYTES), timestamp_ms=draw(TIMESTAMPS))
+        for offset in offsets
+    )
+    if not codec:
+        return made
+    own = base_offset + offsets[-1]
+    stamp = draw(TIMESTAMPS)
+    return wrapper(magic, own, made, codec=codec, timestamp_ms=stamp, attributes=attributes)
+
+
+@st.composite
 def blocks(draw) -> bytes:
-    """A few batches in order, with holes between them."""
+    """A few batches in order, with holes between them, of all formats."""
     block, offset = b"", draw(st.integers(0, 5))
     for _ in range(draw(st.integers(0, 4))):
-        block += draw(batches(offset))
+        block += draw(batches(offset) | messages(offset))
         offset += 60 + draw(st.integers(0, 2))
     return block
 
@@ -136,9 +156,19 @@ def test_any_records_are_read_alike(body, count, codec):
     assert_alike(bytes(sealed(header + body)), start=0, stop=100, batch_limit_bytes=1 << 20)
 
 
+@given(st.binary(max_size=120), st.integers(0, 1), st.integers(0, 7), st.integers(0, 60))
+@settings(max_examples=150, deadline=None)
+def test_any_messages_are_read_alike(body, magic, codec, offset):
+    block = sealed_message(offset, bytes([magic, codec]) + body)
+    assert_alike(block, start=0, stop=100, batch_limit_bytes=1 << 20)
+    if codec in (1, 2, 3):
+        wrapped = wrapper(magic, offset, body, codec=codec)
+        assert_alike(wrapped, start=0, stop=100, batch_limit_bytes=1 << 20, check_crcs=offset > 30)
+
+
 def seeds(rng: random.Random) -> list[bytes]:
-    """Blocks to damage: every codec, with and without keys, headers, markers."""
-    made = []
+    """Blocks to damage: every codec, with and without keys, headers, markers; old formats."""
+    made = list(old_seeds(rng))
     for codec in range(5):
         for attributes in (0, 0x10, 0x30):
             records = [
@@ -152,8 +182,27 @@ def seeds(rng: random.Random) -> list[bytes]:
     return made
 
 
+def old_seeds(rng: random.Random):
+    for magic in (0, 1):
+        for codec in range(4):
+            inner = [
+                message(magic, offset, rng.randbytes(rng.choice((0, 3, 40))), b"key",
+                        timestamp_ms=rng.randrange(2**41))
+                for offset in range(rng.randrange(1, 6))
+            ]  # fmt: skip
+            block = b"".join(inner)
+            if codec:
+                block = wrapper(magic, len(inner) - 1, block, codec=codec)
+            yield block + message(magic, len(inner), b"last")
+
+
 def damaged(rng: random.Random, block: bytes) -> bytes:
     """`block` after a few random changes; half of the time the CRC is made right again."""
+    if block[16] < 2 and rng.random() < 0.5:
+        size = 12 + int.from_bytes(block[8:12])
+        rest = bytearray(block[16:size])
+        rest[rng.randrange(1, len(rest))] = rng.choice((0, 1, 2, 3, 0x7F, 0x80, 0xFF))
+        return sealed_message(int.from_bytes(block[:8]), bytes(rest)) + block[size:]
     changed = bytearray(block)
     for _ in range(rng.randrange(1, 4)):
         kind, pos = rng.randrange(5), rng.randrange(len(changed))

@@ -11,6 +11,7 @@ from pyspark_kafkaproto.client import decode as decode_module
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from tests.fake_log import Batch
+from tests.unit.records.messages import message, message_set, wrapper
 
 ALL = schema_for(headers=True)
 ABORTED_ID, COMMITTED_ID = 7, 8
@@ -48,6 +49,25 @@ def test_every_column_is_there(brokers, config, task):
         },
         where | {"key": None, "value": None, "offset": 41, "headers": None},
     ]
+
+
+def test_a_log_from_before_record_batches(brokers, config, task):
+    """Positions move by the offsets of wrappers, which are those of their last messages."""
+    log = brokers.logs["orders", 1]
+    old = [
+        Batch(message(0, 0, b"v0", b"k"), 1),
+        Batch(wrapper(0, 2, message_set(0, (1, 2)), codec=1), 3),
+        Batch(wrapper(1, 6, message_set(1, (0, 3), timestamp_ms=5), codec=3), 7),
+    ]
+    log.batches += old
+    log.stop = 7
+    _append(log, NewRecord(b"v7", timestamp_ms=7))
+    limits = config(max_partition_fetch_bytes=len(old[1].data))
+    rows = read(task((1, 0, 8)), limits).to_pylist()
+    assert [row["offset"] for row in rows] == [0, 1, 2, 3, 6, 7]
+    assert [row["timestampType"] for row in rows] == [-1, -1, -1, 0, 0, 0]
+    assert [round(row["timestamp"].timestamp() * 1000) for row in rows] == [-1, -1, -1, 5, 5, 7]
+    assert [row["offset"] for row in read(task((1, 2, 4)), limits).to_pylist()] == [2, 3]
 
 
 @pytest.mark.parametrize("names", [["offset"], ["value", "key"], ["partition", "topic"]])

@@ -86,11 +86,6 @@ def test_a_length_near_the_largest_is_a_cut_batch_when_the_limit_allows_it(decod
     assert (decoded.rows, decoded.pos) == (0, 0)
 
 
-@pytest.mark.parametrize("magic", [0, 1])
-def test_message_sets_are_refused_by_name(refused, magic):
-    assert f"magic is {magic}, a message set" in str(refused(with_fields(FIRST, magic=magic)))
-
-
 @pytest.mark.parametrize("magic", [3, 127, -1, -128])
 def test_an_unknown_magic(refused, magic):
     assert f"magic is {magic}, unknown" in str(refused(with_fields(FIRST, magic=magic)))

@@ -57,7 +57,7 @@ def test_neither_crc_nor_records_are_looked_at(skim):
     [
         ({"length": -1}, "length is -1"),
         ({"length": 48}, "length is 48"),
-        ({"magic": 1}, "magic is 1"),
+        ({"magic": 3}, "magic is 3"),
         ({"magic": 9}, "magic is 9"),
         ({"base_offset": -5}, "negative"),
         ({"base_offset": 11}, "begins at offset 11"),
