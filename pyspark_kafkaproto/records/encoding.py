@@ -7,9 +7,12 @@ is. Format: `layout.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pyspark_kafkaproto.records import compression, layout
+
+
+Content: TypeAlias = bytes | memoryview
 
 
 class NewRecord(NamedTuple):
@@ -18,10 +21,10 @@ class NewRecord(NamedTuple):
     timestamp_ms: milliseconds since 1970 UTC. offset_delta: None for the record's index.
     """
 
-    value: bytes | None
-    key: bytes | None = None
+    value: Content | None
+    key: Content | None = None
     timestamp_ms: int = 0
-    headers: Sequence[tuple[bytes, bytes | None]] = ()
+    headers: Sequence[tuple[Content, Content | None]] = ()
     offset_delta: int | None = None
 
 
@@ -110,7 +113,7 @@ def record_bytes(record: NewRecord, offset_delta: int, timestamp_delta: int) -> 
     return zigzag(len(content)) + content
 
 
-def _field(content: bytes | None) -> bytes:
+def _field(content: Content | None) -> bytes:
     return zigzag(-1) if content is None else zigzag(len(content)) + content
 
 

@@ -97,6 +97,10 @@ class BatchBuilder:
 
     def _add(self, record: NewRecord) -> bool:
         """Add a record unless the batch would pass its limit; a first one always fits."""
+        if _payload_bytes(record) > layout.INT32_MAX - layout.HEADER_SIZE:  # before it is copied
+            if self.rows:
+                return False
+            raise _Refused(Fault.TOO_LARGE)
         time_ms = record.timestamp_ms
         base_ms = self._base_timestamp_ms if self.rows else time_ms
         content = record_bytes(record, self.rows, time_ms - base_ms)
@@ -137,6 +141,12 @@ class BatchBuilder:
         )
         self._begin()
         return batch
+
+
+def _payload_bytes(record: NewRecord) -> int:
+    """What keys and values have, those of headers too."""
+    contents = [record.key, record.value, *(part for pair in record.headers for part in pair)]
+    return sum(len(content) for content in contents if content is not None)
 
 
 # --- reading the columns
@@ -208,9 +218,9 @@ class _Strings:
         self._spans = _Spans(word, column, rows)
         self._data = memoryview(column.data).cast("B")
 
-    def __getitem__(self, row: int) -> bytes | None:
+    def __getitem__(self, row: int) -> memoryview | None:
         span = self._spans.of(row, len(self._data))
-        return None if span is None else bytes(self._data[slice(*span)])
+        return None if span is None else self._data[slice(*span)]
 
 
 class _Times:
@@ -243,7 +253,7 @@ class _Lists:
         self._keys = _Strings(3, column.keys, column.pairs)
         self._values = _Strings(4, column.values, column.pairs)
 
-    def __getitem__(self, row: int) -> list[tuple[bytes, bytes | None]]:
+    def __getitem__(self, row: int) -> list[tuple[memoryview, memoryview | None]]:
         begin, end = self._spans.of(row, self._pairs) or (0, 0)
         headers = []
         for pair in range(begin, end):
@@ -296,7 +306,7 @@ def partition_keys(columns: WriteColumns, partitions: int, partitioner: str) -> 
             raise writing.refusal(
                 refused.fault, row=row, position=row, detail=refused.detail
             ) from None
-        placed.append(-1 if key is None else place(key, partitions))
+        placed.append(-1 if key is None else place(bytes(key), partitions))
     return placed
 
 
@@ -312,7 +322,7 @@ def _crc32_partition(key: bytes, partitions: int) -> int:
 def murmur2(key: bytes) -> int:
     """Java's `Utils.murmur2` of a key, unsigned: Austin Appleby's MurmurHash2, Kafka's seed."""
     mask, factor = 0xFFFFFFFF, 0x5BD1E995
-    hashed = 0x9747B28C ^ len(key)
+    hashed = 0x9747B28C ^ len(key) & mask
     whole = len(key) & ~3
     for pos in range(0, whole, 4):
         part = int.from_bytes(key[pos : pos + 4], "little") * factor & mask

@@ -7,9 +7,22 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
-from pyspark_kafkaproto.arrow import COLUMN_NAMES, schema_for, to_record_batch, wanted_columns
+from pyspark_kafkaproto.arrow import (
+    COLUMN_NAMES,
+    schema_for,
+    to_record_batch,
+    wanted_columns,
+    write_columns,
+)
 from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError
-from pyspark_kafkaproto.records import Columns, NewRecord, decode, encode_batch, reference
+from pyspark_kafkaproto.records import (
+    BatchBuilder,
+    Columns,
+    NewRecord,
+    decode,
+    encode_batch,
+    reference,
+)
 
 
 def batch_of(records, schema, *, topic="events", partition=3, base_offset=100, **options):
@@ -223,3 +236,116 @@ def test_the_reference_makes_the_same_batch():
         for read in (reference.decode, decode)
     )
     assert pure == chosen
+
+
+# --- columns to write
+
+PAIR = pa.struct([("key", pa.string()), ("value", pa.binary())])
+
+
+def written(batch: pa.RecordBatch, *, timestamp_column=None, now_ms=0) -> bytes:
+    """All rows as one record batch."""
+    builder = BatchBuilder(limit_bytes=1 << 20)
+    columns = write_columns(batch, timestamp_column=timestamp_column)
+    assert builder.append(columns, None, 0, now_ms) == batch.num_rows
+    return builder.finish()
+
+
+def arrow_batch(**arrays: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(arrays)
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "headers"),
+    [
+        (pa.binary(), pa.string(), pa.list_(PAIR)),
+        (pa.large_binary(), pa.large_string(), pa.large_list(PAIR)),
+        (pa.binary_view(), pa.string_view(), pa.list_(PAIR)),
+        (pa.dictionary(pa.int32(), pa.binary()), pa.dictionary(pa.int8(), pa.string()),
+         pa.list_(pa.struct([("key", pa.binary()), ("value", pa.large_string())]))),
+        (pa.binary(1), pa.string(), pa.list_(PAIR)),
+    ],
+    ids=["plain", "large", "views", "dictionaries", "fixed size"],
+)  # fmt: skip
+@pytest.mark.parametrize("begin", [0, 1, 2])
+def test_every_type_of_a_column_and_its_slices(value, key, headers, begin):
+    pairs = [[("a", "1"), ("b", None)], None, [("c", "2")]]
+    batch = arrow_batch(
+        value=pa.array([b"x", None, b"z"]).cast(value),
+        key=pa.array(["k", "long key", None]).cast(key),
+        headers=pa.array(pairs, headers),
+        topic=pa.array(["t"] * 3),
+    )
+    records = [
+        NewRecord(b"x", b"k", 0, [(b"a", b"1"), (b"b", None)]),
+        NewRecord(None, b"long key"),
+        NewRecord(b"z", None, 0, [(b"c", b"2")]),
+    ]
+    assert written(batch.slice(begin)) == encode_batch(records[begin:])
+
+
+def test_header_pairs_of_a_sliced_struct():
+    keys = pa.array(["a", "b", "c", "d"])
+    pairs = pa.StructArray.from_arrays([keys, keys.cast(pa.binary())], ["key", "value"])
+    pairs = pa.concat_arrays([pairs, pa.array([None], pairs.type)]).slice(1)
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 3], pa.int32()), pairs)
+    batch = arrow_batch(value=pa.array([b"", b""]), headers=lists)
+    assert written(batch.slice(1)) == encode_batch(
+        [NewRecord(b"", headers=[(b"c", b"c"), (b"d", b"d")])]
+    )
+
+
+@pytest.mark.parametrize(
+    ("unit", "number", "expected_ms"),
+    [("s", 7, 7000), ("ms", 7, 7), ("us", 7999, 7), ("ns", 7_999_999, 7)],
+)
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_timestamps_of_every_unit(unit, number, expected_ms, zone):
+    times = pa.array([number, None], pa.timestamp(unit, zone))
+    batch = arrow_batch(value=pa.array([b"", b""]), at=times)
+    expected = encode_batch([NewRecord(b"", timestamp_ms=at) for at in (expected_ms, 9)])
+    assert written(batch, timestamp_column="at", now_ms=9) == expected
+
+
+def test_a_timestamp_column_is_not_taken_unasked():
+    batch = arrow_batch(value=pa.array([b""]), timestamp=pa.array([5000], pa.timestamp("us")))
+    assert written(batch, now_ms=9) == encode_batch([NewRecord(b"", timestamp_ms=9)])
+
+
+def test_columns_of_null_are_null():
+    nothing = pa.nulls(1)
+    batch = arrow_batch(value=nothing, key=nothing, headers=nothing, at=nothing)
+    assert written(batch, timestamp_column="at") == encode_batch([NewRecord(None)])
+
+
+def test_columns_to_write_are_not_copied():
+    value = pa.array([b"some", b"bytes"])
+    columns = write_columns(arrow_batch(value=value))
+    assert [buffer.address for buffer in (columns.value.offsets, columns.value.data)] == [
+        buffer.address for buffer in value.buffers()[1:]
+    ]
+    assert columns.value.validity is None
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "text"),
+    [
+        ("value", pa.array([1]), "value int64.*string or binary"),
+        ("key", pa.array([[b""]]), "key list.*string or binary"),
+        ("value", pa.array([5]).dictionary_encode(), "value dictionary.*string or binary"),
+        ("headers", pa.array([b""]), "headers binary.*list of structs"),
+        ("headers", pa.array([[b""]]), "headers list.*list of structs"),
+        ("headers", pa.array([[{"k": "", "value": b""}]]), "headers list.*list of structs"),
+        ("headers", pa.array([[{"key": 1, "value": b""}]]), "headers.key int64.*string or binary"),
+        ("at", pa.array([5]), "at int64.*a timestamp"),
+    ],
+)
+def test_columns_that_no_record_has(name, array, text):
+    batch = arrow_batch(**{"at": pa.nulls(1), name: array})
+    with pytest.raises(ConfigError, match=text):
+        write_columns(batch, timestamp_column="at")
+
+
+def test_a_timestamp_column_that_is_not_there():
+    with pytest.raises(ConfigError, match="'timestampColumn' is 'at': the columns are value, key"):
+        write_columns(arrow_batch(value=pa.nulls(1), key=pa.nulls(1)), timestamp_column="at")

@@ -23,6 +23,12 @@ def implementation(request):
     return import_module(_MODULES[request.param])
 
 
+@pytest.fixture(params=["_kernel_write", "reference_write"], ids=["kernel", "pure"])
+def encoder(request):
+    """The module with `BatchBuilder`, `partition_keys` and `group_rows`."""
+    return import_module(f"pyspark_kafkaproto.records.{request.param}")
+
+
 @pytest.fixture
 def decode(implementation):
     """`decode` with all offsets and all columns wanted unless a test says otherwise."""
