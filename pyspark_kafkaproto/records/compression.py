@@ -307,7 +307,7 @@ def _lz4(data: Buffer, level: int | None) -> bytes:
     frame = _lz4_frame()
     return bytes(
         frame.compress(
-            bytes(data),
+            data,
             block_size=frame.BLOCKSIZE_MAX64KB,
             block_linked=False,  # Kafka's own reader knows independent blocks only
             store_size=False,
@@ -337,8 +337,15 @@ def _unzstd(data: memoryview, limit_bytes: int) -> Output:
 
 
 def _zstd(data: Buffer, level: int | None) -> bytes:
-    compressor = _zstandard().ZstdCompressor(level=3 if level is None else level)
-    return bytes(compressor.compress(data))
+    return bytes(_zstd_compressor(3 if level is None else level).compress(data))
+
+
+def _zstd_compressor(level: int) -> Any:
+    """This thread's compressor; of its last level alone, those of high levels are large."""
+    kept = getattr(_contexts, "zstd_compressor", None)
+    if kept is None or kept[0] != level:
+        kept = _contexts.zstd_compressor = (level, _zstandard().ZstdCompressor(level=level))
+    return kept[1]
 
 
 def _grown(out: memoryview, used: int, needed: int, limit_bytes: int) -> memoryview:

@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeAlias
 
 from pyspark_kafkaproto.records import compression, layout
 
-
 Content: TypeAlias = bytes | memoryview
 
 
