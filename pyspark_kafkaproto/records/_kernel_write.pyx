@@ -51,7 +51,7 @@ from pyspark_kafkaproto.records._record_write cimport (
 
 cdef enum:
     MAX_BUFFERS = 24  # nineteen of the columns, one of indices
-    NOGIL_ROWS = 64  # below, other threads gain less than giving way to them costs
+    NOGIL_BYTES = 32 << 10  # below, other threads gain less than giving way to them costs
 
 cdef array.array NO_ROWS = new_array("i")
 
@@ -168,6 +168,14 @@ cdef class Held:
 
 # --- batches
 
+cdef double work_bytes(Body *body, Source *source, int64_t count) noexcept:
+    """About how much `count` rows will add: up to the limit, or one row of any size."""
+    cdef double row = 0
+    if source.rows:
+        row = (<double> source.key.data_size + source.value.data_size) / source.rows
+    return max(row, min(row * count, <double> body.limit))
+
+
 cdef class BatchBuilder:
     """Grows one record batch; see `reference_write.BatchBuilder`."""
 
@@ -227,7 +235,7 @@ cdef class BatchBuilder:
         _writing.check_start(start, count)
         first = start
         now = now_ms
-        if count - first < NOGIL_ROWS:
+        if work_bytes(&self.body, &source, count - first) < NOGIL_BYTES:
             outcome = append_rows(&self.body, &source, order, first, count, now)
         else:
             self.is_busy = True

@@ -13,13 +13,14 @@ from pyspark_kafkaproto import records
 _USE = (
     "from pyspark_kafkaproto.records import *; "
     "print(IMPLEMENTATION, decode(b'', start=0, stop=1, wanted=Columns.ALL).rows, "
-    "skim(b'').batches)"
+    "skim(b'').batches, BatchBuilder.__module__.rpartition('.')[2])"
 )
 
 
 @pytest.mark.skipif(os.environ.get("KAFKAPROTO_PURE") == "1", reason="the reference was asked for")
 def test_the_kernel_is_used_where_it_was_built():
     assert records.IMPLEMENTATION == "kernel"
+    assert records.BatchBuilder.__module__ == "pyspark_kafkaproto.records._kernel_write"
 
 
 @pytest.mark.parametrize(
@@ -27,8 +28,9 @@ def test_the_kernel_is_used_where_it_was_built():
     [
         ("1", "pass"),
         ("", "import sys; sys.modules['pyspark_kafkaproto.records._kernel'] = None"),
+        ("", "import sys; sys.modules['pyspark_kafkaproto.records._kernel_write'] = None"),
     ],
-    ids=["asked for", "kernel not built"],
+    ids=["asked for", "decoder not built", "encoder not built"],
 )
 def test_the_reference_is_used(asked, before):
     done = subprocess.run(
@@ -38,4 +40,4 @@ def test_the_reference_is_used(asked, before):
         check=True,
         text=True,
     )
-    assert done.stdout.split() == ["pure", "0", "0"]
+    assert done.stdout.split() == ["pure", "0", "0", "reference_write"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from array import array
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -362,6 +363,20 @@ def test_a_builder_in_use_is_not_touched(monkeypatch):
         builder.finish()
     builder.append(columns_of([b"c"]), None, 0, 0)
     assert builder.finish() == encode_batch([NewRecord(b"c")])
+
+
+def test_threads_build_side_by_side(encoder):
+    values = [b"value number %d" % number for number in range(20_000)]
+    columns = columns_of(values)
+
+    def build(codec: int) -> bytes:
+        builder = encoder.BatchBuilder(codec=codec, limit_bytes=LIMIT)
+        builder.append(columns, None, 0, NOW_MS)
+        return builder.finish()
+
+    expected = [build(codec) for codec in (0, 3, 4)]
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(build, (0, 3, 4))) == expected
 
 
 # --- partitions
