@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from tests.differential.java_process import JavaProcess, spark_jars
+from tests.differential.kafka_records import RecordOracle
 
+JACKSON = ("jackson-databind", "jackson-core", "jackson-annotations")
+CODECS = ("slf4j-api", "lz4-java", "snappy-java", "zstd-jni")
 TOOLS = Path(__file__).parents[2] / "tools"
 _COMPARED = pytest.StashKey[Counter]()
 
@@ -54,14 +57,20 @@ def facts(kafka_jars, client_jars) -> dict[str, Any]:
     return {message.name: message for message in messages}
 
 
+@pytest.fixture(scope="session", params=["newest", "oldest"])
+def record_oracle(request, kafka_jars, client_jars) -> Iterator[RecordOracle]:
+    """Record batches, in the newest and in the oldest release."""
+    is_new = request.param == "newest"
+    pinned = kafka_jars.NEWEST if is_new else kafka_jars.OLDEST
+    libraries = [*spark_jars(*JACKSON, *CODECS), client_jars[pinned.version]]
+    moved = {} if is_new else {"record.internal.": "record.", "utils.internals.": "utils."}
+    with JavaProcess("RecordOracle.java", libraries, replacing=moved) as process:
+        yield RecordOracle(process)
+
+
 @pytest.fixture(scope="session")
 def message_oracle(client_jars) -> Iterator[JavaProcess]:
     """One process for all messages of the run."""
-    libraries = spark_jars(
-        "jackson-databind",
-        "jackson-core",
-        "jackson-annotations",
-        "slf4j-api",
-    )
+    libraries = spark_jars(*JACKSON, "slf4j-api")
     with JavaProcess("MessageOracle.java", libraries, list(client_jars.values())) as process:
         yield process

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -31,7 +31,7 @@ class JavaProcess:
         source: file name in java/, which is its class too.
         class_path: jars.
         arguments: of the program.
-        replacing: words of the source to replace, with what.
+        replacing: parts of the source to replace, and with what.
     """
 
     def __init__(
@@ -39,9 +39,11 @@ class JavaProcess:
         source: str,
         class_path: Sequence[str],
         arguments: Sequence[str] = (),
-        replacing: tuple[str, str] = ("", ""),
+        replacing: Mapping[str, str] | None = None,
     ) -> None:
-        self._text = (SOURCES / source).read_text(encoding="utf-8").replace(*replacing)
+        self._text = (SOURCES / source).read_text(encoding="utf-8")
+        for part, replacement in (replacing or {}).items():
+            self._text = self._text.replace(part, replacement)
         self._source = source
         self._class_path = class_path
         self._arguments = arguments

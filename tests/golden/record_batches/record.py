@@ -31,7 +31,10 @@ BROKER = "3.9.1"
 CODECS = ("none", "gzip", "snappy", "lz4")
 ANSWER_S = 30.0
 COMPACTION_S = 60.0
-MAX_TIMESTAMP_POS = 35  # of a batch of magic 2
+OVERHEAD = 12  # offset and length, which the length does not count
+MAGIC_POS = 16
+LAST_DELTA_POS = 23  # this and the next of a batch of magic 2
+MAX_TIMESTAMP_POS = 35
 SOON_COMPACTED = {"log.cleaner.backoff.ms": "100"}
 # Two batches fill a segment, and everything but the newest segment is compacted.
 COMPACTED = {
@@ -101,9 +104,9 @@ def _fetch_all(connection: Connection) -> None:
         for version in (1, 3):
             magic = 0 if version < 2 else 1
             topic = f"old-magic1-{codec}"
-            _keep(
-                f"kafka-fetch-v{version}-magic{magic}-{codec}", _fetch(connection, topic, version)
-            )
+            name = f"kafka-fetch-v{version}-magic{magic}-{codec}"
+            _keep(name, _fetch(connection, topic, version))
+            _keep(f"{name}-from-6", _fetch(connection, topic, version, fetch_offset=6))
         stamped = f"java-{codec}-LogAppendTime"
         _keep(f"kafka-fetch-v3-magic1-{codec}-log-append-time", _fetch(connection, stamped, 3))
     for codec in (*CODECS, "zstd"):
@@ -117,6 +120,8 @@ def _fetch_all(connection: Connection) -> None:
         for version, magic in ((1, 0), (3, 1), (12, 2)):
             name = f"kafka-fetch-v{version}-magic{magic}-{codec}-compacted"
             _keep(name, _fetch(connection, topic, version))
+            _keep(f"{name}-from-6", _fetch(connection, topic, version, fetch_offset=6))
+    _keep_last_offsets()
 
 
 def _keep_log_append_times() -> None:
@@ -143,9 +148,9 @@ def _fetch_plain(connection: Connection, topic: str) -> bytes:
     return b"" if rows.value is None else bytes(rows.value.data)
 
 
-def _fetch(connection: Connection, topic: str, version: int) -> bytes:
+def _fetch(connection: Connection, topic: str, version: int, fetch_offset: int = 0) -> bytes:
     partition = FetchRequest.Topic.Partition(
-        partition=0, fetch_offset=0, partition_max_bytes=1 << 20
+        partition=0, fetch_offset=fetch_offset, partition_max_bytes=1 << 20
     )
     request = FetchRequest(
         topics=(FetchRequest.Topic(topic=topic, partitions=(partition,)),), max_wait_ms=1000
@@ -159,7 +164,29 @@ def _fetch(connection: Connection, topic: str, version: int) -> bytes:
 
 def _keep(name: str, data: bytes) -> None:
     (FOLDER / f"{name}.bin").write_bytes(data)
-    print(f"{name}.bin: {len(data)} bytes, magic {data[16]}")
+    offset, left = _last_whole(data)
+    print(f"{name}.bin: {len(data)} bytes, magic {data[16]}, to {offset}, then {left} bytes")
+
+
+def _keep_last_offsets() -> None:
+    """By file the last offset that an answer holds whole: its size is not that of its content."""
+    paths = sorted(FOLDER.glob("kafka-fetch-*.bin"))
+    text = json.dumps({path.stem: _last_whole(path.read_bytes())[0] for path in paths}, indent=2)
+    (FOLDER / "last_offsets.json").write_text(f"{text}\n", encoding="utf-8")
+
+
+def _last_whole(data: bytes) -> tuple[int, int]:
+    """The last offset of the last whole batch or message, and how many bytes are behind it."""
+    pos, last = 0, -1
+    while len(data) - pos >= OVERHEAD:
+        offset, length = struct.unpack_from(">qi", data, pos)
+        if offset < 0 or length > len(data) - pos - OVERHEAD:
+            break
+        is_v2 = data[pos + MAGIC_POS] == 2
+        (delta,) = struct.unpack_from(">i", data, pos + LAST_DELTA_POS) if is_v2 else (0,)
+        last = offset + delta
+        pos += OVERHEAD + length
+    return last, len(data) - pos
 
 
 if __name__ == "__main__":
