@@ -1,0 +1,67 @@
+"""A stream's options."""
+
+import pytest
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.spark.starts import Latest
+from pyspark_kafkaproto.spark.stream.options import parse_stream_options
+
+LEAST = {"kafka.bootstrap.servers": "b-1:9092", "subscribe": "orders"}
+
+
+def parse(**options):
+    return parse_stream_options(LEAST | {name.lower(): text for name, text in options.items()})
+
+
+def test_defaults_are_sparks():
+    options = parse()
+    assert options.read.start.limit == Latest()
+    assert options.limits.max_offsets is None
+    assert options.limits.max_delay_s == 900
+    assert options.read.settings.fail_on_data_loss
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("15m", 900), ("30s", 30), ("500ms", 0.5), ("2 h", 7200), ("250", 0.25)]
+)
+def test_delays_are_written_as_in_spark(text, seconds):
+    assert parse(maxTriggerDelay=text).limits.max_delay_s == seconds
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "offsetRanges"],
+)
+def test_ends_are_refused(name):
+    with pytest.raises(ConfigError, match=f"{name}.*a stream has no end"):
+        parse(**{name: "latest"})
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger"),
+        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay"),
+        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "minOffsetsPerTrigger"),
+        ({"commitGroupId": " "}, "commitGroupId"),
+        ({"startingOffsets": "committed"}, "kafka.group.id"),
+        ({"assign": '{"orders":[0]}'}, "assign / subscribe"),
+    ],
+)
+def test_bad_values_are_named(options, named):
+    with pytest.raises(ConfigError, match=named):
+        parse(**options)
+
+
+@pytest.mark.parametrize(
+    ("start", "moves"),
+    [
+        ("latest", True),
+        ("-10m", True),
+        ('{"orders":{"0":-1}}', True),
+        ("earliest", False),
+        ('{"orders":{"0":5}}', False),
+    ],
+)
+def test_some_starts_move(start, moves):
+    assert parse(startingOffsets=start).start_moves is moves

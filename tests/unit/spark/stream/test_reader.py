@@ -1,0 +1,225 @@
+"""The engine's questions to a stream, and its answers."""
+
+import json
+import pickle
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from pyspark_kafkaproto.errors import BrokerError, DataLoss
+from pyspark_kafkaproto.spark.stream.available_now import AvailableNowFailed
+from pyspark_kafkaproto.spark.stream.limits import MOST
+from tests.fake_broker import FakeTopic, topic_id_of
+from tests.fake_log import FakeLog
+
+NO_LIMIT = ReadMaxRows(MOST)
+BEGINNING = {"orders": {"0": 10, "1": 0}}
+END = {"orders": {"0": 100, "1": 30}}
+
+
+def add_partition(brokers, *, start=0, stop=0):
+    topic = brokers.topics["orders"]
+    number = len(topic.leaders)
+    topic.leaders.append(1)
+    topic.epochs.append(0)
+    log = brokers.logs["orders", number] = FakeLog()
+    log.start, log.stop = start, stop
+
+
+def ranges(partitions):
+    return [
+        (item.partition, item.start, item.stop)
+        for partition in partitions
+        for item in partition.task.ranges
+    ]
+
+
+# Starts
+
+
+def test_start_is_latest_unless_something_else_is_said(stream):
+    assert stream().initialOffset() == END
+    assert stream(startingOffsets="earliest").initialOffset() == BEGINNING
+    assert stream(startingOffsets='{"orders":{"0":50,"1":-2}}').initialOffset() == {
+        "orders": {"0": 50, "1": 0}
+    }
+
+
+def test_start_is_the_same_however_often_it_is_asked_for(brokers, stream):
+    reader = stream()
+    first = reader.initialOffset()
+    brokers.logs["orders", 1].stop = 31
+    assert reader.initialOffset() == first
+
+
+def test_start_that_moves_is_logged_as_an_empty_batch(brokers, stream):
+    reader = stream()
+    start = reader.initialOffset()
+    brokers.logs["orders", 1].stop = 31
+    assert reader.latestOffset(start, NO_LIMIT) == start
+    assert reader.latestOffset(start, NO_LIMIT) == {"orders": {"0": 100, "1": 31}}
+
+
+@pytest.mark.parametrize("start", ["earliest", '{"orders":{"0":10,"1":0}}'])
+def test_start_that_stays_is_read_at_once(stream, start):
+    reader = stream(startingOffsets=start)
+    assert reader.latestOffset(reader.initialOffset(), NO_LIMIT) == END
+
+
+def test_trigger_once_reads_at_once_and_without_limits(brokers, stream):
+    reader = stream(maxOffsetsPerTrigger="1")
+    start = reader.initialOffset()
+    brokers.logs["orders", 1].stop = 50
+    assert reader.latestOffset(start, ReadAllAvailable()) == {"orders": {"0": 100, "1": 50}}
+
+
+def test_restarted_query_never_looks_at_its_start(brokers, stream):
+    assert stream(startingOffsets="latest").latestOffset(BEGINNING, NO_LIMIT) == END
+
+
+def test_topic_that_is_not_there_fails_the_query(stream):
+    with pytest.raises(BrokerError, match="no such topic"):
+        stream(subscribe="odrers").initialOffset()
+
+
+# Limits
+
+
+def test_limit_is_shared_in_proportion(stream):
+    reader = stream(maxOffsetsPerTrigger="12")
+    assert reader.getDefaultReadLimit() == ReadMaxRows(12)
+    assert reader.latestOffset(BEGINNING, ReadMaxRows(12)) == {"orders": {"0": 19, "1": 3}}
+
+
+def test_least_number_of_offsets_is_waited_for_but_not_for_ever(brokers, stream, clock):
+    reader = stream(minOffsetsPerTrigger="50", maxTriggerDelay="60s")
+    assert reader.latestOffset(BEGINNING, NO_LIMIT) == END, "the first batch never waits"
+    brokers.logs["orders", 0].stop = 120
+    assert reader.latestOffset(END, NO_LIMIT) == END
+    clock.now += 61
+    assert reader.latestOffset(END, NO_LIMIT) == {"orders": {"0": 120, "1": 30}}
+
+
+def test_idle_stream_asks_at_a_sensible_pace(brokers, stream, clock):
+    reader = stream()
+    for _ in range(5):
+        assert reader.latestOffset(END, NO_LIMIT) is END
+    assert clock.slept == pytest.approx([0.1] * 4)
+    assert len(brokers.asked("Metadata")) == 1
+
+
+def test_answer_to_unchanged_offsets_is_the_very_text_of_the_question(stream):
+    logged = json.loads('{"orders":{"1":30,"0":100}}')
+    assert stream().latestOffset(logged, NO_LIMIT) is logged
+
+
+def test_latest_offsets_are_reported_beside_limited_ones(stream):
+    reader = stream()
+    assert reader.reportLatestOffset() is None
+    reader.latestOffset(BEGINNING, ReadMaxRows(1))
+    assert reader.reportLatestOffset() == END
+
+
+# Partitions that come and go
+
+
+def test_added_partition_is_read_from_its_first_offset(brokers, stream, clock):
+    reader = stream()
+    reader.latestOffset(END, NO_LIMIT)
+    add_partition(brokers, stop=7)
+    clock.now += 2
+    end = reader.latestOffset(END, NO_LIMIT)
+    assert end == {"orders": {"0": 100, "1": 30, "2": 7}}
+    assert ranges(reader.partitions(END, end)) == [(2, 0, 7)]
+
+
+def test_added_partition_that_has_lost_records_already_fails_the_query(brokers, stream):
+    add_partition(brokers, start=3, stop=7)
+    reader = stream()
+    end = {"orders": {"0": 100, "1": 30, "2": 7}}
+    with pytest.raises(
+        DataLoss, match=r"ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO.*orders-2"
+    ):
+        reader.partitions(END, end)
+    assert ranges(stream(failOnDataLoss="false").partitions(END, end)) == [(2, 3, 7)]
+
+
+def test_deleted_topic_fails_the_query_or_is_left_out(brokers, stream, clock):
+    strict, lenient = stream(), stream(failOnDataLoss="false")
+    for reader in (strict, lenient):
+        reader.latestOffset(END, NO_LIMIT)
+    brokers.topics.clear()
+    clock.now += 2
+    gone = strict.latestOffset(END, NO_LIMIT)
+    assert gone == {}
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders-0, orders-1 have been"):
+        strict.partitions(END, gone)
+    assert lenient.partitions(END, lenient.latestOffset(END, NO_LIMIT)) == []
+
+
+def test_topic_made_anew_under_a_running_query_is_another_topic(brokers, stream, clock):
+    reader = stream()
+    reader.latestOffset(END, NO_LIMIT)
+    brokers.topics["orders"] = FakeTopic(topic_id_of("another"), [1, 1], [0, 0])
+    clock.now += 2
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders was deleted and created again"):
+        reader.latestOffset(END, NO_LIMIT)
+
+
+def test_end_that_came_back_is_asked_for_again_before_it_is_believed(brokers, stream, clock):
+    reader = stream()
+    brokers.logs["orders", 0].stop = 90
+    end = reader.latestOffset(END, NO_LIMIT)
+    assert end == {"orders": {"0": 90, "1": 30}}
+    assert len(brokers.asked("ListOffsets")) == 3
+    with pytest.raises(DataLoss, match=r"PARTITION_OFFSET_CHANGED.*orders-0.*from 100 to 90"):
+        reader.partitions(END, end)
+    assert stream(failOnDataLoss="false").partitions(END, end) == []
+
+
+def test_plan_is_the_same_however_often_it_is_asked_for(stream):
+    reader = stream(maxPartitions="1")
+    first, again = (ranges(reader.partitions(BEGINNING, END)) for _ in range(2))
+    assert first == again == [(0, 10, 100), (1, 0, 30)]
+
+
+def test_large_batches_are_split_as_batch_reads_are(stream):
+    reader = stream(minPartitions="4")
+    planned = ranges(reader.partitions(BEGINNING, END))
+    assert len(planned) == 4
+    assert sum(stop - start for _, start, stop in planned) == 120
+
+
+# Trigger.AvailableNow
+
+
+def test_available_now_ends_at_its_snapshot(brokers, stream):
+    reader = stream(startingOffsets="earliest")
+    reader.prepareForTriggerAvailableNow()
+    brokers.logs["orders", 0].stop = 500
+    at, batches = reader.initialOffset(), 0
+    while (end := reader.latestOffset(at, ReadMaxRows(50))) != at:
+        at, batches = end, batches + 1
+    assert (at, batches) == (END, 3)
+
+
+def test_available_now_names_what_may_not_change(brokers, stream):
+    reader = stream()
+    reader.prepareForTriggerAvailableNow()
+    more = {"orders": {"0": 101, "1": 30}}
+    with pytest.raises(AvailableNowFailed, match=r"GREATER_OFFSET.*THAN_PREFETCHED"):
+        reader.partitions(BEGINNING, more)
+    with pytest.raises(AvailableNowFailed, match=r"MISMATCHED_TOPIC_PARTITIONS.*orders-2"):
+        reader.partitions(BEGINNING, {"orders": {"0": 100, "1": 30, "2": 1}})
+    brokers.logs["orders", 0].stop = 99
+    with pytest.raises(AvailableNowFailed, match=r"LATEST_WITH_TRIGGER_AVAILABLENOW.*orders-0"):
+        reader.partitions(BEGINNING, END)
+
+
+# As Spark keeps it
+
+
+def test_reader_that_is_pickled_opens_nothing(brokers, stream):
+    copy = pickle.loads(pickle.dumps(stream()))
+    copy.stop()
+    assert brokers.calls == []
