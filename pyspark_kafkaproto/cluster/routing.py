@@ -40,6 +40,8 @@ from pyspark_kafkaproto.net import (
 _T = TypeVar("_T")
 
 GROUP_KEY = 0
+TRANSACTION_KEY = 1
+_KINDS = {GROUP_KEY: "group", TRANSACTION_KEY: "transactional id"}
 _KEYS_PER_REQUEST = 1000
 
 _REPLICA_NOT_AVAILABLE = 9
@@ -67,7 +69,7 @@ class Router:
         self._silent: set[Endpoint] = set()  # asked in vain the last time: asked last
         self._met: tuple[Endpoint, ...] = ()  # the bootstrap server that answered last
         self._topology: Topology | None = None
-        self._coordinators: dict[str, Endpoint] = {}
+        self._coordinators: dict[tuple[int, str], Endpoint] = {}
 
     def close(self) -> None:
         """Close all connections."""
@@ -231,26 +233,30 @@ class Router:
     def ask_coordinator(
         self,
         what: str,
-        group: str,
+        key: str,
         request: Any,
         read: Callable[[Any], _T],
-        most: int | None = None,
+        most: int | Callable[[Connection], int | None] | None = None,
+        kind: int = GROUP_KEY,
     ) -> _T:
-        """Ask the coordinator of `group`; looked up again and asked again when it moved.
+        """Ask the coordinator of `key`; looked up again and asked again when it moved.
 
         Args:
             what: names the work in errors.
-            group: whose coordinator.
+            key: whose coordinator: a group, or a transactional id.
             request: what to ask.
             read: turns the answer into a result or raises its BrokerError.
-            most: the highest version of the request to use.
+            most: the highest version of the request to use, or how it follows from the broker.
+            kind: GROUP_KEY or TRANSACTION_KEY.
         """
         deadline = self.deadline()
 
         def attempt() -> _T:
             soon = deadline.sooner(self.config.request_timeout_s)
-            connection = self.connect(self._coordinator(group, soon), soon)
-            answer = connection.request(request, soon, most)
+            place = self.coordinators([key], soon, kind)[key]
+            connection = self.connect(place, soon)
+            highest = most(connection) if callable(most) else most
+            answer = connection.request(request, soon, highest)
             try:
                 return read(answer)
             except BrokerError as error:
@@ -258,26 +264,25 @@ class Router:
 
         return self.retrying(what, attempt, deadline)
 
-    def coordinators(self, groups: Collection[str], deadline: Deadline) -> dict[str, Endpoint]:
-        """Where each group is coordinated, one try for those that are not known yet.
+    def coordinators(
+        self, keys: Collection[str], deadline: Deadline, kind: int = GROUP_KEY
+    ) -> dict[str, Endpoint]:
+        """Where each group or transactional id is coordinated, one try for those not known yet.
 
         Raises:
             BrokerError: one of them has no coordinator at the moment, or may not be seen.
         """
-        missing = sorted(set(groups) - self._coordinators.keys())
-        for keys in cut(_KEYS_PER_REQUEST)(missing):
-            request = FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=tuple(keys))
+        missing = sorted({key for key in keys if (kind, key) not in self._coordinators})
+        for part in cut(_KEYS_PER_REQUEST)(missing):
+            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=tuple(part))
             found = self.ask_any(request, deadline).coordinators
-            check_complete("FindCoordinator", keys, [item.key for item in found])
+            check_complete("FindCoordinator", part, [item.key for item in found])
             for item in found:
                 if item.error_code:
-                    subject, text = f"group {item.key!r}", item.error_message or ""
+                    subject, text = f"{_KINDS[kind]} {item.key!r}", item.error_message or ""
                     raise BrokerError(item.error_code, "FindCoordinator", subject, text)
-                self._coordinators[item.key] = Endpoint(item.host, item.port)
-        return {group: self._coordinators[group] for group in groups}
-
-    def _coordinator(self, group: str, deadline: Deadline) -> Endpoint:
-        return self.coordinators([group], deadline)[group]
+                self._coordinators[kind, item.key] = Endpoint(item.host, item.port)
+        return {key: self._coordinators[kind, key] for key in keys}
 
 
 def only(items: Sequence[_T], api: str) -> _T:

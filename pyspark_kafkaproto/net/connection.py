@@ -100,6 +100,7 @@ class Connection:
         self._next_correlation_id = 0
         self._quiet_until = 0.0
         self._ranges: dict[int, tuple[int, int]] = {}
+        self.features: dict[str, int] = {}  # finalized ones of the cluster, by name (KIP-584)
         self._early: deque[Reply[Any]] = deque()  # received before anybody asked for them
         self._renew_login_at = float("inf")
         self._is_renewing = False
@@ -304,6 +305,8 @@ class Connection:
 
     def _note_ranges(self, answer: ApiVersionsResponse) -> None:
         self._ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+        known = answer.finalized_features if answer.finalized_features_epoch >= 0 else ()
+        self.features = {item.name: item.max_version_level for item in known}
 
     # Frames
 

@@ -1,0 +1,277 @@
+"""Transactions at their coordinators: ids for producers, ends, and which there are.
+
+A transaction is named by three things: its transactional id, and the producer id and epoch that
+wrote in it. Whoever has the three can end it, in whatever process it was begun.
+Protocol: KIP-98, KIP-360; KIP-664 (listing); KIP-890 (version 2, where the cluster's feature
+`transaction.version` says so: each end raises the epoch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark_kafkaproto.cluster.asking import Question, ask, cut, send_all
+from pyspark_kafkaproto.cluster.routing import TRANSACTION_KEY, Router
+from pyspark_kafkaproto.cluster.topology import TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
+from pyspark_kafkaproto.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from pyspark_kafkaproto.messages.end_txn import EndTxnRequest, EndTxnResponse
+from pyspark_kafkaproto.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from pyspark_kafkaproto.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+from pyspark_kafkaproto.net import Connection, Deadline, Endpoint
+
+ONGOING = "Ongoing"
+
+_TRANSACTION_VERSION = "transaction.version"
+_LAST_END_WITHOUT_BUMP = 4
+_IDS_PER_REQUEST = 100
+
+_INVALID_PRODUCER_EPOCH = 47
+_INVALID_TXN_STATE = 48
+_INVALID_PRODUCER_ID_MAPPING = 49
+_INVALID_TRANSACTION_TIMEOUT = 50
+_TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+_PRODUCER_FENCED = 90
+_ADVICE = {
+    _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user needs the rights WRITE and DESCRIBE on the "
+    "transactional id",
+    _INVALID_TXN_STATE: "the transaction was ended the other way, or timed out before it was ended "
+    "(transaction.timeout.ms)",
+    _INVALID_PRODUCER_EPOCH: "another producer has taken over this transactional id",
+    _PRODUCER_FENCED: "another producer has taken over this transactional id",
+    _INVALID_PRODUCER_ID_MAPPING: "the transactional id has expired, or another producer has it",
+}
+
+# Kafka's brokers allow 15 minutes unless transaction.max.timeout.ms says otherwise.
+TIMEOUTS_MS = (900_000, 300_000, 60_000, 10_000)
+
+
+class Writer(NamedTuple):
+    """Who writes in a transaction."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"transaction {self.transactional_id!r} ({self.producer_id}:{self.epoch})"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTransaction:
+    """A transaction as its coordinator lists it; `state` is Ongoing, PrepareCommit, …."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTransaction:
+    """A transaction with who writes in it, and where; times in ms since 1970."""
+
+    writer: Writer
+    state: str
+    timeout_ms: int
+    started_at_ms: int
+    partitions: frozenset[TopicPartition]
+
+
+def is_version_2(connection: Connection) -> bool:
+    """Whether transactions of the cluster are those of KIP-890."""
+    return connection.features.get(_TRANSACTION_VERSION, 0) >= 2
+
+
+def begin_writer(router: Router, transactional_id: str, timeout_ms: int | None = None) -> Writer:
+    """A new epoch of a transactional id.
+
+    Whoever had it before is fenced; what he left open is aborted before this returns.
+
+    Args:
+        router: whom to ask.
+        transactional_id: which.
+        timeout_ms: how long a transaction may stay open; None: as long as the broker allows, of
+            TIMEOUTS_MS.
+
+    Raises:
+        BrokerError: the broker allows no time-out as long, or this user may not.
+    """
+    for wanted_ms in TIMEOUTS_MS if timeout_ms is None else (timeout_ms,):
+        try:
+            return _begin_writer(router, transactional_id, wanted_ms)
+        except BrokerError as error:
+            if error.code != _INVALID_TRANSACTION_TIMEOUT:
+                raise
+            refused = error
+    raise refused
+
+
+def _begin_writer(router: Router, transactional_id: str, timeout_ms: int) -> Writer:
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
+    )
+
+    def read(answer: InitProducerIdResponse) -> Writer:
+        _check(answer.error_code, "InitProducerId", f"transactional id {transactional_id!r}")
+        return Writer(transactional_id, answer.producer_id, answer.producer_epoch)
+
+    what = f"begin with transactional id {transactional_id!r}"
+    return router.ask_coordinator(what, transactional_id, request, read, kind=TRANSACTION_KEY)
+
+
+def end_transactions(
+    router: Router, writers: Collection[Writer], *, commit: bool
+) -> dict[Writer, Writer]:
+    """End each one's transaction, all at once; an end of unknown outcome is repeated unchanged.
+
+    Returns:
+        Who writes in the next transaction of each (KIP-890: the next epoch).
+
+    Raises:
+        BrokerError: one could not be ended so; `usable` has those that were.
+    """
+    if not writers:
+        return {}
+    question: Question[Writer, Writer] = Question(
+        "commit transactions" if commit else "abort transactions",
+        lambda part: _end_request(part[0], commit=commit),
+        lambda answer, part: {part[0]: _read_end(answer, part[0])},
+        cut(1),
+        _highest_end(router, next(iter(writers))),
+    )
+    return ask(router, question, writers, lambda missing, soon: _places(router, missing, soon))
+
+
+def _places(
+    router: Router, writers: Collection[Writer], deadline: Deadline
+) -> dict[Writer, Endpoint]:
+    ids = {writer.transactional_id for writer in writers}
+    found = router.coordinators(ids, deadline, TRANSACTION_KEY)
+    return {writer: found[writer.transactional_id] for writer in writers}
+
+
+def _highest_end(router: Router, writer: Writer) -> int | None:
+    """Version 5 is for transactions of version 2 alone, and no other is right with them."""
+    deadline = router.deadline()
+
+    def attempt() -> int | None:
+        place = _places(router, [writer], deadline)[writer]
+        soon = deadline.sooner(router.config.request_timeout_s)
+        connection = router.connect(place, soon)
+        return None if is_version_2(connection) else _LAST_END_WITHOUT_BUMP
+
+    return router.retrying(f"find the coordinator of {writer}", attempt, deadline)
+
+
+def _end_request(writer: Writer, *, commit: bool) -> EndTxnRequest:
+    return EndTxnRequest(
+        transactional_id=writer.transactional_id,
+        producer_id=writer.producer_id,
+        producer_epoch=writer.epoch,
+        committed=commit,
+    )
+
+
+def _read_end(answer: EndTxnResponse, writer: Writer) -> Writer | BrokerError:
+    if answer.error_code:
+        advice = _ADVICE.get(answer.error_code, "")
+        return BrokerError(answer.error_code, "EndTxn", str(writer), advice)
+    if answer.producer_id < 0:
+        return writer
+    return Writer(writer.transactional_id, answer.producer_id, answer.producer_epoch)
+
+
+def list_transactions(
+    router: Router, prefix: str = "", states: Collection[str] = ()
+) -> list[ListedTransaction]:
+    """The transactions of all coordinators whose ids begin with `prefix`, sorted by id."""
+    request = ListTransactionsRequest(state_filters=tuple(states))
+    deadline = router.deadline()
+
+    def attempt() -> list[ListedTransaction]:
+        brokers = router.topology((), deadline).brokers.values()
+        places = [broker.endpoint for broker in brokers]
+        found: dict[str, ListedTransaction] = {}
+        answers = send_all(router, [(place, request) for place in places], deadline)
+        for place, answer in zip(places, answers, strict=True):
+            if isinstance(answer, KafkaProtoError):
+                raise answer
+            found |= _read_listed(answer, place)
+        return [found[name] for name in sorted(found) if name.startswith(prefix)]
+
+    return router.retrying("list transactions", attempt, deadline)
+
+
+def _read_listed(answer: ListTransactionsResponse, place: Endpoint) -> dict[str, ListedTransaction]:
+    _check(answer.error_code, "ListTransactions", f"broker {place}")
+    return {
+        item.transactional_id: ListedTransaction(
+            item.transactional_id, item.producer_id, item.transaction_state
+        )
+        for item in answer.transaction_states
+    }
+
+
+def describe_transactions(
+    router: Router, transactional_ids: Collection[str]
+) -> dict[str, DescribedTransaction]:
+    """Who writes in each, since when, and where.
+
+    Raises:
+        BrokerError: there is no such transactional id, or it may not be seen.
+    """
+    question = Question(
+        "describe transactions",
+        lambda part: DescribeTransactionsRequest(transactional_ids=tuple(part)),
+        _read_described,
+        cut(_IDS_PER_REQUEST),
+    )
+
+    def places(missing: set[str], deadline: Deadline) -> dict[str, Endpoint]:
+        return router.coordinators(missing, deadline, TRANSACTION_KEY)
+
+    return ask(router, question, transactional_ids, places)
+
+
+def _read_described(
+    answer: DescribeTransactionsResponse, part: list[str]
+) -> dict[str, DescribedTransaction | BrokerError]:
+    del part
+    return {item.transactional_id: _described(item) for item in answer.transaction_states}
+
+
+def _described(
+    item: DescribeTransactionsResponse.TransactionState,
+) -> DescribedTransaction | BrokerError:
+    if item.error_code:
+        subject = f"transactional id {item.transactional_id!r}"
+        return BrokerError(
+            item.error_code, "DescribeTransactions", subject, _ADVICE.get(item.error_code, "")
+        )
+    return DescribedTransaction(
+        Writer(item.transactional_id, item.producer_id, item.producer_epoch),
+        item.transaction_state,
+        item.transaction_timeout_ms,
+        item.transaction_start_time_ms,
+        frozenset(
+            TopicPartition(topic.topic, number)
+            for topic in item.topics
+            for number in topic.partitions
+        ),
+    )
+
+
+def _check(code: int, api: str, subject: str) -> None:
+    if code:
+        raise BrokerError(code, api, subject, _ADVICE.get(code, ""))
