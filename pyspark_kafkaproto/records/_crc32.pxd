@@ -1,4 +1,4 @@
-"""CRC-32 (zlib's) of messages older than record batches, eight bytes at a step.
+"""CRC-32 (zlib's) of messages older than record batches and of keys, eight bytes at a step.
 
 A call into Python per message inside a wrapper would cost more than all else that is done to it.
 Method: "Slicing-by-8", Kounavis and Berry, 2005.

@@ -27,6 +27,12 @@ from array import array as new_array
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.records import writing as _writing
 
+from pyspark_kafkaproto.records._crc32 cimport (
+    Crc32Tables,
+    crc32,
+    fill_crc32_tables,
+    little_uint32_at,
+)
 from pyspark_kafkaproto.records._cursor cimport unlikely
 from pyspark_kafkaproto.records._record_write cimport (
     HEADER_KEYS,
@@ -288,30 +294,8 @@ cdef object refusal(Outcome *outcome):
 
 # --- partitions
 
-cdef uint32_t crc32_table[256]
-
-
-cdef void fill_crc32_table() noexcept:
-    """Of the CRC-32 of zip files, as librdkafka sums keys."""
-    cdef uint32_t crc
-    cdef int index
-    cdef int _bit
-    for index in range(256):
-        crc = index
-        for _bit in range(8):
-            crc = crc >> 1 ^ (<uint32_t> 0xEDB88320 if crc & 1 else 0)
-        crc32_table[index] = crc
-
-
-fill_crc32_table()
-
-
-cdef uint32_t crc32(const uint8_t *data, int64_t size) noexcept nogil:
-    cdef uint32_t crc = <uint32_t> 0xFFFFFFFF
-    cdef int64_t index
-    for index in range(size):
-        crc = crc >> 8 ^ crc32_table[(crc ^ data[index]) & 0xFF]
-    return crc ^ <uint32_t> 0xFFFFFFFF
+cdef Crc32Tables crc32_tables
+fill_crc32_tables(&crc32_tables)
 
 
 cdef uint32_t murmur2(const uint8_t *data, int64_t size) noexcept nogil:
@@ -322,12 +306,7 @@ cdef uint32_t murmur2(const uint8_t *data, int64_t size) noexcept nogil:
     cdef int64_t whole = size & ~<int64_t> 3
     cdef int64_t pos
     for pos in range(0, whole, 4):
-        part = (
-            <uint32_t> data[pos]
-            | <uint32_t> data[pos + 1] << 8
-            | <uint32_t> data[pos + 2] << 16
-            | <uint32_t> data[pos + 3] << 24
-        ) * factor
+        part = little_uint32_at(data + pos) * factor
         hashed = hashed * factor ^ (part ^ part >> 24) * factor
     if whole < size:
         for pos in range(whole, size):
@@ -355,7 +334,7 @@ cdef int64_t place_keys(
         elif is_murmur2:
             placed[row] = <int32_t> ((murmur2(data, key.size) & 0x7FFFFFFF) % partitions)
         else:
-            placed[row] = <int32_t> (crc32(data, key.size) % partitions)
+            placed[row] = <int32_t> (crc32(&crc32_tables, data, data + key.size) % partitions)
     return rows
 
 

@@ -8,13 +8,12 @@ Partitioners: Java's murmur2 (kafka-clients) and the CRC-32 of librdkafka's `con
 from __future__ import annotations
 
 from array import array
-from binascii import crc32
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.errors import LocalProtocolError
-from pyspark_kafkaproto.records import layout, writing
+from pyspark_kafkaproto.records import compression, layout, writing
 from pyspark_kafkaproto.records.encoding import NewRecord, record_bytes
 from pyspark_kafkaproto.records.writing import (
     BinaryInput,
@@ -316,7 +315,7 @@ def _murmur2_partition(key: bytes, partitions: int) -> int:
 
 def _crc32_partition(key: bytes, partitions: int) -> int:
     # librdkafka takes an empty key for none.
-    return crc32(key) % partitions if key else -1
+    return compression.crc32(key) % partitions if key else -1
 
 
 def murmur2(key: bytes) -> int:
