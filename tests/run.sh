@@ -46,6 +46,7 @@ step "mypy" mypy
 step "import-linter" lint-imports
 step "cython-lint" cython-lint pyspark_kafkaproto
 step "generated messages" python tools/generate_messages.py --check
+step "generated options" python tools/generate_options.py --check
 
 if [ -z "$only_checks" ]; then
     needs_broker="broker or spark or fault or differential"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,17 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give `command` a KafkaCluster as first argument, and the options that say which."""
 
     @wraps(command)
+    def run(properties: Mapping[str, str], *arguments: Any, **options: Any) -> Any:
+        with KafkaCluster(properties) as cluster:
+            return command(cluster, *arguments, **options)
+
+    return configured(run)
+
+
+def configured(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give `command` the client's properties as `properties`, and the options that say them."""
+
+    @wraps(command)
     def run(
         *arguments: Any,
         bootstrap_servers: str | None,
@@ -50,8 +61,7 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
         **options: Any,
     ) -> Any:
         properties = gather(os.environ, bootstrap_servers, config_file, pairs)
-        with KafkaCluster(properties) as cluster:
-            return command(cluster, *arguments, **options)
+        return command(properties, *arguments, **options)
 
     for option in reversed(_OPTIONS):
         run = option(run)

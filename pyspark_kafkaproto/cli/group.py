@@ -18,6 +18,7 @@ from pyspark_kafkaproto.errors import KafkaProtoError
 
 # command -> module in this package that has it under its own name
 _COMMANDS = (
+    "compare",
     "completion",
     "configs",
     "consume",
@@ -85,6 +86,7 @@ def kafkaproto() -> None:
       kafkaproto consume orders --from -10m --count 5
       kafkaproto lag reports --watch
       kafkaproto doctor -F client.properties
+      kafkaproto compare orders              both connectors, rows and speed
       kafkaproto devbroker start             a real Kafka on this machine
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the answer is no (not running, a hop is broken),

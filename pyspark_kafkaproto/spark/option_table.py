@@ -145,9 +145,15 @@ OPTIONS: tuple[Option, ...] = (
         _pattern,
         None,
         "A regular expression; topics are read whose names contain a match.",
-        differs="Python's regular expressions instead of Java's; internal topics are never read.",
+        differs="Python's regular expressions instead of Java's.",
     ),
-    Option("assign", parse_partitions, None, 'Partitions to read: `{"topicA":[0,1]}`.'),
+    Option(
+        "assign",
+        parse_partitions,
+        None,
+        'Partitions to read: `{"topicA":[0,1]}`.',
+        differs="A partition that does not exist fails the query; Spark's own leaves it out.",
+    ),
     Option(
         "offsetRanges",
         parse_ranges,
@@ -285,7 +291,8 @@ OPTIONS: tuple[Option, ...] = (
         True,
         "Whether records that are gone fail the query; else what is there is read, and a warning "
         "says what is not.",
-        differs="A given offset beyond the end of the log is refused at once, by name.",
+        differs="An end beyond the log fails at once; Spark's own waits for it first. With `false` "
+        "a start beyond the log reads nothing; Spark's own fails.",
     ),
     Option("includeHeaders", read_boolean, False, "Whether there is a column `headers`."),
     Option(
@@ -293,12 +300,16 @@ OPTIONS: tuple[Option, ...] = (
         read_count,
         None,
         "At least about this many input partitions: large topic-partitions are split.",
+        differs="While others are split, partitions that hold nothing yet keep an input partition: "
+        "they may hold something at the next action.",
     ),
     Option(
         "maxRecordsPerPartition",
         read_count,
         None,
         "At most this many offsets per input partition; applied before minPartitions.",
+        differs="Holds by itself. In a batch, Spark's own (4.2) heeds it beside minPartitions "
+        "alone.",
     ),
     Option(
         "maxPartitions",

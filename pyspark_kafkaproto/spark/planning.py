@@ -54,6 +54,18 @@ def plan_tasks(cluster: KafkaCluster, options: ReadOptions) -> list[ReadTask]:
     return [make_task(topology, group) for group in input_partitions(cluster, ranges, options)]
 
 
+def plan_closed_ranges(cluster: KafkaCluster, options: ReadOptions) -> list[OffsetRange]:
+    """What the options mean at this moment, in offsets; see `plan_tasks` for errors."""
+    ranges = _inside_the_log(
+        cluster, _ranges(cluster, _describe(cluster, options), options), options
+    )
+    spans = _spans(cluster, ranges)
+    return [
+        replace(item, start=start, stop=stop)
+        for item, (start, stop) in zip(ranges, spans, strict=True)
+    ]
+
+
 def _ranges(cluster: KafkaCluster, topology: Topology, options: ReadOptions) -> list[OffsetRange]:
     if options.ranges is not None:
         for item in options.ranges:

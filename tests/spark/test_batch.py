@@ -155,7 +155,7 @@ def test_a_misspelt_topic_is_named_and_not_created(spark, broker):
         ({"subscribe": " , "}, "subscribe.*names of topics"),
         ({"subscribePattern": "("}, "subscribePattern.*regular expression"),
         ({"subscribe": "a", "maxPartitions": "0"}, "maxPartitions.*'0'.*1 or more"),
-        ({"subscribe": "a", "minPartitions": "4"}, "minPartitions.*does not support"),
+        ({"subscribe": "a", "minPartitions": "none"}, "minPartitions.*none.*1 or more"),
         ({"subscribe": "a", "kafka_isolation.level": "serial"}, "kafka.isolation.level.*serial"),
         ({"subscribe": "a", "columns": "valu"}, "columns.*valu.*'value'"),
     ],

@@ -1,0 +1,64 @@
+"""`kafkaproto compare`: both connectors over the same ranges: rows, hashes, speed.
+
+Spark runs in a process of its own, so that the command line never imports it. What it is told goes
+through its standard input: passwords are not for the list of processes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+import click
+
+from pyspark_kafkaproto.cli.connection import configured, json_option
+
+_JOB = "pyspark_kafkaproto.jobs.compare"
+
+
+@click.command()
+@configured
+@click.argument("topics", nargs=-1, metavar="[TOPIC]…")
+@click.option("--option", "reading", metavar="KEY=VALUE", multiple=True, help="Of spark.read.")
+@click.option("--runs", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--master", metavar="URL", default="local[*]", show_default=True, help="Spark's.")
+@json_option
+def compare(
+    properties: Mapping[str, str],
+    topics: tuple[str, ...],
+    reading: tuple[str, ...],
+    runs: int,
+    master: str,
+    as_json: bool,
+) -> None:
+    """Read TOPICs with this source and with Spark's own connector, and compare.
+
+    Exit code 3 if a partition has other rows. Spark's own connector is fetched once, as Kafka is.
+
+    \b
+    Examples:
+      kafkaproto compare orders
+      kafkaproto compare orders --option startingOffsets=latest-1000000 --runs 3
+      kafkaproto compare --option 'subscribePattern=^orders'
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    if find_spec("pyspark") is None:
+        raise click.ClickException("Spark is not there: pip install 'pyspark-kafkaproto[spark]'")
+    options = {f"kafka.{name}": value for name, value in properties.items()}
+    options |= {"subscribe": ",".join(topics)} if topics else {}
+    options |= dict(map(_pair, reading))
+    words = [sys.executable, "-m", _JOB, "--options", "-", "--master", master]
+    words += ["--runs", str(runs), *(["--json"] if as_json else [])]
+    done = subprocess.run(  # noqa: S603 - our own module
+        words, input=json.dumps(options), text=True, check=False
+    )
+    click.get_current_context().exit(done.returncode)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise click.BadParameter(f"{text!r}: expected KEY=VALUE", param_hint="--option")
+    return key, value

@@ -1,0 +1,129 @@
+"""Reads a topic with this source and with Spark's own connector: the same rows? How fast?
+
+    kafkaproto compare -b broker-1:9092 orders
+    spark-submit …/pyspark_kafkaproto/jobs/compare.py --no-fetch --option subscribe=orders …
+
+The exit code is 0 when every partition has the same rows, 3 when not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from pyspark_kafkaproto.devbroker.connector import connector_jars
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
+from pyspark_kafkaproto.spark.comparing import Comparison, Side, compare
+
+
+_OTHER_ROWS = 3  # the answer is no, as for every command of `kafkaproto`
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the comparison once; the exit code."""
+    given = _parse(arguments)
+    try:
+        options = read_options(given)
+        result = compare(_session(given), options, runs=given.runs)
+    except KafkaProtoError as error:
+        sys.exit(f"Error: {error}")
+    print(json.dumps(as_json(result)) if given.json else as_text(result))
+    return 0 if result.is_same else _OTHER_ROWS
+
+
+def as_text(result: Comparison) -> str:
+    """The result for people: a line per source, then what differs."""
+    lines = ["source      rows          seconds  rows/s"]
+    lines += [
+        f"{side.source:10}  {side.rows:<12}  {side.seconds:<7.2f}  {side.rows_per_s:.0f}"
+        for side in (result.ours, result.theirs)
+    ]
+    if result.is_same:
+        return "\n".join([*lines, f"the same rows in {len(result.ranges)} partitions"])
+    for item in result.differing:
+        lines.append(f"{item} differs:")
+        lines += [
+            f"  {side.source:10}  {side.digests.get(item, 'no rows')}"
+            for side in (result.ours, result.theirs)
+        ]
+    return "\n".join(lines)
+
+
+def as_json(result: Comparison) -> dict[str, object]:
+    """The result for programs."""
+
+    def shown(side: Side) -> dict[str, object]:
+        return {"rows": side.rows, "seconds": side.seconds, "rows_per_s": side.rows_per_s}
+
+    return {
+        "same": result.is_same,
+        "ranges": [[*item.topic_partition, item.start, item.stop] for item in result.ranges],
+        "differing": [list(item) for item in result.differing],
+        **{side.source: shown(side) for side in (result.ours, result.theirs)},
+    }
+
+
+def read_options(given: argparse.Namespace) -> dict[str, str]:
+    """The reader's options: those of `--options`, then each `--option`, then the servers.
+
+    Raises:
+        ConfigError: an argument that is not KEY=VALUE, or a file that is not JSON.
+    """
+    options: dict[str, str] = {}
+    if given.options is not None:
+        text = sys.stdin.read() if given.options == "-" else Path(given.options).read_text("utf-8")
+        options |= _loaded(text)
+    options |= dict(map(_pair, given.option))
+    if given.bootstrap_servers:
+        options["kafka.bootstrap.servers"] = given.bootstrap_servers
+    return options
+
+
+def _loaded(text: str) -> dict[str, str]:
+    try:
+        loaded = json.loads(text)
+    except ValueError:
+        loaded = None
+    if not isinstance(loaded, dict):
+        # What it holds may be a secret: it is not shown.
+        raise ConfigError("--options", "…", 'expected JSON: {"subscribe": "orders"}')
+    return {str(name): str(value) for name, value in loaded.items()}
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError("--option", "…", "expected KEY=VALUE")
+    return key.strip(), value
+
+
+def _session(given: argparse.Namespace) -> SparkSession:
+    builder = SparkSession.builder.appName("kafkaproto compare")
+    if not given.no_fetch:
+        builder = builder.config("spark.jars", ",".join(connector_jars()))
+    if given.master:
+        builder = builder.master(given.master)
+    return builder.config("spark.log.level", "ERROR").getOrCreate()
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Compare with Spark's own connector.")
+    parser.add_argument("--bootstrap-servers")
+    parser.add_argument("--options", metavar="FILE", help="of spark.read, as JSON; - for stdin")
+    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--runs", type=int, default=1, help="of each; the fastest counts")
+    parser.add_argument("--master", help="Spark's; default: as spark-submit says, or local[*]")
+    parser.add_argument(
+        "--no-fetch", action="store_true", help="Spark's own connector is on the class path"
+    )
+    parser.add_argument("--json", action="store_true")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""Reads the same ranges with this source and with Spark's own connector, and compares.
+
+Both count and hash every row, per partition, in Spark: no row comes to the driver. The open bounds
+are closed once, before either reads.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from pyspark_kafkaproto.client import OffsetRange
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.spark.options import ENDS, STARTS, parse_read_options
+from pyspark_kafkaproto.spark.planning import plan_closed_ranges
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SOURCES = ("kafkaproto", "kafka")
+
+# What says which ranges are read is replaced by the ranges themselves.
+_REPLACED = {
+    name.lower()
+    for name in ("subscribe", "subscribePattern", "assign", "offsetRanges", *STARTS, *ENDS)
+} | {"startingoffsetsbytimestampstrategy", "committedfallback"}
+# What Spark's own connector does not know, and both would read differently by.
+_OURS = {"columns", "maxpartitions", "maxbatchbytes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What a source read of one partition: rows, their first and last offset, their hash."""
+
+    rows: int
+    first: int
+    last: int
+    hash: int
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one source read, and how long its fastest run took, in seconds."""
+
+    source: str
+    digests: Mapping[TopicPartition, Digest]
+    seconds: float
+
+    @property
+    def rows(self) -> int:
+        """Of all partitions."""
+        return sum(digest.rows for digest in self.digests.values())
+
+    @property
+    def rows_per_s(self) -> float:
+        """Rows a second of the fastest run."""
+        return self.rows / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Both sides, and the ranges that they read."""
+
+    ranges: tuple[OffsetRange, ...]
+    ours: Side
+    theirs: Side
+
+    @property
+    def differing(self) -> list[TopicPartition]:
+        """Partitions of which the two did not read the same rows."""
+        both = self.ours.digests.keys() | self.theirs.digests.keys()
+        return sorted(
+            item for item in both if self.ours.digests.get(item) != self.theirs.digests.get(item)
+        )
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both read the same rows of every partition."""
+        return not self.differing
+
+
+def compare(spark: SparkSession, options: Mapping[str, str], *, runs: int = 1) -> Comparison:
+    """Read what `options` mean with both sources, headers included.
+
+    Args:
+        spark: a session that has both sources.
+        options: as for `spark.read`; starts and ends may be any that this source knows.
+        runs: how often each reads, in turn; the fastest run counts.
+
+    Raises:
+        ConfigError: an option cannot be used.
+    """
+    lowered = {name.lower(): str(value) for name, value in options.items()}
+    read = parse_read_options(lowered)
+    with KafkaCluster(read.driver) as cluster:
+        ranges = plan_closed_ranges(cluster, read)
+    kept = {key: text for key, text in lowered.items() if key not in _REPLACED | _OURS}
+    given = kept | {"includeheaders": "true"} | _as_options(ranges)
+    sides: dict[str, Side] = {}
+    for source in SOURCES * runs if ranges else ():
+        side = _read(spark, source, given)
+        before = sides.get(source)
+        if before is None or side.seconds < before.seconds:
+            sides[source] = side
+    ours, theirs = (sides.get(source, Side(source, {}, 0.0)) for source in SOURCES)
+    return Comparison(tuple(ranges), ours, theirs)
+
+
+def _read(spark: SparkSession, source: str, options: Mapping[str, str]) -> Side:
+    began = time.perf_counter()
+    rows = spark.read.format(source).options(**options).load()
+    # A sum, not an exclusive or: a row that is there twice more must not cancel out.
+    digest = sf.sum(sf.xxhash64(*rows.columns).cast("decimal(38,0)"))
+    found = rows.groupBy("topic", "partition").agg(
+        sf.count("*"), sf.min("offset"), sf.max("offset"), digest
+    )
+    digests = {
+        TopicPartition(topic, partition): Digest(count, first, last, int(hashed))
+        for topic, partition, count, first, last, hashed in found.collect()
+    }
+    return Side(source, digests, time.perf_counter() - began)
+
+
+def _as_options(ranges: Sequence[OffsetRange]) -> dict[str, str]:
+    """The options of both sources that mean `ranges`, which are closed, one per partition."""
+    assigned: dict[str, list[int]] = {}
+    starts: dict[str, dict[str, int | None]] = {}
+    ends: dict[str, dict[str, int | None]] = {}
+    for item in ranges:
+        assigned.setdefault(item.topic, []).append(item.partition)
+        starts.setdefault(item.topic, {})[str(item.partition)] = item.start
+        ends.setdefault(item.topic, {})[str(item.partition)] = item.stop
+    return {
+        "assign": json.dumps(assigned),
+        "startingoffsets": json.dumps(starts),
+        "endingoffsets": json.dumps(ends),
+    }

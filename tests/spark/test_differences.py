@@ -1,0 +1,141 @@
+"""Each difference from Spark's own connector that docs/migrating.md names, shown on both."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql.types import StringType
+
+from pyspark_kafkaproto.records import NewRecord
+from tests.spark.rival import load
+from tests.spark.writing import produce
+
+pytestmark = pytest.mark.spark
+
+FIRST_MS = 1_700_000_000_000
+# What Spark's own connector repeats three times, or waits two minutes for.
+SOON = {
+    "fetchOffset.numRetries": 1,
+    "fetchOffset.retryIntervalMs": 10,
+    "kafkaConsumer.pollTimeoutMs": 1000,
+}
+
+
+@pytest.fixture(scope="module")
+def events(broker, new_topic):
+    """30 records a second apart in partition 0, none in partition 1."""
+    topic = new_topic(partitions=2, configs={"retention.ms": "-1"})
+    records = [NewRecord(b"value", b"key", FIRST_MS + 1000 * at) for at in range(30)]
+    produce(broker.bootstrap_servers, topic, 0, records)
+    return topic
+
+
+@pytest.fixture(scope="module")
+def both(spark, broker, events):
+    """Two batch reads of partition 0, Spark's own and ours, with the same options."""
+
+    def reads(**options):
+        given = {"assign": json.dumps({events: [0]})} | SOON | options
+        return [
+            load(spark, source, broker.bootstrap_servers, **given)
+            for source in ("kafka", "kafkaproto")
+        ]
+
+    return reads
+
+
+def refused(frame):
+    """The text of the error that counting `frame` ends with."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - of every kind, from the JVM
+        frame.count()
+    return str(caught.value)
+
+
+def test_what_is_not_open_is_resolved_once_per_load(spark, broker, new_topic):
+    topic = new_topic()
+    produce(broker.bootstrap_servers, topic, 0, [NewRecord(b"old", None, FIRST_MS)])
+    options = {"startingTimestamp": 2**60, "startingOffsetsByTimestampStrategy": "latest"}
+    theirs, ours = (
+        load(spark, source, broker.bootstrap_servers, subscribe=topic, **options)
+        for source in ("kafka", "kafkaproto")
+    )
+    assert (theirs.count(), ours.count()) == (0, 0)
+    produce(broker.bootstrap_servers, topic, 0, [NewRecord(b"new", None, FIRST_MS)])
+    assert (theirs.count(), ours.count()) == (0, 1)
+
+
+def test_negative_timestamps_are_refused(both):
+    theirs, ours = both(startingTimestamp=-2)
+    assert theirs.count() == 30
+    assert "startingTimestamp' is '-2'" in refused(ours)
+
+
+def test_a_partition_that_is_not_there_fails_the_query(both, events):
+    theirs, ours = both(assign=json.dumps({events: [0, 7]}))
+    assert theirs.count() == 30
+    assert f"{events}-7: UNKNOWN_TOPIC_OR_PARTITION" in refused(ours)
+
+
+def test_an_end_beyond_the_log_fails_at_once_or_is_cut(both, events):
+    beyond = json.dumps({events: {"0": 99}})
+    theirs, ours = both(endingOffsets=beyond)
+    assert "KAFKA_DATA_LOSS" in refused(theirs)
+    assert "endingOffsets" in refused(ours)
+    theirs, ours = both(endingOffsets=beyond, failOnDataLoss="false")
+    assert theirs.count() == ours.count() == 30
+
+
+def test_a_start_beyond_the_log_reads_nothing_where_loss_is_borne(both, events):
+    beyond = json.dumps({events: {"0": 99}})
+    theirs, ours = both(startingOffsets=beyond, failOnDataLoss="false")
+    assert "RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET" in refused(theirs)
+    assert ours.count() == 0
+
+
+def test_records_per_partition_hold_by_themselves(both):
+    theirs, ours = both(maxRecordsPerPartition=10)
+    assert [frame.rdd.getNumPartitions() for frame in (theirs, ours)] == [1, 3]
+
+
+def test_partitions_without_records_keep_an_input_partition(spark, broker, events):
+    counts = [
+        load(
+            spark, source, broker.bootstrap_servers, subscribe=events, minPartitions=3
+        ).rdd.getNumPartitions()
+        for source in ("kafka", "kafkaproto")
+    ]
+    assert counts == [3, 4]
+
+
+def test_patterns_are_pythons(spark, broker, events):
+    theirs, ours = (
+        load(spark, source, broker.bootstrap_servers, subscribePattern=rf"^{events}\p{{Lower}}*$")
+        for source in ("kafka", "kafkaproto")
+    )
+    assert theirs.count() == 30
+    assert "subscribePattern" in refused(ours)
+
+
+def test_errors_of_options_are_analysis_exceptions(both):
+    theirs, ours = both(startingTimestamp=2**60)
+    with pytest.raises(Exception, match="No offset matched") as caught:
+        theirs.count()
+    assert not isinstance(caught.value, AnalysisException)
+    with pytest.raises(AnalysisException, match="startingTimestamp"):
+        ours.count()
+
+
+def test_a_schema_may_be_given(spark, broker, events):
+    theirs, ours = (
+        spark.read.format(source)
+        .option("kafka.bootstrap.servers", broker.bootstrap_servers)
+        .option("subscribe", events)
+        .schema("value string")
+        for source in ("kafka", "kafkaproto")
+    )
+    assert ours.load().schema["value"].dataType == StringType()
+    assert {row.value for row in ours.load().collect()} == {"value"}
+    with pytest.raises(Exception, match="schema"):
+        theirs.load()

@@ -1,0 +1,134 @@
+"""Writes docs/options.md from the option table and the table of client properties.
+
+python tools/generate_options.py            writes the page
+python tools/generate_options.py --check    says whether it is what the tables say
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.spark.option_table import OPTIONS, REFUSED, Option, Use
+from pyspark_kafkaproto.spark.starts import Earliest, Latest
+
+_PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"
+
+_HEAD = """# Options
+
+Written by `tools/generate_options.py` from the tables in `spark/option_table.py` and
+`net/config.py`: change those.
+
+Names are read in any case, as Spark hands them over. An option that is not known is named in a
+warning and has no effect, as with Spark's own connector. Options marked **+** are not in Spark's
+own connector. How to move from `format("kafka")`: [migrating.md](migrating.md).
+"""
+_CLIENT_HEAD = """
+## Client properties
+
+Any of Kafka's client properties with `kafka.` in front. These have a meaning here, which is
+Kafka's own; the default is the Java client's unless the last column says otherwise. Others are
+named once in a warning and have no effect.
+
+| property | default | how it differs from the Java client |
+|---|---|---|
+"""
+_REFUSED_HEAD = """
+Refused by name, as Spark's own connector does:
+
+| property | in | why, and what instead |
+|---|---|---|
+"""
+_PARTS = (
+    ("Reading", Use.READ),
+    ("Writing", Use.WRITE),
+)
+# What differs from the Java client; whatever is not here does not.
+_DIFFERS = {
+    "client.id": "the Java client makes one up",
+    "fetch.max.bytes": "50 MiB; see [benchmarks.md](benchmarks.md)",
+    "max.partition.fetch.bytes": "1 MiB; see [benchmarks.md](benchmarks.md)",
+    "receive.message.max.bytes": "it has none; the name is librdkafka's",
+    "default.api.timeout.ms": "bounds every operation with all its tries, a task's next records "
+    "too",
+}
+
+
+def main() -> int:
+    """Run the command line; 1 if `--check` found a difference."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+    text = render()
+    if not parser.parse_args().check:
+        _PAGE.write_text(text, encoding="utf-8")
+        return 0
+    if _PAGE.exists() and _PAGE.read_text(encoding="utf-8") == text:
+        return 0
+    print(f"{_PAGE.name} is not what the tables say: run {Path(__file__).name}")
+    return 1
+
+
+def render() -> str:
+    """The whole page."""
+    parts = [_HEAD]
+    for title, use in _PARTS:
+        rows = [option for option in OPTIONS if option.uses & use]
+        if rows:
+            parts.append(f"\n## {title}\n\n{_table(rows, use)}")
+    parts.append(_CLIENT_HEAD + "".join(map(_property_row, fields(ClientConfig))))
+    refused = (f"| `{row.name}` | {_uses(row.uses)} | {row.instead} |\n" for row in REFUSED)
+    parts.append(_REFUSED_HEAD + "".join(refused))
+    return "".join(parts)
+
+
+def _table(rows: Iterable[Option], use: Use) -> str:
+    head = "| option | in | default | meaning | how it differs from Spark's own |\n"
+    head += "|---|---|---|---|---|\n"
+    return head + "".join(
+        f"| {_name(row)} | {_uses(row.uses & use)} | {_shown(row.default)} | {_cell(row.meaning)} "
+        f"| {_cell(row.differs)} |\n"
+        for row in rows
+    )
+
+
+def _name(row: Option) -> str:
+    return f"`{row.name}`{' **+**' if row.is_ours else ''}"
+
+
+def _uses(uses: Use) -> str:
+    words = {Use.BATCH: "batch", Use.STREAM: "stream", Use.WRITE: "write"}
+    return ", ".join(word for use, word in words.items() if use & uses)
+
+
+def _shown(default: Any) -> str:
+    """A default as users would write it."""
+    match default:
+        case None | "":
+            return ""
+        case bool():
+            return f"`{str(default).lower()}`"
+        case Earliest() | Latest():
+            return f"`{type(default).__name__.lower()}`"
+        case _:
+            return f"`{default}`"
+
+
+def _property_row(item: Any) -> str:
+    name, default = item.metadata["name"], item.default
+    if isinstance(default, float):
+        default = round(default * 1000)
+    shown = "required" if name == "bootstrap.servers" else _shown(default)
+    return f"| `kafka.{name}` | {shown} | {_cell(_DIFFERS.get(name, ''))} |\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
