@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 # Spark's names for a start beyond its end: as given, and as found out.
 UNRESOLVED = "UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET"
 RESOLVED = "RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET"
+_NOT_READ = "COULD_NOT_READ_OFFSET_RANGE"
 _SPARKS_OWN = (Earliest, Latest, Specific, Timestamp)
 
 
@@ -183,9 +184,9 @@ def _inside_the_log(
 
 
 def _check(item: OffsetRange, log: _Log, options: ReadOptions) -> None:
-    for option, offset in (
-        (options.start_option, item.start),
-        (options.end_option, item.stop),
+    for option, offset, condition in (
+        (options.start_option, item.start, RESOLVED),
+        (options.end_option, item.stop, f"KAFKA_DATA_LOSS.{_NOT_READ}"),
     ):
         if offset is not None and offset > log.latest:
             raise ConfigError(
@@ -193,12 +194,12 @@ def _check(item: OffsetRange, log: _Log, options: ReadOptions) -> None:
                 {str(item.topic_partition): offset},
                 f"the partition holds the offsets {log.earliest} to {log.latest}; give an offset "
                 f"up to {log.latest}, or set failOnDataLoss to false to read what is there",
-                RESOLVED if offset == item.start else "",
+                condition,
             )
     if item.start is not None and item.start < log.earliest:
         stop = log.latest if item.stop is None else item.stop
         raise DataLoss(
-            "COULD_NOT_READ_OFFSET_RANGE",
+            _NOT_READ,
             f"Could not read records in offset [{item.start}, {stop}) for topic partition "
             f"{item.topic_partition}: it holds the offsets {log.earliest} to {log.latest} now.",
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -29,3 +31,20 @@ def assert_same_rows(spark: SparkSession, servers: str, **options: object) -> li
     expected = rows(theirs)
     assert rows(ours) == expected
     return expected
+
+
+def condition_of(error: BaseException) -> str:
+    """The name of Spark's condition behind an error of the JVM; empty if there is none.
+
+    Only where PySpark knows the exception's class does its Python side tell the condition.
+    """
+    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while cause is not None:
+        try:
+            condition = cause.getCondition()
+        except (Py4JError, TypeError):  # not one of Spark's exceptions
+            condition = None
+        if condition:
+            return str(condition)
+        cause = cause.getCause()
+    return ""

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.types import StringType
 
 from pyspark_kafkaproto.records import NewRecord
-from tests.spark.rival import load
+from tests.spark.rival import condition_of, load
 from tests.spark.writing import produce
 
 pytestmark = pytest.mark.spark
@@ -47,10 +47,10 @@ def both(spark, broker, events):
 
 
 def refused(frame):
-    """The text of the error that counting `frame` ends with."""
+    """The text of the error that counting `frame` ends with, and Spark's condition."""
     with pytest.raises(Exception) as caught:  # noqa: PT011 - of every kind, from the JVM
         frame.count()
-    return str(caught.value)
+    return f"{caught.value} {condition_of(caught.value)}"
 
 
 def test_what_is_not_open_is_resolved_once_per_load(spark, broker, new_topic):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 
 import pytest
 from pyspark.sql import functions as sf
 
 from pyspark_kafkaproto.records import NewRecord
-from tests.spark.rival import load
+from tests.spark.rival import condition_of, load
 from tests.spark.writing import produce
 
 pytestmark = pytest.mark.spark
@@ -22,6 +23,11 @@ ANY_TIME = {
 }
 LAST_SECOND_OF_9999_MS = 253_402_300_799_000
 COMPACTION_S = 90
+
+
+def now_ms() -> int:
+    """A segment's age is told by its records' timestamps."""
+    return time.time_ns() // 1_000_000
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +46,10 @@ def compacted(broker, new_topic):
             broker.bootstrap_servers,
             topic,
             0,
-            [NewRecord(b"%d" % (number * 10 + at), b"k%d" % (at % 3)) for at in range(10)],
+            [
+                NewRecord(b"%d" % (number * 10 + at), b"k%d" % (at % 3), now_ms())
+                for at in range(10)
+            ],
         )
     return topic
 
@@ -112,12 +121,31 @@ def test_partitions_that_hold_nothing_among_others(both, broker, new_topic):
         assert [row.partition for row in ours.collect()] == [7]
 
 
+def test_records_that_were_deleted_are_a_loss_or_left_out(both, broker, new_topic, kafka_tool):
+    topic = new_topic()
+    produce(broker.bootstrap_servers, topic, 0, [NewRecord(b"%d" % at) for at in range(20)])
+    gone = {"partitions": [{"topic": topic, "partition": 0, "offset": 15}], "version": 1}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(gone, file)
+        file.flush()
+        kafka_tool("DeleteRecordsCommand", "--offset-json-file", file.name)
+    starts = {"startingOffsets": json.dumps({topic: {"0": 3}})}
+    for frame in both(subscribe=topic, **starts):
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - of every kind, from the JVM
+            frame.collect()
+        assert "KAFKA_DATA_LOSS" in f"{caught.value} {condition_of(caught.value)}"
+    for options in ({}, starts | {"failOnDataLoss": "false"}):
+        theirs, ours = both(subscribe=topic, **options)
+        assert ours.orderBy("offset").collect() == theirs.orderBy("offset").collect()
+        assert [row.offset for row in ours.collect()] == [15, 16, 17, 18, 19]
+
+
 def test_a_compacted_topic_has_holes(both, broker, compacted):
     """Last, so that the cleaner had the time of the others."""
     deadline = time.monotonic() + COMPACTION_S
     while True:
         # A segment is closed by the next record only, and the open one is never compacted.
-        produce(broker.bootstrap_servers, compacted, 0, [NewRecord(b"last", b"k9")])
+        produce(broker.bootstrap_servers, compacted, 0, [NewRecord(b"last", b"k9", now_ms())])
         theirs, ours = both(subscribe=compacted)
         found = [(row.offset, row.key) for row in ours.orderBy("offset").collect()]
         if len(found) < 50:

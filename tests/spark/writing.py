@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.produce import ProduceRequest
-from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.net import Backoff, Deadline, retrying
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 
 if TYPE_CHECKING:
@@ -27,10 +28,16 @@ def produce(
         topic_data=(ProduceRequest.Topic(name=topic, partition_data=(asked,)),),
     )
     item = TopicPartition(topic, partition)
+    deadline = Deadline.after(60)
     with KafkaCluster({"bootstrap.servers": servers}) as cluster:
-        leader = cluster.find_leaders({item})[item]
-        deadline = Deadline.after(60)
-        connection = cluster._router.connections.get(leader.endpoint, deadline)
-        answer = connection.request(request, deadline, _BY_NAME)
-    ((found,),) = (each.partition_responses for each in answer.responses)
-    assert found.error_code == 0, (found.error_code, found.error_message)
+
+        def attempt() -> None:
+            leader = cluster.find_leaders({item})[item]
+            connection = cluster._router.connections.get(leader.endpoint, deadline)
+            answer = connection.request(request, deadline, _BY_NAME)
+            ((found,),) = (each.partition_responses for each in answer.responses)
+            if found.error_code:
+                raise BrokerError(found.error_code, "Produce", f"partition {item}")
+
+        # A leader of a topic just made may not know it yet.
+        retrying("produce", attempt, deadline, Backoff())

@@ -1,0 +1,73 @@
+"""The comparison's arguments and what it prints, without Spark."""
+
+import pytest
+
+from pyspark_kafkaproto import OffsetRange, TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.jobs import compare as job
+from pyspark_kafkaproto.spark.comparing import Comparison, Digest, Side
+
+A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
+RANGES = (OffsetRange("a", 0, 0, 2), OffsetRange("a", 1, 0, 5))
+
+
+def comparison(theirs):
+    ours = {A0: Digest(2, 0, 1, 77), A1: Digest(5, 0, 4, 88)}
+    return Comparison(RANGES, Side("kafkaproto", ours, 0.5), Side("kafka", theirs, 2.0))
+
+
+def test_the_same_is_told_with_rows_and_speed():
+    result = comparison({A0: Digest(2, 0, 1, 77), A1: Digest(5, 0, 4, 88)})
+    assert result.is_same
+    assert job.as_text(result).splitlines() == [
+        "source      rows          seconds  rows/s",
+        "kafkaproto  7             0.50     14",
+        "kafka       7             2.00     4",
+        "the same rows in 2 partitions",
+    ]
+    shown = job.as_json(result)
+    assert (shown["same"], shown["differing"]) == (True, [])
+    assert shown["kafka"] == {"rows": 7, "seconds": 2.0, "rows_per_s": 3.5}
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [{A0: Digest(2, 0, 1, 77)}, {A0: Digest(2, 0, 1, 77), A1: Digest(5, 0, 4, 89)}],
+)
+def test_what_differs_is_named_with_both_sides(theirs):
+    result = comparison(theirs)
+    assert result.differing == [A1]
+    assert "a-1 differs:\n  kafkaproto  Digest(rows=5" in job.as_text(result)
+    assert job.as_json(result)["differing"] == [["a", 1]]
+
+
+def test_exit_code_says_whether_rows_are_the_same(monkeypatch, capsys):
+    results = [comparison({}), comparison(comparison({}).ours.digests)]
+    monkeypatch.setattr(job, "_session", lambda given: None)
+    monkeypatch.setattr(job, "compare", lambda spark, options, runs: results.pop())
+    assert job.main(["--option", "subscribe=a", "--json"]) == 0
+    assert job.main(["--option", "subscribe=a"]) == 1
+    assert '"same": true' in capsys.readouterr().out
+
+
+def test_options_come_from_file_arguments_and_servers(tmp_path, monkeypatch):
+    monkeypatch.delenv("KAFKA_BOOTSTRAP_SERVERS", raising=False)
+    file = tmp_path / "client.properties"
+    file.write_text("# a comment\nclient.id = me\n\nbootstrap.servers=b-1:9092\n")
+    words = ["--command-config", str(file), "--option", "subscribe=a,b"]
+    assert job.read_options(job._parse(words)) == {
+        "kafka.client.id": "me",
+        "kafka.bootstrap.servers": "b-1:9092",
+        "subscribe": "a,b",
+    }
+    words += ["--bootstrap-servers", "b-2:9092"]
+    assert job.read_options(job._parse(words))["kafka.bootstrap.servers"] == "b-2:9092"
+
+
+def test_what_is_no_pair_is_refused_without_a_secret(tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text("hunter2\n")
+    for words in (["--option", "=hunter2"], ["--command-config", str(file)]):
+        with pytest.raises(ConfigError, match="KEY=VALUE") as caught:
+            job.read_options(job._parse(words))
+        assert "hunter2" not in str(caught.value)
