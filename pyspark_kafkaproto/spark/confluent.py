@@ -43,9 +43,10 @@ def protobuf_payload(value: Column | str) -> Column:
     """
     column = _column(value)
     indexes = sf.hex(_bytes(column, _FRAME_BYTES + 1, _INDEX_BYTES))
-    count = sf.conv(sf.substring(indexes, 1, 2), 16, 10).cast("int")
+    written = sf.conv(sf.substring(indexes, 1, 2), 16, 10).cast("int")
     # Zigzag: a count of n is written as 2n; it takes one byte.
-    pattern = sf.format_string(f"^{_VARINT}(?:{_VARINT}){{%d}}", sf.shiftright(count, 1))
+    count = sf.coalesce(sf.shiftright(written, 1), sf.lit(0))
+    pattern = sf.format_string(f"^{_VARINT}(?:{_VARINT}){{%d}}", count)
     size = sf.length(sf.regexp_substr(indexes, pattern)) / 2
     start = (sf.lit(_FRAME_BYTES + 1) + size).cast("int")
     return sf.when(_is_framed(column) & start.isNotNull(), _bytes_from(column, start))

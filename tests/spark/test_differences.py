@@ -10,7 +10,7 @@ from pyspark.sql.types import StringType
 
 from pyspark_kafkaproto.records import NewRecord
 from tests.spark.rival import condition_of, load
-from tests.spark.writing import produce
+from tests.spark.writing import KEPT, produce
 
 pytestmark = pytest.mark.spark
 
@@ -26,7 +26,7 @@ SOON = {
 @pytest.fixture(scope="module")
 def events(broker, new_topic):
     """30 records a second apart in partition 0, none in partition 1."""
-    topic = new_topic(partitions=2, configs={"retention.ms": "-1"})
+    topic = new_topic(partitions=2, configs=KEPT)
     records = [NewRecord(b"value", b"key", FIRST_MS + 1000 * at) for at in range(30)]
     produce(broker.bootstrap_servers, topic, 0, records)
     return topic
@@ -54,7 +54,7 @@ def refused(frame):
 
 
 def test_what_is_not_open_is_resolved_once_per_load(spark, broker, new_topic):
-    topic = new_topic()
+    topic = new_topic(configs=KEPT)
     produce(broker.bootstrap_servers, topic, 0, [NewRecord(b"old", None, FIRST_MS)])
     options = {"startingTimestamp": 2**60, "startingOffsetsByTimestampStrategy": "latest"}
     theirs, ours = (
