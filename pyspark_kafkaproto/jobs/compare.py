@@ -20,7 +20,6 @@ from pyspark_kafkaproto.devbroker.connector import connector_jars
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.spark.comparing import Comparison, Side, compare
 
-
 _OTHER_ROWS = 3  # the answer is no, as for every command of `kafkaproto`
 
 

@@ -58,7 +58,7 @@ def plan_tasks(cluster: KafkaCluster, options: ReadOptions) -> list[ReadTask]:
 def plan_closed_ranges(cluster: KafkaCluster, options: ReadOptions) -> list[OffsetRange]:
     """What the options mean at this moment, in offsets; see `plan_tasks` for errors."""
     ranges = _inside_the_log(
-        cluster, _ranges(cluster, _describe(cluster, options), options), options
+        cluster, _ranges(cluster, describe_selection(cluster, options), options), options
     )
     spans = _spans(cluster, ranges)
     return [

@@ -1,5 +1,7 @@
 """The comparison's arguments and what it prints, without Spark."""
 
+import io
+
 import pytest
 
 from pyspark_kafkaproto import OffsetRange, TopicPartition
@@ -46,28 +48,32 @@ def test_exit_code_says_whether_rows_are_the_same(monkeypatch, capsys):
     monkeypatch.setattr(job, "_session", lambda given: None)
     monkeypatch.setattr(job, "compare", lambda spark, options, runs: results.pop())
     assert job.main(["--option", "subscribe=a", "--json"]) == 0
-    assert job.main(["--option", "subscribe=a"]) == 1
+    assert job.main(["--option", "subscribe=a"]) == 3
     assert '"same": true' in capsys.readouterr().out
 
 
-def test_options_come_from_file_arguments_and_servers(tmp_path, monkeypatch):
-    monkeypatch.delenv("KAFKA_BOOTSTRAP_SERVERS", raising=False)
-    file = tmp_path / "client.properties"
-    file.write_text("# a comment\nclient.id = me\n\nbootstrap.servers=b-1:9092\n")
-    words = ["--command-config", str(file), "--option", "subscribe=a,b"]
-    assert job.read_options(job._parse(words)) == {
+def test_options_come_from_a_file_and_arguments(tmp_path, monkeypatch):
+    file = tmp_path / "options.json"
+    file.write_text('{"subscribe": "a", "kafka.client.id": "me", "minPartitions": 3}')
+    words = ["--options", str(file), "--option", "subscribe=a,b", "--bootstrap-servers", "b:9092"]
+    expected = {
         "kafka.client.id": "me",
-        "kafka.bootstrap.servers": "b-1:9092",
+        "kafka.bootstrap.servers": "b:9092",
         "subscribe": "a,b",
+        "minPartitions": "3",
     }
-    words += ["--bootstrap-servers", "b-2:9092"]
-    assert job.read_options(job._parse(words))["kafka.bootstrap.servers"] == "b-2:9092"
+    assert job.read_options(job._parse(words)) == expected
+    monkeypatch.setattr("sys.stdin", io.StringIO(file.read_text()))
+    assert job.read_options(job._parse(["--options", "-", *words[2:]])) == expected
 
 
-def test_what_is_no_pair_is_refused_without_a_secret(tmp_path):
-    file = tmp_path / "client.properties"
-    file.write_text("hunter2\n")
-    for words in (["--option", "=hunter2"], ["--command-config", str(file)]):
-        with pytest.raises(ConfigError, match="KEY=VALUE") as caught:
-            job.read_options(job._parse(words))
+def test_what_cannot_be_read_is_refused_without_a_secret(tmp_path):
+    file = tmp_path / "options.json"
+    for text in ("hunter2", '["hunter2"]'):
+        file.write_text(text)
+        with pytest.raises(ConfigError, match="expected JSON") as caught:
+            job.read_options(job._parse(["--options", str(file)]))
         assert "hunter2" not in str(caught.value)
+    with pytest.raises(ConfigError, match="KEY=VALUE") as caught:
+        job.read_options(job._parse(["--option", "=hunter2"]))
+    assert "hunter2" not in str(caught.value)
