@@ -22,7 +22,7 @@ for argument in "$@"; do
 done
 
 require_tools
-prepare_venv spark connect cli test lint
+prepare_venv spark connect cli test fuzz lint
 cd "$root"
 export PATH="$venv/bin:$PATH"
 # Every process, Spark's workers included, runs the checkout's sources, not the installed copy.
@@ -58,6 +58,8 @@ if [ -z "$only_checks" ]; then
     # pytest's exit code 5, nothing collected, is an error like any other: a mark that no test
     # carries is a mistake here.
     step "tests without a broker" python -m pytest -q -m "$length and not ($needs_broker)"
+    step "fuzzing" python tests/fuzz/run.py ${long:+--long}
+    step "kernel under sanitizers" python tests/fuzz/sanitized.py
     # One pytest, so that they share one broker.
     step "tests with a broker" python -m pytest -q -m "$length and ($needs_broker)"
 fi

@@ -1,0 +1,187 @@
+"""Fuzz the decoders, guided by coverage (Atheris, libFuzzer): one command, bounded in time.
+
+    python tests/fuzz/run.py                                all targets, 1,000,000 runs together
+    python tests/fuzz/run.py --target codec --seconds 600   one, for ten minutes
+    python tests/fuzz/run.py --long                         100,000,000 runs together
+    python tests/fuzz/run.py --target batch --keep          keep inputs that reach something new
+    python tests/fuzz/run.py --target batch --input FILE    one input, to look into a find
+
+Needs the extra `fuzz` (pip install -e .[fuzz]). Ends with a line per target and how many executions
+there were; a find ends it with exit code 1, the input in hex, and the seed that leads to it. How to
+run it on a kernel with sanitizers: `sanitized.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = Path(__file__).resolve().parent
+ROOT = FOLDER.parent.parent
+sys.path.insert(0, str(ROOT))
+CORPUS = FOLDER / "corpus"
+
+# Of all runs; the data plane is where bytes meet C.
+SHARES = {"batch": 0.35, "codec": 0.25, "message": 0.25, "frame": 0.15}
+SLICE_RUNS = 1_000_000
+LONG_RUNS = 100_000_000
+MAX_INPUT_BYTES = 1024
+RSS_LIMIT_MB = 400  # one batch may have 64 KiB; the interpreter and its libraries take 60 MB
+INPUT_TIMEOUT_S = 5  # a hang; slowness is the oracle's matter
+
+
+class Result(NamedTuple):
+    """How a process that fuzzed one target ended."""
+
+    target: str
+    runs: int
+    spent_s: float
+    peak_mb: int
+    find: bytes | None
+    output: str
+    exit_code: int
+
+    @property
+    def is_good(self) -> bool:
+        return self.exit_code == 0 and self.find is None
+
+
+def fuzz(target: str, arguments: argparse.Namespace, runs: int) -> Result:
+    """Fuzz one target in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix=f"fuzz-{target}-") as folder:
+        found, finds, kept = Path(folder) / "found", Path(folder) / "finds", CORPUS / target
+        finds.mkdir()
+        write_seeds(target, found)
+        bounds = [f"-runs={runs}", f"-max_total_time={arguments.seconds}"]
+        began = time.monotonic()
+        done = run_entry(
+            target, [*bounds, f"-seed={arguments.seed}", f"-artifact_prefix={finds}/",
+                     str(found), *([str(kept)] if kept.is_dir() else [])],
+        )  # fmt: skip
+        spent_s = time.monotonic() - began
+        if arguments.keep:
+            keep(target, found)
+        first = next(finds.iterdir(), None)
+        return Result(
+            target, statistic(done.stderr, "number_of_executed_units"), spent_s,
+            statistic(done.stderr, "peak_rss_mb"), first.read_bytes() if first else None,
+            done.stdout + done.stderr, done.returncode,
+        )  # fmt: skip
+
+
+def write_seeds(target: str, folder: Path) -> None:
+    from tests.fuzz.seeds import SEEDS
+
+    folder.mkdir()
+    for index, seed in enumerate(SEEDS[target]()):
+        (folder / f"seed-{index:04}").write_bytes(seed)
+
+
+def run_entry(target: str, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    limits = [f"-max_len={MAX_INPUT_BYTES}", f"-rss_limit_mb={RSS_LIMIT_MB}",
+              f"-timeout={INPUT_TIMEOUT_S}", "-print_final_stats=1", "-verbosity=1"]  # fmt: skip
+    # The sources here, by the Python that runs now, in the processes that libFuzzer starts too.
+    environment = (
+        os.environ
+        | {"KAFKAPROTO_FUZZ": target}
+        | {
+            name: os.pathsep.join([str(first), os.environ.get(name, "")])
+            for name, first in (("PYTHONPATH", ROOT), ("PATH", Path(sys.executable).parent))
+        }
+    )
+    return subprocess.run(
+        [sys.executable, str(FOLDER / "entry.py"), *limits, *arguments],
+        cwd=ROOT, env=environment, capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
+
+
+def statistic(output: str, name: str) -> int:
+    found = re.search(rf"stat::{name}:\s+(\d+)", output)
+    return int(found[1]) if found else 0
+
+
+def keep(target: str, found: Path) -> None:
+    """Make the kept corpus anew: as few inputs as reach everything that was reached."""
+    kept = CORPUS / target
+    kept.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        fewest = Path(folder) / "fewest"
+        fewest.mkdir()
+        done = run_entry(target, ["-merge=1", str(fewest), str(kept), str(found)])
+        if done.returncode or not any(fewest.iterdir()):
+            raise SystemExit(f"the corpus of {target} was not merged:\n{done.stderr[-2000:]}")
+        shutil.rmtree(kept)
+        shutil.copytree(fewest, kept)
+
+
+def report(results: list[Result], seed: int) -> None:
+    for result in results:
+        rate = result.runs / max(result.spent_s, 0.1)
+        print(
+            f"{result.target:8} {result.runs:>11,} executions  {result.spent_s:7.1f} s  "
+            f"{rate:>7,.0f}/s  peak {result.peak_mb} MB  {'ok' if result.is_good else 'FIND'}"
+        )
+    print(f"together {sum(result.runs for result in results):>11,} executions, seed {seed}")
+    for result in results:
+        if not result.is_good:
+            print(f"\n== {result.target}, exit code {result.exit_code}\n{result.output[-6000:]}")
+            print(f"input: {result.find.hex() if result.find is not None else 'none was written'}")
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--target", choices=list(SHARES), action="append", help="default: all")
+    parser.add_argument("--runs", type=int, help="executions, shared among the targets")
+    parser.add_argument("--seconds", type=int, default=0, help="per target; 0: runs alone bound it")
+    parser.add_argument("--long", action="store_true", help=f"{LONG_RUNS:,} executions")
+    parser.add_argument("--seed", type=int, default=20240229, help="of the random choices")
+    parser.add_argument("--processes", type=int, default=2, help="how many at a time")
+    parser.add_argument("--keep", action="store_true", help="keep what reaches something new")
+    parser.add_argument("--input", type=Path, help="run this one input")
+    return parser.parse_args(arguments)
+
+
+def without_atheris() -> int:
+    """Say so: a mistake where it can be installed, else nothing to be done about."""
+    if sys.platform == "linux" and os.uname().machine == "x86_64" and sys.version_info < (3, 14):
+        print("Atheris is needed: pip install -e '.[fuzz]'", file=sys.stderr)
+        return 2
+    print("SKIPPED: there is no build of Atheris for this platform")
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    targets = options.target or list(SHARES)
+    if options.input:
+        from tests.fuzz.targets import TARGETS
+
+        for target in targets:
+            TARGETS[target](options.input.read_bytes())
+        return 0
+    if importlib.util.find_spec("atheris") is None:
+        return without_atheris()
+    runs = options.runs or (LONG_RUNS if options.long else -1 if options.seconds else SLICE_RUNS)
+    whole = sum(SHARES[target] for target in targets)
+    shares = [-1 if runs < 0 else round(runs * SHARES[target] / whole) for target in targets]
+    with ThreadPoolExecutor(options.processes) as pool:
+        results = list(pool.map(lambda pair: fuzz(pair[0], options, pair[1]),
+                                zip(targets, shares, strict=True)))  # fmt: skip
+    report(results, options.seed)
+    return 0 if all(result.is_good for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""What is fuzzed: each target takes any bytes and raises only when a law is broken.
+
+The first bytes of an input choose how it is read, the others are read. `batch` has whole blocks,
+`codec` what stands inside a sound header (a stream for a decompressor, or records that are
+compressed here), `message` bodies of any API in any version, `frame` a connection's two directions.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from pyspark_kafkaproto.errors import RemoteProtocolError
+from pyspark_kafkaproto.messages import find_api, request_class, response_class
+from pyspark_kafkaproto.messages.apis import APIS
+from pyspark_kafkaproto.records import layout
+from pyspark_kafkaproto.records.compression import compress
+from pyspark_kafkaproto.records.encoding import encode_batch, sealed
+from pyspark_kafkaproto.wire import frame
+from pyspark_kafkaproto.wire.schema import decode, encode
+from tests.fuzz.oracle import assert_alike, options_of
+
+CHOICE_BYTES = 3
+FRAME_LIMIT_BYTES = 1 << 16
+
+
+def batch(data: bytes) -> None:
+    """A block of batches and messages, the checksum of its first one made right."""
+    choice, block = data[:CHOICE_BYTES], data[CHOICE_BYTES:]
+    if len(choice) == CHOICE_BYTES:
+        assert_alike(with_right_crc(block), **options_of(choice))
+
+
+def with_right_crc(block: bytes) -> bytes:
+    """`block` with the checksum of the first batch, if that is whole."""
+    if len(block) <= layout.MAGIC_POS:
+        return block
+    stop = layout.LOG_OVERHEAD + int.from_bytes(block[8:12])
+    if block[layout.MAGIC_POS] == layout.MAGIC_V2 and layout.HEADER_SIZE <= stop <= len(block):
+        return sealed(block[:stop]) + block[stop:]
+    if block[layout.MAGIC_POS] < layout.MAGIC_V2 and layout.MAGIC_POS < stop <= len(block):
+        crc = zlib.crc32(block[layout.MAGIC_POS : stop])
+        return block[:12] + crc.to_bytes(4) + block[layout.MAGIC_POS :]
+    return block
+
+
+def codec(data: bytes) -> None:
+    """The content of one batch or message that is sound in all else."""
+    choice, kind, rest = data[:CHOICE_BYTES], data[CHOICE_BYTES : CHOICE_BYTES + 2], data[5:]
+    if len(kind) < 2:
+        return
+    number = 1 + kind[0] % 4
+    magic = (2, 2, 1, 0)[kind[0] >> 2 & 3]
+    is_plain = bool(kind[0] & 0x10) and not (magic < 2 and number == 4)
+    stream = compress(number, rest) if is_plain else rest
+    if magic == layout.MAGIC_V2:
+        block = _batch_around(stream, number | kind[0] & 0x20, kind[1])
+    else:
+        block = _message_around(stream, magic, number | kind[0] >> 2 & 8, kind[1])
+    assert_alike(block, **options_of(choice))
+
+
+def _batch_around(stream: bytes, attributes: int, count: int) -> bytes:
+    header = bytearray(
+        encode_batch([], attributes=attributes, last_offset_delta=100, producer_id=1)
+    )
+    header[8:12] = (layout.MIN_LENGTH_V2 + len(stream)).to_bytes(4)
+    header[57:61] = count.to_bytes(4)
+    return sealed(header + stream)
+
+
+def _message_around(stream: bytes, magic: int, attributes: int, offset: int) -> bytes:
+    rest = bytes([magic, attributes]) + bytes(8 * magic) + b"\xff" * 4 + len(stream).to_bytes(4)
+    rest += stream
+    front = offset.to_bytes(8) + (4 + len(rest)).to_bytes(4)
+    return front + zlib.crc32(rest).to_bytes(4) + rest
+
+
+# --- messages
+
+
+@cache
+def shapes() -> list[tuple[Any, int]]:
+    """Every message of every API in every version."""
+    return [
+        (cls, version)
+        for api in APIS
+        for cls in (request_class(api.key), response_class(api.key))
+        for version in range(cls.VERSIONS.min, cls.VERSIONS.max + 1)
+    ]
+
+
+def message(data: bytes) -> None:
+    """The body of one message; what is read can be written, and reads the same again."""
+    if len(data) >= 2:
+        cls, version = shapes()[int.from_bytes(data[:2]) % len(shapes())]
+        read_twice(
+            lambda body: decode(cls, body, version), lambda read: encode(read, version), data[2:]
+        )
+
+
+def read_twice(
+    read: Callable[[bytes], Any], write: Callable[[Any], bytes], data: bytes
+) -> Any | None:
+    """What `read` makes of `data`; None where it refuses."""
+    try:
+        first = read(data)
+    except RemoteProtocolError:
+        return None
+    again = read(write(first))
+    assert again == first or repr(again) == repr(first), f"{first!r}\n{again!r}"  # NaN
+    return first
+
+
+def frame_stream(data: bytes) -> None:
+    """A connection: some requests, then responses that belong to them."""
+    if not data:
+        return
+    payloads = list(_payloads(memoryview(data)[1:]))
+    asked = data[0] % 8
+    pending: dict[int, tuple[Any, int]] = {}
+    for payload in payloads[:asked]:
+        _read_request(payload, pending)
+    for payload in payloads[asked:]:
+        _read_response(payload, pending)
+
+
+def _payloads(stream: memoryview) -> Any:
+    pos = 0
+    while len(stream) - pos >= frame.SIZE_PREFIX_BYTES:
+        try:
+            size = frame.frame_size(stream[pos : pos + 4], FRAME_LIMIT_BYTES)
+        except RemoteProtocolError:
+            return
+        pos += frame.SIZE_PREFIX_BYTES
+        if size > len(stream) - pos:
+            return
+        yield bytes(stream[pos : pos + size])
+        pos += size
+
+
+def _read_request(payload: bytes, pending: dict[int, tuple[Any, int]]) -> None:
+    try:
+        key, version, correlation_id = frame.peek_request(payload)
+    except RemoteProtocolError:
+        return
+    if find_api(key) is None:
+        return
+    cls = request_class(key)
+    read = read_twice(
+        lambda data: frame.decode_request(cls, data),
+        lambda read: frame.encode_request(
+            read[1], read[0].api_version, read[0].correlation_id, read[0].client_id
+        )[frame.SIZE_PREFIX_BYTES :],
+        payload,
+    )
+    if read is not None:
+        pending[correlation_id] = (response_class(key), version)
+
+
+def _read_response(payload: bytes, pending: dict[int, tuple[Any, int]]) -> None:
+    found = pending.pop(frame.peek_correlation_id(payload), None)
+    if found is None:
+        return
+    cls, version = found
+    read_twice(
+        lambda data: frame.decode_response(cls, data, version),
+        lambda read: frame.encode_response(read[1], version, read[0])[frame.SIZE_PREFIX_BYTES :],
+        payload,
+    )
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "batch": batch,
+    "codec": codec,
+    "message": message,
+    "frame": frame_stream,
+}
