@@ -21,6 +21,7 @@ from pyspark_kafkaproto.records import (
     BinaryColumn,
     BinaryInput,
     Columns,
+    Damaged,
     Decoded,
     HeadersColumn,
     HeadersInput,
@@ -49,6 +50,10 @@ _TYPES: Final = {
 
 COLUMN_NAMES: Final = tuple(_TYPES)
 
+# What is kept of a batch that cannot be read. No other column has this type: it marks the column,
+# whose name is the user's.
+_DAMAGED: Final = pa.struct([pa.field("reason", pa.string()), pa.field("data", pa.binary())])
+
 _BINARY_KINDS: Final = {
     "string", "binary", "large_string", "large_binary", "string_view", "binary_view"
 }  # fmt: skip
@@ -73,6 +78,7 @@ def schema_for(
     string_columns: Collection[str] = (),
     *,
     headers: bool = False,
+    damaged_column: str | None = None,
 ) -> pa.Schema:
     """The Arrow schema of some of the columns, in the order given.
 
@@ -80,6 +86,7 @@ def schema_for(
         column_names: any of COLUMN_NAMES, each once; None for all in Spark's order.
         string_columns: which of key and value are strings instead of binary.
         headers: with `column_names` None, whether the headers are among them.
+        damaged_column: the name, among `column_names`, of the column for damaged batches.
 
     Raises:
         ConfigError: a name that is unknown or there twice.
@@ -88,13 +95,14 @@ def schema_for(
         column_names = COLUMN_NAMES if headers else COLUMN_NAMES[:-1]
     names = list(column_names)
     allowed = f"the columns are {', '.join(COLUMN_NAMES)}, each at most once"
-    if len(set(names)) != len(names) or not set(names) <= set(_TYPES):
+    if len(set(names)) != len(names) or not set(names) <= {*_TYPES, damaged_column}:
         raise ConfigError("columns", names, allowed)
     if not set(string_columns) <= {"key", "value"}:
         raise ConfigError("columns", sorted(string_columns), "only key and value can be strings")
-    return pa.schema(
-        [(name, pa.string() if name in string_columns else _TYPES[name]) for name in names]
-    )
+    types = _TYPES | dict.fromkeys(string_columns, pa.string())
+    if damaged_column is not None:
+        types[damaged_column] = _DAMAGED
+    return pa.schema([(name, types[name]) for name in names])
 
 
 def wanted_columns(schema: pa.Schema) -> Columns:
@@ -104,7 +112,7 @@ def wanted_columns(schema: pa.Schema) -> Columns:
     """
     wanted = Columns(0)
     for field in schema:
-        wanted |= _WANTED[field.name]
+        wanted |= _WANTED.get(field.name, Columns(0))
         if _is_text(field):
             wanted |= Columns.OFFSET
     return wanted
@@ -130,10 +138,29 @@ def to_record_batch(
         return _rows_without_columns(decoded.rows)
     arrays = []
     for field in schema:
+        if field.type == _DAMAGED:
+            arrays.append(pa.nulls(decoded.rows, _DAMAGED))
+            continue
         array = _BUILDERS[field.name](decoded, topic, partition, field.type)
         if _is_text(field):
             _check_text(array, field.name, decoded, topic, partition)
         arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def keeps_damaged(schema: pa.Schema) -> bool:
+    """Whether a column of the schema is for damaged batches."""
+    return any(field.type == _DAMAGED for field in schema)
+
+
+def damaged_batch(
+    damaged: Damaged, topic: str, partition: int, schema: pa.Schema
+) -> pa.RecordBatch:
+    """One row for a batch that cannot be read: where it lay, its bytes and what is wrong with it."""
+    kept = {"reason": damaged.reason, "data": bytes(damaged.data)}
+    known = {"topic": topic, "partition": partition, "offset": damaged.start}
+    values = [kept if field.type == _DAMAGED else known.get(field.name) for field in schema]
+    arrays = [pa.array([value], field.type) for value, field in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -7,10 +7,17 @@ batches, `committed` plans what a group has not seen. Nothing here knows of Spar
 from pyspark_kafkaproto.client.committed import commit_ranges, committing, plan_ranges
 from pyspark_kafkaproto.client.decode import read_batches
 from pyspark_kafkaproto.client.fetch import Fetcher
-from pyspark_kafkaproto.client.ranges import OffsetRange, RangeReport, ReadSettings, ReadTask
+from pyspark_kafkaproto.client.ranges import (
+    Mode,
+    OffsetRange,
+    RangeReport,
+    ReadSettings,
+    ReadTask,
+)
 
 __all__ = [
     "Fetcher",
+    "Mode",
     "OffsetRange",
     "RangeReport",
     "ReadSettings",

@@ -11,12 +11,24 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark_kafkaproto.arrow import to_record_batch, wanted_columns
+from pyspark_kafkaproto.arrow import (
+    damaged_batch,
+    keeps_damaged,
+    to_record_batch,
+    wanted_columns,
+)
 from pyspark_kafkaproto.client.fetch import Block, Fetcher
-from pyspark_kafkaproto.client.ranges import ReadSettings, ReadTask
+from pyspark_kafkaproto.client.ranges import Mode, ReadSettings, ReadTask
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.net import ClientConfig
-from pyspark_kafkaproto.records import AbortedTransactions, Columns, Decoded, decode
+from pyspark_kafkaproto.records import (
+    AbortedTransactions,
+    Columns,
+    Damaged,
+    Decoded,
+    damaged_at,
+    decode,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,43 +51,85 @@ def read_batches(
     wanted = wanted_columns(schema)
     for block in fetcher.blocks():
         topic, partition = block.progress.topic_partition
-        for decoded in _decode_block(block, config, settings, wanted):
-            if decoded.rows:
-                yield to_record_batch(decoded, topic, partition, schema)
+        for found in _BlockReading(block, config, settings, wanted).pieces():
+            if isinstance(found, Damaged):
+                if keeps_damaged(schema):
+                    yield damaged_batch(found, topic, partition, schema)
+            elif found.rows:
+                yield to_record_batch(found, topic, partition, schema)
     for progress in fetcher.progress:
         _log.info("read %s: %s", progress.range, progress.report)
 
 
-def _decode_block(
-    block: Block, config: ClientConfig, settings: ReadSettings, wanted: Columns
-) -> Iterator[Decoded]:
-    report = block.progress.report
-    pos, start = 0, block.start
-    aborted: AbortedTransactions | Sequence[tuple[int, int]] = block.aborted
-    while pos < len(block.records) and start < block.stop:
+class _BlockReading:
+    """One block, read piece by piece: what was decoded, and what was damaged in between."""
+
+    def __init__(
+        self, block: Block, config: ClientConfig, settings: ReadSettings, wanted: Columns
+    ) -> None:
+        self._block = block
+        self._config = config
+        self._settings = settings
+        self._wanted = wanted
+        self._pos = 0
+        self._start = block.start
+        self._aborted: AbortedTransactions | Sequence[tuple[int, int]] = block.aborted
+        self._sound = len(block.records)  # up to where nothing is known to be damaged
+
+    def pieces(self) -> Iterator[Decoded | Damaged]:
+        """All of the block that its range wants."""
+        block = self._block
+        while self._pos < len(block.records) and self._start < block.stop:
+            before = self._pos
+            try:
+                yield self._decode()
+            except CorruptRecords as error:
+                damaged = self._pass_over(error.of(*block.progress.topic_partition))
+                if damaged is not None:
+                    yield damaged
+                continue
+            if self._pos == before:
+                break
+            if self._pos == self._sound:
+                self._sound = len(block.records)
+        _check_all_read(block, self._start)
+
+    def _decode(self) -> Decoded:
+        block, report = self._block, self._block.progress.report
         began = time.perf_counter()
-        try:
-            decoded = decode(
-                block.records,
-                pos=pos,
-                start=start,
-                stop=block.stop,
-                wanted=wanted,
-                aborted=aborted,
-                check_crcs=config.check_crcs,
-                batch_limit_bytes=settings.batch_limit_bytes,
-            )
-        except CorruptRecords as error:
-            raise error.of(*block.progress.topic_partition) from error
+        decoded = decode(
+            block.records[: self._sound],
+            pos=self._pos,
+            start=self._start,
+            stop=block.stop,
+            wanted=self._wanted,
+            aborted=self._aborted,
+            check_crcs=self._config.check_crcs,
+            batch_limit_bytes=self._settings.batch_limit_bytes,
+        )
         report.decode_s += time.perf_counter() - began
         report.rows += decoded.rows
         report.passed_over += decoded.passed_over
-        stands_still = decoded.pos == pos
-        pos, start, aborted = decoded.pos, decoded.next_offset, decoded.aborted
-        yield decoded
-        if stands_still:
-            break
-    _check_all_read(block, start)
+        self._pos, self._start = decoded.pos, decoded.next_offset
+        self._aborted = decoded.aborted
+        return decoded
+
+    def _pass_over(self, error: CorruptRecords) -> Damaged | None:
+        """Read up to the damaged batch first, then pass over it; or fail, as the mode says."""
+        if self._settings.mode is Mode.FAILFAST:
+            raise error
+        if error.pos > self._pos:
+            self._sound = error.pos
+            return None
+        damaged = damaged_at(self._block.records, error)
+        lost = min(damaged.stop, self._block.stop) - max(damaged.start, self._start)
+        report = self._block.progress.report
+        report.damaged += 1
+        report.passed_over += max(0, lost)
+        self._pos += len(damaged.data)
+        self._start = max(self._start, damaged.stop)
+        _log.warning("%s: the offsets [%d, %d) are left out", error, damaged.start, damaged.stop)
+        return damaged
 
 
 def _check_all_read(block: Block, read_to: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from pyspark_kafkaproto.cluster import Leader, TopicPartition
 from pyspark_kafkaproto.errors import LocalProtocolError
@@ -56,6 +57,14 @@ class ReadTask:
             raise LocalProtocolError("a task reads each partition once: join its ranges")
 
 
+class Mode(Enum):
+    """What becomes of a record batch that is damaged, in Spark's words."""
+
+    FAILFAST = "FAILFAST"
+    DROPMALFORMED = "DROPMALFORMED"
+    PERMISSIVE = "PERMISSIVE"
+
+
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
     """How to read, beside the client's configuration.
@@ -63,10 +72,12 @@ class ReadSettings:
     Args:
         fail_on_data_loss: whether records that are gone fail the read or are passed over.
         batch_limit_bytes: the largest decompressed record batch that is accepted.
+        mode: whether a damaged batch fails the read, is left out, or is kept aside.
     """
 
     fail_on_data_loss: bool = True
     batch_limit_bytes: int = 128 * MIB
+    mode: Mode = Mode.FAILFAST
 
 
 @dataclass(slots=True)
@@ -79,10 +90,11 @@ class RangeReport:
     decode_s: float = 0.0
     retries: int = 0
     passed_over: int = 0
+    damaged: int = 0
 
     def __str__(self) -> str:
         return (
             f"{self.rows} rows, {self.fetched_bytes} bytes, fetch {self.fetch_s:.3f} s, "
             f"decode {self.decode_s:.3f} s, {self.retries} retries, "
-            f"{self.passed_over} offsets passed over"
+            f"{self.passed_over} offsets passed over, {self.damaged} batches damaged"
         )

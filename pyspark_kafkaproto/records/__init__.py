@@ -20,6 +20,7 @@ from pyspark_kafkaproto.records.columns import (
     HeadersColumn,
     Skimmed,
 )
+from pyspark_kafkaproto.records.damage import Damaged, damaged_at
 from pyspark_kafkaproto.records.encoding import NewRecord, encode_batch
 from pyspark_kafkaproto.records.layout import DEFAULT_BATCH_LIMIT_BYTES, DEFAULT_CHUNK_BYTES
 from pyspark_kafkaproto.records.reference_write import BatchBuilder
@@ -47,6 +48,7 @@ __all__ = [
     "BinaryColumn",
     "BinaryInput",
     "Columns",
+    "Damaged",
     "Decoded",
     "HeadersColumn",
     "HeadersInput",
@@ -54,6 +56,7 @@ __all__ = [
     "Skimmed",
     "TimestampInput",
     "WriteColumns",
+    "damaged_at",
     "decode",
     "encode_batch",
     "group_rows",

@@ -29,36 +29,49 @@ _TYPES: dict[str, DataType] = {
     "timestampType": IntegerType(),
     "headers": ArrayType(_HEADER),
 }
+# What is kept of a batch that cannot be read.
+DAMAGED = StructType([StructField("reason", StringType()), StructField("data", BinaryType())])
 _AS_TEXT = frozenset({"key", "value"})
 
 
-def default_schema(*, include_headers: bool) -> StructType:
-    """The schema of Spark's own connector."""
+def default_schema(*, include_headers: bool, damaged_column: str | None = None) -> StructType:
+    """The schema of Spark's own connector, and the column for damaged batches if there is one."""
     return StructType(
         [StructField(name, kind) for name, kind in _TYPES.items() if name != "headers"]
         + ([StructField("headers", _TYPES["headers"])] if include_headers else [])
+        + ([] if damaged_column is None else [StructField(damaged_column, DAMAGED)])
     )
 
 
-def parse_columns(option: str, text: str) -> StructType:
+def parse_columns(option: str, text: str, damaged_column: str | None = None) -> StructType:
     """`key string, value, offset`: names, each with an optional type, separated by commas."""
     fields = []
     for part in text.split(","):
         name, _, kind = part.strip().partition(" ")
+        if name == damaged_column and not kind:
+            fields.append(StructField(name, DAMAGED))
+            continue
         if name not in _TYPES:
             raise ConfigError(option, text, f"no column {name!r}: expected some of {list(_TYPES)}")
         fields.append(StructField(name, _named_type(option, text, name, kind.strip().lower())))
-    return checked_schema(StructType(fields))
+    return checked_schema(StructType(fields), damaged_column)
 
 
-def checked_schema(schema: StructType) -> StructType:
+def checked_schema(schema: StructType, damaged_column: str | None = None) -> StructType:
     """`schema` if it is a subset of the source's columns, each once, in any order.
+
+    Args:
+        schema: what the user asked for.
+        damaged_column: the name of the column for damaged batches, if there may be one.
 
     Raises:
         ConfigError: names the column, its type and what is allowed.
     """
     seen = set()
     for field in schema.fields:
+        if field.name == damaged_column and field.dataType == DAMAGED and field.name not in seen:
+            seen.add(field.name)
+            continue
         if field.name not in _TYPES or field.name in seen:
             reason = "is there twice" if field.name in seen else "is not a column of this source"
             raise ConfigError(

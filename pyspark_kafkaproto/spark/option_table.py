@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Flag, auto
 from typing import Any
 
-from pyspark_kafkaproto.client import ReadSettings
+from pyspark_kafkaproto.client import Mode, ReadSettings
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.range_text import parse_ranges
 from pyspark_kafkaproto.spark.starts import (
@@ -92,6 +92,16 @@ def read_milliseconds(least: int) -> Callable[[str, str], float]:
         return int(digits) / 1000
 
     return read
+
+
+def read_mode(name: str, text: str) -> Mode:
+    """`FAILFAST`, `DROPMALFORMED` or `PERMISSIVE`, in any case."""
+    try:
+        return Mode(text.strip().upper())
+    except ValueError:
+        raise ConfigError(
+            name, text, f"expected {', '.join(mode.value for mode in Mode)}"
+        ) from None
 
 
 def read_duration(name: str, text: str) -> float:
@@ -293,6 +303,26 @@ OPTIONS: tuple[Option, ...] = (
         "says what is not.",
         differs="An end beyond the log fails at once; Spark's own waits for it first. With `false` "
         "a start beyond the log reads nothing; Spark's own fails.",
+    ),
+    Option(
+        "mode",
+        read_mode,
+        Mode.FAILFAST,
+        "What becomes of a record batch that is damaged (its CRC is wrong, its records are not what "
+        "they say): `FAILFAST` fails the query; `DROPMALFORMED` leaves it out, with its topic, "
+        "partition, offsets and the reason in the log; `PERMISSIVE` also keeps its bytes in a row of "
+        "their own, in the column that columnNameOfCorruptRecord names.",
+        differs="Spark's own fails, and cannot be told otherwise. The words are those of Spark's "
+        "file sources.",
+        is_ours=True,
+    ),
+    Option(
+        "columnNameOfCorruptRecord",
+        read_name,
+        "_corrupt_record",
+        "With mode PERMISSIVE, the column for damaged batches: `struct<reason: string, data: "
+        "binary>`, null in all other rows.",
+        is_ours=True,
     ),
     Option("includeHeaders", read_boolean, False, "Whether there is a column `headers`."),
     Option(

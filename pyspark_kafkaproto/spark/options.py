@@ -13,7 +13,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark_kafkaproto.client import OffsetRange, ReadSettings
+from pyspark_kafkaproto.arrow import COLUMN_NAMES
+from pyspark_kafkaproto.client import Mode, OffsetRange, ReadSettings
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig
@@ -109,7 +110,7 @@ def gather(
     return ReadOptions(
         client=_task_config(client, values),
         driver=driver_config(client, values),
-        settings=ReadSettings(values["failOnDataLoss"], values["maxBatchBytes"]),
+        settings=ReadSettings(values["failOnDataLoss"], values["maxBatchBytes"], values["mode"]),
         subscribe=values["subscribe"],
         subscribe_pattern=values["subscribePattern"],
         assign=None if assigned is None else tuple(assigned),
@@ -153,6 +154,16 @@ def option_value(options: Mapping[str, str], name: str) -> Any:
     option = next(row for row in OPTIONS if row.name == name)
     text = options.get(name.lower())
     return option.default if text is None else option.read(option.name, text)
+
+
+def damaged_column(options: Mapping[str, str]) -> str | None:
+    """The column for damaged batches, if there is one."""
+    if option_value(options, "mode") is not Mode.PERMISSIVE:
+        return None
+    name: str = option_value(options, "columnNameOfCorruptRecord")
+    if name in COLUMN_NAMES:
+        raise ConfigError("columnNameOfCorruptRecord", name, "is a column of the records already")
+    return name
 
 
 def client_config(options: Mapping[str, str]) -> ClientConfig:

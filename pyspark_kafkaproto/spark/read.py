@@ -15,6 +15,7 @@ from pyspark_kafkaproto.client import ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.spark.columns import DAMAGED
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planning import plan_tasks
 from pyspark_kafkaproto.spark.workers import (
@@ -79,7 +80,8 @@ def read_partition(
         raise LocalProtocolError(f"not an input partition of this source: {partition!r}")
     names = schema.fieldNames()
     texts = {item.name for item in schema.fields if isinstance(item.dataType, StringType)}
-    columns = schema_for(names, string_columns=texts & {"key", "value"})
+    aside = next((item.name for item in schema.fields if item.dataType == DAMAGED), None)
+    columns = schema_for(names, texts & {"key", "value"}, damaged_column=aside)
     return read_batches(partition.task, client, settings, columns)
 
 

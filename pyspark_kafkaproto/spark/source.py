@@ -8,7 +8,7 @@ from pyspark.sql.datasource import DataSource
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.columns import checked_schema, default_schema, parse_columns
-from pyspark_kafkaproto.spark.options import option_value, parse_read_options
+from pyspark_kafkaproto.spark.options import damaged_column, option_value, parse_read_options
 from pyspark_kafkaproto.spark.read import KafkaReader
 from pyspark_kafkaproto.spark.stream.options import parse_stream_options
 from pyspark_kafkaproto.spark.stream.reader import KafkaStreamReader
@@ -36,9 +36,10 @@ class DefaultSource(DataSource):
         """All columns, or those of the option `columns`."""
         columns = option_value(self._lowered(), "columns")
         include_headers = option_value(self._lowered(), "includeHeaders")
+        aside = damaged_column(self._lowered())
         if columns is None:
-            return default_schema(include_headers=include_headers)
-        chosen = parse_columns("columns", columns)
+            return default_schema(include_headers=include_headers, damaged_column=aside)
+        chosen = parse_columns("columns", columns, aside)
         if include_headers and "headers" not in chosen.fieldNames():
             raise ConfigError(
                 "columns", columns, "includeHeaders is true, so headers must be among them"
@@ -55,11 +56,12 @@ class DefaultSource(DataSource):
 
     def _checked(self, schema: StructType) -> StructType:
         columns = option_value(self._lowered(), "columns")
-        if columns is not None and parse_columns("columns", columns) != schema:
+        aside = damaged_column(self._lowered())
+        if columns is not None and parse_columns("columns", columns, aside) != schema:
             raise ConfigError(
                 "columns", columns, f".schema(…) says {schema.simpleString()}: give one of them"
             )
-        return checked_schema(schema)
+        return checked_schema(schema, aside)
 
     def _lowered(self) -> dict[str, str]:
         return {name.lower(): str(value) for name, value in self.options.items()}

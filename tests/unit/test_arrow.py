@@ -349,3 +349,13 @@ def test_columns_that_no_record_has(name, array, text):
 def test_a_timestamp_column_that_is_not_there():
     with pytest.raises(ConfigError, match="'timestampColumn' is 'at': the columns are value, key"):
         write_columns(arrow_batch(value=pa.nulls(1), key=pa.nulls(1)), timestamp_column="at")
+
+
+def test_column_for_damaged_batches_is_what_spark_makes_of_its_type():
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from pyspark_kafkaproto.spark.columns import default_schema
+
+    schema = default_schema(include_headers=True, damaged_column="aside")
+    ours = schema_for(schema.fieldNames(), damaged_column="aside")
+    assert to_arrow_schema(schema, timezone="UTC") == ours

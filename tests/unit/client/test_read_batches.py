@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto.arrow import schema_for
-from pyspark_kafkaproto.client import ReadSettings, read_batches
+from pyspark_kafkaproto.client import Mode, ReadSettings, read_batches
 from pyspark_kafkaproto.client import decode as decode_module
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import NewRecord, encode_batch
@@ -160,3 +160,58 @@ def test_reading_that_stops_early_closes_what_is_in_flight(brokers, config, task
     next(batches)
     batches.close()
     assert read(task((0, 0, 300)), config()).num_rows == 300
+
+
+# Damaged batches
+
+
+def _damage(log, number, at=70):
+    """Change a byte of a batch, behind its header; its CRC shows it."""
+    data = bytearray(log.batches[number].data)
+    data[at] ^= 0xFF
+    log.batches[number] = log.batches[number]._replace(data=bytes(data))
+
+
+ASIDE = schema_for(["offset", "value", "aside"], damaged_column="aside")
+
+
+def test_damaged_batch_fails_the_read_by_default(brokers, config, task):
+    _damage(brokers.logs["orders", 0].fill(3), 1)
+    with pytest.raises(CorruptRecords, match=r"orders-0, record batch at offset 10 .*CRC-32C"):
+        read(task((0, 0, 30)), config())
+
+
+@pytest.mark.parametrize("damaged", [[0], [1], [2], [0, 1], [1, 2], [0, 1, 2]])
+def test_damaged_batches_are_left_out_and_said(brokers, config, task, caplog, damaged):
+    log = brokers.logs["orders", 0].fill(3)
+    for number in damaged:
+        _damage(log, number)
+    with caplog.at_level(logging.INFO):
+        rows = read(task((0, 5, 25)), config(), mode=Mode.DROPMALFORMED).to_pylist()
+    left = [at for at in range(5, 25) if at // 10 not in damaged]
+    assert [row["offset"] for row in rows] == left
+    for number in damaged:
+        assert f"orders-0, record batch at offset {10 * number}" in caplog.text
+        assert f"offsets [{10 * number}, {10 * number + 10}) are left out" in caplog.text
+    assert f"{20 - len(left)} offsets passed over, {len(damaged)} batches damaged" in caplog.text
+
+
+def test_damaged_batch_is_kept_aside_as_it_came(brokers, config, task):
+    log = brokers.logs["orders", 0].fill(3)
+    _damage(log, 1)
+    rows = read(task((0, 0, 30)), config(), ASIDE, mode=Mode.PERMISSIVE).to_pylist()
+    assert [row["offset"] for row in rows] == [*range(11), *range(20, 30)]
+    kept = [row for row in rows if row["aside"] is not None]
+    assert [(row["offset"], row["value"]) for row in kept] == [(10, None)]
+    assert kept[0]["aside"]["data"] == log.batches[1].data
+    assert "CRC-32C" in kept[0]["aside"]["reason"]
+
+
+def test_damaged_control_batch_is_never_passed_over(brokers, config, task):
+    """Without the marker nobody knows whether what comes before it was aborted."""
+    log = brokers.logs["orders", 0].fill(1)
+    marker = NewRecord(b"\0\0\0\0\0\0", b"\0\0\0\1")
+    _append(log, marker, attributes=TRANSACTIONAL | 0x20, producer_id=ABORTED_ID)
+    _damage(log, 1)
+    with pytest.raises(CorruptRecords, match="record batch at offset 10 "):
+        read(task((0, 0, 11)), config(), mode=Mode.DROPMALFORMED)

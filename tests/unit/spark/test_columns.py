@@ -106,3 +106,13 @@ def test_column_that_may_not_be_null_is_refused():
     schema = StructType([StructField("offset", LongType(), nullable=False)])
     with pytest.raises(ConfigError, match="'offset NOT NULL': columns of this source are nullable"):
         checked_schema(schema)
+
+
+def test_column_for_damaged_batches_has_the_name_that_was_asked_for():
+    schema = default_schema(include_headers=False, damaged_column="aside")
+    assert schema.fields[-1].simpleString() == "aside:struct<reason:string,data:binary>"
+    assert checked_schema(schema, "aside") is schema
+    assert parse_columns("columns", "offset, aside", "aside").fieldNames() == ["offset", "aside"]
+    with pytest.raises(ConfigError, match="'aside' is not a column of this source"):
+        checked_schema(schema)
+    assert schema_for(schema.fieldNames(), damaged_column="aside").names == schema.fieldNames()

@@ -1,0 +1,43 @@
+"""A batch that cannot be read, as something to pass over: its bytes, and the offsets it stood for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark_kafkaproto.errors import CorruptRecords
+from pyspark_kafkaproto.records import batch, layout
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer  # for the type checker alone: not a dependency
+
+
+class Damaged(NamedTuple):
+    """One damaged batch, standing for the offsets [start, stop).
+
+    data: its bytes, a view into the block. reason: what is wrong with it.
+    """
+
+    start: int
+    stop: int
+    data: memoryview
+    reason: str
+
+
+def damaged_at(block: Buffer, error: CorruptRecords) -> Damaged:
+    """The batch that `error` was raised about, if reading can go on behind it.
+
+    Raises:
+        CorruptRecords: `error` itself: where the batch ends is not known, or it is a control batch,
+            without which nobody knows which transactions were aborted.
+    """
+    view = batch.byte_view(block, error.pos)
+    try:
+        header = batch.read_header(view, error.pos, layout.INT32_MAX)
+        if header is None or header.is_control:
+            raise error
+        batch.check_reach(header)
+    except CorruptRecords:
+        raise error from None
+    return Damaged(
+        header.base_offset, header.last_offset + 1, view[header.pos : header.stop], error.reason
+    )
