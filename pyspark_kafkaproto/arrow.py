@@ -156,7 +156,7 @@ def keeps_damaged(schema: pa.Schema) -> bool:
 def damaged_batch(
     damaged: Damaged, topic: str, partition: int, schema: pa.Schema
 ) -> pa.RecordBatch:
-    """One row for a batch that cannot be read: where it lay, its bytes and what is wrong with it."""
+    """One row for a batch that cannot be read: where it lay, its bytes, what is wrong with it."""
     kept = {"reason": damaged.reason, "data": bytes(damaged.data)}
     known = {"topic": topic, "partition": partition, "offset": damaged.start}
     values = [kept if field.type == _DAMAGED else known.get(field.name) for field in schema]

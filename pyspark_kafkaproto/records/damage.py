@@ -1,4 +1,4 @@
-"""A batch that cannot be read, as something to pass over: its bytes, and the offsets it stood for."""
+"""A batch that cannot be read, as something to pass over: its bytes, its offsets, the reason."""
 
 from __future__ import annotations
 
