@@ -219,6 +219,10 @@ class BrokerError(KafkaProtoError):
         self, code: int, api: str, subject: str, message: str = "", usable: Any = None
     ) -> None:
         row = error_code(code)
+        right = missing_right(api, code)
+        if right and "the right " not in message:
+            needed = f"this user needs the right {right}"
+            message = f"{message.rstrip(' .')}; {needed}" if message else needed
         detail = f": {message}" if message else ""
         super().__init__(f"{api}: {subject}: {row.name} ({code}){detail}")
         self.code = code
@@ -245,6 +249,87 @@ def error_code(code: int) -> ErrorCode:
     """The row for `code`; a number that is not in the table keeps itself and is fatal."""
     return ERROR_CODES.get(code) or ErrorCode(code, f"UNKNOWN_ERROR_CODE_{code}", Retry.FATAL)
 
+
+def missing_right(api: str, code: int) -> str | None:
+    """The right that `api` misses when it answers `code`: `READ on the topic`; None if not so."""
+    return _RIGHTS.get(code, {}).get(api)
+
+
+_READ_GROUP, _DESCRIBE_GROUP = "READ on the group", "DESCRIBE on the group"
+_READ_TOPIC, _DESCRIBE_TOPIC = "READ on the topic", "DESCRIBE on the topic"
+_WRITE_TOPIC = "WRITE on the topic"
+_WRITE_ID = "WRITE on the transactional id"
+_ALTER_CLUSTER, _DESCRIBE_CLUSTER = "ALTER on the cluster", "DESCRIBE on the cluster"
+
+# By error code, then by API, as Kafka's documentation lists them (security, authorization
+# primitives). WRITE and READ on a topic bring DESCRIBE with them.
+_RIGHTS: Mapping[int, Mapping[str, str]] = {
+    29: {
+        "AddPartitionsToTxn": _WRITE_TOPIC,
+        "AlterConfigs": "ALTER_CONFIGS on the topic",
+        "ConsumerGroupDescribe": _DESCRIBE_TOPIC,
+        "ConsumerGroupHeartbeat": _DESCRIBE_TOPIC,
+        "CreatePartitions": "ALTER on the topic",
+        "CreateTopics": "CREATE on the topic",
+        "DeleteRecords": "DELETE on the topic",
+        "DeleteTopics": "DELETE on the topic",
+        "DescribeConfigs": "DESCRIBE_CONFIGS on the topic",
+        "DescribeProducers": _READ_TOPIC,
+        "DescribeTopicPartitions": _DESCRIBE_TOPIC,
+        "Fetch": _READ_TOPIC,
+        "IncrementalAlterConfigs": "ALTER_CONFIGS on the topic",
+        "ListOffsets": _DESCRIBE_TOPIC,
+        "Metadata": _DESCRIBE_TOPIC,
+        "OffsetCommit": _READ_TOPIC,
+        "OffsetDelete": _READ_TOPIC,
+        "OffsetFetch": _DESCRIBE_TOPIC,
+        "OffsetForLeaderEpoch": _DESCRIBE_TOPIC,
+        "Produce": _WRITE_TOPIC,
+        "TxnOffsetCommit": _READ_TOPIC,
+    },
+    30: {
+        "AddOffsetsToTxn": _READ_GROUP,
+        "ConsumerGroupDescribe": _DESCRIBE_GROUP,
+        "ConsumerGroupHeartbeat": _READ_GROUP,
+        "DeleteGroups": "DELETE on the group",
+        "DescribeGroups": _DESCRIBE_GROUP,
+        "FindCoordinator": _DESCRIBE_GROUP,
+        "Heartbeat": _READ_GROUP,
+        "JoinGroup": _READ_GROUP,
+        "LeaveGroup": _READ_GROUP,
+        "OffsetCommit": _READ_GROUP,
+        "OffsetDelete": "DELETE on the group",
+        "OffsetFetch": _DESCRIBE_GROUP,
+        "SyncGroup": _READ_GROUP,
+        "TxnOffsetCommit": _READ_GROUP,
+    },
+    31: {
+        "AlterConfigs": "ALTER_CONFIGS on the cluster",
+        "AlterPartitionReassignments": _ALTER_CLUSTER,
+        "AlterUserScramCredentials": _ALTER_CLUSTER,
+        "CreateAcls": _ALTER_CLUSTER,
+        "CreateTopics": "CREATE on the cluster (or on the topic)",
+        "DeleteAcls": _ALTER_CLUSTER,
+        "DescribeAcls": _DESCRIBE_CLUSTER,
+        "DescribeCluster": _DESCRIBE_CLUSTER,
+        "DescribeConfigs": "DESCRIBE_CONFIGS on the cluster",
+        "DescribeLogDirs": _DESCRIBE_CLUSTER,
+        "ElectLeaders": _ALTER_CLUSTER,
+        "IncrementalAlterConfigs": "ALTER_CONFIGS on the cluster",
+        "InitProducerId": "WRITE on some topic (or IDEMPOTENT_WRITE on the cluster)",
+        "Produce": "IDEMPOTENT_WRITE on the cluster",
+    },
+    53: {
+        "AddOffsetsToTxn": _WRITE_ID,
+        "AddPartitionsToTxn": _WRITE_ID,
+        "DescribeTransactions": "DESCRIBE on the transactional id",
+        "EndTxn": _WRITE_ID,
+        "FindCoordinator": "DESCRIBE on the transactional id",
+        "InitProducerId": _WRITE_ID,
+        "Produce": _WRITE_ID,
+        "TxnOffsetCommit": _WRITE_ID,
+    },
+}
 
 _FATAL = Retry.FATAL
 _RETRIABLE = Retry.RETRIABLE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-_NOW = datetime.datetime.now(datetime.UTC)
-_DAY = datetime.timedelta(days=1)
+_NOW = dt.datetime.now(dt.UTC)
+_DAY = dt.timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ def _certificate(
     subject: x509.Name,
     issuer: x509.Name,
     key: ec.EllipticCurvePrivateKey,
-    begin: datetime.datetime,
-    end: datetime.datetime,
+    begin: dt.datetime,
+    end: dt.datetime,
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()

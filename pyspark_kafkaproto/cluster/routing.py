@@ -177,7 +177,9 @@ class Router:
             return {partition: self._leaders[partition] for partition in partitions}
         topology = self._topology
         topics = {partition.topic for partition in partitions}
-        if topology is None or not topics <= topology.topics.keys():
+        # An error is asked about anew: a right may have been given since.
+        known = () if topology is None else topology.topics.values()
+        if topology is None or not topics <= {item.name for item in known if not item.error_code}:
             topology = self.topology(topics, deadline)
         return {partition: topology.leader(partition) for partition in partitions}
 

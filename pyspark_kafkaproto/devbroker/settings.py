@@ -44,8 +44,8 @@ class Settings:
     """What a caller chose: how many nodes, which listeners, which properties on top.
 
     `listeners` maps a listener's name to its security protocol; the first is the one that brokers
-    use among themselves and the one that clients are told of. `advertised` maps a listener's name to
-    the `host` or `host:port` that clients are sent to instead of where it listens.
+    use among themselves and the one that clients are told of. `advertised` maps a listener's
+    name to the `host` or `host:port` that clients are sent to instead of where it listens.
     """
 
     nodes: int

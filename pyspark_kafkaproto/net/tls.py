@@ -288,7 +288,7 @@ def _refusal(error: ssl.SSLError, config: SecurityConfig) -> str | None:
         return f"no TLS version in common ({reason}): see ssl.enabled.protocols"
     if "HANDSHAKE_FAILURE" in reason or reason == "NO_CIPHERS_AVAILABLE":
         return (
-            f"the broker refuses the handshake ({reason}): it has no cipher suite in common with us "
-            "(ssl.cipher.suites), or wants a certificate of ours (ssl.keystore.location)"
+            f"the broker refuses the handshake ({reason}): no cipher suite in common "
+            "(ssl.cipher.suites), or it wants a certificate of ours (ssl.keystore.location)"
         )
     return None

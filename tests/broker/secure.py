@@ -19,10 +19,10 @@ from pyspark_kafkaproto.messages.create_acls import CreateAclsRequest
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
 from tests.certificates import Authority
 
-PASSWORD = 'tr0ub4dor,=&3 ☃ " \\ pässwörd'
+PASSWORD = 'tr0ub4dor,=&3 ☃ " \\ pässwörd ﬁ'  # with SASLprep the last would be two letters
 _PACKAGE = "org.apache.kafka.common.security."
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-SESSION_MS = 2500  # of logins with SCRAM-SHA-256 on the listener SASL
+SESSION_MS = 1500  # of logins with SCRAM-SHA-256 on the listener SASL
 
 LISTENERS = {
     "INSIDE": "PLAINTEXT",

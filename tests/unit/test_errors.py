@@ -35,7 +35,7 @@ EXAMPLES = [
     CorruptRecords("CRC is 1, computed 2", base_offset=7, pos=61).of("orders", 3),
     UnsupportedVersion("broker speaks Fetch 0 to 3"),
     DataLoss("COULD_NOT_READ_OFFSET_RANGE", "Offsets are gone."),
-    BrokerError(29, "Fetch", "partition orders-0", "needs READ", usable={"orders-1": 5}),
+    BrokerError(29, "Fetch", "partition orders-0", "needs the right READ", usable={"orders-1": 5}),
     InvalidRecord("the key of its header 0 is null", row=7, position=3),
 ]
 
@@ -94,7 +94,7 @@ def test_is_what_python_calls_it_too(cls, builtin):
         ),
         (
             EXAMPLES[10],
-            "Fetch: partition orders-0: TOPIC_AUTHORIZATION_FAILED (29): needs READ",
+            "Fetch: partition orders-0: TOPIC_AUTHORIZATION_FAILED (29): needs the right READ",
         ),
         (EXAMPLES[11], "row 7: the key of its header 0 is null"),
     ],
@@ -164,3 +164,23 @@ def test_unknown_code_keeps_itself_and_is_fatal(code):
     assert error.error.code == code
     assert not error.error.is_retriable
     assert pickle.loads(pickle.dumps(error)).code == code
+
+
+@pytest.mark.parametrize(
+    ("api", "code", "right"),
+    [
+        ("Fetch", 29, "READ on the topic"),
+        ("Metadata", 29, "DESCRIBE on the topic"),
+        ("OffsetCommit", 30, "READ on the group"),
+        ("FindCoordinator", 53, "DESCRIBE on the transactional id"),
+    ],
+)
+def test_a_refusal_for_want_of_a_right_names_it(api, code, right):
+    error = BrokerError(code, api, "it", "Not authorized to access it.")
+    assert str(error).endswith(f": Not authorized to access it; this user needs the right {right}")
+    assert str(error.at("b:1")).count("the right") == 1
+
+
+def test_an_error_that_is_about_no_right_names_none():
+    assert "right" not in str(BrokerError(3, "Fetch", "it"))
+    assert "right" not in str(BrokerError(29, "an API of another time", "it"))

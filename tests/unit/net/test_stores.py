@@ -112,7 +112,7 @@ def test_a_file_that_is_not_there_is_named(read):
 def test_what_is_no_store_is_refused(tmp_path):
     file = tmp_path / "x"
     file.write_bytes(b"garbage")
-    with pytest.raises(ConfigError, match="neither PEM nor PKCS12|required to open"):
+    with pytest.raises(ConfigError, match=r"neither PEM nor PKCS12|required to open"):
         trusted_certificates(config(ssl_truststore_location=str(file)))
     with pytest.raises(ConfigError, match="expected PEM"):
         trusted_certificates(config(ssl_truststore_certificates="garbage"))

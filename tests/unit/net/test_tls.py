@@ -117,22 +117,26 @@ def test_bytes_go_both_ways_in_more_than_one_record(broker, authority, host):
 
 
 def test_silence_ends_at_the_deadline(broker, authority):
-    with broker() as endpoint:
-        with closing(connect_tls(endpoint, config(authority), soon())) as transport:
-            began = time.monotonic()
-            with pytest.raises(DeadlineExceeded, match=r"receive: not done within 0\.05 s"):
-                receive(transport, 1, 0.05)
-            with pytest.raises(DeadlineExceeded):
-                receive(transport, 1, 0)
-            assert time.monotonic() - began < 1
+    with (
+        broker() as endpoint,
+        closing(connect_tls(endpoint, config(authority), soon())) as transport,
+    ):
+        began = time.monotonic()
+        with pytest.raises(DeadlineExceeded, match=r"receive: not done within 0\.05 s"):
+            receive(transport, 1, 0.05)
+        with pytest.raises(DeadlineExceeded):
+            receive(transport, 1, 0)
+        assert time.monotonic() - began < 1
 
 
 def test_peer_that_closes_is_seen(broker, authority):
-    with broker(handle=lambda sock: sock.unwrap()) as endpoint:
-        with closing(connect_tls(endpoint, config(authority), soon())) as transport:
-            with pytest.raises(ConnectionFailed, match="the broker closed the connection"):
-                receive(transport, 1)
-            assert transport.peer_has_closed()
+    with (
+        broker(handle=lambda sock: sock.unwrap()) as endpoint,
+        closing(connect_tls(endpoint, config(authority), soon())) as transport,
+    ):
+        with pytest.raises(ConnectionFailed, match="the broker closed the connection"):
+            receive(transport, 1)
+        assert transport.peer_has_closed()
 
 
 def test_peer_that_talks_unasked_is_of_no_use(broker, authority):
@@ -140,11 +144,13 @@ def test_peer_that_talks_unasked_is_of_no_use(broker, authority):
         sock.sendall(b"unasked")
         sock.recv(1)
 
-    with broker(handle=talk) as endpoint:
-        with closing(connect_tls(endpoint, config(authority), soon())) as transport:
-            deadline = soon()
-            while not transport.peer_has_closed():
-                deadline.check("waiting for what the peer sent")
+    with (
+        broker(handle=talk) as endpoint,
+        closing(connect_tls(endpoint, config(authority), soon())) as transport,
+    ):
+        deadline = soon()
+        while not transport.peer_has_closed():
+            deadline.check("waiting for what the peer sent")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +220,7 @@ def test_a_peer_without_tls_says_which_port_or_protocol_to_give(authority, answe
 
     with (
         serving(be_plain) as endpoint,
-        pytest.raises(ConnectionFailed, match="security.protocol to PLAINTEXT") as caught,
+        pytest.raises(ConnectionFailed, match=r"security\.protocol to PLAINTEXT") as caught,
     ):
         connect_tls(endpoint, config(authority), soon())
     assert caught.value.stage == "TLS handshake"
