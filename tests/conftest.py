@@ -5,17 +5,31 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pyspark_kafkaproto.devbroker import KafkaTools
 from tests.brokers import open_broker
 
+if TYPE_CHECKING:
+    from tests.secure_broker import SecureBroker
+
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTools]:
     """A real Apache Kafka: `bootstrap_servers`, and Kafka's own tools to write and look."""
     with open_broker(os.environ, tmp_path_factory.mktemp("broker")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+    """A broker of its own with a listener of each kind, users and ACLs; started at first use."""
+    # What makes certificates is not needed by any other test.
+    from tests.secure_broker import open_secure_broker
+
+    with open_secure_broker(tmp_path_factory.mktemp("secure")) as opened:
         yield opened
 
 

@@ -121,8 +121,8 @@ def connections_for(config: ClientConfig) -> Connections:
     """
     pool = _pools.pop(config, None) or Connections(config)
     _pools[config] = pool  # the last one used stands last
-    for other, unused in list(_pools.items())[: max(0, len(_pools) - MOST_POOLS)]:
-        if not unused.is_busy:
+    for other, unused in list(_pools.items())[:-1]:
+        if len(_pools) > MOST_POOLS and not unused.is_busy:
             unused.close()
             del _pools[other]
     return pool

@@ -16,22 +16,13 @@ from pyspark_kafkaproto.errors import (
 from pyspark_kafkaproto.messages.fetch import FetchRequest
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline
-from tests.broker.secure import NOWHERE, PASSWORD, SESSION_MS, login, open_secure_broker
 from tests.certificates import Authority
+from tests.secure_broker import NOWHERE, PASSWORD, SESSION_MS, TOPIC, login
 
 pytestmark = pytest.mark.broker
 
-TOPIC = "orders"
 HELD = {TopicPartition(TOPIC, 0)}
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
-
-
-@pytest.fixture(scope="module")
-def secure(tmp_path_factory):
-    with open_secure_broker(tmp_path_factory.mktemp("secure")) as opened:
-        opened.broker.produce(TOPIC, ["one", "two", "three"])
-        opened.add_scram_user("operator")
-        yield opened
 
 
 def end_of(properties):
@@ -51,7 +42,6 @@ def operator(mechanism):
 @pytest.mark.parametrize("listener", ["SASL", "BOTH"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_each_mechanism_logs_in(secure, mechanism, listener):
-    secure.allow("alice", ("DESCRIBE", "Topic", TOPIC))
     given = secure.as_user(operator(mechanism), mechanism) | secure.properties(listener)
     assert end_of(given) == 3
 

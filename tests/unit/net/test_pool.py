@@ -10,8 +10,9 @@ import pytest
 from pyspark_kafkaproto.errors import ConnectionFailed
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import ClientConfig, Connections, Deadline, Endpoint, connections_for
+from pyspark_kafkaproto.net import pool as pool_module
 from pyspark_kafkaproto.net.ports import free_ports
-from tests.fake_broker import FakeCluster
+from tests.fake_broker import FakeCluster, close
 
 ALL_TOPICS = MetadataRequest(topics=None)
 
@@ -101,6 +102,83 @@ def test_failed_connection_is_tried_again_the_next_time(pool):
     for _ in range(2):
         with pytest.raises(ConnectionFailed):
             pool.get(place, soon())
+
+
+def test_broker_that_cannot_be_reached_is_left_alone_for_a_growing_while(clock):
+    properties = {"bootstrap.servers": "b:1", "reconnect.backoff.ms": 100}
+    pool = Connections(ClientConfig.parse(properties | {"reconnect.backoff.max.ms": 400}))
+    place = Endpoint("127.0.0.1", *free_ports(1))
+
+    def refused():
+        with pytest.raises(ConnectionFailed) as caught:
+            pool.get(place, soon())
+        return caught.value
+
+    for nominal_s in (0.1, 0.2, 0.4, 0.4):
+        tried = refused()
+        tried.patience_s = 0  # who catches it may write on it
+        clock.now += 0.79 * nominal_s
+        again = refused()
+        assert str(again) == str(tried)
+        assert again.__cause__ is None
+        assert again.patience_s > 0
+        clock.now += 0.42 * nominal_s  # 1.21 in all: jitter is a fifth
+
+
+def test_broker_that_is_reached_again_begins_anew(clock, endpoint, cluster):
+    properties = _properties(cluster) | {"reconnect.backoff.ms": 100}
+    pool = Connections(ClientConfig.parse(properties))
+    cluster.on("ApiVersions", close(), close(), None)
+    for wait_s in (0.2, 0.4):
+        with pytest.raises(ConnectionFailed):
+            pool.get(endpoint, soon())
+        clock.now += wait_s
+    with closing(pool):
+        pool.get(endpoint, soon()).close()
+        cluster.on("ApiVersions", close(), None)
+        with pytest.raises(ConnectionFailed):
+            pool.get(endpoint, soon())
+        clock.now += 0.13  # the first wait again, and not the third
+        pool.get(endpoint, soon())
+
+
+def test_connection_that_nobody_uses_is_closed(clock, cluster, endpoint):
+    properties = _properties(cluster) | {"connections.max.idle.ms": 1000}
+    with closing(Connections(ClientConfig.parse(properties))) as pool, FakeCluster() as other:
+        first = pool.get(endpoint, soon())
+        clock.now += 0.9
+        assert pool.get(endpoint, soon()) is first
+        clock.now += 0.9
+        waiting = pool.get(Endpoint.parse(other.address()), soon())
+        waiting.send(ALL_TOPICS, soon())
+        clock.now += 1.1
+        pool.get(endpoint, soon())
+        assert not first.is_open
+        assert waiting.is_open
+        assert len(pool.kept) == 2
+
+
+def test_pools_of_configurations_that_nobody_uses_are_let_go(cluster, endpoint, monkeypatch):
+    monkeypatch.setattr(pool_module, "_pools", {})
+
+    def pool_of(number):
+        return connections_for(
+            ClientConfig.parse(_properties(cluster) | {"client.id": f"job {number}"})
+        )
+
+    busy, idle, used = pool_of("busy"), pool_of("idle"), pool_of("used")
+    waiting = busy.get(endpoint, soon())
+    waiting.send(ALL_TOPICS, soon())
+    unused = idle.get(endpoint, soon())
+    for number in range(pool_module.MOST_POOLS - 2):
+        pool_of(number)
+        assert pool_of("used") is used
+    assert not unused.is_open
+    assert not idle.kept
+    assert waiting.is_open
+    assert pool_of("busy") is busy
+    assert len(pool_module._pools) <= pool_module.MOST_POOLS
+    busy.close()
 
 
 def test_closed_pool_opens_new_ones(pool, endpoint):

@@ -1,12 +1,14 @@
 """The byte stream: which stage failed, and that nothing outlasts its deadline."""
 
 import socket
+import threading
 import time
 
 import pytest
 
 from pyspark_kafkaproto.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.net import transport as transport_module
 from pyspark_kafkaproto.net.ports import free_ports
 from pyspark_kafkaproto.net.transport import Endpoint, Transport
 
@@ -74,6 +76,22 @@ def test_host_without_address_fails_to_resolve(monkeypatch):
     with pytest.raises(ConnectionFailed, match=r"nowhere:9092: resolve failed.*'nowhere'") as error:
         Transport.connect(Endpoint("nowhere", 9092), Deadline.after(1))
     assert error.value.stage == "resolve"
+
+
+def test_a_name_service_that_hangs_ends_at_the_deadline(monkeypatch):
+    hung = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: hung.wait(5))
+    began = time.monotonic()
+    with pytest.raises(ConnectionFailed, match=r"'nowhere': no answer within 0\.05 s") as caught:
+        Transport.connect(Endpoint("nowhere", 9092), Deadline.after(SOON_S))
+    assert caught.value.stage == "resolve"
+    assert time.monotonic() - began < 1
+    hung.set()
+
+
+def test_an_address_is_no_question_for_the_name_service(monkeypatch, peer):
+    monkeypatch.setattr(transport_module, "call_within", None)
+    Transport.connect(peer.endpoint, Deadline.after(5)).close()
 
 
 @pytest.mark.parametrize("host", ["a" * 70, "..", "\udcff"])

@@ -38,6 +38,7 @@ LISTENERS = {
 _RESOURCES = {"Topic": 2, "Group": 3, "Cluster": 4, "TransactionalId": 5}
 _OPERATIONS = {"READ": 3, "WRITE": 4, "CREATE": 5, "DELETE": 6, "ALTER": 7, "DESCRIBE": 8}
 _ALLOW = 3
+TOPIC = "orders"  # holds three records
 NOWHERE = "broker.invalid"  # RFC 6761: never resolves
 
 
@@ -140,7 +141,7 @@ class SecureBroker:
 
 @contextmanager
 def open_secure_broker(folder: Path) -> Iterator[SecureBroker]:
-    """Start it; two seconds more than a plain one."""
+    """Start it, and fill it; five seconds more than a plain one takes."""
     authority = Authority()
     properties = _stores(authority, folder) | _sasl() | _acls()
     with DevBroker(
@@ -149,7 +150,14 @@ def open_secure_broker(folder: Path) -> Iterator[SecureBroker]:
         advertised={"OUTSIDE": NOWHERE},
         properties=properties,
     ) as broker:
-        yield SecureBroker(broker, authority, folder)
+        opened = SecureBroker(broker, authority, folder)
+        broker.produce(TOPIC, ["one", "two", "three"])
+        opened.add_scram_user("operator")
+        opened.add_sha512_user("reports")
+        # One has a password in the broker's file, the other one in the cluster, or a token.
+        for user in ("alice", "reports"):
+            opened.allow(user, ("READ", "Topic", TOPIC))
+        yield opened
 
 
 def _stores(authority: Authority, folder: Path) -> Mapping[str, str]:

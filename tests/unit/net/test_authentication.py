@@ -1,0 +1,181 @@
+"""Log-ins over a connection, against a broker that says what a test wants."""
+
+import logging
+import time
+from contextlib import closing
+
+import pytest
+
+from pyspark_kafkaproto.errors import AuthenticationFailed, BrokerError, ConnectionFailed
+from pyspark_kafkaproto.messages.metadata import MetadataRequest
+from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateResponse
+from pyspark_kafkaproto.messages.sasl_handshake import SaslHandshakeResponse
+from pyspark_kafkaproto.net import ClientConfig, Connection, Connections, Deadline, Endpoint
+from pyspark_kafkaproto.net import connection as connection_module
+from tests.fake_broker import FakeCluster, close
+
+ALL_TOPICS = MetadataRequest(topics=None)
+JAAS = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="me" password="hunter2";'
+)
+
+
+@pytest.fixture
+def cluster():
+    with FakeCluster() as cluster:
+        cluster.versions |= {"SaslHandshake": (0, 1), "SaslAuthenticate": (0, 2)}
+        cluster.on("SaslHandshake", SaslHandshakeResponse(mechanisms=("PLAIN",)))
+        cluster.on("SaslAuthenticate", SaslAuthenticateResponse(auth_bytes=b""))
+        yield cluster
+
+
+def config(cluster, **properties):
+    login = {
+        "bootstrap.servers": cluster.address(),
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": JAAS,
+    }
+    return ClientConfig.parse(
+        login | {name.replace("_", "."): value for name, value in properties.items()}
+    )
+
+
+def opened(cluster, on_frame=None):
+    endpoint = Endpoint.parse(cluster.address())
+    return closing(Connection.open(endpoint, config(cluster), soon(), on_frame))
+
+
+def soon():
+    return Deadline.after(5)
+
+
+def lifetime(seconds):
+    return SaslAuthenticateResponse(auth_bytes=b"", session_lifetime_ms=int(seconds * 1000))
+
+
+def test_versions_then_mechanism_then_password(cluster, caplog):
+    frames = []
+    with caplog.at_level(logging.DEBUG), opened(cluster, lambda _, frame: frames.append(frame)):
+        pass
+    assert [call.api for call in cluster.calls] == [
+        *("ApiVersions", "SaslHandshake", "SaslAuthenticate")
+    ]
+    assert cluster.calls[1].request.mechanism == "PLAIN"
+    assert cluster.calls[2].request.auth_bytes == b"\0me\0hunter2"
+    assert "hunter2" not in caplog.text
+    assert b"hunter2" not in b"".join(frames)  # nor what a recording would see
+    assert len(frames) == 4
+
+
+@pytest.mark.parametrize(
+    ("api", "answer", "said"),
+    [
+        (
+            "SaslHandshake",
+            SaslHandshakeResponse(error_code=33, mechanisms=("GSSAPI", "SCRAM-SHA-512")),
+            "this listener offers GSSAPI, SCRAM-SHA-512: see sasl.mechanism",
+        ),
+        ("SaslHandshake", SaslHandshakeResponse(error_code=34), "knows no SASL"),
+        (
+            "SaslAuthenticate",
+            SaslAuthenticateResponse(error_code=58, error_message="no such user", auth_bytes=b""),
+            "no such user: check what sasl.jaas.config says",
+        ),
+        (
+            "SaslAuthenticate",
+            SaslAuthenticateResponse(error_code=34, auth_bytes=b""),
+            "ILLEGAL_SASL_STATE",
+        ),
+    ],
+)
+def test_a_refusal_is_final_and_names_the_mechanism(cluster, api, answer, said):
+    cluster.on(api, answer)
+    with pytest.raises(AuthenticationFailed, match=said) as caught:
+        Connection.open(Endpoint.parse(cluster.address()), config(cluster), soon())
+    assert caught.value.mechanism == "PLAIN"
+    assert caught.value.broker == cluster.address()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_other_errors_stay_themselves(cluster):
+    cluster.on("SaslAuthenticate", SaslAuthenticateResponse(error_code=-1, auth_bytes=b""))
+    with pytest.raises(BrokerError, match="UNKNOWN_SERVER_ERROR"), opened(cluster):
+        pass
+
+
+def test_a_refused_login_is_not_repeated(cluster):
+    cluster.on("SaslAuthenticate", SaslAuthenticateResponse(error_code=58, auth_bytes=b""))
+    pool = Connections(config(cluster))
+    with pytest.raises(AuthenticationFailed):
+        pool.get(Endpoint.parse(cluster.address()), soon())
+    assert len(cluster.asked("SaslAuthenticate")) == 1
+    assert not pool.kept
+
+
+def test_a_login_without_an_end_is_never_renewed(cluster):
+    with opened(cluster) as connection:
+        for _ in range(3):
+            connection.request(ALL_TOPICS, soon())
+    assert len(cluster.asked("SaslAuthenticate")) == 1
+
+
+def test_a_login_that_ends_is_renewed_and_what_is_under_way_is_kept(cluster, monkeypatch):
+    cluster.on("SaslAuthenticate", lifetime(100), lifetime(0))
+    with opened(cluster) as connection:
+        connection.send(ALL_TOPICS, soon())
+        connection.send(MetadataRequest(topics=()), soon())
+        monkeypatch.setattr(connection_module, "time", _Later(96))
+        connection.send(ALL_TOPICS, soon())
+        assert connection.in_flight == 3
+        found = [connection.receive(soon()).message.cluster_id for _ in range(3)]
+        assert found == ["fake"] * 3
+        assert connection.in_flight == 0
+        assert connection.is_idle
+    order = [call.api for call in cluster.calls]
+    assert order[3:] == [*("Metadata", "Metadata", "SaslHandshake", "SaslAuthenticate", "Metadata")]
+
+
+def test_a_login_is_not_renewed_early(cluster, monkeypatch):
+    cluster.on("SaslAuthenticate", lifetime(100))
+    with opened(cluster) as connection:
+        monkeypatch.setattr(connection_module, "time", _Later(84))
+        connection.request(ALL_TOPICS, soon())
+    assert len(cluster.asked("SaslAuthenticate")) == 1
+
+
+def test_a_renewal_that_is_refused_closes(cluster, monkeypatch):
+    refused = SaslAuthenticateResponse(error_code=58, auth_bytes=b"")
+    cluster.on("SaslAuthenticate", lifetime(100), refused)
+    with opened(cluster) as connection:
+        connection.send(ALL_TOPICS, soon())
+        monkeypatch.setattr(connection_module, "time", _Later(96))
+        with pytest.raises(AuthenticationFailed):
+            connection.send(ALL_TOPICS, soon())
+        assert not connection.is_open
+        assert connection.in_flight == 0
+
+
+class _Later:
+    """The module `time`, some seconds from now."""
+
+    def __init__(self, seconds):
+        self._seconds = seconds
+
+    def monotonic(self):
+        return time.monotonic() + self._seconds
+
+
+def test_a_listener_that_wants_a_login_is_told_from_one_that_is_gone(cluster):
+    plain = ClientConfig.parse({"bootstrap.servers": cluster.address()})
+    cluster.on("Metadata", close())
+    first = Connection.open(Endpoint.parse(cluster.address()), plain, soon())
+    with closing(first), pytest.raises(ConnectionFailed, match=r"a listener with SASL.*SASL_SSL"):
+        first.request(ALL_TOPICS, soon())
+    cluster.on("Metadata", None, close())
+    with closing(Connection.open(Endpoint.parse(cluster.address()), plain, soon())) as connection:
+        connection.request(ALL_TOPICS, soon())
+        with pytest.raises(ConnectionFailed) as caught:
+            connection.request(ALL_TOPICS, soon())
+    assert "SASL" not in str(caught.value)

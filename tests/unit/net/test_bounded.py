@@ -1,0 +1,26 @@
+import threading
+import time
+
+import pytest
+
+from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.net.bounded import call_within
+
+
+def test_gives_what_the_call_gives():
+    assert call_within(lambda: None, Deadline.after(5)) is None
+    assert call_within(lambda: 7, Deadline.after(5)) == 7
+
+
+def test_raises_what_the_call_raises():
+    with pytest.raises(ZeroDivisionError):
+        call_within(lambda: 1 / 0, Deadline.after(5))
+
+
+def test_does_not_wait_beyond_the_deadline():
+    release = threading.Event()
+    began = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"no answer within 0\.05 s"):
+        call_within(lambda: release.wait(5), Deadline.after(0.05))
+    assert time.monotonic() - began < 1
+    release.set()

@@ -1,0 +1,193 @@
+"""Tokens: from an endpoint, from a function, made up; kept while they live, never shown."""
+
+import base64
+import json
+import sys
+import time
+import types
+
+import pytest
+
+from pyspark_kafkaproto.errors import AuthenticationFailed, ConfigError, ConnectionFailed
+from pyspark_kafkaproto.net import ClientConfig, Deadline, oauth
+from pyspark_kafkaproto.net.login import begin_login
+from pyspark_kafkaproto.net.ports import free_ports
+from tests.token_endpoint import TokenEndpoint, token_for
+
+SECRET = "hunter2 =&:"
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    monkeypatch.setattr(oauth, "_kept", {})
+
+
+@pytest.fixture
+def endpoint():
+    with TokenEndpoint(SECRET) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def function(monkeypatch):
+    """Makes `my_tokens:give` do as it is told."""
+
+    def make(give):
+        module = types.ModuleType("my_tokens")
+        module.give = give
+        monkeypatch.setitem(sys.modules, "my_tokens", module)
+        return config(**{"sasl.login.callback.handler.class": "my_tokens:give"})
+
+    return make
+
+
+def config(options="", **properties):
+    found = {
+        "bootstrap.servers": "b:1",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": f"{MODULE} {options};",
+    }
+    return ClientConfig.parse(found | properties)
+
+
+def with_endpoint(endpoint, secret=SECRET, more="", **properties):
+    options = f'clientId="me" clientSecret="{secret}" {more}'
+    return config(options, **{"sasl.oauthbearer.token.endpoint.url": endpoint.url} | properties)
+
+
+def token(found, timeout_s=5.0):
+    return oauth.bearer_token(found, found.login_module().options, Deadline.after(timeout_s))
+
+
+def subject(text):
+    body = text.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["sub"]
+
+
+def test_the_endpoint_is_asked_by_client_credentials(endpoint):
+    assert subject(token(with_endpoint(endpoint, more='scope="kafka read"'))) == "me"
+    assert endpoint.asked == [{"grant_type": "client_credentials", "scope": "kafka read"}]
+
+
+def test_id_secret_and_scope_may_be_properties_of_their_own(endpoint):
+    prefix = "sasl.oauthbearer."
+    found = config(
+        **{
+            prefix + "token.endpoint.url": endpoint.url,
+            prefix + "client.credentials.client.id": "me",
+            prefix + "client.credentials.client.secret": SECRET,
+            prefix + "scope": "s",
+        }
+    )
+    assert subject(token(found)) == "me"
+    assert endpoint.asked[0]["scope"] == "s"
+
+
+def test_a_header_can_be_urlencoded(endpoint):
+    endpoint.secret = "hunter2+%3D%26%3A"
+    more = {"sasl.oauthbearer.header.urlencode": "true"}
+    assert subject(token(with_endpoint(endpoint, **more))) == "me"
+
+
+def test_a_token_is_kept_for_four_fifths_of_its_life(endpoint, monkeypatch):
+    found = with_endpoint(endpoint)
+    assert token(found) == token(found)
+    assert len(endpoint.asked) == 1
+    now = time.time()
+    monkeypatch.setattr(oauth, "time", types.SimpleNamespace(time=lambda: now + 0.81 * 3600))
+    token(found)
+    assert len(endpoint.asked) == 2
+    token(with_endpoint(endpoint, more='scope="other"'))
+    assert len(endpoint.asked) == 3
+
+
+def test_kept_tokens_are_bounded_and_hidden(function):
+    for number in range(40):
+        options = f'scope="{number}" unsecuredLoginStringClaim_sub="me"'
+        token(config(options))
+    assert len(oauth._kept) <= 16
+    assert token(config(options)) not in repr(oauth._kept)
+
+
+def test_a_token_that_does_not_say_how_long_it_lives_is_asked_for_each_time(function):
+    given = iter(["opaque-1", "opaque-2"])
+    found = function(lambda options: next(given))
+    assert [token(found), token(found)] == ["opaque-1", "opaque-2"]
+
+
+def test_a_wrong_secret_is_final_and_not_shown(endpoint):
+    with pytest.raises(AuthenticationFailed, match=r"HTTP 401 'invalid_client': check") as caught:
+        token(with_endpoint(endpoint, "hunter3"))
+    assert "hunter" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "said"),
+    [
+        ((503, {}, b""), ConnectionFailed, "HTTP 503"),
+        ((429, {}, b""), ConnectionFailed, "HTTP 429"),
+        ((400, {}, b"<html>"), AuthenticationFailed, "HTTP 400 'Bad Request'"),
+        ((302, {"Location": "http://127.0.0.1:1/"}, b""), AuthenticationFailed, "HTTP 302"),
+        ((200, {}, b"<html>"), AuthenticationFailed, "has no access_token"),
+        ((200, {}, b"[]"), AuthenticationFailed, "has no access_token"),
+        ((200, {}, b'{"access_token": "a\\u0001b"}'), AuthenticationFailed, "no bearer token"),
+    ],
+)
+def test_an_answer_that_is_no_token(endpoint, answer, kind, said):
+    endpoint.answers.append(answer)
+    with pytest.raises(kind, match=said) as caught:
+        token(with_endpoint(endpoint))
+    assert endpoint.url in str(caught.value)
+
+
+def test_an_endpoint_that_is_not_there_is_worth_a_retry(endpoint):
+    endpoint.url = f"http://127.0.0.1:{free_ports(1)[0]}/token"
+    with pytest.raises(ConnectionFailed, match=r"token endpoint.*refused"):
+        token(with_endpoint(endpoint))
+
+
+def test_a_function_gets_the_options_and_gives_the_token(function):
+    asked = []
+    found = function(lambda options: asked.append(options) or token_for("him"))
+    assert subject(token(found)) == "him"
+    assert asked == [{}]
+
+
+@pytest.mark.parametrize(
+    ("give", "said"),
+    [
+        (lambda options: None, "gave NoneType, expected str"),
+        (lambda options: ("token", 1), "gave tuple"),
+        (lambda options: 1 / 0, "raised ZeroDivisionError"),
+    ],
+)
+def test_a_function_that_gives_no_token(function, give, said):
+    with pytest.raises(AuthenticationFailed, match=f"my_tokens:give.*{said}"):
+        token(function(give))
+
+
+def test_a_function_that_hangs_ends_at_the_deadline(function):
+    found = function(lambda options: time.sleep(0.5))
+    with pytest.raises(ConnectionFailed, match=r"my_tokens:give.*no answer within 0\.05 s"):
+        token(found, 0.05)
+
+
+@pytest.mark.parametrize("name", ["no_such_module:give", "json:no_such_function"])
+def test_a_function_that_cannot_be_imported_is_named(name):
+    with pytest.raises(ConfigError, match=f"{name}.*on executors"):
+        token(config(**{"sasl.login.callback.handler.class": name}))
+
+
+def test_a_token_can_be_made_up_and_extensions_go_along():
+    found = config('unsecuredLoginStringClaim_sub="me" scope="s" extension_tenant="t"')
+    message = next(begin_login(found, Deadline.after(5))).decode()
+    bearer, tenant = message.split("\x01")[1:3]
+    assert subject(bearer.removeprefix("auth=Bearer ")) == "me"
+    assert tenant == "tenant=t"
+
+
+def test_a_made_up_token_needs_a_subject():
+    with pytest.raises(ConfigError, match="unsecuredLoginStringClaim_sub"):
+        token(config('unsecuredLoginStringClaim_x="me"'))
