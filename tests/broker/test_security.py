@@ -6,6 +6,8 @@ from contextlib import closing
 import pytest
 
 from pyspark_kafkaproto import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
     BrokerError,
@@ -13,7 +15,6 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
     RemoteProtocolError,
 )
-from pyspark_kafkaproto.messages.fetch import FetchRequest
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline
 from tests.certificates import Authority
@@ -164,29 +165,20 @@ def test_an_advertised_address_that_clients_cannot_reach_and_the_cure(secure):
 # Rights
 
 
-def fetch(cluster):
-    """One Fetch of the topic's first records, as a reader sends it."""
-    partition = FetchRequest.Topic.Partition(partition=0, partition_max_bytes=1 << 20)
-    request = FetchRequest(
-        max_wait_ms=100,
-        min_bytes=1,
-        topics=(FetchRequest.Topic(topic=TOPIC, partitions=(partition,)),),
-    )
-    deadline = Deadline.after(10)
-    endpoint = cluster.config.bootstrap_servers[0]
-    with closing(Connection.open(endpoint, cluster.config, deadline)) as connection:
-        # Up to version 12 a Fetch names topics.
-        topic = connection.request(request, deadline, most=12).responses[0]
-    code = topic.partitions[0].error_code
-    if code:
-        raise BrokerError(code, "Fetch", f"partition {TOPIC}-0")
+def read(cluster):
+    """All records, found and fetched as a reader does it."""
+    leaders = cluster.find_leaders(HELD)
+    topic_id = cluster.describe({TOPIC}).topic(TOPIC).topic_id
+    task = ReadTask((OffsetRange(TOPIC, 0, 0, 3),), leaders, {TOPIC: topic_id})
+    batches = read_batches(task, cluster.config, ReadSettings(), schema_for(["value"]))
+    return [row["value"] for batch in batches for row in batch.to_pylist()]
 
 
 GROUP = "reports"
 FEATURES = {
     "metadata": lambda cluster: cluster.describe({TOPIC}, must_exist=True),
     "offsets": lambda cluster: cluster.get_latest_leader_offsets(HELD),
-    "records": fetch,
+    "records": read,
     "committed": lambda cluster: cluster.get_consumer_offsets(GROUP, HELD),
     "commit": lambda cluster: cluster.set_consumer_offsets(GROUP, dict.fromkeys(HELD, 1)),
 }
@@ -198,6 +190,17 @@ NEEDED = {
     "committed": [("DESCRIBE", "Group", GROUP), ("DESCRIBE", "Topic", TOPIC)],
     "commit": [("READ", "Group", GROUP), ("READ", "Topic", TOPIC)],
 }
+
+
+def test_who_may_see_a_topic_may_not_read_it_yet(secure):
+    secure.add_sha512_user("onlooker")
+    secure.allow("onlooker", ("DESCRIBE", "Topic", TOPIC))
+    with KafkaCluster(secure.as_user("onlooker")) as cluster:
+        assert _refusal(FEATURES["offsets"], cluster, [("DESCRIBE", "Topic", TOPIC)]) is None
+        with pytest.raises(BrokerError, match="needs the right READ on the topic"):
+            read(cluster)
+    with KafkaCluster(secure.as_user("reports")) as cluster:
+        assert read(cluster) == [b"one", b"two", b"three"]
 
 
 @pytest.mark.parametrize("feature", NEEDED)
