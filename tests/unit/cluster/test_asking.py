@@ -96,8 +96,7 @@ def test_answer_about_a_group_that_was_not_asked_for_is_refused(brokers, kafka):
 def test_interrupted_question_leaves_no_answer_for_the_next_one(brokers, kafka, monkeypatch):
     brokers.on("OffsetFetch", answer)
     kafka.get_group_offsets({"g-1"})
-    connection = kafka._router.connections._open
-    ((held,),) = [item for item in connection.values() if item and item[0].endpoint.port]
+    (held,) = kafka._router.connections.kept
     monkeypatch.setattr(held, "receive", _interrupt)
     with pytest.raises(KeyboardInterrupt):
         kafka.get_group_offsets({"g-1"})
