@@ -54,7 +54,7 @@ class ConfigError(KafkaProtoError, ValueError):
 class ConnectionFailed(KafkaProtoError, ConnectionError):
     """A broker could not be reached or was lost; `stage` says how far the connection came.
 
-    Stages in their order: resolve, connect, handshake, send, receive.
+    Stages in their order: resolve, connect, TLS handshake, handshake, token, send, receive.
     """
 
     def __init__(self, broker: str, stage: str, reason: str) -> None:

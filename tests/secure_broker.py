@@ -36,7 +36,16 @@ LISTENERS = {
 }
 # Kafka's numbers (org.apache.kafka.common.acl and .resource)
 _RESOURCES = {"Topic": 2, "Group": 3, "Cluster": 4, "TransactionalId": 5}
-_OPERATIONS = {"READ": 3, "WRITE": 4, "CREATE": 5, "DELETE": 6, "ALTER": 7, "DESCRIBE": 8}
+_OPERATIONS = {
+    "READ": 3,
+    "WRITE": 4,
+    "CREATE": 5,
+    "DELETE": 6,
+    "ALTER": 7,
+    "DESCRIBE": 8,
+    "DESCRIBE_CONFIGS": 10,
+    "ALTER_CONFIGS": 11,
+}
 _ALLOW = 3
 TOPIC = "orders"  # holds three records
 NOWHERE = "broker.invalid"  # RFC 6761: never resolves

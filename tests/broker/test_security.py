@@ -6,11 +6,8 @@ from contextlib import closing
 import pytest
 
 from pyspark_kafkaproto import KafkaCluster, TopicPartition
-from pyspark_kafkaproto.arrow import schema_for
-from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
-    BrokerError,
     ConnectionFailed,
     KafkaProtoError,
     RemoteProtocolError,
@@ -160,77 +157,3 @@ def test_an_advertised_address_that_clients_cannot_reach_and_the_cure(secure):
     with pytest.raises(KafkaProtoError, match=f"'?{NOWHERE}.* does not resolve"):
         end_of(outside | {"default.api.timeout.ms": "700"})
     assert end_of(secure.properties("INSIDE")) == 3
-
-
-# Rights
-
-
-def read(cluster):
-    """All records, found and fetched as a reader does it."""
-    leaders = cluster.find_leaders(HELD)
-    topic_id = cluster.describe({TOPIC}).topic(TOPIC).topic_id
-    task = ReadTask((OffsetRange(TOPIC, 0, 0, 3),), leaders, {TOPIC: topic_id})
-    batches = read_batches(task, cluster.config, ReadSettings(), schema_for(["value"]))
-    return [row["value"] for batch in batches for row in batch.to_pylist()]
-
-
-GROUP = "reports"
-FEATURES = {
-    "metadata": lambda cluster: cluster.describe({TOPIC}, must_exist=True),
-    "offsets": lambda cluster: cluster.get_latest_leader_offsets(HELD),
-    "records": read,
-    "committed": lambda cluster: cluster.get_consumer_offsets(GROUP, HELD),
-    "commit": lambda cluster: cluster.set_consumer_offsets(GROUP, dict.fromkeys(HELD, 1)),
-}
-# The table of docs/security.md: each right alone is not enough, all of them are.
-NEEDED = {
-    "metadata": [("DESCRIBE", "Topic", TOPIC)],
-    "offsets": [("DESCRIBE", "Topic", TOPIC)],
-    "records": [("READ", "Topic", TOPIC)],
-    "committed": [("DESCRIBE", "Group", GROUP), ("DESCRIBE", "Topic", TOPIC)],
-    "commit": [("READ", "Group", GROUP), ("READ", "Topic", TOPIC)],
-}
-
-
-def test_who_may_see_a_topic_may_not_read_it_yet(secure):
-    secure.add_sha512_user("onlooker")
-    secure.allow("onlooker", ("DESCRIBE", "Topic", TOPIC))
-    with KafkaCluster(secure.as_user("onlooker")) as cluster:
-        assert _refusal(FEATURES["offsets"], cluster, [("DESCRIBE", "Topic", TOPIC)]) is None
-        with pytest.raises(BrokerError, match="needs the right READ on the topic"):
-            read(cluster)
-    with KafkaCluster(secure.as_user("reports")) as cluster:
-        assert read(cluster) == [b"one", b"two", b"three"]
-
-
-@pytest.mark.parametrize("feature", NEEDED)
-def test_the_missing_right_is_named_and_the_table_is_what_it_takes(secure, feature):
-    user = f"user-{feature}"
-    secure.add_sha512_user(user)
-    given = []
-    with KafkaCluster(secure.as_user(user)) as cluster:
-        while (error := _refusal(FEATURES[feature], cluster, given)) is not None:
-            operation, _, _, kind = str(error).rpartition("needs the right ")[2].split()[:4]
-            kind = kind.rstrip(",").capitalize()
-            (wanted,) = [right for right in NEEDED[feature] if right[1] == kind]
-            # Where not even DESCRIBE is there, that is what is missed first; READ brings it.
-            assert operation in {wanted[0], "DESCRIBE"}
-            given.append(wanted)
-            secure.allow(user, wanted)
-    assert sorted(given) == sorted(NEEDED[feature])
-
-
-def _refusal(feature, cluster, given):
-    """How the feature is refused for want of a right that was not given; None if it works."""
-    deadline = Deadline.after(10)
-    while True:
-        try:
-            feature(cluster)
-        except BrokerError as error:
-            kinds = {29: "Topic", 30: "Group"}
-            if kinds[error.code] not in {kind for _, kind, _ in given}:
-                return error
-            # A right reaches the broker's authorizer a moment after it was given.
-            deadline.check(f"waiting for the rights {given}")
-        else:
-            return None

@@ -40,7 +40,9 @@ def test_thousand_groups_are_ten_requests_on_one_connection_each(brokers, kafka)
     assert [len(call.groups) for call in brokers.asked("OffsetFetch", node=1)] == [100] * 5
     assert [len(call.groups) for call in brokers.asked("OffsetFetch", node=2)] == [100] * 5
     assert len(brokers.asked("FindCoordinator")) == 1
-    places = {(call.node_id, call.connection) for call in brokers.calls if call.api == "OffsetFetch"}
+    places = {
+        (call.node_id, call.connection) for call in brokers.calls if call.api == "OffsetFetch"
+    }
     assert len(places) == 2
 
 

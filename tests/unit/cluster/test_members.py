@@ -38,9 +38,7 @@ def classic(group, *assignments, state="Stable", protocol_type="consumer", code=
         protocol_type=protocol_type,
         protocol_data="range",
         members=tuple(
-            member(
-                member_id=f"m{at}", client_id=f"c{at}", client_host="/h", member_assignment=data
-            )
+            member(member_id=f"m{at}", client_id=f"c{at}", client_host="/h", member_assignment=data)
             for at, data in enumerate(assignments)
         ),
     )
@@ -133,8 +131,7 @@ def test_classic_and_consumer_groups_look_alike(brokers, kafka):
     describing(brokers, classic("old", assigned(0), assigned(1), b""), new)
     found = kafka.describe_groups({"old", "new"})
     assert [
-        (item.type, item.state, item.assignor, item.epoch)
-        for item in (found["old"], found["new"])
+        (item.type, item.state, item.assignor, item.epoch) for item in (found["old"], found["new"])
     ] == [("classic", "Stable", "range", None), ("consumer", "Stable", "uniform", 7)]
     assert [member.assignment for member in found["old"].members] == [{FIRST}, {SECOND}, set()]
     assert found["new"].owners[SECOND].member_id == "m1"
@@ -146,7 +143,9 @@ def test_classic_and_consumer_groups_look_alike(brokers, kafka):
 def test_group_that_there_is_not_is_an_error_beside_those_there_are(brokers, kafka, missing):
     describing(brokers, classic("there"))
     brokers.on("DescribeGroups", DescribeGroupsResponse(groups=(missing, classic("there"))))
-    with pytest.raises(BrokerError, match=r"group 'g': GROUP_ID_NOT_FOUND.*no such group") as caught:
+    with pytest.raises(
+        BrokerError, match=r"group 'g': GROUP_ID_NOT_FOUND.*no such group"
+    ) as caught:
         kafka.describe_groups({"g", "there"})
     assert caught.value.usable.keys() == {"there"}
 
@@ -167,7 +166,9 @@ def test_assignment_of_any_version_is_read(version):
     assert read_assignment(assigned(0, 1, version=version) + b"later", "x") == {FIRST, SECOND}
 
 
-@pytest.mark.parametrize("data", [b"\x00", b"\xff\xff", assigned(0)[:9], b"\x00\x01\x7f\xff\xff\xff"])
+@pytest.mark.parametrize(
+    "data", [b"\x00", b"\xff\xff", assigned(0)[:9], b"\x00\x01\x7f\xff\xff\xff"]
+)
 def test_damaged_assignment_names_the_member(brokers, kafka, data):
     describing(brokers, classic("g", data))
     with pytest.raises(RemoteProtocolError, match=r"group 'g', assignment of member 'm0'"):
