@@ -27,12 +27,13 @@ from pyspark_kafkaproto.devbroker import DevBroker, default_data_dir
 from pyspark_kafkaproto.jobs.folders import Folders
 
 PARTITIONS = 4
+NAME = "offset-ranges"  # of the application, and of its client in the brokers' logs and quotas
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the job once."""
     options = _parse(arguments)
-    with _bootstrap(options) as servers, KafkaCluster({"bootstrap.servers": servers}) as cluster:
+    with _bootstrap(options) as servers, KafkaCluster(_properties(servers)) as cluster:
         folders = Folders(
             options.out / options.topic / options.group, origin(cluster, options.topic)
         )
@@ -56,7 +57,7 @@ def origin(cluster: KafkaCluster, topic: str) -> dict[str, str]:
 def _keep(folders: Folders, servers: str, ranges: Sequence[OffsetRange]) -> int:
     """Read and write the records of `ranges`; how many they are."""
     folders.replaced_by(ranges)  # what is in the way shows before a long read, not after it
-    spark = SparkSession.builder.appName("offset-ranges").getOrCreate()
+    spark = SparkSession.builder.appName(NAME).getOrCreate()
     folder = folders.write(read(spark, servers, ranges), ranges)
     return summarise(spark.read.parquet(str(folder)))
 
@@ -65,10 +66,14 @@ def read(spark: SparkSession, servers: str, ranges: Sequence[OffsetRange]) -> Da
     """The records of `ranges`."""
     return (
         spark.read.format("kafkaproto")
-        .option("kafka.bootstrap.servers", servers)
+        .options(**{f"kafka.{name}": value for name, value in _properties(servers).items()})
         .option("offsetRanges", ranges_json(ranges))
         .load()
     )
+
+
+def _properties(servers: str) -> dict[str, str]:
+    return {"bootstrap.servers": servers, "client.id": NAME}
 
 
 def summarise(rows: DataFrame) -> int:
