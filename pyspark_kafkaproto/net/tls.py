@@ -85,6 +85,7 @@ class TlsTransport(Transport):
     def __init__(self, sock: ssl.SSLSocket, endpoint: Endpoint, config: SecurityConfig) -> None:
         super().__init__(sock, endpoint)
         self._config = config
+        self._seen = b""  # looked at already, and still to be received
 
     def send(self, data: bytes, deadline: Deadline) -> None:
         """Write all of `data`."""
@@ -98,7 +99,9 @@ class TlsTransport(Transport):
 
     def receive_into(self, view: memoryview, deadline: Deadline) -> None:
         """Fill `view` to its end."""
-        filled = 0
+        filled = min(len(self._seen), len(view))
+        view[:filled] = self._seen[:filled]
+        self._seen = self._seen[filled:]
         while filled < len(view):
             self._set_time(deadline, "receive")
             try:
@@ -112,10 +115,13 @@ class TlsTransport(Transport):
 
     def peer_has_closed(self) -> bool:
         """Whether an idle connection is of no use any more: ended, or something unasked came."""
-        # Looking at the raw socket would take a session ticket for something unasked.
+        if self._seen:
+            return True
+        # The raw socket may hold a session ticket, which is nothing to speak of; and there is no
+        # looking at what is encrypted without taking it.
         try:
             self._sock.settimeout(0)
-            self._sock.recv(1)
+            self._seen = self._sock.recv(1)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return False
         except (OSError, ValueError):

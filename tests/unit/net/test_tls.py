@@ -139,7 +139,7 @@ def test_peer_that_closes_is_seen(broker, authority):
         assert transport.peer_has_closed()
 
 
-def test_peer_that_talks_unasked_is_of_no_use(broker, authority):
+def test_peer_that_talks_unasked_is_seen_and_still_heard(broker, authority):
     def talk(sock):
         sock.sendall(b"unasked")
         sock.recv(1)
@@ -151,6 +151,8 @@ def test_peer_that_talks_unasked_is_of_no_use(broker, authority):
         deadline = soon()
         while not transport.peer_has_closed():
             deadline.check("waiting for what the peer sent")
+        assert transport.peer_has_closed()
+        assert receive(transport, 7) == b"unasked"  # looking takes nothing away
 
 
 @pytest.mark.parametrize(
