@@ -87,9 +87,13 @@ class FakeLog:
         return b"".join(wanted)[: max(least, most_bytes)]
 
     def offset_at(self, timestamp: int, isolation_level: int = 0) -> int:
-        """What ListOffsets answers for -2 (earliest) and -1 (latest, or the last stable one)."""
+        """What ListOffsets answers for -2 (earliest), -1 (latest, or the last stable one), a time.
+
+        All records count as younger than any time that is asked for.
+        """
         is_stable = isolation_level == 1 and self.stable is not None
-        return {-2: self.start, -1: self.stable if is_stable else self.stop}[timestamp]
+        end = self.stable if is_stable else self.stop
+        return self.start if timestamp >= 0 else {-2: self.start, -1: end}[timestamp]
 
 
 def fetch(cluster: FakeCluster, call: Call) -> FetchResponse:

@@ -112,9 +112,9 @@ def _interrupt(*_):
 
 def test_advertised_address_that_is_not_reached_says_what_to_set(brokers, kafka_at):
     brokers.advertised = {1: ("nowhere.invalid", 9092), 2: ("nowhere.invalid", 9093)}
-    with kafka_at(brokers.address(1), **{"default.api.timeout.ms": "300"}) as kafka:
-        with pytest.raises(ConnectionFailed) as caught:
-            kafka.get_latest_leader_offsets({FIRST})
+    kafka = kafka_at(brokers.address(1), **{"default.api.timeout.ms": "300"})
+    with pytest.raises(ConnectionFailed) as caught:
+        kafka.get_latest_leader_offsets({FIRST})
     told = str(caught.value)
     assert "resolve failed" in told
     assert f"asked, {brokers.address(1)}, advertises this address, nowhere.invalid:9092" in told
@@ -122,7 +122,7 @@ def test_advertised_address_that_is_not_reached_says_what_to_set(brokers, kafka_
 
 
 def test_address_that_the_user_gave_is_not_called_advertised(kafka_at):
-    with kafka_at("127.0.0.1:1", **{"socket.connection.setup.timeout.ms": "50"}) as kafka:
-        with pytest.raises(ConnectionFailed) as caught:
-            kafka.describe()
+    kafka = kafka_at("127.0.0.1:1", **{"socket.connection.setup.timeout.ms": "50"})
+    with pytest.raises(ConnectionFailed) as caught:
+        kafka.describe()
     assert "advertise" not in str(caught.value)

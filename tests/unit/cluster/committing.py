@@ -1,0 +1,78 @@
+"""A fake coordinator that keeps what groups commit."""
+
+from __future__ import annotations
+
+from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
+from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteResponse
+from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
+from tests.unit.cluster.test_members import describing
+
+
+class FakeCoordinator:
+    """Answers OffsetFetch, OffsetCommit and OffsetDelete of every group from `offsets`.
+
+    `offsets`: group to {(topic, partition): (offset, metadata)}.
+    """
+
+    def __init__(self, brokers, **offsets):
+        self.offsets = {group: dict(own) for group, own in offsets.items()}
+        brokers.on("OffsetFetch", self._fetch)
+        brokers.on("OffsetCommit", self._commit)
+        brokers.on("OffsetDelete", self._delete)
+        describing(brokers)
+
+    def _fetch(self, call):
+        part = OffsetFetchResponse.Group
+        groups = []
+        for asked in call.request.groups:
+            own = self.offsets.get(asked.group_id, {})
+            wanted = own if asked.topics is None else _keys(asked.topics, "partition_indexes")
+            topics = tuple(
+                part.Topic(
+                    name=topic,
+                    partitions=(
+                        part.Topic.Partition(
+                            partition_index=number,
+                            committed_offset=own.get((topic, number), (-1, ""))[0],
+                            metadata=own.get((topic, number), (-1, ""))[1],
+                        ),
+                    ),
+                )
+                for topic, number in wanted
+            )
+            groups.append(part(group_id=asked.group_id, topics=topics))
+        return OffsetFetchResponse(groups=tuple(groups))
+
+    def _commit(self, call):
+        own = self.offsets.setdefault(call.request.group_id, {})
+        own |= {
+            (topic.name, item.partition_index): (item.committed_offset, item.committed_metadata)
+            for topic in call.request.topics
+            for item in topic.partitions
+        }
+        return _all_well(OffsetCommitResponse, call.request.topics)
+
+    def _delete(self, call):
+        for topic in call.request.topics:
+            for item in topic.partitions:
+                self.offsets[call.request.group_id].pop((topic.name, item.partition_index), None)
+        return _all_well(OffsetDeleteResponse, call.request.topics)
+
+
+def _keys(topics, field):
+    return [(topic.name, number) for topic in topics for number in getattr(topic, field)]
+
+
+def _all_well(response, topics):
+    return response(
+        topics=tuple(
+            response.Topic(
+                name=topic.name,
+                partitions=tuple(
+                    response.Topic.Partition(partition_index=item.partition_index)
+                    for item in topic.partitions
+                ),
+            )
+            for topic in topics
+        )
+    )

@@ -1,0 +1,206 @@
+"""Topics, records and configurations changed: who is asked for it, and what refusals say."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.cluster import (
+    Change,
+    ConfigChange,
+    ConfigResource,
+    NewTopic,
+    TopicPartition,
+)
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, DeadlineExceeded
+from pyspark_kafkaproto.messages.create_partitions import CreatePartitionsResponse
+from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
+from pyspark_kafkaproto.messages.delete_records import DeleteRecordsResponse
+from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
+from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
+from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+TOPIC, BROKER = ConfigResource("topic", "orders"), ConfigResource("broker", "2")
+
+
+def created(message=None, **codes):
+    part = CreateTopicsResponse.Topic
+    return CreateTopicsResponse(
+        topics=tuple(
+            part(name=name, error_code=code, error_message=message) for name, code in codes.items()
+        )
+    )
+
+
+def test_topic_is_asked_of_the_controller_with_all_that_was_said(brokers, kafka):
+    brokers.controller = 2
+    brokers.on("CreateTopics", created(a=0, b=0))
+    plain = NewTopic("a", 3, 2, {"retention.ms": "5"})
+    kafka.create_topics([plain, NewTopic("b", assignment={0: [1, 2]})], validate_only=True)
+    (request,) = brokers.asked("CreateTopics", node=2)
+    a, b = request.topics
+    assert request.validate_only
+    assert (a.num_partitions, a.replication_factor) == (3, 2)
+    assert [(item.name, item.value) for item in a.configs] == [("retention.ms", "5")]
+    assert (b.num_partitions, b.replication_factor) == (-1, -1)
+    assert [(item.partition_index, item.broker_ids) for item in b.assignments] == [(0, (1, 2))]
+
+
+def test_controller_that_moved_is_looked_up_again(brokers, kafka, clock):
+    def move(call):
+        brokers.controller = 2
+        return created(a=41)
+
+    brokers.on("CreateTopics", move, node=1)
+    brokers.on("CreateTopics", created(a=0), node=2)
+    kafka.create_topics([NewTopic("a")])
+    assert len(brokers.asked("CreateTopics", node=2)) == 1
+
+
+def test_cluster_without_a_controller_is_given_up_at_the_deadline(brokers, kafka, clock):
+    brokers.controller = -1
+    with pytest.raises((BrokerError, DeadlineExceeded), match="no controller is known"):
+        kafka.create_topics([NewTopic("a")])
+    assert clock.now - 1000 <= 60
+
+
+def test_topic_that_cannot_be_made_says_why_and_the_others_are_made(brokers, kafka, clock):
+    brokers.on("CreateTopics", created("Topic 'b' already exists.", a=0, b=36))
+    with pytest.raises(BrokerError, match=r"topic 'b'.*TOPIC_ALREADY_EXISTS.*exists") as caught:
+        kafka.create_topics([NewTopic("a"), NewTopic("b")])
+    assert caught.value.usable.keys() == {"a"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"partitions": 0}, {"replication_factor": -2}, {"partitions": 1, "assignment": {0: [1]}}],
+)
+def test_wrong_numbers_are_refused_here(wrong):
+    with pytest.raises(ConfigError, match=r"expected 1 or more|leave it out"):
+        NewTopic("a", **wrong)
+
+
+def test_delete_and_grow(brokers, kafka):
+    part = DeleteTopicsResponse.Topic
+    brokers.on("DeleteTopics", DeleteTopicsResponse(responses=(part(name="a"),)))
+    kafka.delete_topics({"a"})
+    assert brokers.asked("DeleteTopics")[0].topic_names == ("a",)
+    grown = CreatePartitionsResponse.Topic(name="a")
+    brokers.on("CreatePartitions", CreatePartitionsResponse(results=(grown,)))
+    kafka.add_partitions({"a": 5}, validate_only=True)
+    (request,) = brokers.asked("CreatePartitions")
+    assert [(item.name, item.count, item.assignments) for item in request.topics] == [
+        ("a", 5, None)
+    ]
+    assert request.validate_only
+
+
+def test_missing_topic_is_not_tried_for_a_minute(brokers, kafka, clock):
+    part = DeleteTopicsResponse.Topic
+    brokers.on("DeleteTopics", DeleteTopicsResponse(responses=(part(name="a", error_code=3),)))
+    with pytest.raises(BrokerError, match="no such topic"):
+        kafka.delete_topics({"a"})
+    assert clock.now - 1000 <= 1
+
+
+def test_names_are_a_set(kafka):
+    with pytest.raises(ConfigError, match="expected a set of names"):
+        kafka.delete_topics("orders")
+
+
+def test_records_are_cut_off_at_their_leaders(brokers, kafka):
+    brokers.topics["orders"].move(1, node_id=2)
+
+    def cut(call):
+        part = DeleteRecordsResponse.Topic
+        (topic,) = call.request.topics
+        done = tuple(
+            part.Partition(partition_index=item.partition_index, low_watermark=item.offset + 1)
+            for item in topic.partitions
+        )
+        return DeleteRecordsResponse(topics=(part(name="orders", partitions=done),))
+
+    brokers.on("DeleteRecords", cut)
+    assert kafka.delete_records({FIRST: 7, SECOND: -1}) == {FIRST: 8, SECOND: 0}
+    assert len(brokers.asked("DeleteRecords", node=2)) == 1
+    with pytest.raises(ConfigError, match="offset of orders-0"):
+        kafka.delete_records({FIRST: -2})
+
+
+def described(*resources, code=0):
+    part = DescribeConfigsResponse.Resource
+    entries = (
+        part.Config(name="retention.ms", value="5", config_source=1),
+        part.Config(name="password", value=None, config_source=4, is_sensitive=True),
+    )
+    return DescribeConfigsResponse(
+        results=tuple(
+            part(
+                resource_type={"topic": 2, "broker": 4}[kind],
+                resource_name=name,
+                configs=entries,
+                error_code=code,
+            )
+            for kind, name in resources
+        )
+    )
+
+
+def test_broker_is_asked_about_itself_and_the_controller_about_the_rest(brokers, kafka):
+    brokers.on("DescribeConfigs", described(TOPIC), node=1)
+    brokers.on("DescribeConfigs", described(BROKER), node=2)
+    found = kafka.describe_configs({TOPIC, BROKER})
+    entry = found[TOPIC]["retention.ms"]
+    assert (entry.value, entry.source, entry.is_default) == ("5", "topic", False)
+    assert found[BROKER]["password"].is_sensitive
+
+
+def test_changes_name_what_changes(brokers, kafka):
+    part = IncrementalAlterConfigsResponse.Resource
+    well = part(resource_type=2, resource_name="orders")
+    brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))
+    changes = [
+        ConfigChange("a", "1"),
+        ConfigChange("b", None, Change.DELETE),
+        ConfigChange("c", "x", Change.APPEND),
+        ConfigChange("d", "y", Change.SUBTRACT),
+    ]
+    kafka.alter_configs({TOPIC: changes})
+    (request,) = brokers.asked("IncrementalAlterConfigs")
+    (resource,) = request.resources
+    assert [(item.name, item.config_operation, item.value) for item in resource.configs] == [
+        ("a", 0, "1"),
+        ("b", 1, None),
+        ("c", 2, "x"),
+        ("d", 3, "y"),
+    ]
+
+
+def test_refused_value_says_what_the_broker_says(brokers, kafka, clock):
+    part = IncrementalAlterConfigsResponse.Resource
+    refused = part(
+        resource_type=2, resource_name="orders", error_code=40, error_message="not a number"
+    )
+    brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(refused,)))
+    with pytest.raises(BrokerError, match=r"topic 'orders'.*INVALID_CONFIG.*not a number"):
+        kafka.alter_configs({TOPIC: [ConfigChange("retention.ms", "x")]})
+
+
+def test_values_never_show_in_a_change():
+    assert "hunter2" not in repr(ConfigChange("listener.password", "hunter2"))
+    with pytest.raises(ConfigError) as caught:
+        ConfigChange("listener.password", "hunter2", Change.DELETE)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("resource", "told"),
+    [
+        (ConfigResource("tpoic", "x"), "expected one of topic"),
+        (ConfigResource("broker", "b1"), "a broker's id"),
+        (ConfigResource("broker", "7"), "the cluster has the brokers 1, 2"),
+    ],
+)
+def test_resources_that_there_are_not_are_refused(kafka, resource, told):
+    with pytest.raises(ConfigError, match=told):
+        kafka.describe_configs({resource})

@@ -1,0 +1,157 @@
+"""The doctor: which hop is broken, and what to do; and what is wrong with partitions."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.cluster.diagnosis import HOPS, _broken_hop
+from pyspark_kafkaproto.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    DeadlineExceeded,
+    RemoteProtocolError,
+)
+from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
+from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
+from pyspark_kafkaproto.messages.metadata import MetadataResponse
+from tests.fake_broker import STALL, metadata, raw
+
+READ_AND_DESCRIBE = 1 << 3 | 1 << 8
+DESCRIBE = 1 << 8
+
+
+def by_hop(findings, subject=""):
+    return {item.hop: item for item in findings if subject in item.subject}
+
+
+def with_rights(brokers, bits):
+    def answer(call):
+        found = metadata(brokers, call)
+        topics = tuple(
+            MetadataResponse.Topic(
+                **{
+                    name: getattr(topic, name)
+                    for name in ("name", "error_code", "partitions", "topic_id")
+                },
+                topic_authorized_operations=bits,
+            )
+            for topic in found.topics
+        )
+        return MetadataResponse(brokers=found.brokers, cluster_id="fake", topics=topics)
+
+    return answer
+
+
+def test_all_is_well(brokers, kafka_at):
+    with kafka_at(brokers.address(1)) as kafka:
+        found = kafka.diagnose()
+    assert [item.hop for item in found[:5]] == list(HOPS)
+    assert {item.hop: item.result for item in found} == {
+        "resolve": "ok",
+        "connect": "ok",
+        "TLS": "not used",
+        "SASL": "not used",
+        "versions": "ok",
+        "metadata": "ok",
+        "advertised address": "ok",
+    }
+
+
+@pytest.mark.parametrize(
+    ("server", "broken", "advice"),
+    [
+        ("nowhere.invalid:9092", "resolve", "DNS"),
+        ("127.0.0.1:1", "connect", "firewall"),
+    ],
+)
+def test_broken_hop_is_named_and_what_follows_is_not_reached(kafka_at, server, broken, advice):
+    with kafka_at(server) as kafka:
+        found = kafka.diagnose({"orders"}, {"g"})
+    hops = by_hop(found)
+    assert list(hops) == list(HOPS)
+    assert hops[broken].result == "broken"
+    assert server in hops[broken].detail
+    assert advice in hops[broken].advice
+    assert hops["versions"].result == "not reached"
+
+
+@pytest.mark.parametrize("said", [raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), STALL])
+def test_peer_that_is_not_kafka_breaks_at_the_versions(brokers, kafka_at, said):
+    brokers.on("ApiVersions", said)
+    config = {"socket.connection.setup.timeout.ms": "200"}
+    with kafka_at(brokers.address(1), **config) as kafka:
+        hops = by_hop(kafka.diagnose())
+    assert (hops["connect"].result, hops["versions"].result) == ("ok", "broken")
+
+
+def test_each_error_belongs_to_a_hop():
+    assert _broken_hop(AuthenticationFailed("b", "SCRAM-SHA-256", "no")) == "SASL"
+    assert _broken_hop(AuthenticationFailed("b", "TLS", "no")) == "TLS"
+    assert _broken_hop(ConnectionFailed("b", "TLS handshake", "no")) == "TLS"
+    assert _broken_hop(ConnectionFailed("b", "token", "no")) == "SASL"
+    for error in (
+        ConnectionFailed("b", "handshake", "no"),
+        DeadlineExceeded("b", 1),
+        RemoteProtocolError("no"),
+    ):
+        assert _broken_hop(error) == "versions"
+
+
+def test_wrong_advertised_address_says_which_line_to_set(brokers, kafka_at):
+    brokers.advertised = {2: ("nowhere.invalid", 9092)}
+    with kafka_at(brokers.address(1)) as kafka:
+        found = kafka.diagnose()
+    (wrong,) = [item for item in found if item.subject == "broker 2 at nowhere.invalid:9092"]
+    assert wrong.result == "broken"
+    assert f"advertised.listeners=PLAINTEXT://{brokers.address(1)}" in wrong.advice
+
+
+@pytest.mark.parametrize(
+    ("bits", "result", "detail"),
+    [
+        (READ_AND_DESCRIBE, "ok", "READ, DESCRIBE"),
+        (DESCRIBE, "broken", "READ is missing"),
+        (-(2**31), "ok", "does not tell"),
+    ],
+)
+def test_rights_on_topics(brokers, kafka, bits, result, detail):
+    brokers.on("Metadata", with_rights(brokers, bits))
+    found = by_hop(kafka.diagnose({"orders"}), "orders")["rights"]
+    assert found.result == result
+    assert detail in found.detail
+
+
+def test_topic_that_is_not_seen(kafka):
+    found = by_hop(kafka.diagnose({"nope"}), "nope")["rights"]
+    assert (found.result, found.detail) == ("broken", "UNKNOWN_TOPIC_OR_PARTITION (3)")
+
+
+@pytest.mark.parametrize(
+    ("code", "bits", "result"),
+    [(0, READ_AND_DESCRIBE, "ok"), (0, DESCRIBE, "broken"), (30, 0, "broken")],
+)
+def test_rights_on_groups(brokers, kafka, code, bits, result):
+    group = DescribeGroupsResponse.Group(group_id="g", error_code=code, authorized_operations=bits)
+    brokers.on("DescribeGroups", DescribeGroupsResponse(groups=(group,)))
+    hops = by_hop(kafka.diagnose((), {"g"}), "group 'g'")
+    assert hops["coordinator"].result == "ok"
+    assert hops["rights"].result == result
+    assert ("--operation READ" in hops["rights"].advice) == (result == "broken")
+
+
+def test_group_whose_coordinator_may_not_be_seen(brokers, kafka):
+    refused = FindCoordinatorResponse.Coordinator(key="g", error_code=30)
+    brokers.on("FindCoordinator", FindCoordinatorResponse(coordinators=(refused,)))
+    found = by_hop(kafka.diagnose((), {"g"}), "group 'g'")
+    assert (found["coordinator"].result, "rights" in found) == ("broken", False)
+
+
+def test_partitions_that_are_not_well_are_explained(brokers, kafka):
+    brokers.topics["orders"].leaders[1] = -1
+    brokers.topics["empty"].error_code = 29
+    problems = {item.subject: item for item in kafka.find_problems()}
+    assert problems["partition orders-1"].what == "no leader"
+    assert "replicas [1, 2], in sync [1], offline []" in problems["partition orders-1"].meaning
+    assert problems["partition orders-0"].what == "too few replicas in sync"
+    assert problems["topic 'empty'"].what == "TOPIC_AUTHORIZATION_FAILED"
+    assert by_hop(kafka.diagnose({"orders"}), "orders-1")["replicas"].result == "broken"

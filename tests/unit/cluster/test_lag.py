@@ -1,0 +1,87 @@
+"""Lag: one row per partition that a group has committed for, reads, or is asked about."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition, lag_text
+from pyspark_kafkaproto.errors import BrokerError
+from tests.unit.cluster.committing import FakeCoordinator
+from tests.unit.cluster.test_members import assigned, classic, describing, listed
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+GONE = TopicPartition("gone", 0)
+
+
+@pytest.fixture
+def coordinator(brokers):
+    brokers.logs[FIRST].stop, brokers.logs[SECOND].stop = 50, 5
+    return FakeCoordinator(brokers, g={FIRST: (20, "")}, h={FIRST: (50, ""), SECOND: (0, "")})
+
+
+def short(rows):
+    return [(row.group, row.partition, row.offset, row.log_size, row.lag) for row in rows]
+
+
+def test_rows_of_named_groups(coordinator, kafka):
+    rows = [("g", 0, 20, 50, 30), ("h", 0, 50, 50, 0), ("h", 1, 0, 5, 5)]
+    assert short(kafka.lag({"g", "h"})) == rows
+
+
+def test_every_partition_of_a_named_topic(coordinator, kafka):
+    assert short(kafka.lag({"g"}, {"orders"})) == [("g", 0, 20, 50, 30), ("g", 1, None, 5, None)]
+    assert short(kafka.lag({"new"}, {"empty"})) == [("new", 0, None, 0, None)]
+
+
+def test_all_groups_are_found_and_owners_looked_up_where_there_are_members(
+    brokers, coordinator, kafka
+):
+    describing(brokers, classic("h", assigned(1)))
+    brokers.on("ListGroups", listed(("g", "Classic", "Empty"), ("h", "Classic", "Stable")), node=1)
+    brokers.on("ListGroups", listed(("s", "Share", "Stable")), node=2)
+    rows = kafka.lag()
+    assert short(rows) == [("g", 0, 20, 50, 30), ("h", 0, 50, 50, 0), ("h", 1, 0, 5, 5)]
+    assert [(row.owner, row.client_id, row.host) for row in rows] == [
+        (None, None, None),
+        (None, None, None),
+        ("m0", "c0", "/h"),
+    ]
+    assert [request.groups for request in brokers.asked("DescribeGroups")] == [("h",)]
+    assert not any(request.require_stable for request in brokers.asked("OffsetFetch"))
+
+
+def test_partition_that_is_read_and_not_committed_for_has_a_row(brokers, coordinator, kafka):
+    describing(brokers, classic("g", assigned(0, 1)))
+    assert short(kafka.lag({"g"})) == [("g", 0, 20, 50, 30), ("g", 1, None, 5, None)]
+
+
+def test_topic_that_is_gone_or_has_no_leader_keeps_its_row(brokers, coordinator, kafka):
+    coordinator.offsets["g"][GONE] = (3, "")
+    brokers.topics["orders"].leaders[0] = -1
+    assert short(kafka.lag({"g"})) == [("g", 0, 3, None, None), ("g", 0, 20, None, None)]
+
+
+def test_group_that_there_is_not_is_an_error(coordinator, kafka):
+    with pytest.raises(BrokerError, match="group 'nope': GROUP_ID_NOT_FOUND"):
+        kafka.lag({"nope"})
+
+
+def test_as_text_with_owners_where_there_are_any(brokers, coordinator, kafka):
+    assert lag_text(kafka.lag({"g"}, {"orders"})).splitlines() == [
+        "Group  Topic   Partition  Offset  LogSize  Lag",
+        "g      orders  0          20      50       30",
+        "g      orders  1          -       5        -",
+    ]
+    describing(brokers, classic("g", assigned(0)))
+    assert lag_text(kafka.lag({"g"})).splitlines()[1].split()[-1] == "m0"
+
+
+def test_offsets_are_committed_with_text_for_many_groups_and_deleted(coordinator, kafka):
+    kafka.set_group_offsets({"a": {FIRST: 1, SECOND: CommittedOffset(2, "by me")}, "b": {FIRST: 3}})
+    assert kafka.get_group_offsets({"a", "b"}) == {
+        "a": {FIRST: (1, ""), SECOND: (2, "by me")},
+        "b": {FIRST: (3, "")},
+    }
+    assert kafka.get_group_offsets({"a"}, {SECOND}) == {"a": {SECOND: (2, "by me")}}
+    kafka.delete_consumer_offsets("a", {SECOND})
+    assert kafka.get_group_offsets({"a"}) == {"a": {FIRST: (1, "")}}

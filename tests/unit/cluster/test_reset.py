@@ -1,0 +1,88 @@
+"""A group's offsets moved: every way, within what is there, and only while nobody reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.cluster import (
+    BackBy,
+    Moved,
+    ShiftBy,
+    ToEarliest,
+    ToLatest,
+    ToOffsets,
+    TopicPartition,
+    ToTime,
+)
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from tests.unit.cluster.committing import FakeCoordinator
+from tests.unit.cluster.test_members import assigned, classic, consumer, describing
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+@pytest.fixture
+def coordinator(brokers):
+    """orders-0 holds 10 to 50, orders-1 0 to 5; the group has committed 20 for orders-0."""
+    brokers.logs[FIRST].start, brokers.logs[FIRST].stop = 10, 50
+    brokers.logs[SECOND].stop = 5
+    return FakeCoordinator(brokers, g={FIRST: (20, "")})
+
+
+@pytest.mark.parametrize(
+    ("to", "after"),
+    [
+        (ToEarliest(), 10),
+        (ToLatest(), 50),
+        (ShiftBy(7), 27),
+        (ShiftBy(-7), 13),
+        (ShiftBy(-100), 10),
+        (ShiftBy(100), 50),
+        (ToOffsets({FIRST: 33}), 33),
+        (ToOffsets({FIRST: 3}), 10),
+        (ToOffsets({FIRST: 99}), 50),
+    ],
+)
+def test_every_way_stays_within_what_is_there(coordinator, kafka, to, after):
+    assert kafka.reset_consumer_offsets("g", to) == {FIRST: Moved(20, after)}
+    assert coordinator.offsets["g"] == {FIRST: (after, "")}
+
+
+@pytest.mark.parametrize(("to", "timestamp"), [(ToTime(5000), 5000), (BackBy(60), 940_000)])
+def test_times_are_looked_up_at_the_leaders(
+    brokers, coordinator, kafka, monkeypatch, to, timestamp
+):
+    monkeypatch.setattr("pyspark_kafkaproto.cluster.reset.time.time", lambda: 1000.0)
+    kafka.reset_consumer_offsets("g", to, {FIRST, SECOND})
+    request = brokers.asked("ListOffsets")[0]
+    assert {item.timestamp for topic in request.topics for item in topic.partitions} == {timestamp}
+
+
+def test_partitions_can_be_named_and_new_groups_made(coordinator, kafka):
+    moved = kafka.reset_consumer_offsets("new", ToLatest(), {FIRST, SECOND})
+    assert moved == {FIRST: Moved(None, 50), SECOND: Moved(None, 5)}
+    assert coordinator.offsets["new"] == {FIRST: (50, ""), SECOND: (5, "")}
+
+
+def test_dry_run_commits_nothing(coordinator, kafka):
+    assert kafka.reset_consumer_offsets("g", ToLatest(), dry_run=True) == {FIRST: Moved(20, 50)}
+    assert coordinator.offsets["g"] == {FIRST: (20, "")}
+
+
+@pytest.mark.parametrize(
+    "group", [classic("g", assigned(0)), consumer("g", assignments=[((0,), (0,))])]
+)
+def test_group_with_members_is_refused_and_they_are_named(brokers, coordinator, kafka, group):
+    describing(brokers, group)
+    with pytest.raises(BrokerError, match=r"NON_EMPTY_GROUP.*1: c0 at /h.*stop them"):
+        kafka.reset_consumer_offsets("g", ToEarliest())
+    assert coordinator.offsets["g"] == {FIRST: (20, "")}
+
+
+def test_nothing_to_move_and_nothing_to_shift_are_errors(coordinator, kafka):
+    with pytest.raises(ConfigError, match="name topics to reset"):
+        kafka.reset_consumer_offsets("new", ToEarliest())
+    with pytest.raises(ConfigError, match="nothing for orders-1"):
+        kafka.reset_consumer_offsets("g", ShiftBy(1), {FIRST, SECOND})
+    with pytest.raises(ConfigError, match="milliseconds since 1970"):
+        kafka.reset_consumer_offsets("g", ToTime(-1))
