@@ -1,0 +1,47 @@
+"""Partitions filled to a given end, fast: the same batch of empty records again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.messages.produce import ProduceRequest
+from pyspark_kafkaproto.net import Connection, Deadline
+from pyspark_kafkaproto.records import NewRecord, encode_batch
+
+_BATCH = 9000
+_BY_NAME = 12  # the last version of Produce that names topics
+
+
+def fill(kafka: KafkaCluster, counts: Mapping[TopicPartition, int]) -> None:
+    """Write so many records to each partition."""
+    leaders = kafka.find_leaders(counts.keys())
+    for partition, count in counts.items():
+        deadline = Deadline.after(60)
+        connection = Connection.open(leaders[partition].endpoint, kafka.config, deadline)
+        try:
+            for size in [_BATCH] * (count // _BATCH) + [count % _BATCH] * bool(count % _BATCH):
+                answer = connection.request(_request(partition, size), deadline, _BY_NAME)
+                ((said,),) = (topic.partition_responses for topic in answer.responses)
+                assert said.error_code == 0
+        finally:
+            connection.close()
+
+
+def _request(partition: TopicPartition, size: int) -> ProduceRequest:
+    topic = ProduceRequest.Topic
+    data = topic.Partition(index=partition.partition, records=_batch(size))
+    return ProduceRequest(
+        acks=-1,
+        timeout_ms=30_000,
+        topic_data=(topic(name=partition.topic, partition_data=(data,)),),
+    )
+
+
+_batches: dict[int, bytes] = {}
+
+
+def _batch(size: int) -> bytes:
+    if size not in _batches:
+        _batches[size] = encode_batch([NewRecord(b"")] * size)
+    return _batches[size]
