@@ -1,0 +1,254 @@
+"""Commands over fake brokers: tables, JSON, exit codes, confirmation, Ctrl-C, lost readers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from pyspark_kafkaproto.cli import lag as lag_command
+from pyspark_kafkaproto.cli.exits import exit_code_of
+from pyspark_kafkaproto.cli.group import kafkaproto
+from pyspark_kafkaproto.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ConfigError,
+    ConnectionFailed,
+    CorruptRecords,
+    DeadlineExceeded,
+)
+from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
+from tests.unit.cluster.committing import FakeCoordinator
+from tests.unit.cluster.test_members import assigned, classic, describing, listed
+
+WHOLE = [f"{offset} ".encode().ljust(10, b".") for offset in range(30)]
+
+
+def test_every_command_has_help_with_examples(command):
+    for name in kafkaproto.list_commands(None):
+        shown = command(name, "--help")
+        assert shown.exit_code == 0
+        assert "Examples:\n" in shown.output, name
+        for inner in getattr(kafkaproto.get_command(None, name), "commands", {}):
+            assert command(name, inner, "--help").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (BrokerError(36, "CreateTopics", "topic 't'"), 1),
+        (CorruptRecords("damaged"), 1),
+        (ConfigError("a", "b", "c"), 2),
+        (ConnectionFailed("b:1", "connect", "refused"), 4),
+        (DeadlineExceeded("fetch", 1), 4),
+        (AuthenticationFailed("b:1", "PLAIN", "no"), 5),
+        (BrokerError(29, "Metadata", "topic 't'"), 5),
+        (BrokerError(30, "OffsetFetch", "group 'g'"), 5),
+    ],
+)
+def test_exit_codes(error, code):
+    assert exit_code_of(error) == code
+
+
+def test_errors_are_a_line_and_a_code(command):
+    done = command("metadata", "-b", "127.0.0.1:1", "-X", "socket.connection.setup.timeout.ms=50")
+    assert done.exit_code == 4
+    assert done.stderr.startswith("Error: broker 127.0.0.1:1: connect failed")
+    assert "Traceback" not in done.output
+    assert command("topics", "describe", "odrers").exit_code == 1
+    assert command("offsets", "orders", "--at", "soon").exit_code == 2
+    assert command("topics", "nonsense").exit_code == 2
+
+
+def test_metadata_as_table_and_as_json(command, rows):
+    shown = command("metadata", "orders").stdout
+    assert "cluster fake, 2 brokers" in shown
+    found = rows("metadata")
+    assert [item["id"] for item in found["brokers"]] == [1, 2]
+    assert {item["name"] for item in found["topics"]} == {"orders", "empty"}
+    assert found["problems"][0]["what"] == "too few replicas in sync"
+
+
+def test_pipe_gets_plain_columns(command):
+    first, second = command("offsets", "orders").stdout.splitlines()[:2]
+    assert first.split() == ["Topic", "Partition", "Earliest", "Latest", "Offsets"]
+    assert second.split() == ["orders", "0", "0", "30", "30"]
+    assert "\x1b" not in command("offsets", "orders", color=True).stdout
+
+
+def test_offsets_at(rows):
+    assert [row["offset"] for row in rows("offsets", "orders:0", "--at", "latest")] == [30]
+    assert [row["offset"] for row in rows("offsets", "orders:0", "--at", "last-stable")] == [30]
+    assert [row["offset"] for row in rows("offsets", "orders:0", "--at=-1h")] == [0]
+
+
+def test_consume_formats_and_bounds(command):
+    def values(*words):
+        done = command("consume", "orders", "--format", "raw", *words)
+        assert done.exit_code == 0, done.output
+        return done.stdout_bytes.splitlines()
+
+    assert values() == WHOLE
+    assert values("--from", "27") == WHOLE[27:]
+    assert values("--from", "last:2") == WHOLE[28:]
+    assert values("--from", "5", "--to", "8") == WHOLE[5:8]
+    assert values("--from", "latest") == []
+    assert values("-n", "4") == WHOLE[:4]
+    assert values("--from", "-10m", "-n", "1", "--follow") == WHOLE[:1]
+    first = json.loads(command("consume", "orders", "-n", "1").stdout)
+    assert (first["topic"], first["partition"], first["offset"]) == ("orders", 0, 0)
+
+
+def test_consume_for_a_group_commits_what_was_printed_and_only_when_told(brokers, command):
+    coordinator = FakeCoordinator(brokers, g={("orders", 0): (20, "")})
+    words = ("consume", "orders", "--group", "g", "--format", "raw")
+    assert command(*words, "-n", "3").stdout_bytes.splitlines() == WHOLE[20:23]
+    assert coordinator.offsets["g"] == {("orders", 0): (20, "")}
+    assert command(*words, "-n", "3", "--commit").stdout_bytes.splitlines() == WHOLE[20:23]
+    assert coordinator.offsets["g"] == {("orders", 0): (23, "")}
+    assert command(*words, "--commit").stdout_bytes.splitlines() == WHOLE[23:]
+    assert coordinator.offsets["g"] == {("orders", 0): (30, "")}
+    assert command("consume", "orders", "--commit").exit_code == 2
+
+
+def test_groups(brokers, rows, command):
+    FakeCoordinator(brokers, g={("orders", 0): (20, "by me")})
+    describing(brokers, classic("g", assigned(0)))
+    brokers.on("ListGroups", listed(("g", "Classic", "Stable")))
+    assert [row["group"] for row in rows("groups", "list", "--state", "stable")] == ["g"]
+    assert rows("groups", "offsets", "g")[0]["metadata"] == "by me"
+    (described,) = rows("groups", "describe", "g")
+    assert described["members"][0]["assignment"] == ["orders-0"]
+    assert "m0" in command("groups", "describe", "g").stdout
+    assert [(row["lag"], row["owner"]) for row in rows("lag", "g")] == [(10, "m0")]
+    refused = command("groups", "reset", "g", "--to-earliest", "--yes")
+    assert refused.exit_code == 1
+    assert "NON_EMPTY_GROUP" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("way", "after"),
+    [
+        (["--to-earliest"], 0),
+        (["--to-latest"], 30),
+        (["--shift=-5"], 15),
+        (["--to", "orders:0=7"], 7),
+        (["--to-time", "-1h"], 0),
+        (["--back-by", "1h"], 0),
+    ],
+)
+def test_reset_moves_after_a_yes(brokers, command, way, after):
+    coordinator = FakeCoordinator(brokers, g={("orders", 0): (20, "")})
+    words = ("groups", "reset", "g", *way)
+    assert command(*words, "--dry-run").exit_code == 0
+    assert command(*words, input="n\n").exit_code == 1
+    assert command(*words, input="").exit_code == 2
+    assert coordinator.offsets["g"] == {("orders", 0): (20, "")}
+    done = command(*words, input="y\n")
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[1].split() == ["orders", "0", "20", str(after)]
+    assert coordinator.offsets["g"] == {("orders", 0): (after, "")}
+
+
+def test_reset_takes_one_way(command):
+    for ways in ([], ["--to-earliest", "--to-latest"], ["--to", "orders:0=1", "--topic", "orders"]):
+        assert command("groups", "reset", "g", *ways).exit_code == 2
+
+
+def test_nothing_is_deleted_without_a_yes(brokers, command):
+    part = DeleteTopicsResponse.Topic
+    brokers.on("DeleteTopics", DeleteTopicsResponse(responses=(part(name="orders"),)))
+    assert command("topics", "delete", "orders", input="n\n").exit_code == 1
+    assert command("topics", "delete", "orders").exit_code == 2
+    assert command("topics", "alter", "orders", "--delete-records", "0=1").exit_code == 2
+    assert brokers.asked("DeleteTopics") == brokers.asked("DeleteRecords") == []
+    assert command("topics", "delete", "orders", "--yes").exit_code == 0
+    assert len(brokers.asked("DeleteTopics")) == 1
+
+
+def test_doctor_says_no_with_its_exit_code(brokers, command):
+    assert command("doctor", "--json").exit_code == 0
+    brokers.advertised = {2: ("nowhere.invalid", 9092)}
+    done = command("doctor")
+    assert done.exit_code == 3
+    assert "advertised.listeners=" in done.stdout
+
+
+def test_plot_without_matplotlib_names_the_extra(monkeypatch, command, tmp_path):
+    monkeypatch.setattr("pyspark_kafkaproto.cli.plot.find_spec", lambda _: None)
+    done = command("lag", "--plot", str(tmp_path / "x.png"))
+    assert done.exit_code == 1
+    assert "pip install 'pyspark-kafkaproto[plot]'" in done.stderr
+
+
+def test_plot_is_drawn_once_and_over_time(monkeypatch, brokers, command, tmp_path):
+    pytest.importorskip("matplotlib", reason="the extra [plot]; CI has it")
+    FakeCoordinator(brokers, g={("orders", 0): (20, "")})
+    file = tmp_path / "lag.png"
+    assert command("lag", "g", "--plot", str(file)).exit_code == 0
+    assert file.read_bytes().startswith(b"\x89PNG")
+    _watch_twice(monkeypatch)
+    again = tmp_path / "again.svg"
+    assert command("lag", "g", "--watch", "1s", "--plot", str(again)).exit_code == 130
+    assert b"<svg" in again.read_bytes()
+
+
+def _watch_twice(monkeypatch):
+    naps = []
+
+    def nap(seconds):
+        naps.append(seconds)
+        if len(naps) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(lag_command.time, "sleep", nap)
+    return naps
+
+
+def test_watch_prints_again_until_ctrl_c(monkeypatch, brokers, command):
+    FakeCoordinator(brokers, g={("orders", 0): (20, "")})
+    naps = _watch_twice(monkeypatch)
+    done = command("lag", "g", "--watch", "5s")
+    assert done.exit_code == 130
+    assert naps == [5.0, 5.0]
+    assert done.stdout.count("Group") == 2
+
+
+def test_completion_scripts(command):
+    for shell in ("bash", "zsh", "fish"):
+        assert "_KAFKAPROTO_COMPLETE" in command("completion", shell).stdout
+
+
+def _process(brokers, *words, **options):
+    code = "import sys; from pyspark_kafkaproto.cli import main; sys.argv[0] = 'kafkaproto'; main()"
+    environ = os.environ | {"KAFKA_BOOTSTRAP_SERVERS": brokers.bootstrap_servers}
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environ,
+        **options,
+    )
+
+
+def test_reader_that_goes_away_leaves_no_traceback(brokers):
+    brokers.logs["orders", 0].fill(100, records=100, size_bytes=100)
+    with _process(brokers, "consume", "orders") as process:
+        process.stdout.readline()
+        process.stdout.close()
+        told = process.stderr.read()
+        assert process.wait(20) == 141
+    assert told == b""
+
+
+def test_ctrl_c_ends_a_follower_cleanly(brokers):
+    with _process(brokers, "consume", "orders", "--follow", "--format", "raw") as process:
+        assert [process.stdout.readline().rstrip(b"\n") for _ in range(30)] == WHOLE
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=20)
+        assert process.returncode == 130
+    assert told.strip() == b""
