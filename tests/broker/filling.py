@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
@@ -10,6 +11,7 @@ from pyspark_kafkaproto.net import Connection, Deadline
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 
 _BATCH = 9000
+_NOW_MS = int(time.time() * 1000)  # old ones would fall to the retention time
 _BY_NAME = 12  # the last version of Produce that names topics
 
 
@@ -43,5 +45,5 @@ _batches: dict[int, bytes] = {}
 
 def _batch(size: int) -> bytes:
     if size not in _batches:
-        _batches[size] = encode_batch([NewRecord(b"")] * size)
+        _batches[size] = encode_batch([NewRecord(b"", timestamp_ms=_NOW_MS)] * size)
     return _batches[size]
