@@ -30,7 +30,7 @@ _OPTIONS = (
     click.option(
         "-X",
         "--property",
-        "pairs",
+        "client_properties",
         metavar="KEY=VALUE",
         multiple=True,
         help="A client property, over the file's.",
@@ -57,10 +57,10 @@ def configured(command: Callable[..., Any]) -> Callable[..., Any]:
         *arguments: Any,
         bootstrap_servers: str | None,
         config_file: Path | None,
-        pairs: tuple[str, ...],
+        client_properties: tuple[str, ...],
         **options: Any,
     ) -> Any:
-        properties = gather(os.environ, bootstrap_servers, config_file, pairs)
+        properties = gather(os.environ, bootstrap_servers, config_file, client_properties)
         return command(properties, *arguments, **options)
 
     for option in reversed(_OPTIONS):

@@ -21,7 +21,10 @@ from pyspark_kafkaproto.errors import (
     CorruptRecords,
     DeadlineExceeded,
 )
+from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
 from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
+from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
+from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from tests.unit.cluster.committing import FakeCoordinator
 from tests.unit.cluster.test_members import assigned, classic, describing, listed
 
@@ -168,6 +171,54 @@ def test_nothing_is_deleted_without_a_yes(brokers, command):
     assert brokers.asked("DeleteTopics") == brokers.asked("DeleteRecords") == []
     assert command("topics", "delete", "orders", "--yes").exit_code == 0
     assert len(brokers.asked("DeleteTopics")) == 1
+
+
+def test_configs_are_shown_and_altered(brokers, rows, command):
+    part = DescribeConfigsResponse.Resource
+    entries = (
+        part.Config(name="retention.ms", value="5", config_source=1),
+        part.Config(name="default", value="6", config_source=5),
+        part.Config(name="password", value=None, config_source=4, is_sensitive=True),
+    )
+    found = part(resource_type=2, resource_name="orders", configs=entries)
+    brokers.on("DescribeConfigs", DescribeConfigsResponse(results=(found,)))
+    shown = {row["name"]: row["value"] for row in rows("configs", "describe", "topic", "orders")}
+    assert shown == {"retention.ms": "5", "password": "(secret)"}
+    assert len(rows("configs", "describe", "topic", "orders", "--all")) == 3
+    assert rows("topics", "describe", "orders")["configs"][0]["name"] == "retention.ms"
+
+    well = IncrementalAlterConfigsResponse.Resource(resource_type=2, resource_name="orders")
+    brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))
+    words = ("configs", "alter", "topic", "orders")
+    assert command(*words, "--set", "a=1", "--unset", "b", "--append", "c=x").exit_code == 0
+    (request,) = brokers.asked("IncrementalAlterConfigs")
+    assert [
+        (item.name, item.config_operation, item.value) for item in request.resources[0].configs
+    ] == [("a", 0, "1"), ("c", 2, "x"), ("b", 1, None)]
+    assert command(*words).exit_code == 2
+    assert command("configs", "alter", "broker", "1", "--set", "a=1").exit_code == 2  # unconfirmed
+    assert len(brokers.asked("IncrementalAlterConfigs")) == 1
+
+
+def test_no_command_has_an_option_of_the_connection_twice():
+    for name in kafkaproto.list_commands(None):
+        found = kafkaproto.get_command(None, name)
+        for each in (found, *getattr(found, "commands", {}).values()):
+            names = [item.name for item in each.params]
+            assert len(set(names)) == len(names), each.name
+
+
+def test_topics_created_and_altered(brokers, command):
+    made = CreateTopicsResponse.Topic(name="new")
+    there = CreateTopicsResponse.Topic(name="new", error_code=36)
+    brokers.on("CreateTopics", *(CreateTopicsResponse(topics=(item,)) for item in (made, there)))
+    words = ("topics", "create", "new")
+    assert command(*words, "-p", "3", "-c", "a=b").exit_code == 0
+    assert command(*words).exit_code == 1
+    assert command(*words, "--if-not-exists").exit_code == 0
+    assert command(*words, "--assign", "0=x").exit_code == 2
+    assert command("topics", "alter", "new").exit_code == 2
+    assert command("topics", "list").stdout.splitlines()[1].split() == ["empty", "1", "2"]
 
 
 def test_doctor_says_no_with_its_exit_code(brokers, command):
