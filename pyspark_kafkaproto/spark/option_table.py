@@ -308,8 +308,8 @@ OPTIONS: tuple[Option, ...] = (
         "mode",
         read_mode,
         Mode.FAILFAST,
-        "What becomes of a record batch that is damaged (its CRC is wrong, its records are not what "
-        "they say): `FAILFAST` fails the query; `DROPMALFORMED` leaves it out, with its topic, "
+        "What becomes of a record batch that is damaged (its CRC is wrong, its records are not "
+        "what they say): `FAILFAST` fails the query; `DROPMALFORMED` leaves it out, with its topic, "
         "partition, offsets and the reason in the log; `PERMISSIVE` also keeps its bytes in a row "
         "of their own, in the column that columnNameOfCorruptRecord names.",
         differs="Spark's own fails, and cannot be told otherwise. The words are those of Spark's "
