@@ -178,13 +178,21 @@ class Connection:
         return self.receive(deadline).message
 
     def send(self, request: Any, deadline: Deadline, version: int | None = None) -> None:
-        """Send without waiting for the response; `receive` gives responses in this order."""
+        """Send without waiting for the response; `receive` gives responses in this order.
+
+        Raises:
+            UnsupportedVersion: the newest version that the broker speaks cannot carry the request.
+        """
         self._check_open("send")
         if time.monotonic() >= self._renew_login_at and not self._is_renewing:
             self._renew_login(deadline)
         chosen = self.version_for(type(request)) if version is None else version
         correlation_id = self._next_correlation_id
-        frame = encode_request(request, chosen, correlation_id, self._config.client_id)
+        try:
+            frame = encode_request(request, chosen, correlation_id, self._config.client_id)
+        except LocalProtocolError as error:
+            self._blame_version(type(request), chosen, error)
+            raise
         self._keep_quiet(deadline)
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
         expected = response_class(type(request).API_KEY)
@@ -201,6 +209,15 @@ class Connection:
             correlation_id,
             len(frame),
         )
+
+    def _blame_version(self, request: type[Any], chosen: int, error: LocalProtocolError) -> None:
+        """Raise UnsupportedVersion where the broker is too old for what the request holds."""
+        least, most = self._ranges.get(request.API_KEY, (0, chosen))
+        if chosen == most < request.VERSIONS.max:
+            raise UnsupportedVersion(
+                f"broker {self.endpoint} speaks {request.API_NAME} {least} to {most}, "
+                f"which cannot carry what is asked: {error}"
+            ) from error
 
     def receive(self, deadline: Deadline, make_buffer: MakeBuffer = fresh_buffer) -> Reply[Any]:
         """The response to the oldest request in flight.
