@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,18 +35,34 @@ class WrongJar(Exception):
 def find_jar(jar: Jar, given: Iterable[Path]) -> Path:
     """The pinned jar: one of `given`, or from the cache folder, fetched there if need be."""
     for path in given:
-        if _sha256(path) == jar.sha256:
+        if sha256(path) == jar.sha256:
             return path
-    path = _cache_folder() / f"kafka-clients-{jar.version}.jar"
+    path = cached(jar.version)
     if not path.exists():
-        _fetch(jar, path.parent)
-    found = _sha256(path)
+        _fetch(jar.version, path.parent)
+    found = sha256(path)
     if found != jar.sha256:
         raise WrongJar(f"{path} has SHA-256 {found}, pinned is {jar.sha256}: delete it")
     return path
 
 
-def _sha256(path: Path) -> str:
+def fetch_release(version: str | None) -> tuple[str, Path]:
+    """Fetch a release that is not pinned yet, None for the newest; its version and its jar."""
+    with tempfile.TemporaryDirectory() as folder:
+        _fetch(version or "latest.release", Path(folder))
+        (fetched,) = Path(folder).glob("kafka-clients-*.jar")
+        found = fetched.stem.removeprefix("kafka-clients-")
+        cached(found).parent.mkdir(parents=True, exist_ok=True)
+        return found, Path(shutil.move(fetched, cached(found)))
+
+
+def cached(version: str) -> Path:
+    """Where the cache folder has, or will have, the jar of a release."""
+    return _cache_folder() / f"kafka-clients-{version}.jar"
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, as the pins have it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -54,15 +72,19 @@ def _cache_folder() -> Path:
     return Path(root) / "pyspark-kafkaproto" / "jars"
 
 
-def _fetch(jar: Jar, folder: Path) -> None:
+def _fetch(revision: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     # The configuration `master` is the jar alone, without what it depends on.
     command = ["java", "-jar", str(_ivy()), "-confs", "master"]
-    command += ["-dependency", "org.apache.kafka", "kafka-clients", jar.version]
+    command += ["-dependency", "org.apache.kafka", "kafka-clients", revision]
     command += ["-retrieve", f"{folder}/[artifact]-[revision].[ext]"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode or not (folder / f"kafka-clients-{jar.version}.jar").exists():
-        raise WrongJar(f"Ivy could not bring kafka-clients {jar.version}:\n{done.stdout}")
+    if done.returncode or not any(folder.glob(f"kafka-clients-{_pattern(revision)}.jar")):
+        raise WrongJar(f"Ivy could not bring kafka-clients {revision}:\n{done.stdout}")
+
+
+def _pattern(revision: str) -> str:
+    return "*" if revision.startswith("latest.") else revision
 
 
 def _ivy() -> Path:
