@@ -43,6 +43,11 @@ class Batch:
         return self.log_append_time != NO_TIME
 
     @property
+    def timestamp_type(self) -> int:
+        """Kafka's number for whose time it is; magic 0 has none."""
+        return -1 if self.magic == 0 else int(self.is_stamped)
+
+    @property
     def rows(self) -> list[Row]:
         """The records as they should be read."""
         return [self._row(record) for record in self.records]
@@ -52,7 +57,7 @@ class Batch:
         return Row(
             self.base_offset + record.offset_delta,
             NO_TIME if self.magic == 0 else time_ms,
-            int(self.is_stamped),
+            self.timestamp_type,
             record.key,
             record.value,
             tuple(record.headers),
@@ -63,7 +68,7 @@ class Batch:
         return {
             "magic": self.magic,
             "codec": self.codec,
-            "timestampType": int(self.is_stamped),
+            "timestampType": self.timestamp_type,
             "baseOffset": self.base_offset,
             "logAppendTime": self.log_append_time,
             "producerId": self.producer_id,
@@ -149,7 +154,7 @@ def _row(record: dict[str, Any], timestamp_type: int) -> Row:
     return Row(
         record["offset"],
         record["timestamp"],
-        max(0, timestamp_type),  # NoTimestampType, of magic 0, is -1
+        timestamp_type,
         _bytes(record["key"]),
         _bytes(record["value"]),
         headers,

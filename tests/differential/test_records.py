@@ -1,4 +1,4 @@
-"""Record batches of magic 2 against Kafka's own classes: they read ours, we read theirs.
+"""Record batches against Kafka's own classes: they read ours, we read theirs.
 
 What is compared: every field of the header, every record, and where nothing is compressed the
 bytes. `ENCODERS` are all ways in which this package writes a batch; the decoders are two.
@@ -10,10 +10,20 @@ import re
 from itertools import product
 from random import Random
 
+import pyarrow as pa
 import pytest
 
+from pyspark_kafkaproto.arrow import write_columns
 from pyspark_kafkaproto.devbroker import KafkaTools
-from pyspark_kafkaproto.records import NewRecord, _kernel, encode_batch, layout, reference
+from pyspark_kafkaproto.records import (
+    NewRecord,
+    _kernel,
+    _kernel_write,
+    encode_batch,
+    layout,
+    reference,
+    reference_write,
+)
 from tests.differential.kafka_records import (
     NO_TIME,
     NOW_MS,
@@ -55,8 +65,52 @@ def encode_with_every_field(batch):
     )
 
 
+def encode_with_builder(module):
+    """The writer's way: Arrow columns through a BatchBuilder."""
+
+    def encode(batch):
+        builder = module.BatchBuilder(codec=batch.codec, limit_bytes=1 << 24)
+        assert builder.append(arrow_columns(batch.records), None, 0, NOW_MS) == len(batch.records)
+        return builder.finish(
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+            is_transactional=batch.is_transactional,
+        )
+
+    encode.__name__ = f"encode_with_{module.__name__.rpartition('.')[2]}"
+    return encode
+
+
+def arrow_columns(records):
+    headers = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
+    return write_columns(
+        pa.record_batch(
+            {
+                "key": pa.array([record.key for record in records], pa.binary()),
+                "value": pa.array([record.value for record in records], pa.binary()),
+                "timestamp": pa.array(
+                    [record.timestamp_ms * 1000 for record in records], pa.timestamp("us", "UTC")
+                ),
+                "headers": pa.array(
+                    [
+                        [{"key": key.decode(), "value": value} for key, value in record.headers]
+                        for record in records
+                    ],
+                    headers,
+                ),
+            }
+        ),
+        timestamp_column="timestamp",
+    )
+
+
 # Each takes a Batch as a producer makes it: no stamp, no holes, base offset 0.
-ENCODERS = [encode_with_every_field]
+ENCODERS = [
+    encode_with_every_field,
+    encode_with_builder(_kernel_write),
+    encode_with_builder(reference_write),
+]
 
 each_codec = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 
@@ -153,6 +207,26 @@ def test_java_reads_a_control_batch_of_ours(kind, name, record_oracle, compared)
     task = Batch((), producer_id=9, producer_epoch=3).task()
     assert block == record_oracle.write({**task, **theirs})
     compared["record batches"] += 1
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", list(CODECS.values())[:4], ids=list(CODECS)[:4])
+def test_we_read_what_java_writes_in_old_formats(codec, magic, record_oracle, compared):
+    random = Random(f"{SEED} {codec} {magic}")
+    stamps = (NO_TIME, NOW_MS + 7) if magic else (NO_TIME,)
+    for _, base_offset, stamp in product(range(ROUNDS), (0, 1000), stamps):
+        batch = Batch(
+            random_records(random, has_headers=False),
+            magic=magic,
+            codec=codec,
+            base_offset=base_offset,
+            log_append_time=stamp,
+        )
+        block = record_oracle.write(batch.task())
+        assert all_rows(record_oracle.read(block)) == batch.rows
+        for decoder in DECODERS:
+            assert read_rows(decoder, block) == batch.rows
+        compared["message sets of old formats"] += 1
 
 
 @pytest.mark.parametrize("name", record_files.NAMES)

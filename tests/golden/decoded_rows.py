@@ -12,7 +12,7 @@ _END = 1 << 62
 
 
 class Row(NamedTuple):
-    """One record; magic 0 has no time: -1."""
+    """One record; magic 0 has no time and no timestamp type: both -1."""
 
     offset: int
     timestamp_ms: int

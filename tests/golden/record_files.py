@@ -11,6 +11,7 @@ from tests.golden.decoded_rows import Row
 FOLDER = Path(__file__).resolve().parent / "record_batches"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.bin"))
 
+NO_TIMESTAMP_TYPE = -1
 CREATE_TIME = 0
 LOG_APPEND_TIME = 1
 _FIRST_COMPACTED_MS = 1_600_000_000_000
@@ -31,7 +32,7 @@ def known_rows(name: str) -> list[Row]:
     """What is in the file of that name, up to the piece of a batch that may end it."""
     rows = _compacted() if "-compacted" in name else _written(name)
     if magic_of(name) == 0:
-        rows = [row._replace(timestamp_ms=-1) for row in rows]
+        rows = [row._replace(timestamp_ms=-1, timestamp_type=NO_TIMESTAMP_TYPE) for row in rows]
     first = 6 if name.endswith("-from-6") else 0
     last = _read_json("last_offsets").get(name, len(rows) - 1)
     return [row for row in rows if first <= row.offset <= last]

@@ -1,23 +1,39 @@
 """Batches of real clients and brokers give the rows that were written to them."""
 
+from itertools import product
+
 import pytest
 
-from pyspark_kafkaproto.records import _kernel, reference
+from pyspark_kafkaproto.records import NewRecord, _kernel, encode_batch, reference
 from tests.golden import record_files
-from tests.golden.decoded_rows import read_rows
-
-MAGIC_2 = [name for name in record_files.NAMES if record_files.magic_of(name) == 2]
+from tests.golden.decoded_rows import Row, read_rows
 
 each_implementation = pytest.mark.parametrize("implementation", [_kernel, reference])
 
 
-def test_there_are_files_of_every_codec():
-    codecs = {name.partition("-magic2-")[2].split("-")[0] for name in MAGIC_2}
-    assert codecs == {"none", "gzip", "snappy", "lz4", "zstd"}
+def test_there_are_files_of_every_magic_and_codec():
+    kinds = {tuple(name.partition("-magic")[2].split("-")[:2]) for name in record_files.NAMES}
+    old = {"none", "gzip", "snappy", "lz4"}
+    expected = {*product("01", old), *product("2", old | {"zstd"})}
+    assert kinds == expected
 
 
 @each_implementation
-@pytest.mark.parametrize("name", MAGIC_2)
-def test_batches_of_magic_2(name, implementation):
+@pytest.mark.parametrize("name", record_files.NAMES)
+def test_batches_give_the_rows_that_were_written(name, implementation):
     known = record_files.known_rows(name)
     assert read_rows(implementation, record_files.read_bytes(name)) == known
+
+
+@each_implementation
+def test_all_formats_mixed_in_one_answer(implementation):
+    # As the log of a broker that was upgraded twice: offsets 0 to 5, 6 to 11, 12 and more.
+    old = record_files.read_bytes("kafka-fetch-v1-magic0-gzip")
+    newer = record_files.read_bytes("kafka-fetch-v3-magic1-lz4-from-6")
+    newest = encode_batch([NewRecord(b"last", None, 7)], base_offset=12, codec=4)
+    whole = old[: implementation.skim(old, 0).pos]
+    assert read_rows(implementation, whole + newer + newest) == [
+        *record_files.known_rows("kafka-fetch-v1-magic0-gzip"),
+        *record_files.known_rows("kafka-fetch-v3-magic1-lz4-from-6"),
+        Row(12, 7, 0, None, b"last", ()),
+    ]

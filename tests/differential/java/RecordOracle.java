@@ -130,8 +130,7 @@ public class RecordOracle {
                 new ByteBufferOutputStream(1024),
                 (byte) json.get("magic").asInt(),
                 Compression.of(CompressionType.forId(json.get("codec").asInt())).build(),
-                TimestampType.forName(
-                        json.get("timestampType").asInt() == 0 ? "CreateTime" : "LogAppendTime"),
+                timestampType(json.get("timestampType").asInt()),
                 json.get("baseOffset").asLong(),
                 json.get("logAppendTime").asLong(),
                 json.get("producerId").asLong(),
@@ -153,6 +152,15 @@ public class RecordOracle {
         byte[] batch = new byte[buffer.remaining()];
         buffer.get(batch);
         return batch;
+    }
+
+    static TimestampType timestampType(int id) {
+        for (TimestampType type : TimestampType.values()) {
+            if (type.id == id) {
+                return type;
+            }
+        }
+        throw new IllegalArgumentException("no timestamp type " + id);
     }
 
     static void append(MemoryRecordsBuilder builder, JsonNode record) {
