@@ -124,11 +124,13 @@ def _render_coverage(requests: Iterable[MessageFact]) -> str:
     return f"""# Protocol coverage
 
 Requests and responses that this package reads and writes, in every version that brokers from
-{OLDEST.version} to {NEWEST.version} speak. Versions that Kafka calls unstable are left out, and so
-are the APIs that only controllers listen to.
+{OLDEST.version} to {NEWEST.version} speak. Left out are versions that Kafka calls unstable, and the
+APIs that only controllers listen to.
 
 Written by `tools/generate_messages.py` from the definitions in Kafka's own jars; `--check` proves
-that this page and the messages are what the jars say.
+that this page and the messages are what the jars say. `tests/differential/test_messages.py`
+compares every message here, in every version, byte for byte with what Kafka's own classes read and
+write.
 
 | API | key | versions | flexible from |
 |---|---|---|---|

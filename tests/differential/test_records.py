@@ -38,7 +38,8 @@ from tests.golden.decoded_rows import read_rows
 pytestmark = pytest.mark.differential
 
 SEED = 20261121
-ROUNDS = 20
+# How often each kind of batch is made: always, and in the long run.
+each_length = pytest.mark.parametrize("rounds", [20, pytest.param(1000, marks=pytest.mark.long)])
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 DECODERS = [_kernel, reference]
 # Producer id, epoch and sequence, whether in a transaction.
@@ -165,9 +166,10 @@ def test_java_reads_what_we_write_and_we_what_java_writes(codec, record_oracle, 
 
 @pytest.mark.parametrize("encode", ENCODERS, ids=lambda encode: encode.__name__)
 @each_codec
-def test_java_reads_what_each_encoder_writes(codec, encode, record_oracle, compared):
+@each_length
+def test_java_reads_what_each_encoder_writes(codec, encode, rounds, record_oracle, compared):
     random = Random(f"{SEED} {codec} {encode.__name__}")
-    for _, (producer_id, epoch, sequence, is_transactional) in product(range(ROUNDS), PRODUCERS):
+    for _, (producer_id, epoch, sequence, is_transactional) in product(range(rounds), PRODUCERS):
         batch = Batch(
             random_records(random, has_holes=False),
             codec=codec,
@@ -211,10 +213,11 @@ def test_java_reads_a_control_batch_of_ours(kind, name, record_oracle, compared)
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", list(CODECS.values())[:4], ids=list(CODECS)[:4])
-def test_we_read_what_java_writes_in_old_formats(codec, magic, record_oracle, compared):
+@each_length
+def test_we_read_what_java_writes_in_old_formats(codec, magic, rounds, record_oracle, compared):
     random = Random(f"{SEED} {codec} {magic}")
     stamps = (NO_TIME, NOW_MS + 7) if magic else (NO_TIME,)
-    for _, base_offset, stamp in product(range(ROUNDS), (0, 1000), stamps):
+    for _, base_offset, stamp in product(range(rounds), (0, 1000), stamps):
         batch = Batch(
             random_records(random, has_headers=False),
             magic=magic,
