@@ -33,7 +33,8 @@ _CLIENT_HEAD = """
 
 Any of Kafka's client properties with `kafka.` in front. These have a meaning here, which is
 Kafka's own; the default is the Java client's unless the last column says otherwise. Others are
-named once in a warning and have no effect.
+named once in a warning and have no effect, but for those of `ssl.` and `sasl.`, which are errors:
+[security.md](security.md) has a recipe for each way to log in.
 
 | property | default | how it differs from the Java client |
 |---|---|---|
@@ -54,6 +55,12 @@ _DIFFERS = {
     "fetch.max.bytes": "50 MiB; see [benchmarks.md](benchmarks.md)",
     "max.partition.fetch.bytes": "1 MiB; see [benchmarks.md](benchmarks.md)",
     "receive.message.max.bytes": "it has none; the name is librdkafka's",
+    "sasl.jaas.config": "delegation tokens are refused",
+    "sasl.login.callback.handler.class": "a Python function, `module:function`",
+    "sasl.mechanism": "none is the default; `GSSAPI` is refused",
+    "ssl.keystore.type": "the file's content tells; a JKS file is refused, with what converts it",
+    "ssl.truststore.location": "without one the system's authorities are trusted",
+    "ssl.truststore.type": "the file's content tells; a JKS file is refused, with what converts it",
     "default.api.timeout.ms": "bounds every operation with all its tries, a task's next records "
     "too",
 }
@@ -108,8 +115,10 @@ def _uses(uses: Use) -> str:
 def _shown(default: Any) -> str:
     """A default as users would write it."""
     match default:
-        case None | "":
+        case None | "" | ():
             return ""
+        case tuple():
+            return f"`{','.join(default)}`"
         case bool():
             return f"`{str(default).lower()}`"
         case Earliest() | Latest():
