@@ -25,13 +25,9 @@ from pyspark_kafkaproto.errors import (
 )
 from pyspark_kafkaproto.messages import response_class
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateRequest
-from pyspark_kafkaproto.net.authentication import authenticate
 from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.deadline import Deadline
-from pyspark_kafkaproto.net.tls import STAGE as TLS_STAGE
-from pyspark_kafkaproto.net.tls import connect_tls
-from pyspark_kafkaproto.net.transport import Endpoint, Transport
+from pyspark_kafkaproto.net.transport import TLS_STAGE, Endpoint, Transport
 from pyspark_kafkaproto.wire.frame import (
     SIZE_PREFIX_BYTES,
     decode_response,
@@ -47,6 +43,7 @@ OnFrame = Callable[[str, memoryview], None]
 MakeBuffer = Callable[[int], memoryview]
 
 _UNSUPPORTED_VERSION = 35
+_SASL_AUTHENTICATE = 36  # an API key
 # Every broker since 3.8 speaks it; a higher one costs most of them a second round trip.
 _FIRST_API_VERSIONS = 4
 # Until it has answered, the peer may be anything: no memory for whatever size its bytes read as.
@@ -123,6 +120,9 @@ class Connection:
         """
         setup = deadline.sooner(config.connection_setup_timeout_s)
         if config.uses_tls:
+            # Executors pay every import at every start: those pay for `ssl` who use it.
+            from pyspark_kafkaproto.net.tls import connect_tls  # noqa: PLC0415
+
             transport = connect_tls(endpoint, config, setup)
         else:
             transport = Transport.connect(endpoint, setup)
@@ -199,7 +199,7 @@ class Connection:
         self._in_flight.append(_InFlight(correlation_id, expected, chosen, time.monotonic()))
         with _closing_on_error(self):
             self._transport.send(frame, deadline)
-            if self._on_frame and not isinstance(request, SaslAuthenticateRequest):
+            if self._on_frame and request.API_KEY != _SASL_AUTHENTICATE:
                 self._on_frame("sent", memoryview(frame)[SIZE_PREFIX_BYTES:])
         _log.debug(
             "%s <- %s v%d #%d, %d bytes",
@@ -282,6 +282,9 @@ class Connection:
         self._note_ranges(answer)
 
     def _log_in(self, deadline: Deadline) -> None:
+        # As above: this brings hashes, and what asks for tokens.
+        from pyspark_kafkaproto.net.authentication import authenticate  # noqa: PLC0415
+
         self._renew_login_at = authenticate(self, self._config, deadline)
 
     def _renew_login(self, deadline: Deadline) -> None:
@@ -332,8 +335,7 @@ class Connection:
         self._transport.receive_into(memoryview(prefix), deadline)
         payload = make_buffer(self._checked_size(bytes(prefix)))
         self._transport.receive_into(payload, deadline)
-        expected = self._in_flight[0].response
-        if self._on_frame and expected.API_KEY != SaslAuthenticateRequest.API_KEY:
+        if self._on_frame and self._in_flight[0].response.API_KEY != _SASL_AUTHENTICATE:
             self._on_frame("received", payload)
         return payload
 

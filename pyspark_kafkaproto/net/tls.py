@@ -21,9 +21,8 @@ from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.secret import HIDDEN
 from pyspark_kafkaproto.net.security import SecurityConfig
 from pyspark_kafkaproto.net.stores import Identity, own_identity, trusted_certificates
-from pyspark_kafkaproto.net.transport import Endpoint, Transport, open_socket
+from pyspark_kafkaproto.net.transport import TLS_STAGE, Endpoint, Transport, open_socket
 
-STAGE = "TLS handshake"
 _TLS = "TLS"
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -242,14 +241,14 @@ def _explain(
         return AuthenticationFailed(place, _TLS, _distrust(error, endpoint, config))
     if isinstance(error, TimeoutError):
         why = f"no answer within {deadline.timeout_s:.3g} s; is this a listener with TLS?"
-        return ConnectionFailed(place, STAGE, why)
+        return ConnectionFailed(place, TLS_STAGE, why)
     if isinstance(error, ssl.SSLError) and (refusal := _refusal(error, config)):
         return AuthenticationFailed(place, _TLS, refusal)
     is_cut = isinstance(error, (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError))
     reason = getattr(error, "reason", None) or error.strerror or str(error)
     if is_cut or reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"}:
-        return ConnectionFailed(place, STAGE, _PLAINTEXT_PEER)
-    return ConnectionFailed(place, STAGE, str(reason))
+        return ConnectionFailed(place, TLS_STAGE, _PLAINTEXT_PEER)
+    return ConnectionFailed(place, TLS_STAGE, str(reason))
 
 
 def _distrust(

@@ -28,6 +28,8 @@ _ENDPOINT = re.compile(
     r"^(?:[\w.-]+://)?(?:\[(?P<v6>[^]]+)\]|(?P<host>[^:\s\[\]]+)):(?P<port>[0-9]{1,5})$"
 )
 
+TLS_STAGE = "TLS handshake"  # between `connect` and `handshake`
+
 # struct timeval: two native longs on every platform that has SO_RCVTIMEO in this form.
 _TIMEVAL = struct.Struct("@ll")
 _TIMED_OUT = {errno.EAGAIN, errno.EWOULDBLOCK, errno.ETIMEDOUT}

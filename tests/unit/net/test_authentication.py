@@ -1,6 +1,8 @@
 """Log-ins over a connection, against a broker that says what a test wants."""
 
 import logging
+import subprocess
+import sys
 import time
 from contextlib import closing
 
@@ -179,3 +181,11 @@ def test_a_listener_that_wants_a_login_is_told_from_one_that_is_gone(cluster):
         with pytest.raises(ConnectionFailed) as caught:
             connection.request(ALL_TOPICS, soon())
     assert "SASL" not in str(caught.value)
+
+
+def test_who_needs_no_security_does_not_import_it():
+    program = (
+        "import sys, pyspark_kafkaproto.net; print(*{'ssl', 'urllib.request'} & {*sys.modules})"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert shown.stdout == b"\n"
