@@ -118,7 +118,9 @@ def _shown(default: Any) -> str:
         case None | "" | ():
             return ""
         case tuple():
-            return f"`{','.join(default)}`"
+            return f"`{','.join(map(str, default))}`"
+        case float():
+            return f"`{default:g}s`"
         case bool():
             return f"`{str(default).lower()}`"
         case Earliest() | Latest():

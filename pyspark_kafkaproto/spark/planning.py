@@ -20,6 +20,7 @@ from pyspark_kafkaproto.spark.planner import (
 from pyspark_kafkaproto.spark.resolving import resolve_ends, resolve_starts
 from pyspark_kafkaproto.spark.starts import (
     ENDS_MISMATCH,
+    Committed,
     Earliest,
     Latest,
     Specific,
@@ -184,15 +185,16 @@ def _inside_the_log(
 
 
 def _check(item: OffsetRange, log: _Log, options: ReadOptions) -> None:
-    for option, offset, condition in (
-        (options.start_option, item.start, RESOLVED),
-        (options.end_option, item.stop, f"KAFKA_DATA_LOSS.{_NOT_READ}"),
+    for option, limit, offset, condition in (
+        (options.start_option, options.start.limit, item.start, RESOLVED),
+        (options.end_option, options.end.limit, item.stop, f"KAFKA_DATA_LOSS.{_NOT_READ}"),
     ):
         if offset is not None and offset > log.latest:
+            said = f"committed by {options.group!r}; " if isinstance(limit, Committed) else ""
             raise ConfigError(
                 option,
                 {str(item.topic_partition): offset},
-                f"the partition holds the offsets {log.earliest} to {log.latest}; give an offset "
+                f"{said}the partition holds the offsets {log.earliest} to {log.latest}; give one "
                 f"up to {log.latest}, or set failOnDataLoss to false to read what is there",
                 condition,
             )

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import pyspark
 from pyspark.sql.datasource import DataSource
 
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.errors import ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.spark.columns import checked_schema, default_schema, parse_columns
 from pyspark_kafkaproto.spark.options import damaged_column, option_value, parse_read_options
 from pyspark_kafkaproto.spark.read import KafkaReader
 from pyspark_kafkaproto.spark.stream.options import parse_stream_options
-from pyspark_kafkaproto.spark.stream.reader import KafkaStreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from pyspark_kafkaproto.spark.stream.reader import KafkaStreamReader
+
+# What streams are limited by came with PySpark 4.2; batches need none of it.
+_FOR_STREAMS = "pyspark.sql.streaming.datasource"
 
 
 class DefaultSource(DataSource):
@@ -51,7 +57,20 @@ class DefaultSource(DataSource):
         return KafkaReader(self._checked(schema), parse_read_options(self._lowered()))
 
     def streamReader(self, schema: StructType) -> KafkaStreamReader:  # noqa: N802 - Spark's name
-        """A reader of micro-batches of the columns in `schema`, all options checked."""
+        """A reader of micro-batches of the columns in `schema`, all options checked.
+
+        Raises:
+            UnsupportedVersion: this PySpark reads batches alone.
+        """
+        if find_spec(_FOR_STREAMS) is None:
+            raise UnsupportedVersion(
+                f"reading streams needs PySpark 4.2 or later, this is {pyspark.__version__}; "
+                "batches can be read"
+            )
+        from pyspark_kafkaproto.spark.stream.reader import (  # noqa: PLC0415 - 4.0 cannot import it
+            KafkaStreamReader,
+        )
+
         return KafkaStreamReader(self._checked(schema), parse_stream_options(self._lowered()))
 
     def _checked(self, schema: StructType) -> StructType:

@@ -120,6 +120,19 @@ def test_partitions_that_hold_nothing_among_others(both, broker, new_topic):
         assert [row.partition for row in ours.collect()] == [7]
 
 
+@pytest.mark.long
+def test_a_thousand_partitions_are_few_tasks(spark, broker, new_topic):
+    """Against what was written: Spark's own connector takes minutes for so many."""
+    topic = new_topic(partitions=1000)
+    broker.produce(topic, [f"{at}:{at}" for at in range(5000)], key_separator=":")
+    frame = load(spark, "kafkaproto", broker.bootstrap_servers, subscribe=topic, maxPartitions=4)
+    assert frame.rdd.getNumPartitions() == 4
+    found = frame.select("key", "value", "partition").collect()
+    assert sorted(int(row.value) for row in found) == list(range(5000))
+    assert all(row.key == row.value for row in found)
+    assert len({row.partition for row in found}) > 900
+
+
 def test_records_that_were_deleted_are_a_loss_or_left_out(both, broker, new_topic, kafka_tool):
     topic = new_topic(configs=KEPT)
     produce(broker.bootstrap_servers, topic, 0, [NewRecord(b"%d" % at) for at in range(20)])

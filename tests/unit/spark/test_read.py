@@ -6,10 +6,11 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
-from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError
+from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError, UnsupportedVersion
 from pyspark_kafkaproto.net import pool
 from pyspark_kafkaproto.spark import DefaultSource
 from pyspark_kafkaproto.spark import read as read_module
+from pyspark_kafkaproto.spark import source as source_module
 from pyspark_kafkaproto.spark.columns import default_schema
 from tests.fake_broker import FakeCluster
 
@@ -45,6 +46,12 @@ def test_options_are_read_whatever_their_case(brokers):
     assert source(brokers, INCLUDEHEADERS="true").schema() == default_schema(include_headers=True)
     with pytest.raises(ConfigError, match="maxPartitions"):
         source(brokers, MaxPartitions="none").reader(default_schema(include_headers=False))
+
+
+def test_pyspark_without_streams_says_what_it_needs(brokers, monkeypatch):
+    monkeypatch.setattr(source_module, "_FOR_STREAMS", "pyspark.no_such_module")
+    with pytest.raises(UnsupportedVersion, match=r"needs PySpark 4\.2 or later, this is 4"):
+        source(brokers).streamReader(default_schema(include_headers=False))
 
 
 def test_reader_opens_nothing_before_it_is_used(brokers):
