@@ -1,0 +1,59 @@
+"""A wheel brings the native codec to machines without a compiler; how wheels are built is sound."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+DECODE = """
+from pathlib import Path
+import pyspark_kafkaproto
+from pyspark_kafkaproto.records import IMPLEMENTATION, NewRecord, encode_batch, decode
+print(Path(pyspark_kafkaproto.__file__).parents[1], IMPLEMENTATION)
+assert decode(encode_batch([NewRecord(b"value")])).rows == 1
+"""
+
+
+def test_wheels_are_built_for_every_python_that_is_supported():
+    settings = tomllib.loads((ROOT / "cibuildwheel.toml").read_text())["tool"]["cibuildwheel"]
+    minors = [f"cp31{minor}-*" for minor in (1, 2, 3)]
+    assert settings["build"].split() == minors
+    classifiers = (ROOT / "setup.cfg").read_text()
+    assert classifiers.count("Python :: 3.1") == len(minors)
+    assert "native" in settings["test-command"][0]
+
+
+@pytest.mark.long
+def test_a_wheel_decodes_natively_where_there_is_no_compiler(tmp_path):
+    source = tmp_path / "source"
+    subprocess.run(
+        ["git", "clone", "--quiet", "--depth", "1", f"file://{ROOT}", str(source)], check=True
+    )
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    wheels, folder = tmp_path / "wheels", tmp_path / "installed"
+    subprocess.run([*pip, "wheel", "--no-deps", "-w", str(wheels), str(source)], check=True)
+    (wheel,) = wheels.iterdir()
+    names = zipfile.ZipFile(wheel).namelist()
+    assert any(name.startswith("pyspark_kafkaproto/records/_kernel.") for name in names)
+    assert not any(name.startswith(("tests/", "bench/", "tools/")) for name in names)
+    # No compiler can be found, and pip is not to look for one.
+    bare = os.environ | {"PATH": str(tmp_path), "CC": "/none", "PYTHONPATH": str(folder)}
+    install = [*pip, "install", "--no-index", "--no-deps", "--target", str(folder), str(wheel)]
+    subprocess.run(install, check=True, env=bare)
+    done = subprocess.run(
+        [sys.executable, "-c", DECODE],
+        check=True,
+        env=bare,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == [str(folder), "native"]
