@@ -25,8 +25,9 @@ SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 COVERAGE = "-fsanitize=fuzzer-no-link"
 BUILD_FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer"]
 COPIED = ["pyspark_kafkaproto", "tests", "setup.py", "setup.cfg", "pyproject.toml", "README.md"]
-TESTS = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit/records",
-         "tests/property/test_records.py", "tests/fuzz"]  # fmt: skip
+TESTS = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit/records", "tests/golden",
+         "tests/property/test_records.py", "tests/property/test_write.py",
+         "tests/fuzz"]  # fmt: skip
 
 # Python keeps what it allocates until it ends, so leaks cannot be told apart: `test_memory.py`
 # looks for them. A small quarantine lets the tests that measure memory measure it.
@@ -106,9 +107,13 @@ def build(compiler: str, folder: Path) -> None:
         cwd=folder, check=True,
         env=os.environ | {"CC": compiler, "CFLAGS": " ".join(flags), "LDSHARED": linker},
     )  # fmt: skip
+    room = folder / "pyspark_kafkaproto" / "records"
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    if not (folder / "pyspark_kafkaproto" / "records" / f"_kernel{suffix}").exists():
-        raise SystemExit("the kernel was not built: see the compiler's words above")
+    missing = [
+        path.stem for path in room.glob("*.pyx") if not (room / (path.stem + suffix)).exists()
+    ]
+    if missing:
+        raise SystemExit(f"{', '.join(missing)} not built: see the compiler's words above")
 
 
 def run(compiler: str, folder: Path, arguments: list[str]) -> int:
