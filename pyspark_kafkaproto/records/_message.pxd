@@ -4,10 +4,21 @@ The first walk checks all of them and counts; the second makes rows of what the 
 `legacy.py` is the same in plain Python. Format: `layout.py`.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from pyspark_kafkaproto.records._columns cimport TIMESTAMP_TYPE, Rows, reserve_rows
+from pyspark_kafkaproto.records._columns cimport (
+    HEADERS,
+    KEY,
+    OFFSET,
+    TIMESTAMP,
+    TIMESTAMP_TYPE,
+    VALUE,
+    Rows,
+    append_bytes,
+    mark_null,
+    reserve_rows,
+)
 from pyspark_kafkaproto.records._crc32 cimport Crc32Tables, crc32
 from pyspark_kafkaproto.records._cursor cimport (
     FIELD_LENGTH,
@@ -19,9 +30,9 @@ from pyspark_kafkaproto.records._cursor cimport (
     NO_MEMORY,
     RECORD_LEFTOVER,
     SOUND,
+    TIMESTAMP_RANGE,
     Bytes,
     Cursor,
-    Record,
     fail,
     unlikely,
 )
@@ -31,7 +42,6 @@ from pyspark_kafkaproto.records._walk cimport (
     LOG_OVERHEAD,
     MAGIC_POS,
     Batch,
-    append_row,
     int32_at,
     int64_at,
     uint32_at,
@@ -178,33 +188,57 @@ cdef inline void survey(MessageSet *messages, int32_t magic) noexcept nogil:
     messages.fault = SOUND
 
 
+cdef inline int append_message(
+    Rows *rows, Batch *batch, Message *message, int64_t offset, const uint8_t *source_end
+) noexcept nogil:
+    """Add the wanted fields of one message; `reserve_rows` has made room.
+
+    Not `append_row`: a second caller would keep that out of the walk over a batch's records, which
+    was measured to take a tenth longer for it.
+    """
+    cdef int wanted = rows.wanted
+    cdef bint is_append_time = batch.attributes & LOG_APPEND_TIME != 0
+    cdef int64_t timestamp = batch.max_timestamp if is_append_time else message.timestamp
+    if wanted & OFFSET:
+        (<int64_t *> rows.offsets.data)[rows.count] = offset
+    if wanted & TIMESTAMP:
+        if timestamp > INT64_MAX // 1000 or timestamp < -(INT64_MAX // 1000):
+            return TIMESTAMP_RANGE
+        (<int64_t *> rows.timestamps.data)[rows.count] = timestamp * 1000
+    if wanted & TIMESTAMP_TYPE:
+        (<int32_t *> rows.timestamp_types.data)[rows.count] = (
+            is_append_time if batch.magic else NO_TIMESTAMP_TYPE
+        )
+    if wanted & KEY and not append_bytes(&rows.key, rows.count, message.key, source_end):
+        return NO_MEMORY
+    if wanted & VALUE and not append_bytes(&rows.value, rows.count, message.value, source_end):
+        return NO_MEMORY
+    if wanted & HEADERS:
+        if not mark_null(&rows.list_validity, rows.count):
+            return NO_MEMORY
+        (<int32_t *> rows.list_offsets.data)[rows.count + 1] = <int32_t> rows.pair_count
+    rows.count += 1
+    return SOUND
+
+
 cdef inline void append_messages(
     MessageSet *messages, Batch *batch, Rows *rows, int64_t shift, int64_t first, int64_t stop
 ) noexcept nogil:
     """Make rows of those with an offset in [first, stop); the survey found all of them sound."""
     cdef Cursor cursor
     cdef Message message
-    cdef Record record
-    cdef Batch row = batch[0]
+    cdef int64_t offset
     cursor.at = messages.data
     cursor.end = messages.data + messages.size
     cursor.fault = SOUND
-    record.timestamp_delta = record.offset_delta = record.header_count = 0
-    record.headers = cursor
     memset(&message, 0, sizeof(message))
     if not reserve_rows(rows, messages.count, messages.size):
         messages.fault = NO_MEMORY
         return
     for messages.index in range(messages.count):
         take_message(&cursor, &message, batch.magic, NULL)
-        row.base_offset = message.offset + shift
-        if not first <= row.base_offset < stop:
-            continue
-        row.base_timestamp = message.timestamp
-        record.key = message.key
-        record.value = message.value
-        messages.fault = append_row(rows, &row, &record, cursor.end)
-        if unlikely(messages.fault):
-            return
-        if batch.magic == 0 and rows.wanted & TIMESTAMP_TYPE:
-            (<int32_t *> rows.timestamp_types.data)[rows.count - 1] = NO_TIMESTAMP_TYPE
+        offset = message.offset + shift
+        if first <= offset < stop:
+            messages.fault = append_message(rows, batch, &message, offset, cursor.end)
+            if unlikely(messages.fault):
+                return
