@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from pyspark_kafkaproto.cli.group import kafkaproto
 from pyspark_kafkaproto.cluster import KafkaCluster, NewTopic, TopicPartition
 from pyspark_kafkaproto.devbroker import DEFAULT_VERSION, DevBroker
+from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
 from tests.broker.members import classic_member
 
@@ -100,10 +101,16 @@ def test_config_command_sees_what_we_set_and_the_reverse(command, tool):
     entity = ("--entity-type", "topics", "--entity-name", TOPIC)
     assert f"{setting}=2000000" in tool("kafka.admin.ConfigCommand", "--describe", *entity)
     tool("kafka.admin.ConfigCommand", "--alter", *entity, "--add-config", f"{setting}=3000000")
-    rows = command("configs", "describe", "topic", TOPIC, "--json")
-    assert {row["name"]: row["value"] for row in rows}[setting] == "3000000"
+    deadline = Deadline.after(10)  # the node that we ask hears of it in a moment
+    while _settings(command)[setting] != "3000000":
+        deadline.check(f"waiting for {setting}")
     command("configs", "alter", "topic", TOPIC, "--unset", setting)
     assert setting not in tool("kafka.admin.ConfigCommand", "--describe", *entity)
+
+
+def _settings(command):
+    rows = command("configs", "describe", "topic", TOPIC, "--json")
+    return {row["name"]: row["value"] for row in rows}
 
 
 def test_consumer_group_command_tells_the_same_lag(kafka, command, tool):
