@@ -164,10 +164,15 @@ class _Single:
 
 
 class StructCodec:
-    """Reads and writes one structure in one version."""
+    """Reads and writes one structure in one version.
+
+    Attributes:
+        layout: the class, the version, and whether that has tagged fields.
+    """
 
     def __init__(self, cls: type[Struct], version: int, *, flexible: bool) -> None:
         self._cls = cls
+        self.layout = (cls, version, flexible)
         steps = _steps(cls, version, flexible=flexible)
         self._reads = [step.read for step in steps]
         self._writes = [step.write for step in steps]
@@ -198,23 +203,33 @@ class StructCodec:
             raise UnwritableValue("this version has no tagged fields", path=UNKNOWN)
 
 
-class _NullableStruct:
-    """A structure behind a byte that says whether it is there: 1, or -1 for null."""
+class NullableStruct:
+    """A structure behind a byte that says whether it is there: 1, or -1 for null.
+
+    Attributes:
+        codec: of the structure.
+    """
 
     def __init__(self, codec: StructCodec) -> None:
-        self._codec = codec
+        self.codec = codec
         self._flag = types.Fixed("int8")
 
-    def read(self, cursor: Cursor) -> Struct | None:
+    def read_flag(self, cursor: Cursor) -> bool:
+        """Whether the structure follows."""
         flag = self._flag.read(cursor)
         if flag not in {types.NULL, 1}:
             raise RemoteProtocolError(f"{flag} in front of a structure: neither 1 nor -1 (null)")
-        return None if flag == types.NULL else self._codec.read(cursor)
+        return bool(flag == 1)
+
+    def read(self, cursor: Cursor) -> Struct | None:
+        """The structure at the cursor."""
+        return self.codec.read(cursor) if self.read_flag(cursor) else None
 
     def write(self, writer: Writer, struct: Any) -> None:
+        """Write the structure."""
         self._flag.write(writer, types.NULL if struct is None else 1)
         if struct is not None:
-            self._codec.write(writer, struct)
+            self.codec.write(writer, struct)
 
 
 class _TaggedFields:
@@ -225,7 +240,7 @@ class _TaggedFields:
 
     def __init__(self, cls: type[Struct], version: int) -> None:
         self._known = {
-            field.tag: (index, name, field.default, _codec(field, version, flexible=True))
+            field.tag: (index, name, field.default, field_codec(field, version, flexible=True))
             for index, (name, field) in enumerate(cls.FIELDS.items())
             if field.tag is not None and version in field.versions
         }
@@ -297,7 +312,7 @@ def _steps(cls: type[Struct], version: int, *, flexible: bool) -> list[_Step]:
             steps.append(_Numbers(fields))
         else:
             steps.extend(
-                _Single(name, _codec(field, version, flexible=flexible))
+                _Single(name, field_codec(field, version, flexible=flexible))
                 for name, field in fields.items()
             )
     return steps
@@ -309,7 +324,7 @@ def _how(field: Field, version: int) -> type[_Step]:
     return _Numbers if field.kind in types.FIXED and not field.is_array else _Single
 
 
-def _codec(field: Field, version: int, *, flexible: bool) -> types.Codec:
+def field_codec(field: Field, version: int, *, flexible: bool) -> types.Codec:
     """The codec of one field's value."""
     nullable = field.is_nullable(version)
     if not field.is_array:
@@ -324,7 +339,7 @@ def _codec(field: Field, version: int, *, flexible: bool) -> types.Codec:
 def _element(kind: Kind, version: int, *, flexible: bool, nullable: bool) -> types.Codec:
     if not isinstance(kind, str):
         codec = StructCodec(kind, version, flexible=flexible)
-        return _NullableStruct(codec) if nullable else codec
+        return NullableStruct(codec) if nullable else codec
     if kind == "string":
         return types.Text(types.COMPACT if flexible else types.SHORT, nullable=nullable)
     if kind == "uuid":

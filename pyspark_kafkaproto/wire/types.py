@@ -195,24 +195,31 @@ class Records(Binary):
 
 
 class Array(Sized):
-    """A sequence of anything, read as a tuple."""
+    """A sequence of anything, read as a tuple.
+
+    Attributes:
+        element: how each of them is read and written.
+    """
 
     def __init__(self, element: Codec, prefix: SizePrefix, *, nullable: bool) -> None:
         super().__init__(prefix, nullable=nullable)
-        self._element = element
+        self.element = element
 
     def read(self, cursor: Cursor) -> tuple[Any, ...] | None:
         """The elements at the cursor."""
+        count = self.read_count(cursor)
+        return None if count == NULL else self._read_elements(cursor, count)
+
+    def read_count(self, cursor: Cursor) -> int:
+        """How many elements follow, or NULL."""
         count = self._read_size(cursor)
-        if count == NULL:
-            return None
         # Every element takes a byte at least, so a count over this cannot be true.
         if count > cursor.left:
             raise RemoteProtocolError(f"{count} elements are announced, {cursor.left} bytes left")
-        return self._read_elements(cursor, count)
+        return count
 
     def _read_elements(self, cursor: Cursor, count: int) -> tuple[Any, ...]:
-        read = self._element.read
+        read = self.element.read
         elements: list[Any] = []
         try:
             for _ in range(count):
@@ -229,7 +236,7 @@ class Array(Sized):
         if not isinstance(value, (tuple, list)):
             raise UnwritableValue(f"expected a tuple, got {type(value).__name__}")
         self._prefix.write(writer, len(value))
-        write = self._element.write
+        write = self.element.write
         for index, element in enumerate(value):
             try:
                 write(writer, element)
