@@ -89,6 +89,15 @@ class DevBrokerFailed(KafkaProtoError):
     """The embedded broker, or one of Kafka's tools beside it, could not be fetched or run."""
 
 
+class UnreadableCapture(KafkaProtoError):
+    """A file that is no capture of network traffic."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name} cannot be read as a capture: {reason}")
+        self.name = name
+        self.reason = reason
+
+
 class LocalProtocolError(KafkaProtoError):
     """We, or the caller, asked for something the protocol does not allow."""
 

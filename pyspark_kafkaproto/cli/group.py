@@ -23,6 +23,7 @@ _COMMANDS = (
     "configs",
     "consume",
     "devbroker",
+    "dissect",
     "doctor",
     "groups",
     "lag",
@@ -88,6 +89,7 @@ def kafkaproto() -> None:
       kafkaproto doctor -F client.properties
       kafkaproto compare orders              both connectors, rows and speed
       kafkaproto devbroker start             a real Kafka on this machine
+      kafkaproto dissect trace.pcap          what was said on the wire
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the answer is no (not running, a hop is broken),
     4 no broker answers, 5 not allowed, 130 Ctrl-C.

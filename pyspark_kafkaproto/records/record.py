@@ -42,6 +42,11 @@ class Walk:
         self._pos = 0
         self._stop = len(records)
 
+    @property
+    def pos(self) -> int:
+        """How far the records were read, in bytes."""
+        return self._pos
+
     def __iter__(self) -> Iterator[Record]:
         header = self._header
         last_delta = -1

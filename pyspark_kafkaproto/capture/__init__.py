@@ -1,0 +1,23 @@
+"""The protocol analyser: captured bytes in, the conversation out. Pure: no socket, no thread.
+
+pcap, pcapng   packets out of capture files, and frames into them
+link           from a link layer's bytes to a TCP segment
+tcp            segments to byte streams: order, overlaps, losses
+frames         a byte stream to frames: the size prefix, and finding the next one after a loss
+conversation   connections, requests matched to responses: what `read_messages` gives
+message        one message: what it is, decoded when somebody asks
+about          the topics, partitions, offsets and errors of a message
+tree           its fields with their byte ranges; batches (batches.py) and message sets opened
+secrets        byte ranges that nobody is to see
+selection      which messages are shown · statistics: counts and latencies · report, page: showing
+
+Memory is bounded whatever a capture holds: see `conversation.Limits`. It must not know brokers,
+and nothing below it knows captures. Formats: the pcap and pcapng drafts of the IETF's opsawg; the
+link types of tcpdump.org; RFC 9293 (TCP); Kafka's protocol guide.
+"""
+
+from pyspark_kafkaproto.capture.conversation import Conversation, Limits, Note, read_messages
+from pyspark_kafkaproto.capture.message import Message
+from pyspark_kafkaproto.capture.pcap import open_capture
+
+__all__ = ["Conversation", "Limits", "Message", "Note", "open_capture", "read_messages"]

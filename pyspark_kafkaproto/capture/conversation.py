@@ -1,0 +1,199 @@
+"""Connections and what is said on them: requests, and responses matched to them.
+
+Kafka is recognised by its bytes, on whatever port. Who opened a connection is its client; where
+the opening was not captured, the side on which requests are found. A response is matched by its
+correlation id. TLS is recognised and said so, what is neither is counted and left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark_kafkaproto.capture.link import (
+    ACK,
+    FIN,
+    LINK_TYPES,
+    RST,
+    SYN,
+    Segment,
+    endpoints,
+    reverse,
+    tcp_segment,
+)
+from pyspark_kafkaproto.capture.message import Message, Peers
+from pyspark_kafkaproto.capture.pcap import Packet, PacketReader
+from pyspark_kafkaproto.capture.sides import Connection, Shared
+from pyspark_kafkaproto.capture.tcp import Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds the memory, whatever a capture holds.
+
+    Attributes:
+        buffered_bytes: frames that are not complete, and segments that wait, of all connections.
+        connections: open at the same time; the one that was silent longest is given up.
+    """
+
+    buffered_bytes: int = 128 << 20
+    connections: int = 8192
+
+
+class Note(NamedTuple):
+    """Something about the capture that is no message.
+
+    peers: None when it is about the capture as a whole.
+    """
+
+    time_ns: int
+    peers: Peers | None
+    text: str
+
+
+class Conversation:
+    """Packets in, messages and notes out.
+
+    Attributes:
+        packets: how many were read. skipped: how many of them were not TCP, or cut too short.
+        connections: how many there were, whatever they carried.
+    """
+
+    def __init__(self, ports: Collection[int] = (), limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._ports = frozenset(ports)
+        self._shared = Shared(Budget(self._limits.buffered_bytes), Note)
+        self._flows: dict[bytes, tuple[Connection, int]] = {}
+        self._unknown_links: set[int] = set()
+        self.packets = 0
+        self.skipped = 0
+        self.connections = 0
+
+    def feed(self, packet: Packet) -> list[Message | Note]:
+        """What became complete with this packet."""
+        self.packets += 1
+        segment = tcp_segment(packet.link_type, packet.data)
+        out = self._shared.out
+        if segment is None:
+            self.skipped += 1
+            self._check_link(packet)
+        else:
+            self._segment(segment, packet.time_ns)
+        if not out:
+            return out
+        self._shared.out = []
+        return out
+
+    def finish(self) -> list[Message | Note]:
+        """What the end of the capture leaves: incomplete frames, and what is to be said."""
+        for connection, side in self._flows.values():
+            if side == 0:
+                connection.finish()
+        self._flows.clear()
+        if self._shared.others:
+            text = f"{self._shared.others} connections carried neither Kafka nor TLS"
+            self._shared.note(0, None, text)
+        out, self._shared.out = self._shared.out, []
+        return out
+
+    def _check_link(self, packet: Packet) -> None:
+        link_type = packet.link_type
+        if link_type not in LINK_TYPES and link_type not in self._unknown_links:
+            self._unknown_links.add(link_type)
+            text = f"link type {link_type} is not known here: its packets are passed over"
+            self._shared.out.append(Note(packet.time_ns, None, text))
+
+    def _segment(self, segment: Segment, time_ns: int) -> None:
+        flow, seq, ack, flags, payload, missing_bytes = segment
+        known = self._flows.get(flow)
+        if known is None or (flags & SYN and not known[0].may_open(known[1], seq)):
+            known = self._open(segment, known)
+            if known is None:
+                return
+        connection, side = known
+        connection.last_ns = time_ns
+        if flags & SYN:
+            connection.assemblers[side].begin(seq + 1)
+            seq += 1
+        if payload or missing_bytes:
+            connection.assemblers[side].push(seq & 0xFFFFFFFF, payload, missing_bytes, time_ns)
+        if flags & ACK:
+            connection.assemblers[1 - side].acknowledge(ack)
+        if flags & (FIN | RST):
+            self._close(connection, side, is_reset=bool(flags & RST))
+
+    def _open(
+        self, segment: Segment, known: tuple[Connection, int] | None
+    ) -> tuple[Connection, int] | None:
+        """A connection for the first of its segments; side 0 is who sent that."""
+        sender, receiver = int.from_bytes(segment.flow[-4:-2]), int.from_bytes(segment.flow[-2:])
+        if self._ports and not {sender, receiver} & self._ports:
+            return None
+        if known is not None:
+            known[0].finish()
+            self._forget(known[0])
+        elif not segment.flags & SYN and not segment.payload and not segment.missing_bytes:
+            return None  # the last words of a connection, or an idle one: nothing to learn
+        self.connections += 1
+        client = self._client(segment, sender, receiver)
+        pair = endpoints(segment.flow)
+        if client == 1:
+            pair = pair[1], pair[0]
+        peers = Peers(self.connections, *pair)
+        has_start = bool(segment.flags & SYN)
+        opened = Connection(self._shared, peers, segment.flow, client, has_start=has_start)
+        self._make_room()
+        self._flows[segment.flow] = opened, 0
+        self._flows[reverse(segment.flow)] = opened, 1
+        return opened, 0
+
+    def _client(self, segment: Segment, sender: int, receiver: int) -> int | None:
+        """Which side is the client: 0, the sender of the first segment, or 1; None: not known."""
+        if segment.flags & SYN:
+            return 1 if segment.flags & ACK else 0
+        if self._ports and (sender in self._ports) != (receiver in self._ports):
+            return 0 if receiver in self._ports else 1
+        return None
+
+    def _make_room(self) -> None:
+        """Give up a quarter of the connections when there are too many."""
+        if len(self._flows) < 2 * self._limits.connections:
+            return
+        known = [connection for connection, side in self._flows.values() if side == 0]
+        known.sort(key=lambda connection: connection.last_ns)
+        for connection in known[: max(1, len(known) // 4)]:
+            connection.finish()
+            self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        self._flows.pop(connection.flow, None)
+        self._flows.pop(reverse(connection.flow), None)
+
+    def _close(self, connection: Connection, side: int, *, is_reset: bool) -> None:
+        """An end of the stream. What is on its way may still come: the flow stays known."""
+        connection.assemblers[side].is_finished = True
+        if is_reset:
+            connection.assemblers[1 - side].is_finished = True
+        if connection.is_closed:
+            connection.finish()
+
+
+def read_messages(
+    reader: PacketReader, ports: Collection[int] = (), limits: Limits | None = None
+) -> Iterator[Message | Note]:
+    """All messages of a capture, in the order in which they became complete, and notes.
+
+    Args:
+        reader: from `open_capture`.
+        ports: of brokers: nothing else is looked at then. Empty: Kafka on any port.
+        limits: what bounds the memory.
+    """
+    conversation = Conversation(ports, limits)
+    time_ns = 0
+    for packet in reader:
+        time_ns = packet.time_ns
+        yield from conversation.feed(packet)
+    yield from conversation.finish()
+    if reader.damage:
+        yield Note(time_ns, None, f"the capture ends early: {reader.damage}")

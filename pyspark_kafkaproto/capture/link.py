@@ -1,0 +1,145 @@
+"""From the bytes of a link layer to one TCP segment.
+
+Ethernet with VLAN tags, Linux cooked captures 1 and 2, loopback, raw IP; IPv4 and IPv6 with its
+extension headers. What is no TCP is None. IP fragments are not put together: TCP avoids them, and
+a first fragment is read like a packet whose end was not captured.
+Formats: tcpdump.org's list of link types, RFC 791, RFC 8200, RFC 9293.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+NULL, ETHERNET, RAW, LOOP, SLL, IPV4, IPV6, SLL2 = 0, 1, 101, 108, 113, 228, 229, 276
+_RAW_TYPES = frozenset({RAW, 12, 14, IPV4, IPV6})
+LINK_TYPES = frozenset({NULL, ETHERNET, LOOP, SLL, SLL2}) | _RAW_TYPES
+
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+
+_ETHERTYPE_IPV4, _ETHERTYPE_IPV6 = 0x0800, 0x86DD
+_VLAN_TYPES = frozenset({0x8100, 0x88A8, 0x9100})
+_TCP = 6
+_FRAGMENT = 44
+_EXTENSIONS = frozenset({0, 43, 51, 60, 135, _FRAGMENT})  # AH (51) counts its length otherwise
+_AUTHENTICATION = 51
+
+_IPV4_FRONT = Struct(">BxHxxHxB")
+_TCP_FRONT = Struct(">IIBB")
+
+
+class Segment(NamedTuple):
+    """One TCP segment.
+
+    flow: addresses and ports of sender and receiver, as they stand in the packet.
+    missing_bytes: how much of its payload was not captured, at its end.
+    """
+
+    flow: bytes
+    seq: int
+    ack: int
+    flags: int
+    payload: bytes
+    missing_bytes: int
+
+
+def tcp_segment(link_type: int, data: bytes) -> Segment | None:
+    """The segment in a packet; None for anything else, and for one that is cut in its headers."""
+    try:
+        pos = 14 if link_type == ETHERNET else _ip_position(link_type, data)
+        if link_type == ETHERNET and data[12:14] not in _PLAIN_ETHERNET:
+            pos = _behind_tags(data, 12)
+        if pos < 0:
+            return None
+        version = data[pos] >> 4
+        if version == 4:
+            return _from_ipv4(data, pos)
+        return _from_ipv6(data, pos) if version == 6 else None
+    except (IndexError, ValueError):
+        return None
+
+
+_PLAIN_ETHERNET = frozenset({b"\x08\x00", b"\x86\xdd"})
+
+
+def _ip_position(link_type: int, data: bytes) -> int:
+    """Where the IP header begins; -1 where there is none."""
+    if link_type in _RAW_TYPES:
+        return 0
+    if link_type in {NULL, LOOP}:
+        return 4  # the address family has a number of its own on every system: the header tells
+    if link_type == SLL:
+        return _behind_tags(data, 14)
+    if link_type == SLL2:
+        return 20 if int.from_bytes(data[:2]) in {_ETHERTYPE_IPV4, _ETHERTYPE_IPV6} else -1
+    return -1
+
+
+def _behind_tags(data: bytes, pos: int) -> int:
+    """The position behind an ethertype at `pos` and the VLAN tags it announces."""
+    kind = int.from_bytes(data[pos : pos + 2])
+    while kind in _VLAN_TYPES:
+        pos += 4
+        kind = int.from_bytes(data[pos : pos + 2])
+    return pos + 2 if kind in {_ETHERTYPE_IPV4, _ETHERTYPE_IPV6} else -1
+
+
+def _from_ipv4(data: bytes, pos: int) -> Segment | None:
+    first, total, fragment, protocol = _front_of_ipv4(data, pos)
+    if protocol != _TCP or fragment & 0x1FFF:
+        return None
+    tcp = pos + (first & 0x0F) * 4
+    # Segments that the network card will cut have no length yet.
+    stop = pos + total if total else len(data)
+    return _segment(data, tcp, stop, data[pos + 12 : pos + 20])
+
+
+def _front_of_ipv4(data: bytes, pos: int) -> tuple[int, int, int, int]:
+    if len(data) < pos + 20:
+        raise ValueError("cut")
+    first, total, fragment, protocol = _IPV4_FRONT.unpack_from(data, pos)
+    return first, total, fragment, protocol
+
+
+def _from_ipv6(data: bytes, pos: int) -> Segment | None:
+    size = int.from_bytes(data[pos + 4 : pos + 6])
+    stop = pos + 40 + size if size else len(data)
+    addresses = data[pos + 8 : pos + 40]
+    kind = data[pos + 6]
+    pos += 40
+    while kind in _EXTENSIONS:
+        if kind == _FRAGMENT and int.from_bytes(data[pos + 2 : pos + 4]) & 0xFFF8:
+            return None
+        length = data[pos + 1]
+        step = (length + 2) * 4 if kind == _AUTHENTICATION else (length + 1) * 8
+        kind, pos = data[pos], pos + (8 if kind == _FRAGMENT else step)
+    return _segment(data, pos, stop, addresses) if kind == _TCP else None
+
+
+def _segment(data: bytes, tcp: int, stop: int, addresses: bytes) -> Segment | None:
+    if len(data) < tcp + 14:
+        return None
+    seq, ack, offset, flags = _TCP_FRONT.unpack_from(data, tcp + 4)
+    start = tcp + (offset >> 4) * 4
+    if start < tcp + 20 or start > stop:
+        return None
+    payload = data[start:stop]
+    flow = addresses + data[tcp : tcp + 4]
+    return Segment(flow, seq, ack, flags, payload, stop - start - len(payload))
+
+
+def reverse(flow: bytes) -> bytes:
+    """The same connection seen from the other end."""
+    size = (len(flow) - 4) // 2
+    return flow[size : 2 * size] + flow[:size] + flow[-2:] + flow[-4:-2]
+
+
+def endpoints(flow: bytes) -> tuple[str, str]:
+    """Sender and receiver as `host:port`."""
+    from ipaddress import ip_address  # noqa: PLC0415  takes a while, and a capture may have no TCP
+
+    size = (len(flow) - 4) // 2
+    hosts = [ip_address(flow[:size]), ip_address(flow[size : 2 * size])]
+    ports = [int.from_bytes(flow[-4:-2]), int.from_bytes(flow[-2:])]
+    shown = [f"[{host}]" if host.version == 6 else str(host) for host in hosts]
+    return f"{shown[0]}:{ports[0]}", f"{shown[1]}:{ports[1]}"

@@ -1,0 +1,168 @@
+"""One message of a conversation: who said what to whom, its fields read when somebody asks.
+
+A list of many messages must not pay for what it does not show, so nothing but the header is read
+before `body` or `tree` is called.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
+from pyspark_kafkaproto.messages import find_api, request_class, response_class
+from pyspark_kafkaproto.wire.declaration import Message as Declared
+from pyspark_kafkaproto.wire.frame import decode_request, decode_response
+
+API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE = 18, 17, 36
+_UNSUPPORTED_VERSION = 35
+REQUEST, RESPONSE, TOKEN = "request", "response", "token"
+
+
+class Asked(NamedTuple):
+    """What is kept of a request until its response comes."""
+
+    number: int
+    api_key: int
+    version: int
+    time_ns: int
+    client_id: str | None
+
+
+class Peers(NamedTuple):
+    """The two ends of a connection, each `host:port`, and its number in the capture."""
+
+    number: int
+    client: str
+    broker: str
+
+
+class Message:
+    """One request, response or bare SASL token.
+
+    Attributes:
+        number: counts the messages of a capture, from 1.
+        time_ns: when its last byte was captured, nanoseconds since 1970 UTC.
+        peers: between whom.
+        kind: REQUEST, RESPONSE or TOKEN.
+        api_key: None for a token, and for a response whose request was not captured.
+        version: -1 where api_key is None.
+        correlation_id: None for a token.
+        client_id: the client's name for itself.
+        size_bytes: of the frame, without its size prefix.
+        payload: the frame, as much of it as there is.
+        skipped_bytes: passed over in front of it, because no frame could be found in them.
+        latency_ns: from the request's last byte to the response's; None for all but responses.
+        answers: the number of the request that a response answers.
+        topic_names: topic ids to names, as far as the capture has told so far.
+        problem: why its body cannot be read; known after `body` was called.
+    """
+
+    __slots__ = (
+        "_body",
+        "answers",
+        "api_key",
+        "client_id",
+        "correlation_id",
+        "kind",
+        "latency_ns",
+        "number",
+        "payload",
+        "peers",
+        "problem",
+        "size_bytes",
+        "skipped_bytes",
+        "time_ns",
+        "topic_names",
+        "version",
+    )
+
+    def __init__(self, number: int, time_ns: int, peers: Peers, kind: str, **facts: Any) -> None:
+        self.number = number
+        self.time_ns = time_ns
+        self.peers = peers
+        self.kind = kind
+        self.payload: bytes | bytearray = facts["payload"]
+        self.size_bytes: int = facts["size_bytes"]
+        self.skipped_bytes: int = facts.get("skipped_bytes", 0)
+        self.api_key: int | None = facts.get("api_key")
+        self.version: int = facts.get("version", -1)
+        self.correlation_id: int | None = facts.get("correlation_id")
+        self.client_id: str | None = facts.get("client_id")
+        self.latency_ns: int | None = facts.get("latency_ns")
+        self.answers: int | None = facts.get("answers")
+        self.topic_names: dict[bytes, str] = facts.get("topic_names", {})
+        self.problem = ""
+        self._body: Declared | bool | None = False
+
+    @property
+    def api(self) -> str:
+        """The API's name; what it is where it has none."""
+        if self.kind == TOKEN:
+            return "SASL token"
+        if self.api_key is None:
+            return "unknown"
+        known = find_api(self.api_key)
+        return known.name if known else f"API {self.api_key}"
+
+    @property
+    def title(self) -> str:
+        """API, version and direction."""
+        version = f" v{self.version}" if self.version >= 0 else ""
+        return f"{self.api}{version} {self.kind}" if self.kind != TOKEN else self.api
+
+    @property
+    def lost_bytes(self) -> int:
+        """How much of the frame's end is not there."""
+        return self.size_bytes - len(self.payload)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether all of its body is secret when its fields cannot be told apart."""
+        return self.kind == TOKEN or self.api_key in SECRET_APIS
+
+    def body(self) -> Any:
+        """Its fields as an instance of its class; None where `problem` says why not."""
+        if self._body is False:
+            self._body = None
+            try:
+                self._body = self._read()
+            except (RemoteProtocolError, LocalProtocolError) as error:
+                self.problem = str(error)
+                if self.lost_bytes:
+                    self.problem = f"{self.lost_bytes} bytes of its end were not captured"
+        return self._body
+
+    def body_class(self) -> type[Declared]:
+        """The class of its body.
+
+        Raises:
+            LocalProtocolError: nobody knows what it is, or the version is not known here.
+        """
+        if self.api_key is None:
+            missing = "SASL's own" if self.kind == TOKEN else "its request was not captured"
+            raise LocalProtocolError(f"its fields are not known: {missing}")
+        cls: type[Declared]
+        is_request = self.kind == REQUEST
+        cls = request_class(self.api_key) if is_request else response_class(self.api_key)
+        if self.read_version not in cls.VERSIONS:
+            raise LocalProtocolError(f"{cls.title(self.version)}: known are {cls.VERSIONS}")
+        return cls
+
+    @property
+    def read_version(self) -> int:
+        """The version of its bytes: a refused ApiVersions is answered in version 0."""
+        if self.api_key == API_VERSIONS and self.kind == RESPONSE:
+            is_refusal = int.from_bytes(self.payload[4:6]) == _UNSUPPORTED_VERSION
+            return 0 if is_refusal else self.version
+        return self.version
+
+    def _read(self) -> Declared:
+        cls = self.body_class()
+        if self.kind == REQUEST:
+            return decode_request(cls, self.payload)[1]  # type: ignore[type-var]  # a request's
+        return decode_response(cls, self.payload, self.read_version)[1]  # type: ignore[type-var]
+
+
+# Whose bytes are hidden as a whole when they cannot be read field by field: SaslAuthenticate,
+# delegation tokens, configurations, SCRAM credentials.
+SECRET_APIS = frozenset({36, 38, 39, 40, 41, 32, 33, 44, 51})

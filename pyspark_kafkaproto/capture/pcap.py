@@ -1,0 +1,170 @@
+"""Packets out of a capture file, one after the other: pcap here, pcapng in pcapng.py.
+
+All four magics of pcap: either byte order, microseconds or nanoseconds. A file that ends inside a
+packet, as one does that is still being written, gives what it holds, and says so in `damage`.
+Format: draft-ietf-opsawg-pcap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import BinaryIO, NamedTuple, Protocol
+
+from pyspark_kafkaproto.errors import UnreadableCapture
+
+_MAGICS = {
+    b"\xa1\xb2\xc3\xd4": (">", 1000),
+    b"\xd4\xc3\xb2\xa1": ("<", 1000),
+    b"\xa1\xb2\x3c\x4d": (">", 1),
+    b"\x4d\x3c\xb2\xa1": ("<", 1),
+}
+PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
+# Wireshark's own limit for packets that are not from USB or the like.
+PACKET_BYTES_MAX = 262_144
+_HEADER_BYTES = 24
+_LINK_TYPE_MASK = 0x0FFF_FFFF  # the rest says how long a frame check sequence is
+_PIECE_BYTES = 1 << 20
+
+
+class Packet(NamedTuple):
+    """One captured packet.
+
+    time_ns: nanoseconds since 1970 UTC. size_bytes: on the wire; `data` may be less of it.
+    """
+
+    time_ns: int
+    link_type: int
+    data: bytes
+    size_bytes: int
+
+
+class Source:
+    """A file read from front to end in large pieces.
+
+    Attributes:
+        data, pos: the piece at hand, and how much of it was taken.
+        done_bytes: how far in the file the reader is, for a progress bar.
+    """
+
+    def __init__(self, stream: BinaryIO, piece_bytes: int = _PIECE_BYTES) -> None:
+        self._stream = stream
+        self._piece_bytes = piece_bytes
+        # A pipe from a running tcpdump gives what there is, and does not wait for a whole piece.
+        self._read = getattr(stream, "read1", stream.read)
+        self._read_bytes = 0
+        self.data = b""
+        self.pos = 0
+
+    @property
+    def done_bytes(self) -> int:
+        """Bytes of the file that were read and taken."""
+        return self._read_bytes - (len(self.data) - self.pos)
+
+    def has(self, size: int) -> bool:
+        """Whether `size` bytes stand at `pos`, reading on if need be."""
+        left = len(self.data) - self.pos
+        if left >= size:
+            return True
+        parts = [self.data[self.pos :]]
+        while left < size:
+            part = self._read(self._piece_bytes)
+            if not part:
+                break
+            parts.append(part)
+            left += len(part)
+            self._read_bytes += len(part)
+        self.data = b"".join(parts)
+        self.pos = 0
+        return left >= size
+
+    def skip(self, size: int) -> bool:
+        """Pass over `size` bytes, however many; False when the file ends before."""
+        while size > 0:
+            step = min(size, self._piece_bytes)
+            if not self.has(step):
+                return False
+            self.pos += step
+            size -= step
+        return True
+
+    def rest(self) -> int:
+        """How many bytes are at hand and not taken."""
+        return len(self.data) - self.pos
+
+
+class PacketReader(Protocol):
+    """What both formats give.
+
+    Attributes:
+        source: where it reads, for a progress bar.
+        damage: why reading ended before the end of the file; "" if it did not.
+    """
+
+    source: Source
+    damage: str
+
+    def __iter__(self) -> Iterator[Packet]:
+        """The packets in the order of the file."""
+
+
+def open_capture(stream: BinaryIO, name: str = "the capture") -> PacketReader:
+    """The reader for a capture, by its first bytes.
+
+    Args:
+        stream: a binary file or pipe, at its start.
+        name: what an error calls it.
+
+    Raises:
+        UnreadableCapture: it is neither pcap nor pcapng; says what it looks like.
+    """
+    from pyspark_kafkaproto.capture.pcapng import PcapngReader  # noqa: PLC0415  it needs Packet
+
+    source = Source(stream)
+    source.has(_HEADER_BYTES)
+    magic = source.data[:4]
+    if magic == PCAPNG_MAGIC:
+        return PcapngReader(source)
+    if magic not in _MAGICS or len(source.data) < _HEADER_BYTES:
+        raise UnreadableCapture(name, _looks_like(source.data))
+    return PcapReader(source)
+
+
+def _looks_like(start: bytes) -> str:
+    if not start:
+        return "it is empty"
+    if start[:2] == b"\x1f\x8b" or start[:4] == b"\x28\xb5\x2f\xfd":
+        return "it is compressed: decompress it first, for example zcat FILE | kafkaproto dissect -"
+    if start[:4] in _MAGICS:
+        return f"it ends inside its header, after {len(start)} bytes"
+    return f"it begins with {start[:4].hex(' ')}, which is neither pcap nor pcapng"
+
+
+class PcapReader:
+    """The packets of a pcap file."""
+
+    def __init__(self, source: Source) -> None:
+        order, self._unit_ns = _MAGICS[source.data[:4]]
+        (link_type,) = Struct(order + "I").unpack_from(source.data, 20)
+        self._link_type = link_type & _LINK_TYPE_MASK
+        self._header = Struct(order + "IIII")
+        self.source = source
+        self.damage = ""
+        source.pos = _HEADER_BYTES
+
+    def __iter__(self) -> Iterator[Packet]:
+        source, unpack, unit_ns = self.source, self._header.unpack_from, self._unit_ns
+        link_type = self._link_type
+        while source.has(16):
+            seconds, fraction, kept, size = unpack(source.data, source.pos)
+            if kept > PACKET_BYTES_MAX:
+                self.damage = f"a packet of {kept} bytes at byte {source.done_bytes}"
+                return
+            if not source.has(16 + kept):
+                break
+            start = source.pos + 16
+            source.pos = stop = start + kept
+            time_ns = seconds * 1_000_000_000 + fraction * unit_ns
+            yield Packet(time_ns, link_type, source.data[start:stop], size)
+        if source.rest():
+            self.damage = f"the file ends inside a packet, {source.rest()} bytes into it"

@@ -1,0 +1,144 @@
+"""pcapng: packets out of sections and interfaces with options, and frames into a file of our own.
+
+Read: section, interface, enhanced, simple and the old packet block; all else is passed over.
+Options that matter are an interface's resolution and offset of time, and a packet's or a section's
+comment when it is ours. Format: draft-ietf-opsawg-pcapng.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct, pack
+from typing import NamedTuple
+
+from pyspark_kafkaproto.capture.pcap import PACKET_BYTES_MAX, PCAPNG_MAGIC, Packet, Source
+
+SECTION, INTERFACE, OLD_PACKET, SIMPLE, ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
+
+_ORDER_MAGIC = 0x1A2B3C4D
+_END_OF_OPTIONS, _TSRESOL, _TSOFFSET = 0, 9, 14
+_PACKET_BLOCKS = {OLD_PACKET: 20, SIMPLE: 4, ENHANCED: 20}
+_OVERHEAD_BYTES = 12  # type, length, and the length again at the end
+_BLOCK_BYTES_MAX = PACKET_BYTES_MAX + (1 << 20)
+
+
+class _Interface(NamedTuple):
+    """What packets refer to: their link layer and how their times count."""
+
+    link_type: int
+    ticks_per_s: int
+    offset_ns: int
+    snap_bytes: int
+
+
+class _Damage(Exception):
+    """Why reading cannot go on."""
+
+
+class PcapngReader:
+    """The packets of a pcapng file, of all its sections and interfaces."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.damage = ""
+        self._order = "<"
+        self._interfaces: list[_Interface] = []
+        self._last_time_ns = 0
+
+    def __iter__(self) -> Iterator[Packet]:
+        try:
+            while self.source.has(8):
+                packet = self._block()
+                if packet is not None:
+                    yield packet
+        except _Damage as damage:
+            self.damage = str(damage)
+            return
+        if self.source.rest():
+            self.damage = f"the file ends inside a block, {self.source.rest()} bytes into it"
+
+    def _block(self) -> Packet | None:
+        source = self.source
+        if source.data[source.pos : source.pos + 4] == PCAPNG_MAGIC:
+            self._begin_section()
+        kind, size = self._unpack("II", source.pos)
+        if size < _OVERHEAD_BYTES or size % 4:
+            raise _Damage(f"a block of {size} bytes at byte {source.done_bytes}")
+        if kind not in {SECTION, INTERFACE, *_PACKET_BLOCKS}:
+            if not source.skip(size):
+                raise _Damage("the file ends inside a block")
+            return None
+        if size > _BLOCK_BYTES_MAX:
+            raise _Damage(f"a block of {size} bytes at byte {source.done_bytes}")
+        if not source.has(size):
+            raise _Damage(f"the file ends inside a block, {source.rest()} bytes into it")
+        body = source.data[source.pos + 8 : source.pos + size - 4]
+        source.pos += size
+        if kind == INTERFACE:
+            self._interfaces.append(self._interface(body))
+        return self._packet(kind, body) if kind in _PACKET_BLOCKS else None
+
+    def _unpack(self, layout: str, pos: int) -> tuple[int, ...]:
+        return Struct(self._order + layout).unpack_from(self.source.data, pos)
+
+    def _begin_section(self) -> None:
+        if not self.source.has(28):
+            raise _Damage("the file ends inside a section's header")
+        magic = self.source.data[self.source.pos + 8 : self.source.pos + 12]
+        orders = {pack(">I", _ORDER_MAGIC): ">", pack("<I", _ORDER_MAGIC): "<"}
+        if magic not in orders:
+            raise _Damage(f"a section with the byte-order magic {magic.hex()}")
+        self._order = orders[magic]
+        self._interfaces = []
+
+    def _interface(self, body: bytes) -> _Interface:
+        if len(body) < 8:
+            raise _Damage("an interface block without a link type")
+        link_type, _, snap_bytes = Struct(self._order + "HHI").unpack_from(body)
+        ticks_per_s, offset_ns = 1_000_000, 0
+        for code, value in _options(body, 8, self._order):
+            if code == _TSRESOL and value:
+                exponent = value[0] & 0x7F
+                ticks_per_s = 2**exponent if value[0] & 0x80 else 10**exponent
+            elif code == _TSOFFSET and len(value) == 8:
+                offset_ns = Struct(self._order + "q").unpack(value)[0] * 1_000_000_000
+        return _Interface(link_type, ticks_per_s, offset_ns, snap_bytes)
+
+    def _packet(self, kind: int, body: bytes) -> Packet:
+        start = _PACKET_BLOCKS[kind]
+        if len(body) < start:
+            raise _Damage(f"a packet block of {len(body)} bytes")
+        if kind == SIMPLE:
+            return self._simple_packet(body)
+        layout = "IIIII" if kind == ENHANCED else "HHIIII"
+        fields = Struct(self._order + layout).unpack_from(body)
+        interface = self._interface_of(fields[0])
+        high, low, kept, size = fields[-4:]
+        if kept > len(body) - start:
+            raise _Damage(f"a packet of {kept} bytes in a block of {len(body)}")
+        ticks = high << 32 | low
+        self._last_time_ns = interface.offset_ns + ticks * 1_000_000_000 // interface.ticks_per_s
+        return Packet(self._last_time_ns, interface.link_type, body[start : start + kept], size)
+
+    def _simple_packet(self, body: bytes) -> Packet:
+        """A packet without a time of its own: it takes that of the one before it."""
+        interface = self._interface_of(0)
+        (size,) = Struct(self._order + "I").unpack_from(body)
+        kept = min(size, interface.snap_bytes or size, len(body) - 4)
+        return Packet(self._last_time_ns, interface.link_type, body[4 : 4 + kept], size)
+
+    def _interface_of(self, number: int) -> _Interface:
+        if number >= len(self._interfaces):
+            raise _Damage(f"a packet of interface {number}, which the section does not have")
+        return self._interfaces[number]
+
+
+def _options(body: bytes, pos: int, order: str) -> Iterator[tuple[int, bytes]]:
+    """Codes and values; they end where they say, or where the block does."""
+    layout = Struct(order + "HH")
+    while pos + 4 <= len(body):
+        code, size = layout.unpack_from(body, pos)
+        if code == _END_OF_OPTIONS:
+            return
+        yield code, body[pos + 4 : pos + 4 + size]
+        pos += 4 + size + -size % 4

@@ -1,0 +1,93 @@
+"""Which messages are shown: the filters of the command line and of the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark_kafkaproto.capture.about import About, about
+from pyspark_kafkaproto.capture.message import Message
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.messages.apis import APIS
+
+_DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>us|ms|s|m)")
+_UNITS_NS = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
+
+
+class Shown(NamedTuple):
+    """A message that was selected, with what it is about."""
+
+    message: Message
+    found: About
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What a message must have to be shown; empty: anything.
+
+    Attributes:
+        apis: names, as in the protocol guide.
+        topics: names, or ids.
+        clients: client ids, or addresses as `host` or `host:port`.
+        only_errors: an error code of the broker, or bytes that cannot be read.
+        slower_than_ns: responses that took at least as long.
+        connection: the number of one connection.
+    """
+
+    apis: Collection[str] = ()
+    topics: Collection[str] = ()
+    clients: Collection[str] = ()
+    only_errors: bool = False
+    slower_than_ns: int | None = None
+    connection: int | None = None
+
+    def choose(self, message: Message) -> Shown | None:
+        """The message if it is wanted. Its body is read only after its header has passed."""
+        if not self._is_header_wanted(message):
+            return None
+        found = about(message)
+        if self.topics and not any(topic in found.topics for topic in self.topics):
+            return None
+        if self.only_errors and not (found.errors or message.problem):
+            return None
+        return Shown(message, found)
+
+    def _is_header_wanted(self, message: Message) -> bool:
+        if self.connection is not None and message.peers.number != self.connection:
+            return False
+        if self.apis and message.api not in self.apis:
+            return False
+        if self.slower_than_ns is not None and (message.latency_ns or 0) < self.slower_than_ns:
+            return False
+        return not self.clients or self._is_client_wanted(message)
+
+    def _is_client_wanted(self, message: Message) -> bool:
+        address = message.peers.client
+        host = address.rpartition(":")[0].strip("[]")
+        return not {message.client_id, address, host}.isdisjoint(self.clients)
+
+
+def api_named(text: str) -> str:
+    """The API's name however it is capitalised, or by its number.
+
+    Raises:
+        ConfigError: there is no such API; names those that are alike.
+    """
+    for api in APIS:
+        if text.lower() == api.name.lower() or text == str(api.key):
+            return api.name
+    from difflib import get_close_matches  # noqa: PLC0415  for an error alone
+
+    near = get_close_matches(text, [api.name for api in APIS], 3, 0.4)
+    expected = f"did you mean {' or '.join(near)}?" if near else "expected a name such as Fetch"
+    raise ConfigError("--api", text, expected)
+
+
+def duration_ns(text: str) -> int:
+    """`100ms`, `1.5s`, `250us`, `2m` in nanoseconds; ConfigError for anything else."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise ConfigError("--slow", text, "expected a duration such as 100ms, 1.5s, 250us or 2m")
+    return round(float(match["number"]) * _UNITS_NS[match["unit"]])

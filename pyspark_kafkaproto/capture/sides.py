@@ -1,0 +1,387 @@
+"""The two sides of a connection: what their frames look like, and what is made of them.
+
+A request shows what it is by its header; a response only by its correlation id, so its side is
+read with the requests at hand. A SaslHandshake of version 0 is followed by bare tokens, frames
+without any header, until the next request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from struct import Struct
+from typing import Any
+
+from pyspark_kafkaproto.capture.frames import HEAD_BYTES, Frame, Frames
+from pyspark_kafkaproto.capture.message import (
+    REQUEST,
+    RESPONSE,
+    SASL_HANDSHAKE,
+    TOKEN,
+    Asked,
+    Message,
+    Peers,
+)
+from pyspark_kafkaproto.capture.tcp import Assembler, Budget
+from pyspark_kafkaproto.messages import find_api
+from pyspark_kafkaproto.messages.apis import APIS
+
+UNDECIDED, KAFKA, TLS, OTHER = "undecided", "Kafka", "TLS", "other"
+
+_PRODUCE, _METADATA, _CREATE_TOPICS, _DESCRIBE_TOPICS = 0, 3, 19, 75
+_TOPIC_NAMES_MAX = 100_000
+_PENDING_MAX = 10_000
+_UNDECIDED_BYTES_MAX = 512 << 10
+# Correlation ids that are looked for at once when the step is lost.
+_SOUGHT_MAX = 64
+# Of APIs that only brokers use among themselves there is no class, but they are frames all right.
+_API_KEY_MAX = 127
+_VERSION_MAX = 40
+
+_REQUEST_HEAD = Struct(">hhi")
+_TLS_RECORD = re.compile(rb"[\x14-\x17]\x03[\x00-\x04][\x00-\x48]")
+_KEYS = b"[" + b"".join(re.escape(bytes([api.key])) for api in APIS) + b"]"
+# size · API key · version · correlation id · size of the client id, or null
+_REQUEST_PATTERN = re.compile(
+    rb"[\x00-\x06].{3}\x00" + _KEYS + rb"\x00[\x00-\x28][\x00-\x7f].{3}(?:\xff\xff|[\x00-\x01].)",
+    re.DOTALL,
+)
+
+
+class Shared:
+    """What all connections of a capture have in common.
+
+    Attributes:
+        out: messages and notes that are ready.
+        topic_names: topic ids to names.
+        others: how many connections carried neither Kafka nor TLS.
+    """
+
+    def __init__(self, budget: Budget, make_note: Callable[[int, Peers | None, str], Any]) -> None:
+        self.budget = budget
+        self.out: list[Any] = []
+        self.topic_names: dict[bytes, str] = {}
+        self.others = 0
+        self._make_note = make_note
+        self._count = 0
+
+    def add(self, time_ns: int, peers: Peers, kind: str, **facts: Any) -> Message:
+        """A new message, numbered."""
+        self._count += 1
+        facts["topic_names"] = self.topic_names
+        message = Message(self._count, time_ns, peers, kind, **facts)
+        self.out.append(message)
+        return message
+
+    def note(self, time_ns: int, peers: Peers | None, text: str) -> None:
+        """Say something about a connection."""
+        self.out.append(self._make_note(time_ns, peers, text))
+
+
+class Connection:
+    """One TCP connection.
+
+    Attributes:
+        flow: addresses and ports as in the first packet, whose sender is side 0.
+        assemblers: of side 0 and side 1.
+        kind: UNDECIDED, KAFKA, TLS or OTHER.
+        pending: the requests without a response, by correlation id.
+        has_tokens: whether bare SASL tokens are to be expected.
+        last_ns: when it was last heard of.
+    """
+
+    def __init__(
+        self, shared: Shared, peers: Peers, flow: bytes, client: int | None, *, has_start: bool
+    ) -> None:
+        self.shared = shared
+        self.peers = peers
+        self.flow = flow
+        self.has_start = has_start
+        self.kind = UNDECIDED
+        self.pending: dict[int, Asked] = {}
+        self.asked = 0
+        self.has_tokens = False
+        self.last_ns = 0
+        self._is_over = False
+        self.sides = [_Side(self, 0), _Side(self, 1)]
+        self.assemblers = [Assembler(side, shared.budget) for side in self.sides]
+        if client is not None:
+            self._assign(client)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether both sides have ended their streams."""
+        return all(assembler.is_finished for assembler in self.assemblers)
+
+    def may_open(self, side: int, seq: int) -> bool:
+        """Whether a SYN belongs to this connection and not to a later one on the same ports."""
+        return not self._is_over and self.assemblers[side].has_begun_at(seq)
+
+    def settle(self, kind: str, client: int = 0) -> None:
+        """It has become clear what the connection carries; a client is known of Kafka's alone."""
+        if self.kind != UNDECIDED:
+            return
+        self.kind = kind
+        if kind == KAFKA:
+            if self.sides[client].role is None:
+                self.peers = self.peers if client == 0 else _swapped(self.peers)
+                self._assign(client)
+                self.sides[1 - client].frames.begin_again(is_in_step=False)
+            for assembler, side in zip(self.assemblers, self.sides, strict=True):
+                assembler.sink = side.frames
+            return
+        for assembler in self.assemblers:
+            assembler.sink = _Nowhere()
+        if kind == TLS:
+            text = "TLS: it is encrypted, so nothing more can be shown"
+            self.shared.note(self.last_ns, self.peers, text)
+        else:
+            self.shared.others += 1
+
+    def finish(self) -> None:
+        """The connection is over, or the capture is."""
+        if self._is_over:
+            return
+        for assembler in self.assemblers:
+            assembler.flush()
+        if self.kind != KAFKA:
+            for side in self.sides:
+                side.frames.begin_again(is_in_step=False)
+            return
+        self._is_over = True
+        for side in self.sides:
+            side.frames.end()
+        lost = sum(assembler.missing_bytes for assembler in self.assemblers)
+        skipped = sum(side.frames.skipped_bytes for side in self.sides)
+        if lost or skipped:
+            text = f"{lost} bytes were not captured, {skipped} more could not be read as frames"
+            self.shared.note(self.last_ns, self.peers, text)
+        if self.pending:
+            self.shared.note(self.last_ns, self.peers, _unanswered(self.pending))
+
+    def _assign(self, client: int) -> None:
+        self.sides[client].role = REQUEST
+        self.sides[1 - client].role = RESPONSE
+
+
+def _swapped(peers: Peers) -> Peers:
+    return Peers(peers.number, peers.broker, peers.client)
+
+
+def _unanswered(pending: dict[int, Asked]) -> str:
+    asked = list(pending.items())
+    names = [f"{_name(each.api_key)} v{each.version} #{key}" for key, each in asked[:3]]
+    more = f" and {len(asked) - 3} more" if len(asked) > 3 else ""
+    return f"no response in the capture to {', '.join(names)}{more}"
+
+
+def _name(api_key: int) -> str:
+    api = find_api(api_key)
+    return api.name if api else f"API {api_key}"
+
+
+class _Nowhere:
+    """For bytes that nobody reads."""
+
+    def feed(self, chunk: bytes, time_ns: int) -> None:
+        pass
+
+    def gap(self, size_bytes: int, time_ns: int) -> None:
+        pass
+
+
+class _Side:
+    """One side: the sink of its bytes while it is undecided, and the owner of its frames.
+
+    Attributes:
+        role: REQUEST for the client, RESPONSE for the broker, None while nobody knows.
+    """
+
+    def __init__(self, connection: Connection, index: int) -> None:
+        self.role: str | None = None
+        self.frames = Frames(self, connection.shared.budget, is_in_step=connection.has_start)
+        self._connection = connection
+        self._index = index
+        self._seen_bytes = 0
+        self._tls_records = 0
+        self._pattern: tuple[int, re.Pattern[bytes] | None] = (-1, None)
+
+    # While it is undecided
+
+    def feed(self, chunk: bytes, time_ns: int) -> None:
+        """Bytes of a connection of which nobody knows what it carries."""
+        connection = self._connection
+        if _TLS_RECORD.match(chunk):
+            self._tls_records += 1
+            if self._tls_records > (not connection.has_start):
+                connection.settle(TLS)
+                return
+        self._seen_bytes += len(chunk)
+        self.frames.feed(chunk, time_ns)
+        if self._seen_bytes > _UNDECIDED_BYTES_MAX:
+            connection.settle(OTHER)
+
+    def gap(self, size_bytes: int, time_ns: int) -> None:
+        """Bytes of it are missing."""
+        self.frames.gap(size_bytes, time_ns)
+
+    # What frames look like
+
+    def is_plausible(self, head: bytes, size_bytes: int) -> bool:
+        """Whether a frame can begin like this."""
+        connection = self._connection
+        if self.role != RESPONSE:
+            in_step = connection.kind == KAFKA and self.frames.is_in_step
+            return _is_request(head, size_bytes, any_api=in_step) or connection.has_tokens
+        if connection.kind == KAFKA and self.frames.is_in_step:
+            return True
+        return int.from_bytes(head[:4]) in connection.pending
+
+    def is_sound(self, payload: bytes | bytearray) -> bool:
+        """Whether a frame that was found by its looks can be read."""
+        connection = self._connection
+        facts: dict[str, Any] = {"payload": payload, "size_bytes": len(payload)}
+        if self.role == RESPONSE:
+            asked = connection.pending.get(int.from_bytes(payload[:4]))
+            if asked is None:
+                return False
+            facts |= {"api_key": asked.api_key, "version": asked.version}
+        else:
+            facts |= _request_facts(payload)
+        kind = self.role or REQUEST
+        return Message(0, 0, connection.peers, kind, **facts).body() is not None
+
+    def pattern(self) -> re.Pattern[bytes] | None:
+        """Where frames can begin."""
+        if self.role != RESPONSE:
+            return _REQUEST_PATTERN
+        connection = self._connection
+        if self._pattern[0] != connection.asked:
+            ids = [re.escape(key.to_bytes(4)) for key in list(connection.pending)[:_SOUGHT_MAX]]
+            found = b"[\\x00-\\x06].{3}(?:" + b"|".join(ids) + b")"
+            self._pattern = connection.asked, re.compile(found, re.DOTALL) if ids else None
+        return self._pattern[1]
+
+    def refuse(self, start: bytes) -> bool:
+        """No frame is here; a connection that begins like this is not Kafka's."""
+        del start
+        connection = self._connection
+        if connection.kind == UNDECIDED and self.frames.is_in_step and connection.has_start:
+            connection.settle(OTHER)
+        return connection.kind in {UNDECIDED, KAFKA}
+
+    # What is made of frames
+
+    def take(self, frame: Frame) -> None:
+        """A frame."""
+        connection = self._connection
+        if connection.kind == UNDECIDED and self.role != RESPONSE:
+            connection.settle(KAFKA, self._index)
+        if self.role == RESPONSE:
+            self._take_response(frame)
+        elif connection.has_tokens and not _is_request(
+            bytes(frame.payload[:HEAD_BYTES]), frame.size_bytes, any_api=False
+        ):
+            self._take_token(frame)
+        else:
+            self._take_request(frame)
+
+    def _take_token(self, frame: Frame) -> None:
+        self._add(frame, TOKEN)
+
+    def _take_request(self, frame: Frame) -> None:
+        connection = self._connection
+        facts = _request_facts(frame.payload)
+        message = self._add(frame, REQUEST, **facts)
+        if not facts:
+            return
+        connection.has_tokens = message.api_key == SASL_HANDSHAKE and message.version == 0
+        if message.api_key == _PRODUCE and _wants_no_answer(message):
+            return
+        asked = Asked(
+            message.number, facts["api_key"], message.version, frame.time_ns, message.client_id
+        )
+        connection.asked += 1
+        connection.pending[facts["correlation_id"]] = asked
+        if len(connection.pending) > _PENDING_MAX:
+            del connection.pending[next(iter(connection.pending))]
+
+    def _take_response(self, frame: Frame) -> None:
+        connection = self._connection
+        correlation_id = int.from_bytes(frame.payload[:4], signed=True)
+        asked = connection.pending.pop(correlation_id, None) if len(frame.payload) >= 4 else None
+        if asked is None:
+            if connection.has_tokens:
+                self._take_token(frame)
+            else:
+                self._add(frame, RESPONSE, correlation_id=correlation_id)
+            return
+        connection.asked += 1
+        message = self._add(
+            frame,
+            RESPONSE,
+            api_key=asked.api_key,
+            version=asked.version,
+            correlation_id=correlation_id,
+            client_id=asked.client_id,
+            latency_ns=frame.time_ns - asked.time_ns,
+            answers=asked.number,
+        )
+        if asked.api_key in {_METADATA, _CREATE_TOPICS, _DESCRIBE_TOPICS}:
+            _learn_names(message, connection.shared.topic_names)
+
+    def _add(self, frame: Frame, kind: str, **facts: Any) -> Message:
+        connection = self._connection
+        return connection.shared.add(
+            frame.time_ns,
+            connection.peers,
+            kind,
+            payload=frame.payload,
+            size_bytes=frame.size_bytes,
+            skipped_bytes=frame.skipped_bytes,
+            **facts,
+        )
+
+
+def _is_request(head: bytes, size_bytes: int, *, any_api: bool) -> bool:
+    """Whether a frame begins like a request; `any_api`: like one of an API not known here, too."""
+    if len(head) < 10:
+        return False
+    api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(head)
+    if not (0 <= api_key <= _API_KEY_MAX and 0 <= version <= _VERSION_MAX) or correlation_id < 0:
+        return False
+    if not any_api and find_api(api_key) is None:
+        return False
+    size = int.from_bytes(head[8:10], signed=True)
+    if not -1 <= size <= size_bytes - 10:
+        return False
+    shown = head[10 : 10 + max(0, size)]
+    return min(shown, default=32) >= 32
+
+
+def _request_facts(payload: bytes | bytearray) -> dict[str, Any]:
+    """What the header of a request says; nothing where it is cut."""
+    if len(payload) < 10:
+        return {}
+    api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(payload)
+    size = int.from_bytes(payload[8:10], signed=True)
+    client_id = None if size < 0 else str(payload[10 : 10 + size], "utf-8", "replace")
+    return {
+        "api_key": api_key,
+        "version": version,
+        "correlation_id": correlation_id,
+        "client_id": client_id,
+    }
+
+
+def _wants_no_answer(produce: Message) -> bool:
+    body = produce.body()
+    return body is not None and body.acks == 0
+
+
+def _learn_names(message: Message, names: dict[bytes, str]) -> None:
+    """Topic ids and their names, from an answer that has both."""
+    for topic in getattr(message.body(), "topics", ()) or ():
+        topic_id = getattr(topic, "topic_id", None)
+        if topic_id and topic.name and any(topic_id) and len(names) < _TOPIC_NAMES_MAX:
+            names[topic_id] = topic.name
