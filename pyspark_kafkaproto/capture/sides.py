@@ -144,11 +144,15 @@ class Connection:
             return
         for assembler in self.assemblers:
             assembler.flush()
+        self._is_over = True
+        if self.kind == UNDECIDED:
+            for side in self.sides:
+                if side.role == REQUEST:
+                    side.frames.end()  # the start of a request says enough
         if self.kind != KAFKA:
             for side in self.sides:
                 side.frames.begin_again(is_in_step=False)
             return
-        self._is_over = True
         for side in self.sides:
             side.frames.end()
         lost = sum(assembler.missing_bytes for assembler in self.assemblers)
@@ -309,7 +313,11 @@ class _Side:
     def _take_response(self, frame: Frame) -> None:
         connection = self._connection
         correlation_id = int.from_bytes(frame.payload[:4], signed=True)
-        asked = connection.pending.pop(correlation_id, None) if len(frame.payload) >= 4 else None
+        asked = connection.pending.pop(correlation_id, None)
+        if asked is None:
+            # Its request was read by the broker: if it waits behind a hole, that hole will stay.
+            connection.assemblers[1 - self._index].flush()
+            asked = connection.pending.pop(correlation_id, None)
         if asked is None:
             if connection.has_tokens:
                 self._take_token(frame)

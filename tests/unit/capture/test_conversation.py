@@ -1,0 +1,290 @@
+"""Connections: what is said on them, and what is lost of it."""
+
+import os
+import random
+
+import pytest
+
+from pyspark_kafkaproto.capture import Limits
+from pyspark_kafkaproto.capture.about import about, text_of
+from pyspark_kafkaproto.capture.message import REQUEST, RESPONSE, TOKEN
+from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pyspark_kafkaproto.messages.fetch import FetchRequest
+from pyspark_kafkaproto.messages.produce import ProduceRequest
+from pyspark_kafkaproto.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from pyspark_kafkaproto.wire.frame import encode_request, encode_response
+from tests.unit.capture.talks import (
+    fetch_request,
+    fetch_response,
+    metadata_request,
+    metadata_response,
+)
+from tests.unit.capture.wire import Talk, read, tcp
+
+
+def told(messages):
+    return [(message.kind, message.api, message.correlation_id) for message in messages]
+
+
+def pairs(count, start=1):
+    """What `told` gives for `count` Fetch requests, each answered."""
+    numbers = range(start, start + count)
+    return [(kind, "Fetch", number) for number in numbers for kind in (REQUEST, RESPONSE)]
+
+
+def fetches(talk, count, start=1, pieces=1 << 20, records=b"x" * 3000):
+    for number in range(start, start + count):
+        talk.say(0, fetch_request(number, number), pieces)
+        talk.say(1, fetch_response(number, records), pieces)
+    return talk
+
+
+def test_requests_are_matched_to_responses():
+    talk = Talk().open()
+    talk.say(0, fetch_request(7)).say(0, metadata_request(8))
+    talk.say(1, metadata_response(8)).say(1, fetch_response(7, error_code=1))
+    (fetch, metadata, names, answer), notes = read(talk.close().pcap())
+    assert (fetch.client_id, fetch.version) == ("reader", 11)
+    assert (answer.answers, answer.latency_ns) == (fetch.number, 3_000_000)
+    assert (names.answers, names.latency_ns, names.version) == (metadata.number, 1_000_000, 12)
+    assert fetch.peers == (1, "10.0.0.1:50000", "10.0.0.2:9092")
+    assert text_of(about(answer)) == "orders[0@9] OFFSET_OUT_OF_RANGE(1) for orders-0"
+    assert notes == []
+
+
+@pytest.mark.parametrize("pieces", [1, 3, 7, 1448])
+def test_frames_in_any_segmentation(pieces):
+    messages, notes = read(fetches(Talk().open(), 3, pieces=pieces, records=b"r" * 99).pcap())
+    assert told(messages) == pairs(3)
+    assert notes == []
+
+
+def test_many_frames_in_one_segment():
+    talk = Talk().open()
+    talk.say(0, b"".join(fetch_request(number) for number in range(1, 400)), 1 << 15)
+    talk.say(1, b"".join(fetch_response(number) for number in range(1, 400)), 1 << 15)
+    messages, _ = read(talk.pcap())
+    assert [message.correlation_id for message in messages] == [*range(1, 400)] * 2
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_retransmissions_overlaps_and_reordering_change_nothing(seed):
+    """Near the end of the sequence numbers, so that they wrap."""
+    rng = random.Random(seed)
+    talk = Talk(seqs=(2**32 - 700, 2**32 - 3000)).open()
+    opened = len(talk.packets)
+    for number in range(1, 9):
+        for side, frame in ((0, fetch_request(number)), (1, fetch_response(number, b"z" * 2500))):
+            begin = talk.seqs[side]
+            talk.say(side, frame, rng.choice([100, 700, 1448]))
+            start = rng.randrange(len(frame))
+            overlap = frame[start : start + rng.randrange(1, 400)]
+            talk.packet(side, payload=overlap, seq=begin + start)
+    body = talk.packets[opened:]
+    for _ in range(len(body) // 4):  # neighbours change places
+        at = rng.randrange(len(body) - 1)
+        body[at], body[at + 1] = body[at + 1], body[at]
+    talk.packets[opened:] = body
+    messages, notes = read(talk.pcap())
+    assert sorted(told(messages)) == sorted(pairs(8))
+    assert [note.text for note in notes] == []
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_lost_segment_costs_the_frames_it_held_and_no_more(side):
+    talk = fetches(Talk().open(), 2)
+    talk.say(0, fetch_request(3)) if side else talk.lose(0, fetch_request(3))
+    talk.lose(1, fetch_response(3)) if side else talk.say(1, fetch_response(3))
+    messages, notes = read(fetches(talk, 12, start=4).pcap())
+    assert told(messages)[:4] == pairs(2)
+    assert set(pairs(12, start=4)) <= set(told(messages))
+    lost = len(fetch_response(3) if side else fetch_request(3))
+    assert f"{lost} bytes were not captured" in notes[0].text
+
+
+def test_a_gap_inside_a_frame_costs_that_frame_its_end_alone():
+    frame = fetch_response(1, b"z" * 5000)
+    talk = Talk().open().say(0, fetch_request(1))
+    talk.say(1, frame[:1000]).lose(1, frame[1000:2000]).say(1, frame[2000:])
+    messages, _ = read(fetches(talk, 12, start=2).pcap())
+    assert sorted(told(messages)) == sorted(pairs(13))
+    cut = next(message for message in messages if message.lost_bytes)
+    assert (len(cut.payload), cut.lost_bytes) == (996, len(frame) - 1000)
+    assert (cut.correlation_id, cut.body()) == (1, None)
+    assert "were not captured" in cut.problem
+
+
+def test_lost_bytes_across_frames_are_reported_and_the_next_frame_is_found():
+    """The gap ends in the middle of a response: its rest is passed over."""
+    talk = fetches(Talk().open(), 1)
+    frames = [fetch_response(number, os.urandom(900)) for number in range(2, 20)]
+    for number in range(2, 20):
+        talk.say(0, fetch_request(number))
+    stream = b"".join(frames)
+    gap = slice(500, len(frames[0]) + len(frames[1]) + 300)
+    talk.say(1, stream[: gap.start], 400).lose(1, stream[gap]).say(1, stream[gap.stop :], 400)
+    messages, notes = read(talk.pcap())
+    answered = [message.correlation_id for message in messages if message.kind == RESPONSE]
+    assert answered == [1, *range(5, 20)]
+    first = next(message for message in messages if message.correlation_id == 5 and message.answers)
+    assert first.skipped_bytes > 0
+    assert "not captured" in notes[0].text
+    assert "Fetch v11 #2, Fetch v11 #3, Fetch v11 #4" in notes[1].text
+
+
+def test_a_stream_caught_in_the_middle():
+    talk = Talk()
+    rest = fetch_response(1, os.urandom(4000))
+    talk.say(1, rest[1500:], 700)
+    talk.say(0, fetch_request(2)[5:])
+    fetches(talk, 3, start=3)
+    messages, _ = read(talk.pcap())
+    assert told(messages) == pairs(3, start=3)
+    assert {message.peers.client for message in messages} == {"10.0.0.1:50000"}
+
+
+def test_a_port_says_who_the_broker_is_and_leaves_the_rest_alone():
+    talk = Talk().say(1, fetch_response(1)).say(0, fetch_request(2)).say(1, fetch_response(2))
+    assert told(read(talk.pcap(), ports=[9092])[0]) == pairs(1, start=2)
+    assert read(talk.pcap(), ports=[9093]) == ([], [])
+
+
+def test_snapped_packets_show_what_was_captured():
+    talk = Talk().open().say(0, fetch_request(1))
+    talk.packet(1, payload=fetch_response(1, b"z" * 1000), keep=200)
+    talk.seqs[1] += len(fetch_response(1, b"z" * 1000))
+    messages, _ = read(fetches(talk, 2, start=2).pcap())
+    assert told(messages) == pairs(3)
+    assert messages[1].lost_bytes == messages[1].size_bytes - len(messages[1].payload) > 800
+
+
+def test_a_port_is_used_again():
+    first = fetches(Talk().open(), 2).close()
+    again = Talk(seqs=(900_000, 100_000))
+    again.packets, again.time_ns = first.packets, first.time_ns
+    messages, notes = read(fetches(again.open(), 2).pcap())
+    assert told(messages) == pairs(2) * 2
+    assert [message.peers.number for message in messages] == [1] * 4 + [2] * 4
+    assert notes == []
+
+
+def test_a_reset_and_an_unanswered_request():
+    talk = fetches(Talk().open(), 1).say(0, fetch_request(2)).close(reset=True)
+    messages, notes = read(talk.pcap())
+    assert told(messages) == [*pairs(1), (REQUEST, "Fetch", 2)]
+    assert "no response in the capture to Fetch v11 #2" in notes[0].text
+
+
+def test_produce_without_acknowledgement_waits_for_no_response():
+    produce = encode_request(ProduceRequest(acks=0), 8, 1, "writer")
+    messages, notes = read(Talk().open().say(0, produce).close().pcap())
+    assert (told(messages), notes) == ([(REQUEST, "Produce", 1)], [])
+
+
+def test_topic_ids_get_the_names_that_the_capture_tells():
+    topic_id = bytes(range(16))
+    request = FetchRequest(topics=(FetchRequest.Topic(topic_id=topic_id),))
+    talk = Talk().open().say(0, metadata_request(1)).say(1, metadata_response(1))
+    messages, _ = read(talk.say(0, encode_request(request, 13, 2, "reader")).pcap())
+    assert list(about(messages[-1]).topics) == ["orders"]
+    alone, _ = read(Talk().open().say(0, encode_request(request, 13, 2, "reader")).pcap())
+    assert list(about(alone[0]).topics) == ["AAECAwQFBgcICQoLDA0ODw"]
+
+
+def test_a_refused_version_is_answered_in_version_0():
+    ask = encode_request(ApiVersionsRequest(), 5, 1, "new")
+    answer = encode_response(ApiVersionsResponse(error_code=35), 0, 1)
+    messages, _ = read(Talk().open().say(0, ask).say(1, answer).pcap())
+    assert text_of(about(messages[1])) == "UNSUPPORTED_VERSION(35)"
+    assert messages[1].problem == ""
+
+
+def test_an_unknown_api_and_an_unknown_version_are_shown_as_they_are():
+    raft = b"\x00\x34\x00\x01\x00\x00\x00\x05\xff\xffbody"
+    new = fetch_request(6)
+    talk = Talk().open().say(0, fetch_request(4)).say(0, len(raft).to_bytes(4) + raft)
+    messages, _ = read(talk.say(0, new[:6] + b"\x00\x27" + new[8:]).pcap())
+    assert [message.title for message in messages[1:]] == ["API 52 v1 request", "Fetch v39 request"]
+    assert [message.body() for message in messages[1:]] == [None, None]
+    assert "no API 52" in messages[1].problem
+    assert "Fetch request v39: known are 0-18" in messages[2].problem
+
+
+def test_bare_sasl_tokens_after_the_old_handshake():
+    shake = encode_request(SaslHandshakeRequest(mechanism="PLAIN"), 0, 1, "c")
+    answer = encode_response(SaslHandshakeResponse(mechanisms=("PLAIN",)), 0, 1)
+    token = b"\0alice\0secret"
+    talk = Talk().open().say(0, shake).say(1, answer)
+    talk.say(0, len(token).to_bytes(4) + token).say(1, (4).to_bytes(4) + b"good")
+    messages, _ = read(fetches(talk, 1, start=2).pcap())
+    assert [message.kind for message in messages[2:4]] == [TOKEN, TOKEN]
+    assert told(messages)[4:] == pairs(1, start=2)
+
+
+HELLO = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00"
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_tls_is_recognised_and_said_once(opened):
+    talk = Talk().open() if opened else Talk()
+    for _ in range(4):
+        talk.say(0, HELLO).say(1, b"\x17\x03\x03\x00\x20" + os.urandom(32))
+    messages, notes = read(talk.close().pcap())
+    assert messages == []
+    assert [note.text for note in notes if "TLS" in note.text] == [notes[0].text]
+    assert notes[0].text.startswith("TLS: it is encrypted")
+
+
+@pytest.mark.parametrize("greeting", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x00\x00\x00\x02ab"])
+def test_what_is_no_kafka_is_counted_and_left_alone(greeting):
+    talk = Talk().open().say(0, greeting).say(1, b"HTTP/1.1 200 OK\r\n" + bytes(2000))
+    messages, notes = read(talk.close().pcap())
+    assert messages == []
+    assert notes[-1].text == "1 connections carried neither Kafka nor TLS"
+
+
+def test_other_traffic_in_the_middle_of_a_capture_ends_the_search():
+    talk = Talk()
+    for _ in range(900):
+        talk.say(0, os.urandom(1400))
+    _, notes = read(talk.pcap())
+    assert notes[-1].text == "1 connections carried neither Kafka nor TLS"
+
+
+def test_a_frame_beyond_the_memory_that_is_left_keeps_its_start():
+    talk = fetches(Talk().open(), 1)
+    big = fetch_response(2, b"z" * 200_000)
+    talk.say(0, fetch_request(2)).say(1, big, 1448)
+    messages, _ = read(fetches(talk, 1, start=3).pcap(), limits=Limits(buffered_bytes=100_000))
+    assert told(messages) == pairs(3)
+    assert messages[3].size_bytes == len(big) - 4
+    assert 0 < len(messages[3].payload) <= 16 << 10
+
+
+def test_too_many_connections_give_up_the_oldest():
+    talk = fetches(Talk().open(), 1)
+    for port in range(1, 41):
+        other = Talk(client=("10.0.0.1", 1000 + port)).open().say(0, fetch_request(1))
+        talk.packets += other.packets
+    messages, _ = read(talk.pcap(), limits=Limits(connections=8))
+    assert len(messages) == 42
+
+
+def test_an_unknown_link_type_is_said():
+    _, notes = read(Talk().open().pcap(link_type=147))
+    assert [note.text for note in notes] == [
+        "link type 147 is not known here: its packets are passed over"
+    ]
+
+
+def test_an_incomplete_frame_at_the_end_is_shown():
+    messages, _ = read(Talk().open().say(0, fetch_request(1)[:-5]).pcap())
+    assert told(messages) == [(REQUEST, "Fetch", 1)]
+    assert messages[0].lost_bytes == 5
+
+
+def test_acknowledgements_without_bytes_open_no_connection():
+    talk = Talk()
+    talk.packet(0)
+    assert read(talk.pcap()) == ([], [])
+    assert tcp  # the builder's own piece
