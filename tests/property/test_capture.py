@@ -1,0 +1,144 @@
+"""Damaged captures: no crash, no hang, bounded memory, and no secret in what is shown.
+
+A seed and a size: the long run takes a million.
+"""
+
+import io
+import json
+import random
+import time
+import tracemalloc
+
+import pytest
+
+from pyspark_kafkaproto.capture import Limits, Note, open_capture, read_messages
+from pyspark_kafkaproto.capture.page import Page
+from pyspark_kafkaproto.capture.report import as_json, detail_lines, line, note_line
+from pyspark_kafkaproto.capture.selection import Selection
+from pyspark_kafkaproto.errors import UnreadableCapture
+from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateRequest
+from pyspark_kafkaproto.messages.sasl_handshake import SaslHandshakeRequest
+from pyspark_kafkaproto.records import NewRecord, encode_batch
+from pyspark_kafkaproto.wire.frame import encode_request
+from tests.unit.capture.talks import (
+    fetch_request,
+    fetch_response,
+    metadata_request,
+    metadata_response,
+)
+from tests.unit.capture.test_pcap import enhanced, interface, section
+from tests.unit.capture.wire import Talk
+
+SEED = 20261121
+_RECORDS = [NewRecord(b"value", b"key", 1_700_000_000_000, [(b"h", None)])] * 3
+_LIMITS = Limits(buffered_bytes=1 << 20, connections=8)
+
+
+def talk():
+    made = Talk().open()
+    made.say(0, metadata_request(1)).say(1, metadata_response(1))
+    for codec in range(5):
+        made.say(0, fetch_request(codec + 2, version=12))
+        made.say(1, fetch_response(codec + 2, encode_batch(_RECORDS, codec=codec), 12), 150)
+    made.say(0, encode_request(SaslHandshakeRequest(mechanism="PLAIN"), 1, 90, "c"))
+    made.say(0, encode_request(SaslAuthenticateRequest(auth_bytes=b"\0me\0secret"), 2, 91, "c"))
+    return made.close()
+
+
+def originals():
+    made = talk()
+    blocks = [enhanced(0, time_ns // 1000, data) for time_ns, data, _ in made.packets]
+    from pyspark_kafkaproto.capture.link import ETHERNET
+
+    return [made.pcap(), section() + interface(ETHERNET) + b"".join(blocks)]
+
+
+def damaged(rng, original):
+    """Bytes changed, taken out, doubled or moved; mostly behind the file's header."""
+    data = bytearray(original)
+    for _ in range(rng.choice([1, 1, 2, 5, 20])):
+        at = rng.randrange(0 if rng.random() < 0.05 else 24, len(data))
+        size = rng.choice([1, 1, 2, 4, 60, 400])
+        match rng.randrange(5):
+            case 0:
+                data[at : at + size] = rng.randbytes(size)
+            case 1:
+                data[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
+            case 2:
+                del data[at : at + size]
+            case 3:
+                data[at:at] = data[at : at + size]
+            case _:
+                other = rng.randrange(24, len(data))
+                data[at : at + size] = data[other : other + size]
+        if len(data) < 100:
+            break
+    return bytes(data)
+
+
+def show(data):
+    """Everything that can be shown of a capture; its size in characters."""
+    shown = 0
+    page = Page("damaged")
+    try:
+        reader = open_capture(io.BytesIO(data))
+    except UnreadableCapture as error:
+        return len(str(error))
+    for item in read_messages(reader, limits=_LIMITS):
+        if isinstance(item, Note):
+            shown += len(note_line(item))
+            continue
+        chosen = Selection().choose(item)
+        shown += len(line(item, chosen.found)) + sum(map(len, detail_lines(item)))
+        shown += len(json.dumps(as_json(item, with_fields=True)))
+        page.add(item, chosen.found)
+    return shown + len(page.html())
+
+
+def run(seed, count, lines_only=False):
+    rng = random.Random(seed)
+    kinds = originals()
+    for number in range(count):
+        data = damaged(rng, rng.choice(kinds))
+        began = time.perf_counter()
+        try:
+            if lines_only and number % 8:
+                for item in read_messages(open_capture(io.BytesIO(data)), limits=_LIMITS):
+                    note_line(item) if isinstance(item, Note) else line(item)
+            else:
+                show(data)
+        except UnreadableCapture:
+            pass
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, capture {number}") from error
+        assert time.perf_counter() - began < 10, f"seed {seed}, capture {number} hangs"
+
+
+def test_the_original_shows_no_secret():
+    for original in originals():
+        items = list(read_messages(open_capture(io.BytesIO(original))))
+        messages = [item for item in items if not isinstance(item, Note)]
+        assert len(messages) == 14
+        texts = [text for message in messages for text in detail_lines(message)]
+        assert any("<hidden>" in text for text in texts)
+        assert "secret" not in "".join(texts)
+
+
+def test_damaged_captures_are_shown_as_far_as_they_go():
+    run(SEED, 10_000, lines_only=True)
+
+
+def test_damaged_captures_need_little_memory():
+    tracemalloc.start()
+    try:
+        run(SEED + 1, 100)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 32 << 20
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_a_million_damaged_captures():
+    run(SEED + 2, 1_000_000, lines_only=True)
