@@ -6,6 +6,7 @@ before `body` or `tree` is called.
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
@@ -15,6 +16,10 @@ from pyspark_kafkaproto.wire.frame import decode_request, decode_response
 
 API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE = 18, 17, 36
 _UNSUPPORTED_VERSION = 35
+_REQUEST_HEAD = Struct(">hhi")
+# Of APIs that only brokers use among themselves there is no class, but they are frames all right.
+_API_KEY_MAX = 127
+_VERSION_MAX = 40
 REQUEST, RESPONSE, TOKEN = "request", "response", "token"
 
 
@@ -166,3 +171,19 @@ class Message:
 # Whose bytes are hidden as a whole when they cannot be read field by field: SaslAuthenticate,
 # delegation tokens, configurations, SCRAM credentials.
 SECRET_APIS = frozenset({36, 38, 39, 40, 41, 32, 33, 44, 51})
+
+
+def is_request(head: bytes, size_bytes: int, *, any_api: bool = False) -> bool:
+    """Whether a frame begins like a request; `any_api`: like one of an API not known here, too."""
+    if len(head) < 10:
+        return False
+    api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(head)
+    if not (0 <= api_key <= _API_KEY_MAX and 0 <= version <= _VERSION_MAX) or correlation_id < 0:
+        return False
+    if not any_api and find_api(api_key) is None:
+        return False
+    size = int.from_bytes(head[8:10], signed=True)
+    if not -1 <= size <= size_bytes - 10:
+        return False
+    shown = head[10 : 10 + max(0, size)]
+    return min(shown, default=32) >= 32

@@ -7,8 +7,25 @@ what the declarations call secret, and whole bodies that might hold one and cann
 from __future__ import annotations
 
 from collections.abc import Iterable
+from struct import Struct
 
+from pyspark_kafkaproto.capture.frames import HEAD_BYTES
+from pyspark_kafkaproto.capture.message import (
+    REQUEST,
+    RESPONSE,
+    SASL_HANDSHAKE,
+    SECRET_APIS,
+    Message,
+    Peers,
+    is_request,
+)
+from pyspark_kafkaproto.capture.tree import frame_bytes, tree
+from pyspark_kafkaproto.wire.cursor import Buffer
+from pyspark_kafkaproto.wire.frame import SIZE_PREFIX_BYTES
 from pyspark_kafkaproto.wire.trace import Node
+
+_REQUEST_HEAD = Struct(">hhi")
+_NOBODY = Peers(0, "", "")
 
 
 def secret_ranges(root: Node) -> list[tuple[int, int]]:
@@ -23,3 +40,43 @@ def without(frame: bytes, ranges: Iterable[tuple[int, int]]) -> bytes:
         end = min(stop, len(shown))
         shown[start:end] = bytes(max(0, end - start))
     return bytes(shown)
+
+
+class Speakers:
+    """Follows one connection's frames so far that secrets can be left out of each.
+
+    The APIs that carry none pass untouched and uncopied: nearly all do.
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[int, tuple[int, int]] = {}
+        self._has_tokens = False
+
+    def hide_request(self, payload: Buffer) -> Buffer:
+        """A request, or a bare token after the old SaslHandshake; the size stays the same."""
+        if self._has_tokens and not is_request(bytes(payload[:HEAD_BYTES]), len(payload)):
+            return bytes(len(payload))
+        if len(payload) < _REQUEST_HEAD.size:
+            return payload
+        api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(payload)
+        self._has_tokens = api_key == SASL_HANDSHAKE and version == 0
+        if api_key not in SECRET_APIS:
+            return payload
+        self._pending[correlation_id] = api_key, version
+        return _hidden(payload, REQUEST, api_key, version)
+
+    def hide_response(self, payload: Buffer) -> Buffer:
+        """A response, or a bare token."""
+        if not (self._pending or self._has_tokens) or len(payload) < 4:
+            return payload
+        asked = self._pending.pop(int.from_bytes(payload[:4], signed=True), None)
+        if asked is not None:
+            return _hidden(payload, RESPONSE, *asked)
+        return bytes(len(payload)) if self._has_tokens and len(payload) > 4 else payload
+
+
+def _hidden(payload: Buffer, kind: str, api_key: int, version: int) -> bytes:
+    facts = {"payload": bytes(payload), "size_bytes": len(payload)}
+    message = Message(0, 0, _NOBODY, kind, api_key=api_key, version=version, **facts)
+    root = tree(message)
+    return without(frame_bytes(message), secret_ranges(root))[SIZE_PREFIX_BYTES:]

@@ -21,6 +21,7 @@ from pyspark_kafkaproto.capture.message import (
     Asked,
     Message,
     Peers,
+    is_request,
 )
 from pyspark_kafkaproto.capture.tcp import Assembler, Budget
 from pyspark_kafkaproto.messages import find_api
@@ -34,9 +35,6 @@ _PENDING_MAX = 10_000
 _UNDECIDED_BYTES_MAX = 512 << 10
 # Correlation ids that are looked for at once when the step is lost.
 _SOUGHT_MAX = 64
-# Of APIs that only brokers use among themselves there is no class, but they are frames all right.
-_API_KEY_MAX = 127
-_VERSION_MAX = 40
 
 _REQUEST_HEAD = Struct(">hhi")
 _TLS_RECORD = re.compile(rb"[\x14-\x17]\x03[\x00-\x04][\x00-\x48]")
@@ -149,10 +147,13 @@ class Connection:
             for side in self.sides:
                 if side.role == REQUEST:
                     side.frames.end()  # the start of a request says enough
-        if self.kind != KAFKA:
+        if self.kind == KAFKA:
+            self._end_kafka()
+        else:
             for side in self.sides:
                 side.frames.begin_again(is_in_step=False)
-            return
+
+    def _end_kafka(self) -> None:
         for side in self.sides:
             side.frames.end()
         lost = sum(assembler.missing_bytes for assembler in self.assemblers)
@@ -236,7 +237,7 @@ class _Side:
         connection = self._connection
         if self.role != RESPONSE:
             in_step = connection.kind == KAFKA and self.frames.is_in_step
-            return _is_request(head, size_bytes, any_api=in_step) or connection.has_tokens
+            return is_request(head, size_bytes, any_api=in_step) or connection.has_tokens
         if connection.kind == KAFKA and self.frames.is_in_step:
             return True
         return int.from_bytes(head[:4]) in connection.pending
@@ -283,7 +284,7 @@ class _Side:
             connection.settle(KAFKA, self._index)
         if self.role == RESPONSE:
             self._take_response(frame)
-        elif connection.has_tokens and not _is_request(
+        elif connection.has_tokens and not is_request(
             bytes(frame.payload[:HEAD_BYTES]), frame.size_bytes, any_api=False
         ):
             self._take_token(frame)
@@ -349,22 +350,6 @@ class _Side:
             skipped_bytes=frame.skipped_bytes,
             **facts,
         )
-
-
-def _is_request(head: bytes, size_bytes: int, *, any_api: bool) -> bool:
-    """Whether a frame begins like a request; `any_api`: like one of an API not known here, too."""
-    if len(head) < 10:
-        return False
-    api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(head)
-    if not (0 <= api_key <= _API_KEY_MAX and 0 <= version <= _VERSION_MAX) or correlation_id < 0:
-        return False
-    if not any_api and find_api(api_key) is None:
-        return False
-    size = int.from_bytes(head[8:10], signed=True)
-    if not -1 <= size <= size_bytes - 10:
-        return False
-    shown = head[10 : 10 + max(0, size)]
-    return min(shown, default=32) >= 32
 
 
 def _request_facts(payload: bytes | bytearray) -> dict[str, Any]:

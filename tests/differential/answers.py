@@ -35,7 +35,11 @@ def _collect(node, above, found):
     for child in node.children:
         name = child.name
         is_element = name.startswith("[")
-        if name == "topic" or (name == "name" and above in _TOPICS) or (is_element and above == "topics" and child.kind == "string"):
+        if (
+            name == "topic"
+            or (name == "name" and above in _TOPICS)
+            or (is_element and above == "topics" and child.kind == "string")
+        ):
             found["kafka.topic_name"].append(child.value)
         elif name in _PARTITIONS:
             found["kafka.partition_id"].append(str(child.value))
@@ -60,7 +64,9 @@ def check_equal(path: Path, answers: list[dict[str, list[str]]] | None = None) -
         port = message.peers.client.rpartition(":")[2]
         ours[port, message.kind == REQUEST, str(message.correlation_id)].append(message)
     clients = {packet["tcp.srcport"][0] for packet in answers if "kafka.api_version" in packet}
-    streams = {p["tcp.stream"][0]: p["tcp.srcport"][0] for p in answers if p["tcp.srcport"][0] in clients}
+    streams = {
+        p["tcp.stream"][0]: p["tcp.srcport"][0] for p in answers if p["tcp.srcport"][0] in clients
+    }
     compared = 0
     for packet in answers:
         is_request = packet["tcp.srcport"][0] in clients

@@ -1,0 +1,163 @@
+"""Frames written as a capture: pcapng that Wireshark and `kafkaproto dissect` open.
+
+What is known is frames and addresses, not packets, so packets are made up around the frames: raw
+IP, sequence numbers that fit, no handshake that nobody saw. Secrets are zeroed before anything is
+written. A host that is known by its name gets an address out of 198.18.0.0/15, which is never
+routed, and a name-resolution block that says so.
+Format: draft-ietf-opsawg-pcapng; RFC 791, RFC 8200, RFC 9293.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from ipaddress import IPv4Address, ip_address
+from struct import pack
+from typing import NamedTuple
+
+from pyspark_kafkaproto.capture.link import ACK, FIN, RAW, SYN
+from pyspark_kafkaproto.capture.pcapng import ENHANCED, INTERFACE, SECTION
+from pyspark_kafkaproto.capture.secrets import Speakers
+
+Write = Callable[[bytes], object]
+
+_NAMES = 4
+_NANOSECONDS = pack("<HHBxxx", 9, 1, 9) + pack("<HH", 0, 0)  # if_tsresol, then the end
+_PIECE_BYTES = 60_000  # of a frame per packet: IP counts to 65,535
+_FIRST_MADE_UP = int(IPv4Address("198.18.0.1"))
+_MASK = 0xFFFFFFFF
+
+
+class Address(NamedTuple):
+    """An end of a connection: a host, as an address or a name, and a port."""
+
+    host: str
+    port: int
+
+
+def _block(kind: int, body: bytes) -> bytes:
+    body += bytes(-len(body) % 4)
+    size = pack("<I", len(body) + 12)
+    return pack("<I", kind) + size + body + size
+
+
+def file_start() -> bytes:
+    """The section and the one interface, with which a file begins."""
+    section = _block(SECTION, pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    return section + _block(INTERFACE, pack("<HHI", RAW, 0, 0) + _NANOSECONDS)
+
+
+class Recorder:
+    """Writes the frames of many connections into one file. Threads may share it.
+
+    Args:
+        write: takes bytes, in order.
+    """
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._lock = threading.Lock()
+        self._hosts: dict[str, bytes] = {}
+        write(file_start())
+
+    def connection(self, client: Address, broker: Address) -> Track:
+        """A connection that begins now."""
+        track = Track(self._put, client, broker, self._host_bytes)
+        track.begin(time.time_ns())
+        return track
+
+    def _put(self, time_ns: int, packet: bytes, missing_bytes: int) -> None:
+        ticks = pack("<III", 0, time_ns >> 32, time_ns & _MASK)
+        sizes = pack("<II", len(packet), len(packet) + missing_bytes)
+        with self._lock:
+            self._write(_block(ENHANCED, ticks + sizes + packet))
+
+    def _host_bytes(self, host: str) -> bytes:
+        """The address of a host, made up for one that is known by name."""
+        with self._lock:
+            if host not in self._hosts:
+                try:
+                    self._hosts[host] = ip_address(host).packed
+                except ValueError:
+                    made_up = IPv4Address(_FIRST_MADE_UP + len(self._hosts)).packed
+                    self._hosts[host] = made_up
+                    record = made_up + host.encode() + b"\x00"
+                    entry = pack("<HH", 1, len(record)) + record + bytes(-len(record) % 4)
+                    self._write(_block(_NAMES, entry + pack("<HH", 0, 0)))
+            return self._hosts[host]
+
+
+class Track:
+    """One connection being recorded: `sent` and `received` take frames without size prefix."""
+
+    def __init__(
+        self,
+        put: Callable[[int, bytes, int], None],
+        client: Address,
+        broker: Address,
+        host_bytes: Callable[[str], bytes],
+    ) -> None:
+        self._put = put
+        hosts = host_bytes(client.host), host_bytes(broker.host)
+        if len(hosts[0]) != len(hosts[1]):  # an IPv4 address beside an IPv6 one is written as such
+            hosts = _mapped(hosts[0]), _mapped(hosts[1])
+        self._ends = ((hosts[0], client.port), (hosts[1], broker.port))
+        self._seqs = [0, 0]
+        self._speakers = Speakers()
+        self._lock = threading.Lock()
+
+    def begin(self, time_ns: int) -> None:
+        """The connection's opening."""
+        self._packet(time_ns, 0, SYN, b"", 0)
+        self._seqs[0] = 1
+        self._packet(time_ns, 1, SYN | ACK, b"", 0)
+        self._seqs[1] = 1
+
+    def sent(self, payload: bytes | memoryview, time_ns: int = 0) -> None:
+        """A request, or a token."""
+        self._frame(0, self._speakers.hide_request(payload), len(payload), time_ns)
+
+    def received(self, payload: bytes | memoryview, time_ns: int = 0) -> None:
+        """A response, or a token."""
+        self._frame(1, self._speakers.hide_response(payload), len(payload), time_ns)
+
+    def on_frame(self, direction: str, payload: memoryview) -> None:
+        """The hook of `net.Connection`."""
+        (self.sent if direction == "sent" else self.received)(payload)
+
+    def kept(self, direction: str, start: bytes, size_bytes: int, time_ns: int) -> None:
+        """A frame of which only the start was kept, secrets left out of it already."""
+        self._frame(int(direction != "sent"), start, size_bytes, time_ns)
+
+    def close(self) -> None:
+        """The connection's end."""
+        with self._lock:
+            self._packet(time.time_ns(), 0, FIN | ACK, b"", 0)
+            self._packet(time.time_ns(), 1, FIN | ACK, b"", 0)
+
+    def _frame(self, side: int, kept: bytes | memoryview, size: int, time_ns: int) -> None:
+        """A whole frame in packets; what is not kept of it is said to be missing."""
+        data = size.to_bytes(4) + bytes(kept)
+        with self._lock:
+            for start in range(0, size + 4, _PIECE_BYTES):
+                stop = min(start + _PIECE_BYTES, size + 4)
+                piece = data[start:stop]
+                missing = stop - start - len(piece)
+                self._packet(time_ns or time.time_ns(), side, ACK, piece, missing)
+                self._seqs[side] = (self._seqs[side] + stop - start) & _MASK
+
+    def _packet(self, time_ns: int, side: int, flags: int, payload: bytes, missing: int) -> None:
+        (source, port), (target, other) = self._ends[side], self._ends[1 - side]
+        seq, ack = self._seqs[side], self._seqs[1 - side]
+        tcp = pack(">HHIIBBHHH", port, other, seq, ack, 0x50, flags, 65535, 0, 0)
+        size = len(tcp) + len(payload) + missing
+        if len(source) == 4:
+            front = pack(">BBHHHBBH", 0x45, 0, 20 + size, 0, 0x4000, 64, 6, 0)
+        else:
+            front = pack(">IHBB", 6 << 28, size, 6, 64)
+        self._put(time_ns, front + source + target + tcp + payload, missing)
+
+
+def _mapped(host: bytes) -> bytes:
+    return host if len(host) == 16 else bytes(10) + b"\xff\xff" + host
