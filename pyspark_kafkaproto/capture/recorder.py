@@ -19,6 +19,7 @@ from typing import NamedTuple
 from pyspark_kafkaproto.capture.link import ACK, FIN, RAW, SYN
 from pyspark_kafkaproto.capture.pcapng import ENHANCED, INTERFACE, SECTION
 from pyspark_kafkaproto.capture.secrets import Speakers
+from pyspark_kafkaproto.wire.cursor import Buffer
 
 Write = Callable[[bytes], object]
 
@@ -114,11 +115,11 @@ class Track:
         self._packet(time_ns, 1, SYN | ACK, b"", 0)
         self._seqs[1] = 1
 
-    def sent(self, payload: bytes | memoryview, time_ns: int = 0) -> None:
+    def sent(self, payload: Buffer, time_ns: int = 0) -> None:
         """A request, or a token."""
         self._frame(0, self._speakers.hide_request(payload), len(payload), time_ns)
 
-    def received(self, payload: bytes | memoryview, time_ns: int = 0) -> None:
+    def received(self, payload: Buffer, time_ns: int = 0) -> None:
         """A response, or a token."""
         self._frame(1, self._speakers.hide_response(payload), len(payload), time_ns)
 
@@ -136,7 +137,7 @@ class Track:
             self._packet(time.time_ns(), 0, FIN | ACK, b"", 0)
             self._packet(time.time_ns(), 1, FIN | ACK, b"", 0)
 
-    def _frame(self, side: int, kept: bytes | memoryview, size: int, time_ns: int) -> None:
+    def _frame(self, side: int, kept: Buffer, size: int, time_ns: int) -> None:
         """A whole frame in packets; what is not kept of it is said to be missing."""
         data = size.to_bytes(4) + bytes(kept)
         with self._lock:

@@ -29,6 +29,7 @@ _COMMANDS = (
     "lag",
     "metadata",
     "offsets",
+    "tap",
     "topics",
 )
 

@@ -135,7 +135,8 @@ def test_what_is_no_capture_is_refused_with_what_it_looks_like(data, text):
 
 def test_a_pipe_gives_its_packets_as_they_come():
     class Pipe(io.RawIOBase):
-        pieces = [pcap([(TIME_NS, DATA)]), pcap([(TIME_NS, DATA)])[24:]]
+        def __init__(self):
+            self.pieces = [pcap([(TIME_NS, DATA)]), pcap([(TIME_NS, DATA)])[24:]]
 
         def read1(self, _size):
             return self.pieces.pop(0) if self.pieces else b""

@@ -1,0 +1,173 @@
+"""A recording proxy in front of a cluster: net and capture joined.
+
+Clients are pointed at the tap and stay on it: wherever a broker tells its addresses, or those of
+other brokers, each is replaced by a port of the tap's own that leads there. What is recorded is
+what was really said, before that replacement, with secrets left out. Plaintext listeners only:
+the tap has no key to anybody's TLS. What cannot be decoded is passed on as it is.
+Source: the messages that carry addresses of brokers (Metadata, FindCoordinator, DescribeCluster;
+KIP-951 for Produce and Fetch).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any, Self
+
+from pyspark_kafkaproto.capture.recorder import Address, Recorder, Track, Write
+from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.messages import find_api, response_class
+from pyspark_kafkaproto.net.deadline import Deadline
+from pyspark_kafkaproto.net.relay import FrameStream, Listener
+from pyspark_kafkaproto.net.transport import Endpoint
+from pyspark_kafkaproto.wire.declaration import Struct
+from pyspark_kafkaproto.wire.frame import (
+    SIZE_PREFIX_BYTES,
+    decode_response,
+    encode_response,
+    peek_correlation_id,
+    peek_request,
+)
+
+_log = logging.getLogger(__name__)
+
+# APIs whose responses tell where brokers are, from the version that does.
+_TELLING = {0: 10, 1: 16, 3: 0, 10: 0, 60: 0, 78: 0, 79: 0}
+_REQUEST_START_BYTES = 8
+_PENDING_MAX = 10_000
+_CONNECT_S = 10.0
+
+
+class Tap:
+    """Listens, forwards, records, until it is closed.
+
+    Args:
+        port: where clients connect; 0 for any free port.
+        to: a broker of the cluster.
+        write: takes the bytes of the pcapng file, in order.
+        host: the address to listen on, which is also what clients are told.
+    """
+
+    def __init__(self, port: int, to: Endpoint, write: Write, host: str = "127.0.0.1") -> None:
+        self._host = host
+        self._recorder = Recorder(write)
+        self._lock = threading.Lock()
+        self._streams: set[FrameStream] = set()
+        self._listeners: dict[Endpoint, Listener] = {}
+        self._is_closed = False
+        self.endpoint = self._listen(to, port)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop listening and end every connection."""
+        with self._lock:
+            self._is_closed = True
+            listeners, streams = list(self._listeners.values()), list(self._streams)
+        for listener in listeners:
+            listener.close()
+        for stream in streams:
+            stream.close()
+
+    def _listen(self, broker: Endpoint, port: int = 0) -> Endpoint:
+        """Where the tap takes connections for `broker`."""
+        with self._lock:
+            if broker not in self._listeners:
+                listener = Listener(self._host, port, lambda stream: self._serve(stream, broker))
+                self._listeners[broker] = listener
+            return self._listeners[broker].endpoint
+
+    def _serve(self, client: FrameStream, broker: Endpoint) -> None:
+        """One client's connection, to its end."""
+        try:
+            upstream = FrameStream.connect(broker, Deadline.after(_CONNECT_S))
+        except KafkaProtoError as error:
+            _log.warning("%s is turned away: %s", client.there, error)
+            client.close()
+            return
+        with self._lock:
+            self._streams |= {client, upstream}
+        track = self._recorder.connection(_address(client.there), _address(broker))
+        talk = _Talk(track, self._listen)
+        down = threading.Thread(target=_pump, args=(upstream, client, talk.response), daemon=True)
+        down.start()
+        _pump(client, upstream, talk.request)
+        down.join()
+        track.close()
+        with self._lock:
+            self._streams -= {client, upstream}
+
+
+def _address(endpoint: Endpoint) -> Address:
+    return Address(endpoint.host, endpoint.port)
+
+
+def _pump(source: FrameStream, target: FrameStream, change: Any) -> None:
+    """Frames from one end to the other, until either is over; then both are."""
+    try:
+        while (payload := source.receive()) is not None:
+            if not target.send(change(payload)):
+                break
+    except KafkaProtoError as error:
+        _log.warning("%s: %s", source.there, error)
+    finally:
+        source.close()
+        target.close()
+
+
+class _Talk:
+    """What one connection says: recorded, and addresses in it replaced."""
+
+    def __init__(self, track: Track, listen: Any) -> None:
+        self._track = track
+        self._listen = listen
+        self._telling: dict[int, tuple[int, int]] = {}
+
+    def request(self, payload: bytes) -> bytes:
+        """A client's frame, passed on unchanged."""
+        self._track.sent(payload)
+        if len(payload) >= _REQUEST_START_BYTES:
+            api_key, version, correlation_id = peek_request(payload)
+            if version >= _TELLING.get(api_key, 1 << 15) and len(self._telling) < _PENDING_MAX:
+                self._telling[correlation_id] = api_key, version
+        return payload
+
+    def response(self, payload: bytes) -> bytes:
+        """A broker's frame, with the tap's addresses in place of brokers'."""
+        self._track.received(payload)
+        if not self._telling or len(payload) < SIZE_PREFIX_BYTES:
+            return payload
+        asked = self._telling.pop(peek_correlation_id(payload), None)
+        return payload if asked is None else self._replaced(payload, *asked)
+
+    def _replaced(self, payload: bytes, api_key: int, version: int) -> bytes:
+        try:
+            number, message = decode_response(response_class(api_key), payload, version)
+            changed = self._with_our_addresses(message)
+            if changed is message:
+                return payload
+            return encode_response(changed, version, number)[SIZE_PREFIX_BYTES:]
+        except KafkaProtoError as error:
+            api = find_api(api_key)
+            _log.warning("%s is passed on as it is: %s", api.name if api else api_key, error)
+            return payload
+
+    def _with_our_addresses(self, value: Any) -> Any:
+        """The same value where it holds no address, else a copy with ours."""
+        if isinstance(value, tuple):
+            changed = tuple(map(self._with_our_addresses, value))
+            return value if all(a is b for a, b in zip(changed, value, strict=True)) else changed
+        if not isinstance(value, Struct):
+            return value
+        fields = {name: getattr(value, name) for name in type(value).NAMES}
+        changed_fields = {name: self._with_our_addresses(each) for name, each in fields.items()}
+        if fields.get("host") and fields.get("port", 0) > 0:
+            ours = self._listen(Endpoint(fields["host"], fields["port"]))
+            changed_fields |= {"host": ours.host, "port": ours.port}
+        if all(changed_fields[name] is fields[name] for name in fields):
+            return value
+        return type(value).of(changed_fields.values())
