@@ -35,6 +35,12 @@ _OPTIONS = (
         multiple=True,
         help="A client property, over the file's.",
     ),
+    click.option(
+        "--capture-to",
+        type=click.Path(file_okay=False),
+        metavar="FOLDER",
+        help="Write what is said as pcapng, for kafkaproto dissect.",
+    ),
 )
 
 
@@ -58,8 +64,11 @@ def configured(command: Callable[..., Any]) -> Callable[..., Any]:
         bootstrap_servers: str | None,
         config_file: Path | None,
         client_properties: tuple[str, ...],
+        capture_to: str | None,
         **options: Any,
     ) -> Any:
+        if capture_to is not None:
+            client_properties = (*client_properties, f"capture.to={capture_to}")
         properties = gather(os.environ, bootstrap_servers, config_file, client_properties)
         return command(properties, *arguments, **options)
 

@@ -6,6 +6,7 @@ puts questions about many things to many brokers at once. `offsets`, `groups`, `
 `kafka_cluster` is the face that users see. This room knows nothing of records, Arrow or Spark.
 """
 
+from pyspark_kafkaproto.cluster.capturing import capture_observer
 from pyspark_kafkaproto.cluster.configs import Change, ConfigChange, ConfigEntry, ConfigResource
 from pyspark_kafkaproto.cluster.diagnosis import Finding
 from pyspark_kafkaproto.cluster.groups import CommittedOffset
@@ -34,6 +35,7 @@ from pyspark_kafkaproto.cluster.topology import (
     TopicPartition,
     Topology,
 )
+from pyspark_kafkaproto.net.observing import observe_connections
 
 __all__ = [
     "BackBy",
@@ -67,3 +69,5 @@ __all__ = [
     "Topology",
     "lag_text",
 ]
+
+observe_connections(capture_observer)

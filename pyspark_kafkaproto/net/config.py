@@ -46,6 +46,8 @@ class ClientConfig(SecurityConfig):
     bootstrap_servers: tuple[Endpoint, ...] = _property("bootstrap.servers", _servers, ())
     client_id: str = _property("client.id", _text, "pyspark-kafkaproto")
     client_rack: str = _property("client.rack", _text, "")
+    # Ours: a folder in which each process writes its frames as pcapng, secrets left out.
+    capture_to: str = _property("capture.to", _text, "")
     request_timeout_s: float = _property("request.timeout.ms", _seconds(), 30.0)
     default_api_timeout_s: float = _property("default.api.timeout.ms", _seconds(), 60.0)
     connection_setup_timeout_s: float = _property(

@@ -27,6 +27,7 @@ from pyspark_kafkaproto.messages import response_class
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.deadline import Deadline
+from pyspark_kafkaproto.net.observing import observer_of
 from pyspark_kafkaproto.net.transport import TLS_STAGE, Endpoint, Transport
 from pyspark_kafkaproto.wire.frame import (
     SIZE_PREFIX_BYTES,
@@ -128,6 +129,9 @@ class Connection:
             transport = Transport.connect(endpoint, setup)
         connection = cls(transport, config, on_frame)
         try:
+            if on_frame is None:
+                here = transport.local_address()
+                connection._on_frame = observer_of(config, here, endpoint)
             connection._learn_versions(setup)
             if config.uses_sasl:
                 connection._log_in(setup)

@@ -349,6 +349,15 @@ OPTIONS: tuple[Option, ...] = (
         is_ours=True,
     ),
     Option(
+        "captureTo",
+        read_name,
+        None,
+        "A folder, on the machine of each process, in which it writes what it says to brokers and "
+        "what they answer, as pcapng for `kafkaproto dissect` and Wireshark; secrets left out.",
+        uses=Use.READ | Use.WRITE,
+        is_ours=True,
+    ),
+    Option(
         "fetchOffset.numRetries",
         read_count,
         None,

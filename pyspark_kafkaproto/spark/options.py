@@ -27,6 +27,7 @@ CLIENT_PREFIX = "kafka."
 
 _SELECTIONS = ("assign", "subscribe", "subscribePattern")
 _RANGES = "offsetRanges"
+_CAPTURE_TO = "captureTo"
 # The first that is given counts; the others are not even read, as in Spark's own connector.
 STARTS = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 ENDS = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
@@ -174,6 +175,9 @@ def client_config(options: Mapping[str, str]) -> ClientConfig:
         for name, value in options.items()
         if name.startswith(CLIENT_PREFIX) and name not in ours
     }
+    folder = {name.lower(): value for name, value in options.items()}.get(_CAPTURE_TO.lower())
+    if folder is not None:
+        properties["capture.to"] = folder
     return ClientConfig.parse(properties, CLIENT_PREFIX)
 
 

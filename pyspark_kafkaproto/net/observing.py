@@ -1,0 +1,38 @@
+"""Who looks at the frames of connections: told here once, asked for every new connection.
+
+A room above sets an observer; this one knows frames and addresses, not what is done with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyspark_kafkaproto.net.transport import Endpoint
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.net.config import ClientConfig
+    from pyspark_kafkaproto.net.connection import OnFrame
+
+Observer = Callable[["ClientConfig", str, Endpoint], "OnFrame | None"]
+
+_observers: list[Observer] = []
+
+
+def observe_connections(observer: Observer) -> None:
+    """Ask `observer` about every new connection: (configuration, our address, the broker's)."""
+    if observer not in _observers:
+        _observers.append(observer)
+
+
+def observer_of(config: ClientConfig, here: str, broker: Endpoint) -> OnFrame | None:
+    """What wants to see the frames of a connection; None where nothing does."""
+    found = [look for observer in _observers if (look := observer(config, here, broker))]
+    if len(found) < 2:
+        return found[0] if found else None
+
+    def look_all(direction: str, payload: memoryview) -> None:
+        for look in found:
+            look(direction, payload)
+
+    return look_all
