@@ -62,10 +62,10 @@ class Recorder:
         self._hosts: dict[str, bytes] = {}
         write(file_start())
 
-    def connection(self, client: Address, broker: Address) -> Track:
-        """A connection that begins now."""
+    def connection(self, client: Address, broker: Address, time_ns: int = 0) -> Track:
+        """A connection that begins at `time_ns`, or now."""
         track = Track(self._put, client, broker, self._host_bytes)
-        track.begin(time.time_ns())
+        track.begin(time_ns or time.time_ns())
         return track
 
     def _put(self, time_ns: int, packet: bytes, missing_bytes: int) -> None:

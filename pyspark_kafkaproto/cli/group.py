@@ -62,6 +62,8 @@ class _Commands(click.Group):
             result = super().invoke(ctx)
             sys.stdout.flush()  # here, where a reader that has gone is no traceback
         except KafkaProtoError as error:
+            if "pyspark_kafkaproto.cluster" in sys.modules:  # else nothing was asked of a broker
+                import_module("pyspark_kafkaproto.cluster.capturing").add_packets(error)
             raise _Failure(error) from error
         except KeyboardInterrupt:
             click.echo(err=True)

@@ -6,7 +6,7 @@ puts questions about many things to many brokers at once. `offsets`, `groups`, `
 `kafka_cluster` is the face that users see. This room knows nothing of records, Arrow or Spark.
 """
 
-from pyspark_kafkaproto.cluster.capturing import capture_observer
+from pyspark_kafkaproto.cluster.capturing import capture_observer, error_observer
 from pyspark_kafkaproto.cluster.configs import Change, ConfigChange, ConfigEntry, ConfigResource
 from pyspark_kafkaproto.cluster.diagnosis import Finding
 from pyspark_kafkaproto.cluster.groups import CommittedOffset
@@ -71,3 +71,4 @@ __all__ = [
 ]
 
 observe_connections(capture_observer)
+observe_connections(error_observer)

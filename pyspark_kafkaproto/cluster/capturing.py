@@ -1,23 +1,40 @@
-"""`capture.to`: a process's own frames as pcapng, in a folder of the machine it runs on.
+"""Captures of a process's own connections: all of them on request, the last ones with an error.
 
-One file per process, readable by its owner alone, with secrets left out; a fork begins its own.
-Frames are written as they come, so that a worker that is killed leaves what it said.
+`capture.to` names a folder, on the machine the process runs on: one file per process, readable by
+its owner alone; a fork begins its own. Frames are written as they come, so that a worker that is
+killed leaves what it said. Unless `capture.errors` is false, each connection remembers the start
+of its last frames; an error that reaches the user has them written beside it, and says where.
+Secrets are left out of both.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from time import time_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.net import ClientConfig, Endpoint
 from pyspark_kafkaproto.net.connection import OnFrame
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.capture.recorder import Recorder
+    from pyspark_kafkaproto.capture.ring import Ring
+
+# Of one process: connections that are remembered, and files it leaves, however often it fails.
+_RINGS_MAX = 32
+_FILES_MAX = 5
+# What was said long before an error has little to do with it.
+_RECENT_NS = 120 * 1_000_000_000
+
+_rings: deque[Ring] = deque(maxlen=_RINGS_MAX)
+_written: list[Path] = []
 
 
 def capture_observer(config: ClientConfig, here: str, broker: Endpoint) -> OnFrame | None:
@@ -40,7 +57,59 @@ def _recorder(folder: str, pid: int) -> Recorder:
     path = Path(folder) / f"kafkaproto-{pid}-{time_ns() // 1_000_000}.pcapng"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        return Recorder(_private_file(path).write)
     except OSError as error:
         raise ConfigError("capture.to", folder, f"a folder to write to ({error})") from error
-    return Recorder(os.fdopen(number, "wb", buffering=0).write)
+
+
+def _private_file(path: Path) -> BinaryIO:
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    return os.fdopen(number, "wb", buffering=0)
+
+
+def error_observer(config: ClientConfig, here: str, broker: Endpoint) -> OnFrame | None:
+    """Remembers the last frames of every connection, unless `capture.errors` is false."""
+    if not config.capture_errors:
+        return None
+    from pyspark_kafkaproto.capture.recorder import Address  # noqa: PLC0415  not before a connection
+    from pyspark_kafkaproto.capture.ring import Ring  # noqa: PLC0415
+
+    ours = Endpoint.parse(here)
+    ring = Ring(Address(ours.host, ours.port), Address(broker.host, broker.port))
+    _rings.append(ring)
+    return ring.on_frame
+
+
+@contextmanager
+def packets_with_errors() -> Iterator[None]:
+    """An error of this package that leaves the block says where its last packets are."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except KafkaProtoError as error:
+        add_packets(error)
+        raise
+
+
+def add_packets(error: KafkaProtoError) -> None:
+    """Write what was said last, and end the error's text with the command that shows it.
+
+    Nothing was said, or it cannot be written: the error stays as it is.
+    """
+    recent = time_ns() - _RECENT_NS
+    rings = [ring for ring in _rings if ring.frames and ring.frames[-1].time_ns > recent]
+    if not rings or not error.args or len(_written) >= _FILES_MAX:
+        return
+    from pyspark_kafkaproto.capture.recorder import Recorder  # noqa: PLC0415  for errors alone
+
+    name = f"kafkaproto-error-{os.getpid()}-{time_ns() // 1_000_000}.pcapng"
+    path = Path(tempfile.gettempdir()) / name
+    with suppress(OSError):
+        with _private_file(path) as stream:
+            recorder = Recorder(stream.write)
+            for ring in rings:
+                ring.write(recorder)
+        _written.append(path)
+        text = f"{error.args[0]}\nits last packets: kafkaproto dissect {path}"
+        error.args = (text, *error.args[1:])

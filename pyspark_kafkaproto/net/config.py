@@ -48,6 +48,8 @@ class ClientConfig(SecurityConfig):
     client_rack: str = _property("client.rack", _text, "")
     # Ours: a folder in which each process writes its frames as pcapng, secrets left out.
     capture_to: str = _property("capture.to", _text, "")
+    # Ours: whether errors come with the last frames before them; see cluster/capturing.py.
+    capture_errors: bool = _property("capture.errors", _boolean, True)
     request_timeout_s: float = _property("request.timeout.ms", _seconds(), 30.0)
     default_api_timeout_s: float = _property("default.api.timeout.ms", _seconds(), 60.0)
     connection_setup_timeout_s: float = _property(

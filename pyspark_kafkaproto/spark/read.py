@@ -13,6 +13,7 @@ from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.spark.columns import DAMAGED
@@ -59,7 +60,7 @@ class KafkaReader(DataSourceReader):
         """One input partition per topic-partition, or `maxPartitions` of about equal size."""
         configure_logging()
         say_which_codec()
-        with KafkaCluster(self._options.driver) as cluster:
+        with packets_with_errors(), KafkaCluster(self._options.driver) as cluster:
             return [TaskPartition(task) for task in plan_tasks(cluster, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -82,7 +83,13 @@ def read_partition(
     texts = {item.name for item in schema.fields if isinstance(item.dataType, StringType)}
     aside = next((item.name for item in schema.fields if item.dataType == DAMAGED), None)
     columns = schema_for(names, texts & {"key", "value"}, damaged_column=aside)
-    return read_batches(partition.task, client, settings, columns)
+    return _with_packets(read_batches(partition.task, client, settings, columns))
+
+
+def _with_packets(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same; an error among them says where the last packets before it are."""
+    with packets_with_errors():
+        yield from batches
 
 
 def check_version(version: str) -> None:

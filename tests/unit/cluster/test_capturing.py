@@ -1,14 +1,24 @@
 """`capture.to`: what a process says and hears, in a file of its own that its owner alone reads."""
 
+import io
+import pickle
 import stat
+from collections import deque
 from pathlib import Path
 
 import pytest
 
-from pyspark_kafkaproto.cluster import KafkaCluster
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.capture.about import about, text_of
+from pyspark_kafkaproto.capture.recorder import Address, Recorder
+from pyspark_kafkaproto.capture.ring import Ring
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, capturing
+from pyspark_kafkaproto.cluster.capturing import packets_with_errors
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
+from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateRequest
 from pyspark_kafkaproto.spark.options import client_config
+from pyspark_kafkaproto.wire.frame import encode_request
 from tests.fake_broker import FakeCluster
+from tests.unit.capture.talks import fetch_request, fetch_response
 from tests.unit.capture.wire import read
 
 
@@ -47,3 +57,73 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         properties = {"bootstrap.servers": fake.bootstrap_servers, "capture.to": str(path)}
         with pytest.raises(ConfigError, match=r"capture\.to"), KafkaCluster(properties) as cluster:
             cluster.get_partitions(["orders"])
+
+
+@pytest.fixture
+def nothing_remembered(monkeypatch, tmp_path):
+    monkeypatch.setattr(capturing, "_rings", deque(maxlen=32))
+    monkeypatch.setattr(capturing, "_written", [])
+    monkeypatch.setattr(capturing.tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def failing(**properties):
+    """Ask for a topic that nobody knows."""
+    with FakeCluster({"orders": 1}) as fake:
+        common = {"bootstrap.servers": fake.bootstrap_servers, "default.api.timeout.ms": 300}
+        with packets_with_errors(), KafkaCluster({**common, **properties}) as cluster:
+            cluster.get_latest_leader_offsets([TopicPartition("nothing", 0)])
+
+
+def test_an_error_says_where_its_last_packets_are(nothing_remembered):
+    with pytest.raises(KafkaProtoError, match="its last packets: kafkaproto dissect") as caught:
+        failing()
+    (path,) = nothing_remembered.iterdir()
+    assert str(caught.value).endswith(f"kafkaproto dissect {path}")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    messages, _ = read(path.read_bytes())
+    assert messages[-1].api == "Metadata"
+    assert text_of(about(messages[-1])).endswith("for nothing")
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_errors_come_without_packets_when_that_is_asked_for(nothing_remembered):
+    with pytest.raises(KafkaProtoError) as caught:
+        failing(**{"capture.errors": "false"})
+    assert "dissect" not in str(caught.value)
+    assert list(nothing_remembered.iterdir()) == []
+
+
+def test_a_process_that_fails_again_and_again_leaves_few_files(nothing_remembered):
+    ring = Ring(Address("127.0.0.1", 1), Address("127.0.0.1", 2))
+    ring.on_frame("sent", memoryview(bytes(20)))
+    capturing._rings.append(ring)
+    for _ in range(20):
+        with pytest.raises(BrokerError), packets_with_errors():
+            raise BrokerError(3, "Metadata", "topic 'orders'")
+    assert 0 < len(list(nothing_remembered.iterdir())) <= 5
+
+
+def test_a_large_frame_is_remembered_by_its_start():
+    ring, out = Ring(Address("127.0.0.1", 1), Address("::1", 2)), io.BytesIO()
+    frame = fetch_response(7, bytes(200_000))[4:]
+    ring.on_frame("sent", memoryview(fetch_request(7)[4:]))
+    ring.on_frame("received", memoryview(frame))
+    ring.write(Recorder(out.write))
+    assert len(out.getvalue()) < 3000
+    (_, answer), _ = read(out.getvalue())
+    assert (answer.size_bytes, len(answer.payload)) == (len(frame), 1024)
+
+
+def test_passwords_never_reach_a_capture():
+    request = SaslAuthenticateRequest(auth_bytes=b"\0alice\0s3cret")
+    ring, out = Ring(Address("127.0.0.1", 1), Address("kafka.example", 2)), io.BytesIO()
+    whole = io.BytesIO()
+    track = Recorder(whole.write).connection(Address("127.0.0.1", 1), Address("127.0.0.1", 2))
+    for on_frame in (ring.on_frame, track.on_frame):
+        for version in range(3):
+            on_frame("sent", memoryview(encode_request(request, version, version, "c")[4:]))
+    ring.write(Recorder(out.write))
+    for written in (out.getvalue(), whole.getvalue()):
+        assert b"s3cret" not in written
+        assert [message.api for message in read(written)[0]] == ["SaslAuthenticate"] * 3

@@ -24,6 +24,8 @@ GOOD = [
     ),
     ("client.id", " me ", "client_id", "me"),
     ("client.rack", "eu-1a", "client_rack", "eu-1a"),
+    ("capture.to", "/frames", "capture_to", "/frames"),
+    ("capture.errors", "false", "capture_errors", False),
     ("request.timeout.ms", "1500", "request_timeout_s", 1.5),
     ("default.api.timeout.ms", 2000, "default_api_timeout_s", 2.0),
     ("socket.connection.setup.timeout.ms", "1", "connection_setup_timeout_s", 0.001),
@@ -58,6 +60,7 @@ BAD = [
     ("connections.max.idle.ms", "0", "from 1"),
     ("isolation.level", "serializable", "read_uncommitted or read_committed"),
     ("check.crcs", "yes", "true or false"),
+    ("capture.errors", "maybe", "true or false"),
     ("fetch.max.bytes", "0", "from 1"),
     ("max.partition.fetch.bytes", "1MB", "whole number"),
     ("receive.message.max.bytes", "999", "from 1000"),
@@ -80,7 +83,7 @@ def test_every_property_has_a_good_example():
 
 
 def test_every_property_that_can_be_wrong_has_a_bad_example():
-    free_text = {"client.id", "client.rack"}
+    free_text = {"client.id", "client.rack", "capture.to"}
     assert {name for name, *_ in BAD} == NAMES - free_text
 
 
