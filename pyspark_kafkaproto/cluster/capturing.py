@@ -19,7 +19,17 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, BinaryIO
 
-from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
+from pyspark_kafkaproto.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ConfigError,
+    ConnectionFailed,
+    DataLoss,
+    DeadlineExceeded,
+    KafkaProtoError,
+    RemoteProtocolError,
+    UnsupportedVersion,
+)
 from pyspark_kafkaproto.net import ClientConfig, Endpoint
 from pyspark_kafkaproto.net.connection import OnFrame
 
@@ -32,6 +42,17 @@ _RINGS_MAX = 32
 _FILES_MAX = 5
 # What was said long before an error has little to do with it.
 _RECENT_NS = 120 * 1_000_000_000
+
+# What packets can explain: a wrong option, say, they cannot.
+_ABOUT_BROKERS = (
+    AuthenticationFailed,
+    BrokerError,
+    ConnectionFailed,
+    DataLoss,
+    DeadlineExceeded,
+    RemoteProtocolError,
+    UnsupportedVersion,
+)
 
 _rings: deque[Ring] = deque(maxlen=_RINGS_MAX)
 _written: list[Path] = []
@@ -85,8 +106,6 @@ def packets_with_errors() -> Iterator[None]:
     """An error of this package that leaves the block says where its last packets are."""
     try:
         yield
-    except ConfigError:
-        raise
     except KafkaProtoError as error:
         add_packets(error)
         raise
@@ -95,8 +114,10 @@ def packets_with_errors() -> Iterator[None]:
 def add_packets(error: KafkaProtoError) -> None:
     """Write what was said last, and end the error's text with the command that shows it.
 
-    Nothing was said, or it cannot be written: the error stays as it is.
+    It is not about brokers, nothing was said, or it cannot be written: it stays as it is.
     """
+    if not isinstance(error, _ABOUT_BROKERS):
+        return
     recent = time_ns() - _RECENT_NS
     rings = [ring for ring in _rings if ring.frames and ring.frames[-1].time_ns > recent]
     if not rings or not error.args or len(_written) >= _FILES_MAX:

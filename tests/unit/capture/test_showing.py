@@ -1,0 +1,161 @@
+"""Lines, trees, JSON, filters, statistics and the page."""
+
+import json
+import re
+
+import pytest
+
+from pyspark_kafkaproto.capture.page import Page
+from pyspark_kafkaproto.capture.report import as_json, detail_lines, line, note_line
+from pyspark_kafkaproto.capture.selection import Selection, api_named, duration_ns
+from pyspark_kafkaproto.capture.statistics import Statistics
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateRequest
+from pyspark_kafkaproto.records import NewRecord, encode_batch
+from pyspark_kafkaproto.wire.frame import encode_request
+from tests.unit.capture.talks import (
+    fetch_request,
+    fetch_response,
+    metadata_request,
+    metadata_response,
+)
+from tests.unit.capture.wire import Talk, read
+
+BATCH = encode_batch([NewRecord(b"<value>", b"\xffkey", 1000)], base_offset=17)
+
+
+def talk():
+    said = Talk().open()
+    said.say(0, metadata_request(1)).say(1, metadata_response(1))
+    said.say(0, fetch_request(2, offset=17, client_id="other")).say(1, fetch_response(2, BATCH))
+    return said.say(0, fetch_request(3)).say(1, fetch_response(3, error_code=6))
+
+
+@pytest.fixture
+def messages():
+    return read(talk().pcap())[0]
+
+
+def test_a_line_says_who_what_and_what_about(messages):
+    assert [re.sub(" +", " ", line(message)).strip() for message in messages[2:4]] == [
+        "3 22:13:20.005000 10.0.0.1:50000 → 10.0.0.2:9092 Fetch v11 request #2 90 B orders[0@17]",
+        (
+            "4 22:13:20.006000 10.0.0.1:50000 ← 10.0.0.2:9092 Fetch v11 response #2 "
+            f"{messages[3].size_bytes} B 1 ms orders[0@9 {len(BATCH)} B]"
+        ),
+    ]
+    assert line(messages[5]).endswith("NOT_LEADER_OR_FOLLOWER(6) for orders-0")
+
+
+def test_the_tree_has_every_field_with_its_bytes(messages):
+    texts = list(detail_lines(messages[3]))
+    frame = fetch_response(2, BATCH)
+    start = frame.index(b"<value>")
+    (value,) = [text for text in texts if text.strip().startswith(f"{start}:{start + 7}")]
+    assert value.endswith('value: "<value>"')
+    assert any(text.endswith("key: ff 6b 65 79") for text in texts)
+    assert any(text.endswith("error_code: 0 NONE") for text in texts)
+
+
+def test_json_has_the_same_for_programs(messages):
+    shown = json.loads(json.dumps(as_json(messages[3], with_fields=True)))
+    assert (shown["api"], shown["api_version"], shown["answers"]) == ("Fetch", 11, 3)
+    assert shown["latency_ms"] == 1.0
+    assert shown["topics"] == {
+        "orders": [{"partition": 0, "offset": 9, "record_bytes": len(BATCH), "error": 0}]
+    }
+    text = json.dumps(shown["fields"])
+    assert '{"hex": "ff6b6579"}' in text
+    assert '"<value>"' in text
+    assert as_json(messages[5])["errors"][0]["name"] == "NOT_LEADER_OR_FOLLOWER"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "numbers"),
+    [
+        ({}, [1, 2, 3, 4, 5, 6]),
+        ({"apis": ["Fetch"]}, [3, 4, 5, 6]),
+        ({"topics": ["orders"]}, [1, 2, 3, 4, 5, 6]),
+        ({"topics": ["others"]}, []),
+        ({"clients": ["other"]}, [3, 4]),
+        ({"clients": ["10.0.0.1"]}, [1, 2, 3, 4, 5, 6]),
+        ({"only_errors": True}, [6]),
+        ({"slower_than_ns": 1_000_000}, [2, 4, 6]),
+        ({"slower_than_ns": 1_000_001}, []),
+        ({"connection": 1}, [1, 2, 3, 4, 5, 6]),
+        ({"connection": 2}, []),
+    ],
+)
+def test_filters(messages, wanted, numbers):
+    selection = Selection(**wanted)
+    assert [message.number for message in messages if selection.choose(message)] == numbers
+
+
+def test_names_and_durations_as_people_write_them():
+    assert [api_named(text) for text in ("fetch", "FETCH", "1")] == ["Fetch"] * 3
+    with pytest.raises(ConfigError, match="did you mean Metadata"):
+        api_named("Metadta")
+    assert [duration_ns(text) for text in ("100ms", "1.5s", "250us", "2m")] == [
+        100_000_000,
+        1_500_000_000,
+        250_000,
+        120_000_000_000,
+    ]
+    for text in ("100", "-1s", "fast"):
+        with pytest.raises(ConfigError, match="expected a duration"):
+            duration_ns(text)
+
+
+def test_statistics(messages):
+    statistics = Statistics()
+    for message in messages:
+        statistics.add(*Selection().choose(message))
+    shown = statistics.as_json()
+    assert shown["topics"] == {"orders": {"written_bytes": 0, "read_bytes": len(BATCH)}}
+    assert shown["errors"] == [{"api": "Fetch", "error": "NOT_LEADER_OR_FOLLOWER", "count": 1}]
+    fetch = shown["apis"]["Fetch"]
+    assert (fetch["requests"], fetch["responses"]) == (2, 2)
+    assert set(fetch["latency_ms"].values()) == {1.0}
+    assert list(shown["apis"]) == ["Fetch", "Metadata"]
+
+
+def page_of(capture):
+    page = Page("</script><b>title")
+    for message in read(capture)[0]:
+        page.add(*Selection().choose(message))
+    return page.html()
+
+
+def test_the_page_is_one_file_that_loads_nothing(messages):
+    html = page_of(talk().pcap())
+    assert "http://" not in html
+    assert "https://" not in html
+    assert html.count("</script>") == 3
+    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])
+    assert len(data["rows"]) == len(messages)
+    assert data["columns"][0] == ["reader @ 10.0.0.1", False]
+
+
+def test_neither_page_nor_text_shows_a_secret():
+    request = SaslAuthenticateRequest(auth_bytes=b"\0alice\0s3cret")
+    frames = [encode_request(request, version, version + 1, "c") for version in range(3)]
+    frames.append(frames[0][:7] + b"\x09" + frames[0][8:])  # of a version that is not known
+    frames.append(frames[2][:-1] + b"\x05")  # and one that cannot be read to its end
+    said = Talk().open()
+    for frame in frames:
+        said.say(0, frame)
+    messages, _ = read(said.pcap())
+    assert len(messages) == len(frames)
+    texts = [text for message in messages for text in detail_lines(message)]
+    texts += [json.dumps(as_json(message, with_fields=True)) for message in messages]
+    texts += [line(message) for message in messages]
+    texts.append(page_of(said.pcap()))
+    for text in texts:
+        assert "s3cret" not in text
+        assert b"s3cret".hex() not in text.replace(" ", "")
+        assert "czNjcmV0" not in text
+
+
+def test_notes_name_their_connection():
+    _, (note,) = read(Talk().open().say(0, fetch_request(1)).close().pcap())
+    assert "connection 1, 10.0.0.1:50000 → 10.0.0.2:9092: no response" in note_line(note)
