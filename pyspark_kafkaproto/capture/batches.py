@@ -14,7 +14,7 @@ import zlib
 from struct import Struct
 
 from pyspark_kafkaproto.errors import CorruptRecords
-from pyspark_kafkaproto.records import compression, layout
+from pyspark_kafkaproto.records import compression, layout, lz4_header
 from pyspark_kafkaproto.records.batch import BatchHeader, check_count, read_header
 from pyspark_kafkaproto.records.compression import DecompressionFailed
 from pyspark_kafkaproto.records.record import Record, Walk
@@ -185,6 +185,8 @@ class _Opened:
             if at < 0:
                 return
         if codec and content is not None:
+            if magic == 0 and codec == compression.LZ4:
+                content = lz4_header.repaired(content)
             self._inner_set(node, codec, content)
 
     def _sized(self, node: Node, name: str, pos: int, stop: int) -> tuple[int, memoryview | None]:

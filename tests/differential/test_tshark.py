@@ -1,4 +1,7 @@
-"""Fresh traffic of real clients: decoded as tshark decodes it. Needs Debian's tcpdump and tshark."""
+"""Fresh traffic of real clients, decoded as tshark decodes it.
+
+Needs Debian's tcpdump and tshark, and the right to capture.
+"""
 
 import pytest
 

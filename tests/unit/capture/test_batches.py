@@ -123,6 +123,13 @@ def test_a_compressed_message_set():
     assert [values(node)["value"] for node in below.children] == [b"a", b"b"]
 
 
+def test_lz4_with_the_wrong_header_checksum_that_magic_0_has():
+    packed = bytearray(compression.compress(compression.LZ4, message(b"a", magic=0)))
+    packed[6] ^= 0x55  # the header checksum
+    (outer,) = opened(message(bytes(packed), magic=0, attributes=3)).children
+    assert [values(node)["value"] for node in outer.children[-1].children] == [b"a"]
+
+
 def test_a_damaged_message_set():
     data = bytearray(message(b"old"))
     data[-1] ^= 1
