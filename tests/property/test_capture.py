@@ -124,10 +124,12 @@ def test_the_original_shows_no_secret():
         assert "secret" not in "".join(texts)
 
 
+@pytest.mark.slow
 def test_damaged_captures_are_shown_as_far_as_they_go():
     run(SEED, 10_000, lines_only=True)
 
 
+@pytest.mark.slow
 def test_damaged_captures_need_little_memory():
     tracemalloc.start()
     try:

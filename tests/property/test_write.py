@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -209,6 +210,7 @@ def any_columns(draw) -> WriteColumns:
     )
 
 
+@pytest.mark.slow
 @given(any_columns(), st.none() | INDICES.map(lambda numbers: array("i", numbers)))
 @settings(max_examples=300, deadline=None)
 def test_any_buffers_are_written_or_refused_alike(columns, indices):

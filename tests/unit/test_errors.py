@@ -20,6 +20,7 @@ from pyspark_kafkaproto.errors import (
     LocalProtocolError,
     RemoteProtocolError,
     Retry,
+    UnreadableCapture,
     UnsupportedVersion,
     error_code,
 )
@@ -30,6 +31,7 @@ EXAMPLES = [
     DeadlineExceeded("list offsets", 2.5, ["b-1 refused", "b-2 was silent"]),
     AuthenticationFailed("b-1:9092", "PLAIN", "wrong password"),
     DevBrokerFailed("no Java"),
+    UnreadableCapture("traffic.pcap", "it begins with b'GIF8'"),
     LocalProtocolError("no request is in flight"),
     RemoteProtocolError("2 bytes are left", where="Fetch response v12", path="topics[3].name"),
     CorruptRecords("CRC is 1, computed 2", base_offset=7, pos=61).of("orders", 3),

@@ -18,10 +18,12 @@ def test_every_connection_goes_through_the_tap_and_into_the_file():
     with FakeCluster({"orders": 2}, nodes=2) as fake:
         fake.topics["orders"].move(1, 2)
         target = Endpoint.parse(fake.bootstrap_servers.split(",")[0])
-        with Tap(0, target, file.write) as tap:
-            with KafkaCluster({"bootstrap.servers": str(tap.endpoint)}) as cluster:
-                partitions = cluster.get_partitions(["orders"])
-                assert set(cluster.get_latest_leader_offsets(partitions).values()) == {0}
+        with (
+            Tap(0, target, file.write) as tap,
+            KafkaCluster({"bootstrap.servers": str(tap.endpoint)}) as cluster,
+        ):
+            partitions = cluster.get_partitions(["orders"])
+            assert set(cluster.get_latest_leader_offsets(partitions).values()) == {0}
         ports = {int(server.rpartition(":")[2]) for server in fake.bootstrap_servers.split(",")}
     messages, _ = read(file.getvalue())
     brokers = {int(message.peers.broker.rpartition(":")[2]) for message in messages}
@@ -42,6 +44,8 @@ def test_a_broker_that_is_not_there_ends_the_connection():
 
 
 def test_a_port_that_is_taken_is_named():
-    with Tap(0, Endpoint("127.0.0.1", 1), io.BytesIO().write) as tap:
-        with pytest.raises(ConfigError, match=f"{tap.endpoint.port}"):
-            Tap(tap.endpoint.port, Endpoint("127.0.0.1", 1), io.BytesIO().write)
+    with (
+        Tap(0, Endpoint("127.0.0.1", 1), io.BytesIO().write) as tap,
+        pytest.raises(ConfigError, match=f"{tap.endpoint.port}"),
+    ):
+        Tap(tap.endpoint.port, Endpoint("127.0.0.1", 1), io.BytesIO().write)
