@@ -31,7 +31,6 @@ EXAMPLES = [
     DeadlineExceeded("list offsets", 2.5, ["b-1 refused", "b-2 was silent"]),
     AuthenticationFailed("b-1:9092", "PLAIN", "wrong password"),
     DevBrokerFailed("no Java"),
-    UnreadableCapture("traffic.pcap", "it begins with b'GIF8'"),
     LocalProtocolError("no request is in flight"),
     RemoteProtocolError("2 bytes are left", where="Fetch response v12", path="topics[3].name"),
     CorruptRecords("CRC is 1, computed 2", base_offset=7, pos=61).of("orders", 3),
@@ -39,6 +38,7 @@ EXAMPLES = [
     DataLoss("COULD_NOT_READ_OFFSET_RANGE", "Offsets are gone."),
     BrokerError(29, "Fetch", "partition orders-0", "needs the right READ", usable={"orders-1": 5}),
     InvalidRecord("the key of its header 0 is null", row=7, position=3),
+    UnreadableCapture("traffic.pcap", "it begins with b'GIF8'"),
 ]
 
 
