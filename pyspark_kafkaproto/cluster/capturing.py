@@ -19,6 +19,7 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, BinaryIO
 
+from pyspark_kafkaproto.cluster.ring import Ring
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
     BrokerError,
@@ -35,7 +36,6 @@ from pyspark_kafkaproto.net.connection import OnFrame
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.capture.recorder import Recorder
-    from pyspark_kafkaproto.capture.ring import Ring
 
 # Of one process: connections that are remembered, and files it leaves, however often it fails.
 _RINGS_MAX = 32
@@ -92,11 +92,7 @@ def error_observer(config: ClientConfig, here: str, broker: Endpoint) -> OnFrame
     """Remembers the last frames of every connection, unless `capture.errors` is false."""
     if not config.capture_errors:
         return None
-    from pyspark_kafkaproto.capture.recorder import Address  # noqa: PLC0415  not before a connection
-    from pyspark_kafkaproto.capture.ring import Ring  # noqa: PLC0415
-
-    ours = Endpoint.parse(here)
-    ring = Ring(Address(ours.host, ours.port), Address(broker.host, broker.port))
+    ring = Ring(here, broker)
     _rings.append(ring)
     return ring.on_frame
 

@@ -44,8 +44,6 @@ def test_a_broker_that_is_not_there_ends_the_connection():
 
 
 def test_a_port_that_is_taken_is_named():
-    with (
-        Tap(0, Endpoint("127.0.0.1", 1), io.BytesIO().write) as tap,
-        pytest.raises(ConfigError, match=f"{tap.endpoint.port}"),
-    ):
-        Tap(tap.endpoint.port, Endpoint("127.0.0.1", 1), io.BytesIO().write)
+    nobody, write = Endpoint("127.0.0.1", 1), io.BytesIO().write
+    with Tap(0, nobody, write) as tap, pytest.raises(ConfigError, match=str(tap.endpoint.port)):
+        Tap(tap.endpoint.port, nobody, write)

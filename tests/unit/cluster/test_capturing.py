@@ -3,6 +3,8 @@
 import io
 import pickle
 import stat
+import subprocess
+import sys
 from collections import deque
 from pathlib import Path
 
@@ -10,11 +12,12 @@ import pytest
 
 from pyspark_kafkaproto.capture.about import about, text_of
 from pyspark_kafkaproto.capture.recorder import Address, Recorder
-from pyspark_kafkaproto.capture.ring import Ring
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, capturing
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
+from pyspark_kafkaproto.cluster.ring import FRAMES_KEPT, Ring
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
 from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateRequest
+from pyspark_kafkaproto.net import Endpoint
 from pyspark_kafkaproto.spark.options import client_config
 from pyspark_kafkaproto.wire.frame import encode_request
 from tests.fake_broker import FakeCluster
@@ -95,7 +98,7 @@ def test_errors_come_without_packets_when_that_is_asked_for(nothing_remembered):
 
 
 def test_a_process_that_fails_again_and_again_leaves_few_files(nothing_remembered):
-    ring = Ring(Address("127.0.0.1", 1), Address("127.0.0.1", 2))
+    ring = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2))
     ring.on_frame("sent", memoryview(bytes(20)))
     capturing._rings.append(ring)
     for _ in range(20):
@@ -105,7 +108,7 @@ def test_a_process_that_fails_again_and_again_leaves_few_files(nothing_remembere
 
 
 def test_a_large_frame_is_remembered_by_its_start():
-    ring, out = Ring(Address("127.0.0.1", 1), Address("::1", 2)), io.BytesIO()
+    ring, out = Ring("127.0.0.1:1", Endpoint("::1", 2)), io.BytesIO()
     frame = fetch_response(7, bytes(200_000))[4:]
     ring.on_frame("sent", memoryview(fetch_request(7)[4:]))
     ring.on_frame("received", memoryview(frame))
@@ -117,7 +120,7 @@ def test_a_large_frame_is_remembered_by_its_start():
 
 def test_passwords_never_reach_a_capture():
     request = SaslAuthenticateRequest(auth_bytes=b"\0alice\0s3cret")
-    ring, out = Ring(Address("127.0.0.1", 1), Address("kafka.example", 2)), io.BytesIO()
+    ring, out = Ring("127.0.0.1:1", Endpoint("kafka.example", 2)), io.BytesIO()
     whole = io.BytesIO()
     track = Recorder(whole.write).connection(Address("127.0.0.1", 1), Address("127.0.0.1", 2))
     for on_frame in (ring.on_frame, track.on_frame):
@@ -127,3 +130,26 @@ def test_passwords_never_reach_a_capture():
     for written in (out.getvalue(), whole.getvalue()):
         assert b"s3cret" not in written
         assert [message.api for message in read(written)[0]] == ["SaslAuthenticate"] * 3
+
+
+def test_an_answer_whose_request_is_forgotten_is_kept_without_its_content():
+    """It could be anything: a delegation token, say."""
+    ring, out = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2)), io.BytesIO()
+    for _ in range(FRAMES_KEPT - 1):
+        ring.on_frame("sent", memoryview(fetch_request(9)[4:]))
+    ring.on_frame("received", memoryview((7).to_bytes(4) + b"s3cret"))
+    ring.write(Recorder(out.write))
+    assert b"s3cret" not in out.getvalue()
+
+
+def test_remembering_imports_nothing_of_the_analyser():
+    """Executors open connections at every start: they do not pay for what errors need."""
+    code = (
+        "import sys; from pyspark_kafkaproto.cluster.capturing import error_observer;"
+        "from pyspark_kafkaproto.net import ClientConfig, Endpoint;"
+        "config = ClientConfig.parse({'bootstrap.servers': 'b:1'});"
+        "look = error_observer(config, '127.0.0.1:1', Endpoint('127.0.0.1', 2));"
+        "look('sent', memoryview(bytes(20)));"
+        "assert not [name for name in sys.modules if 'kafkaproto.capture' in name]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
