@@ -24,6 +24,7 @@ from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsRequest
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorRequest
 from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
+from pyspark_kafkaproto.net.transport import TLS_STAGE
 
 OK = "ok"
 BROKEN = "broken"
@@ -43,7 +44,7 @@ _ADVICE = {
 _HOP_OF_STAGE = {
     "resolve": "resolve",
     "connect": "connect",
-    "TLS handshake": "TLS",
+    TLS_STAGE: "TLS",
     "token": "SASL",
 }
 
