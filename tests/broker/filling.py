@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.produce import ProduceRequest
-from pyspark_kafkaproto.net import Connection, Deadline
+from pyspark_kafkaproto.net import Deadline, retrying
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 
 _BATCH = 9000
@@ -16,18 +18,21 @@ _BY_NAME = 12  # the last version of Produce that names topics
 
 
 def fill(kafka: KafkaCluster, counts: Mapping[TopicPartition, int]) -> None:
-    """Write so many records to each partition."""
-    leaders = kafka.find_leaders(counts.keys())
+    """Write so many records to each partition; waits for leaders that are just being made."""
     for partition, count in counts.items():
-        deadline = Deadline.after(60)
-        connection = Connection.open(leaders[partition].endpoint, kafka.config, deadline)
-        try:
-            for size in [_BATCH] * (count // _BATCH) + [count % _BATCH] * bool(count % _BATCH):
-                answer = connection.request(_request(partition, size), deadline, _BY_NAME)
-                ((said,),) = (topic.partition_responses for topic in answer.responses)
-                assert said.error_code == 0
-        finally:
-            connection.close()
+        for size in [_BATCH] * (count // _BATCH) + [count % _BATCH] * bool(count % _BATCH):
+            deadline = Deadline.after(60)
+            write = partial(_write, kafka, partition, size, deadline)
+            retrying(f"fill {partition}", write, deadline, kafka.config.backoff)
+
+
+def _write(kafka: KafkaCluster, partition: TopicPartition, size: int, deadline: Deadline) -> None:
+    leader = kafka.find_leaders([partition])[partition]
+    connection = kafka._router.connect(leader.endpoint, deadline)
+    answer = connection.request(_request(partition, size), deadline, _BY_NAME)
+    ((said,),) = (topic.partition_responses for topic in answer.responses)
+    if said.error_code:
+        raise BrokerError(said.error_code, "Produce", f"partition {partition}")
 
 
 def _request(partition: TopicPartition, size: int) -> ProduceRequest:
