@@ -8,7 +8,12 @@ import pytest
 from tests.differential.answers import check_equal, messages_of
 from tests.differential.traffic import CLIENTS, record
 
-pytestmark = [pytest.mark.differential, pytest.mark.long]
+pytestmark = [
+    pytest.mark.differential,
+    pytest.mark.long,
+    # kafka-python reads its own message definitions in a way that Python 3.11 warns of.
+    pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning"),
+]
 
 
 @pytest.mark.parametrize("name", CLIENTS)
