@@ -12,7 +12,7 @@ pytestmark = [
     pytest.mark.differential,
     pytest.mark.long,
     # kafka-python reads its own message definitions in a way that Python 3.11 warns of.
-    pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*_text is deprecated:DeprecationWarning"),
 ]
 
 
