@@ -10,8 +10,10 @@ from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.connection import Connection, Reply
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.pool import Connections, connections_for
+from pyspark_kafkaproto.net.producer_config import ProducerConfig
 from pyspark_kafkaproto.net.retry import Backoff, retrying
 from pyspark_kafkaproto.net.transport import Endpoint
+from pyspark_kafkaproto.net.waiting import wait_for_answers
 
 __all__ = [
     "Backoff",
@@ -20,7 +22,9 @@ __all__ = [
     "Connections",
     "Deadline",
     "Endpoint",
+    "ProducerConfig",
     "Reply",
     "connections_for",
     "retrying",
+    "wait_for_answers",
 ]

@@ -151,6 +151,15 @@ class Connection:
         return self.is_open and not self.in_flight and not self._transport.peer_has_closed()
 
     @property
+    def has_answer(self) -> bool:
+        """Whether `receive` finds something at once: an answer has begun to come, or the end."""
+        return not self.is_open or bool(self._early) or self._transport.peer_has_closed()
+
+    def fileno(self) -> int:
+        """What the system calls the socket, to wait for several at once."""
+        return self._transport.fileno()
+
+    @property
     def is_throttled(self) -> bool:
         """Whether the broker wants silence for now: the next `send` waits (KIP-219)."""
         return time.monotonic() < self._quiet_until
@@ -181,8 +190,17 @@ class Connection:
         self.send(request, deadline, self.version_for(type(request), most))
         return self.receive(deadline).message
 
-    def send(self, request: Any, deadline: Deadline, version: int | None = None) -> None:
+    def send(
+        self,
+        request: Any,
+        deadline: Deadline,
+        version: int | None = None,
+        *,
+        is_answered: bool = True,
+    ) -> None:
         """Send without waiting for the response; `receive` gives responses in this order.
+
+        A Produce with acks=0 is not answered.
 
         Raises:
             UnsupportedVersion: the newest version that the broker speaks cannot carry the request.
@@ -199,8 +217,9 @@ class Connection:
             raise
         self._keep_quiet(deadline)
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
-        expected = response_class(type(request).API_KEY)
-        self._in_flight.append(_InFlight(correlation_id, expected, chosen, time.monotonic()))
+        if is_answered:
+            expected = response_class(type(request).API_KEY)
+            self._in_flight.append(_InFlight(correlation_id, expected, chosen, time.monotonic()))
         with _closing_on_error(self):
             self._transport.send(frame, deadline)
             if self._on_frame and request.API_KEY != _SASL_AUTHENTICATE:

@@ -107,6 +107,10 @@ class Transport:
             return True
         return True
 
+    def fileno(self) -> int:
+        """The socket's number in this process; -1 when it is closed."""
+        return self._sock.fileno()
+
     def close(self) -> None:
         """Close the socket; again does no harm."""
         self._sock.close()

@@ -155,6 +155,26 @@ def test_peer_that_talks_unasked_is_seen_and_still_heard(broker, authority):
         assert receive(transport, 7) == b"unasked"  # looking takes nothing away
 
 
+def test_bytes_that_came_are_seen_and_stay(broker, authority):
+    def talk(sock):
+        sock.recv(1)
+        sock.sendall(b"an answer")
+        sock.recv(1)
+
+    with (
+        broker(handle=talk) as endpoint,
+        closing(connect_tls(endpoint, config(authority), soon())) as transport,
+    ):
+        transport.send(b"?", soon())
+        deadline = soon()
+        while not transport.peer_has_closed():
+            deadline.check("waiting for what the peer sent")
+        assert receive(transport, 2) == b"an"
+        assert transport.peer_has_closed()
+        assert receive(transport, 7) == b" answer"
+        assert not transport.peer_has_closed()
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [

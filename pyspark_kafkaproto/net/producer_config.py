@@ -1,0 +1,142 @@
+"""The producer's properties as values: names, meanings and checks are Kafka's own.
+
+What both a reader and a writer need (brokers, time-outs, security) is in `ClientConfig`; this is
+what a producer needs beside it. Where a default is not the Java client's, the field says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net.config import MIB, ClientConfig
+from pyspark_kafkaproto.net.properties import (
+    boolean,
+    kafka_property,
+    one_of,
+    seconds,
+    whole_number,
+)
+
+INT32_MAX: Final = 2**31 - 1
+
+_CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+# The least, the most and the default of the codecs that have levels (KIP-390).
+_LEVELS: Final = {"gzip": (1, 9), "lz4": (1, 17), "zstd": (-131072, 22)}
+_ACKS: Final = {"0": 0, "1": 1, "-1": -1, "all": -1}
+_IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
+# A broker keeps the last five batches of a producer, to know a repeated one by (KIP-98).
+_MOST_IN_FLIGHT_IDEMPOTENT: Final = 5
+
+PARTITIONERS: Final = ("murmur2", "consistent_random", "round_robin", "sticky")
+
+
+def _acks(name: str, text: str) -> int:
+    found = _ACKS.get(text.strip().lower())
+    if found is None:
+        raise ConfigError(name, text, "expected all, -1, 0 or 1")
+    return found
+
+
+def _level(codec: str) -> Any:
+    return kafka_property(f"compression.{codec}.level", whole_number(*_LEVELS[codec]))
+
+
+def _refused(reason: str) -> Any:
+    def read(name: str, text: str) -> None:
+        raise ConfigError(name, text, reason)
+
+    return read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig:
+    """How to write, and through which client. Times are seconds, sizes bytes."""
+
+    client: ClientConfig
+    acks: int = kafka_property("acks", _acks, -1)
+    compression_type: str = kafka_property("compression.type", one_of(*_CODECS), "none")
+    gzip_level: int | None = _level("gzip")
+    lz4_level: int | None = _level("lz4")
+    zstd_level: int | None = _level("zstd")
+    # The Java client's are 16 KiB and 5 ms, for rows that come one by one while somebody waits.
+    # Here they come thousands at a time, and what counts is the last one: larger batches compress
+    # better and cost broker and readers less. Below the 1 MiB that brokers accept by default.
+    batch_size: int = kafka_property("batch.size", whole_number(0, INT32_MAX), 256 << 10)
+    linger_s: float = kafka_property("linger.ms", seconds(0), 1.0)
+    max_request_size: int = kafka_property("max.request.size", whole_number(100, INT32_MAX), MIB)
+    max_in_flight: int = kafka_property(_IN_FLIGHT, whole_number(1, INT32_MAX), 5)
+    delivery_timeout_s: float = kafka_property("delivery.timeout.ms", seconds(), 120.0)
+    retries: int = kafka_property("retries", whole_number(0, INT32_MAX), INT32_MAX)
+    enable_idempotence: bool = kafka_property("enable.idempotence", boolean, True)
+    buffer_memory: int = kafka_property("buffer.memory", whole_number(1, 2**53), 32 * MIB)
+    # The name is librdkafka's. The Java client has class names here, which mean nothing to us.
+    partitioner: str = kafka_property("partitioner", one_of(*PARTITIONERS), "murmur2")
+    partitioner_class: None = kafka_property(
+        "partitioner.class",
+        _refused(f"a Java class cannot be used here: give `partitioner`, {PARTITIONERS}"),
+    )
+
+    @classmethod
+    def parse(cls, properties: Mapping[str, object], prefix: str = "") -> ProducerConfig:
+        """Read Kafka's properties, the client's among them; `prefix` stands before names in errors.
+
+        As in the Java client, what was not asked for gives way: without `enable.idempotence` itself
+        other properties may switch it off, with it they are refused.
+
+        Raises:
+            ConfigError: a value that cannot be used, or properties that contradict each other.
+        """
+        table = {item.metadata["name"]: item for item in fields(cls) if item.metadata.get("read")}
+        own = {name: value for name, value in properties.items() if name in table}
+        rest = {name: value for name, value in properties.items() if name not in table}
+        values = {
+            table[name].name: table[name].metadata["read"](prefix + name, str(value))
+            for name, value in own.items()
+        }
+        parsed = cls(client=ClientConfig.parse(rest, prefix), **values)
+        parsed = _with_time_enough(parsed, prefix, is_given="delivery.timeout.ms" in own)
+        return _idempotent_or_not(parsed, prefix, is_asked="enable.idempotence" in own)
+
+    @property
+    def level(self) -> int | None:
+        """The level of the codec in use; None for the codec's default."""
+        levels = {"gzip": self.gzip_level, "lz4": self.lz4_level, "zstd": self.zstd_level}
+        return levels.get(self.compression_type)
+
+    @property
+    def codec(self) -> int:
+        """Kafka's number of the codec."""
+        return _CODECS.index(self.compression_type)
+
+
+def _with_time_enough(config: ProducerConfig, prefix: str, *, is_given: bool) -> ProducerConfig:
+    least_s = config.linger_s + config.client.request_timeout_s
+    if config.delivery_timeout_s >= least_s:
+        return config
+    if is_given:
+        raise ConfigError(
+            f"{prefix}delivery.timeout.ms",
+            round(config.delivery_timeout_s * 1000),
+            f"expected at least linger.ms + request.timeout.ms, {least_s * 1000:.0f}",
+        )
+    return replace(config, delivery_timeout_s=least_s)
+
+
+def _idempotent_or_not(config: ProducerConfig, prefix: str, *, is_asked: bool) -> ProducerConfig:
+    """What idempotence needs; what was not asked for gives way."""
+    in_flight = config.max_in_flight
+    needs = (
+        ("acks", config.acks, config.acks == -1, "all"),
+        ("retries", config.retries, config.retries > 0, "1 or more"),
+        (_IN_FLIGHT, in_flight, in_flight <= _MOST_IN_FLIGHT_IDEMPOTENT, "5 or less"),
+    )
+    for name, value, is_met, needed in needs:
+        if config.enable_idempotence and not is_met:
+            if is_asked:
+                reason = f"with enable.idempotence=true expected {needed}"
+                raise ConfigError(prefix + name, value, reason)
+            config = replace(config, enable_idempotence=False)
+    return config

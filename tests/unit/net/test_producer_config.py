@@ -1,0 +1,91 @@
+"""The producer's properties: read, checked, against each other too, in Kafka's way."""
+
+import pickle
+
+import pytest
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net import ProducerConfig
+
+SERVERS = {"bootstrap.servers": "b-1:9092"}
+
+
+def parse(**properties):
+    given = {name.replace("_", "."): value for name, value in properties.items()}
+    return ProducerConfig.parse(SERVERS | given, "kafka.")
+
+
+def test_defaults_are_idempotent_and_wait_for_all():
+    config = parse()
+    assert (config.acks, config.enable_idempotence, config.max_in_flight) == (-1, True, 5)
+    assert (config.codec, config.level, config.partitioner) == (0, None, "murmur2")
+    assert (config.delivery_timeout_s, config.client.request_timeout_s) == (120, 30)
+    assert config.max_request_size == 1 << 20
+    assert pickle.loads(pickle.dumps(config)) == config
+    assert hash(config) == hash(parse())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "attribute", "value"),
+    [
+        ("acks", "ALL", "acks", -1),
+        ("acks", "-1", "acks", -1),
+        ("acks", "1", "acks", 1),
+        ("compression_type", "ZSTD", "codec", 4),
+        ("batch_size", "16384", "batch_size", 16384),
+        ("linger_ms", "5", "linger_s", 0.005),
+        ("retries", "3", "retries", 3),
+        ("partitioner", "round_robin", "partitioner", "round_robin"),
+        ("delivery_timeout_ms", "60000", "delivery_timeout_s", 60),
+    ],
+)
+def test_good_value_is_read(name, text, attribute, value):
+    assert getattr(parse(**{name: text}), attribute) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "allowed"),
+    [
+        ("acks", "2", "expected all, -1, 0 or 1"),
+        ("compression_type", "brotli", "none or gzip"),
+        ("compression_gzip_level", "10", "from 1 to 9"),
+        ("batch_size", "-1", "from 0"),
+        ("max_in_flight_requests_per_connection", "0", "from 1"),
+        ("partitioner", "fnv1a", "murmur2 or consistent_random"),
+        ("partitioner_class", "org.example.Mine", "a Java class cannot be used"),
+        ("delivery_timeout_ms", "1000", r"linger.ms \+ request.timeout.ms, 31000"),
+        ("request_timeout_ms", "soon", "whole number"),
+    ],
+)
+def test_bad_value_names_the_option_as_it_was_given(name, text, allowed):
+    with pytest.raises(ConfigError, match=rf"'kafka\.{name.replace('_', '.')}'.*{allowed}"):
+        parse(**{name: text})
+
+
+def test_the_level_is_that_of_the_codec_in_use():
+    levels = {"compression_gzip_level": "9", "compression_zstd_level": "-5"}
+    assert parse(compression_type="zstd", **levels).level == -5
+    assert parse(compression_type="gzip", **levels).level == 9
+    assert parse(compression_type="snappy", **levels).level is None
+
+
+CONTRADICTIONS = [
+    ("acks", "1"),
+    ("retries", "0"),
+    ("max_in_flight_requests_per_connection", "6"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), CONTRADICTIONS)
+def test_idempotence_gives_way_where_nobody_asked_for_it(name, text):
+    assert not parse(**{name: text}).enable_idempotence
+
+
+@pytest.mark.parametrize(("name", "text"), CONTRADICTIONS)
+def test_idempotence_that_was_asked_for_does_not(name, text):
+    with pytest.raises(ConfigError, match=r"with enable.idempotence=true expected"):
+        parse(**{name: text, "enable_idempotence": "true"})
+
+
+def test_delivery_timeout_grows_with_what_it_holds():
+    assert parse(request_timeout_ms="200000").delivery_timeout_s == 201
