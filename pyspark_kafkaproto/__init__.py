@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.client import OffsetRange as OffsetRange
+    from pyspark_kafkaproto.client import Producer as Producer
+    from pyspark_kafkaproto.client import ProducerRecord as ProducerRecord
     from pyspark_kafkaproto.client import commit_ranges as commit_ranges
     from pyspark_kafkaproto.client import committing as committing
     from pyspark_kafkaproto.client import plan_ranges as plan_ranges
@@ -31,6 +33,8 @@ _HOMES = {
     "KafkaCluster": "pyspark_kafkaproto.cluster",
     "OffsetCommitListener": "pyspark_kafkaproto.spark.stream.listener",
     "OffsetRange": "pyspark_kafkaproto.client",
+    "Producer": "pyspark_kafkaproto.client",
+    "ProducerRecord": "pyspark_kafkaproto.client",
     "TopicPartition": "pyspark_kafkaproto.cluster",
     "commit_ranges": "pyspark_kafkaproto.client",
     "committing": "pyspark_kafkaproto.client",
@@ -43,6 +47,8 @@ __all__ = [
     "KafkaCluster",
     "OffsetCommitListener",
     "OffsetRange",
+    "Producer",
+    "ProducerRecord",
     "TopicPartition",
     "__version__",
     "commit_ranges",

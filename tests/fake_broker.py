@@ -1,8 +1,8 @@
 """Kafka brokers that misbehave on request: real TCP, real frames, answers scripted per API.
 
 For what a real broker cannot be made to do. A `FakeCluster` listens with one socket per node and
-answers ApiVersions, Metadata, FindCoordinator, Fetch and ListOffsets by itself (the last two from
-`logs`); everything else is said by the test:
+answers ApiVersions, Metadata, FindCoordinator, InitProducerId, Produce, Fetch and ListOffsets by
+itself (the last three from `logs`); everything else is said by the test:
 
     with FakeCluster({"orders": 2}) as cluster:
         cluster.on("ListOffsets", close(), ListOffsetsResponse(...))   # one answer after the other
@@ -32,11 +32,13 @@ from pyspark_kafkaproto.wire.frame import (
     encode_response,
     peek_request,
 )
-from tests import fake_log
+from tests import fake_log, fake_produce
 from tests.fake_log import FakeLog
 
 # What the fake nodes offer unless a test says otherwise: a broker of the 4.x line.
 VERSIONS = {
+    "Produce": (0, 12),
+    "InitProducerId": (0, 5),
     "Fetch": (4, 17),
     "ListOffsets": (1, 10),
     "Metadata": (0, 13),
@@ -162,6 +164,7 @@ class FakeCluster:
             for number in range(count)
         }
         self.calls: list[Call] = []
+        self.producer_ids = 1000
         self.coordinators: dict[str, int] = defaultdict(lambda: 1)
         self.controller = 1
         self.advertised: dict[int, tuple[str, int]] = {}
@@ -397,6 +400,8 @@ def find_coordinator(cluster: FakeCluster, call: Call) -> FindCoordinatorRespons
 
 
 _DEFAULTS = {
+    "Produce": fake_produce.produce,
+    "InitProducerId": fake_produce.init_producer_id,
     "Fetch": fake_log.fetch,
     "ListOffsets": fake_log.list_offsets,
     "ApiVersions": api_versions,

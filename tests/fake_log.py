@@ -38,6 +38,7 @@ class FakeLog:
         start: the first offset that is still there.
         stop: the high watermark.
         stable: the last stable offset; None for the high watermark.
+        producers: what the leader knows of each producer id.
         cuts_first: whether even the first batch of an answer is cut at the size asked for, as
             brokers did before Fetch version 3.
     """
@@ -48,6 +49,7 @@ class FakeLog:
     cuts_first: bool = False
     aborted: list[tuple[int, int]] = field(default_factory=list)
     batches: list[Batch] = field(default_factory=list)
+    producers: dict[int, Any] = field(default_factory=dict)  # see `fake_produce`
 
     def append(self, *values: bytes, **fields: Any) -> None:
         """Write one batch at the end."""

@@ -133,13 +133,13 @@ _INVALID_TOPIC = 17
 _TOPIC_AUTHORIZATION_FAILED = 29
 
 _NO_SUCH_TOPIC = (
-    "there is no such topic, or this user may not see it (reading never creates one): "
+    "there is no such topic, or this user may not see it (nothing here creates one): "
     "check its name, or create it first"
 )
 _TOPIC_ADVICE = {
     _INVALID_TOPIC: "a topic's name has 1 to 249 letters, digits, dots, underscores and hyphens",
-    _TOPIC_AUTHORIZATION_FAILED: "this user needs the right DESCRIBE on the topic, and READ for "
-    "its records",
+    _TOPIC_AUTHORIZATION_FAILED: "this user needs the right DESCRIBE on the topic, and READ or "
+    "WRITE for its records",
 }
 
 

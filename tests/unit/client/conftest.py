@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.client import OffsetRange, ReadTask, fetch, loss
+from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask, fetch, loss, sending
 from pyspark_kafkaproto.cluster import Leader, TopicPartition
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, connection, deadline, pool, retry
 from tests.clock import stop_clock
@@ -12,7 +12,7 @@ from tests.fake_broker import FakeCluster
 @pytest.fixture
 def clock(monkeypatch):
     """Time in `net` and `client`, standing still but for sleeps."""
-    return stop_clock(monkeypatch, retry, deadline, connection, fetch, loss)
+    return stop_clock(monkeypatch, retry, deadline, connection, fetch, loss, sending)
 
 
 @pytest.fixture(autouse=True)
@@ -65,3 +65,26 @@ def task(brokers):
         )
 
     return plan
+
+
+@pytest.fixture
+def producer(brokers):
+    """Makes a producer for the fake nodes that ends with the test; properties as keywords."""
+    made = []
+
+    def make(topic="orders", dead_letter_topic=None, timestamp_column=None, **properties):
+        given = {name.replace("_", "."): value for name, value in properties.items()}
+        short = {"retry.backoff.ms": 1, "retry.backoff.max.ms": 5}
+        made.append(
+            Producer(
+                {"bootstrap.servers": brokers.bootstrap_servers} | short | given,
+                topic=topic,
+                dead_letter_topic=dead_letter_topic,
+                timestamp_column=timestamp_column,
+            )
+        )
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.abandon()

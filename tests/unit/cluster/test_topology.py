@@ -83,7 +83,7 @@ def test_partition_without_leader_says_why_and_can_be_retried(topology, partitio
 @pytest.mark.parametrize(
     ("topic", "code", "text"),
     [
-        ("missing", 3, "topic 'missing'.*reading never creates one"),
+        ("missing", 3, "topic 'missing'.*nothing here creates one"),
         ("never-asked", 3, "topic 'never-asked'.*check its name"),
         ("secret", 29, "topic 'secret'.*DESCRIBE"),
         ("a b", 17, "topic 'a b'.*1 to 249"),

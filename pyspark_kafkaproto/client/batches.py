@@ -1,0 +1,103 @@
+"""Record batches on their way to a broker, and which of the rows that were sent are in them. Pure.
+
+Rows are numbered from 0 in the order in which they were given to the producer, so that an error
+names the row that its user knows. The numbers of a batch's rows are worked out only for an error.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.net import Deadline
+
+# Different errors of one batch that its last one tells of.
+_MOST_FAILURES = 10
+
+
+class Rows(NamedTuple):
+    """The rows of one Arrow batch: `first` is the number of its row 0.
+
+    numbers: int32, each row's number counted from `first`, where the batch holds rows picked from
+    a larger one.
+    """
+
+    first: int
+    numbers: memoryview | None = None
+
+    def number(self, row: int) -> int:
+        """The number of the batch's `row`."""
+        return self.first + (row if self.numbers is None else self.numbers[row])
+
+
+class Span(NamedTuple):
+    """Rows `indices[start:stop]` (None: start … stop) of one Arrow batch, in a record batch."""
+
+    rows: Rows
+    indices: memoryview | None
+    start: int
+    stop: int
+
+    def numbers(self) -> Iterator[int]:
+        """Their numbers."""
+        for position in range(self.start, self.stop):
+            yield self.rows.number(position if self.indices is None else self.indices[position])
+
+
+def span_of(numbers: Iterable[int]) -> Span:
+    """A span of rows that are known by their numbers alone."""
+    known = memoryview(array("q", numbers))
+    return Span(Rows(0, known), None, 0, len(known))
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """A finished record batch of one partition.
+
+    Attributes:
+        order: its place among the batches of its partition; what it is split into comes where it
+            was.
+        base_sequence: of its first record; -1 without idempotence.
+        deadline: by when it has to be delivered (delivery.timeout.ms).
+        failures: what was tried and how it ended, different ones only.
+    """
+
+    data: bytes
+    records: int
+    order: tuple[int, ...]
+    base_sequence: int
+    spans: list[Span]
+    deadline: Deadline
+    tries: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def size_bytes(self) -> int:
+        """As it is sent."""
+        return len(self.data)
+
+    def note(self, error: KafkaProtoError) -> None:
+        """Remember a try that failed."""
+        self.tries += 1
+        text = str(error)
+        if text not in self.failures and len(self.failures) < _MOST_FAILURES:
+            self.failures.append(text)
+
+    def row_numbers(self) -> list[int]:
+        """The number of each record's row, in the order of the records."""
+        return [number for span in self.spans for number in span.numbers()]
+
+    def __str__(self) -> str:
+        numbers = self.row_numbers()
+        rows = f"row {numbers[0]}"
+        if self.records > 1:
+            rows = f"{self.records} rows, {min(numbers)} to {max(numbers)}"
+        return f"{rows} ({self.size_bytes} bytes)"
+
+
+def next_sequence(sequence: int, records: int) -> int:
+    """The sequence number after `records` records from `sequence` on: they wrap at 2³¹ (KIP-98)."""
+    return (sequence + records) & 0x7FFFFFFF

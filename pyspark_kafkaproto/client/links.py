@@ -1,0 +1,114 @@
+"""One leader and what is in flight to it: Produce requests out of batches."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pyspark_kafkaproto.client.batches import Batch
+from pyspark_kafkaproto.client.queues import PartitionQueue
+from pyspark_kafkaproto.cluster import Router, TopicPartition
+from pyspark_kafkaproto.errors import UnsupportedVersion
+from pyspark_kafkaproto.messages.produce import ProduceRequest
+from pyspark_kafkaproto.net import Connection, Deadline, Endpoint, ProducerConfig
+from pyspark_kafkaproto.wire.declaration import NO_ID
+
+_LAST_VERSION_BY_NAME = 12
+# Brokers say that they know the versions below, and refuse them (KAFKA-18659).
+_FIRST_VERSION = 3
+
+
+class Sent(NamedTuple):
+    """A request in flight.
+
+    batches: what it carries, by partition. topics: their names by topic id.
+    """
+
+    batches: Mapping[TopicPartition, tuple[PartitionQueue, Batch]]
+    topics: Mapping[bytes, str]
+    deadline: Deadline
+
+
+class Link:
+    """The connection to one leader.
+
+    Attributes:
+        connection: None while nothing is in flight; a kept one is taken again then, if it lives.
+        sent: what is in flight, the oldest first.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.connection: Connection | None = None
+        self.sent: deque[Sent] = deque()
+
+    def has_room(self, most: int) -> bool:
+        """Whether another request may go out now."""
+        if self.connection is None or not self.sent:
+            return True
+        return len(self.sent) < most and not self.connection.is_throttled
+
+    def send(
+        self,
+        router: Router,
+        config: ProducerConfig,
+        chosen: Sequence[tuple[PartitionQueue, Batch]],
+        deadline: Deadline,
+        id_and_version: tuple[str | None, int | None],
+    ) -> None:
+        """Send one request with `chosen`.
+
+        Raises:
+            ConnectionFailed, DeadlineExceeded: the broker cannot be reached, or takes nothing.
+            UnsupportedVersion: the broker is too old.
+        """
+        if not self.sent:
+            self.connection = router.connections.get(self.endpoint, deadline)
+        connection = self.connection
+        assert connection is not None  # noqa: S101 - there is one while something is in flight
+        transactional_id, most = id_and_version
+        if not all(queue.topic_id for queue, _ in chosen):
+            most = min(most or _LAST_VERSION_BY_NAME, _LAST_VERSION_BY_NAME)
+        version = connection.version_for(ProduceRequest, most)
+        if version < _FIRST_VERSION:
+            raise UnsupportedVersion(
+                f"broker {self.endpoint} speaks Produce {version}: record batches need "
+                f"{_FIRST_VERSION} or later"
+            )
+        request = ProduceRequest(
+            transactional_id=transactional_id,
+            acks=config.acks,
+            timeout_ms=int(config.client.request_timeout_s * 1000),
+            topic_data=_topics(chosen),
+        )
+        is_answered = config.acks != 0
+        connection.send(request, deadline, version, is_answered=is_answered)
+        if is_answered:
+            batches = {queue.partition: (queue, batch) for queue, batch in chosen}
+            topics = {queue.topic_id or NO_ID: queue.partition.topic for queue, _ in chosen}
+            self.sent.append(Sent(batches, topics, deadline))
+
+    def drop(self) -> None:
+        """Close the connection unless nothing is in flight; what is in flight is forgotten."""
+        if self.connection is not None and self.sent:
+            self.connection.close()
+        self.connection = None
+        self.sent.clear()
+
+
+def _topics(chosen: Sequence[tuple[PartitionQueue, Batch]]) -> tuple[ProduceRequest.Topic, ...]:
+    by_topic: dict[str, list[tuple[PartitionQueue, Batch]]] = {}
+    for queue, batch in chosen:
+        by_topic.setdefault(queue.partition.topic, []).append((queue, batch))
+    return tuple(
+        ProduceRequest.Topic(
+            name=name,
+            topic_id=pairs[0][0].topic_id or NO_ID,
+            partition_data=tuple(
+                ProduceRequest.Topic.Partition(index=queue.partition.partition, records=batch.data)
+                for queue, batch in pairs
+            ),
+        )
+        for name, pairs in by_topic.items()
+    )

@@ -1,0 +1,145 @@
+"""Which partition a row goes to: its own say, its key's, or that of nobody.
+
+Rows without a say go in runs to one partition after the other, picked at random: batches are full
+and partitions even in the long run (the Java client's uniform sticky way, KIP-480 and KIP-794).
+Whole columns at a time: no row is looked at in Python. Pure.
+"""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark_kafkaproto.records import WriteColumns, group_rows, partition_keys
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_INT32_BYTES = 4
+BY_KEY = ("murmur2", "consistent_random")
+ROUND_ROBIN = "round_robin"
+
+
+class Group(NamedTuple):
+    """The rows of one partition, in their order; `indices` None are all rows."""
+
+    partition: int
+    indices: memoryview | None
+
+
+class Placement:
+    """Places the rows of one topic.
+
+    Args:
+        partitioner: `murmur2` or `consistent_random` go by the key where there is one; `sticky` and
+            `round_robin` never do.
+        run_bytes: how much goes to one partition before the next one has its turn.
+    """
+
+    def __init__(self, partitioner: str, run_bytes: int) -> None:
+        self._partitioner = partitioner
+        self._run_bytes = run_bytes
+        self._left_bytes = 0
+        self._current = 0
+        # Many small writers, each beginning at 0, would fill the first partitions.
+        self._turn = random.randrange(2**31)  # noqa: S311 - a spread, no secret
+
+    def place(
+        self,
+        columns: WriteColumns,
+        given: pa.Array | None,
+        row_bytes: int,
+        partitions: int,
+        available: Sequence[int],
+    ) -> Iterator[Group]:
+        """The rows of each partition that has any.
+
+        Args:
+            columns: the rows.
+            given: int32, each row's own say or null; None where no row has one. All in range.
+            row_bytes: how large a row is, about.
+            partitions: how many the topic has.
+            available: those that have a leader; rows that may go anywhere go there.
+        """
+        if partitions == 1:
+            yield Group(0, None)
+            return
+        placed = self._placed(columns, given, row_bytes, partitions, available)
+        grouped, starts = (_int32s(part) for part in group_rows(placed, partitions))
+        for partition in range(partitions):
+            start, stop = starts[partition], starts[partition + 1]
+            if start < stop:
+                yield Group(partition, grouped[start:stop])
+
+    def _placed(
+        self,
+        columns: WriteColumns,
+        given: pa.Array | None,
+        row_bytes: int,
+        partitions: int,
+        available: Sequence[int],
+    ) -> Any:
+        """A partition for each row, int32: given, else by key, else by nobody's say."""
+        keyed: Any = None
+        if columns.key is not None and self._partitioner in BY_KEY:
+            keyed = partition_keys(columns, partitions, self._partitioner)  # type: ignore[arg-type]
+            if given is None and not _has_negative(keyed, columns.rows):
+                return keyed
+        if given is not None and given.null_count == 0:
+            return _buffer_of(given)
+        free = self._anywhere(columns.rows, max(1, row_bytes), available or range(partitions))
+        return _chosen(columns.rows, given, keyed, free)
+
+    def _anywhere(self, rows: int, row_bytes: int, available: Sequence[int]) -> array[int]:
+        if self._partitioner == ROUND_ROBIN:
+            turn = self._turn % len(available)
+            self._turn += rows
+            cycle = array("i", [*available[turn:], *available[:turn]])
+            return (cycle * (rows // len(cycle) + 1))[:rows]
+        placed = array("i")
+        while len(placed) < rows:
+            if self._left_bytes <= 0 or self._current not in available:
+                self._current = random.choice(available)  # noqa: S311 - a spread, no secret
+                self._left_bytes = self._run_bytes
+            run = min(rows - len(placed), -(-max(self._left_bytes, 1) // row_bytes))
+            placed.extend(array("i", [self._current]) * run)
+            self._left_bytes -= run * row_bytes
+        return placed
+
+
+def _chosen(rows: int, given: pa.Array | None, keyed: Any, free: array[int]) -> Any:
+    """Row by row the first of the three that has a say; -1 in `keyed` is none."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - only where partitions are mixed
+
+    placed = _array_of(free, rows)
+    if keyed is not None:
+        own = _array_of(keyed, rows)
+        placed = pc.if_else(pc.less(own, 0), placed, own)
+    if given is not None:
+        placed = pc.coalesce(given, placed)
+    return _buffer_of(placed)
+
+
+def _has_negative(keyed: Any, rows: int) -> bool:
+    import pyarrow.compute as pc  # noqa: PLC0415 - as above
+
+    least = pc.min(_array_of(keyed, rows)).as_py() if rows else 0
+    return bool(least < 0)
+
+
+def _array_of(buffer: Any, rows: int) -> pa.Array:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    return pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(buffer)], 0)
+
+
+def _buffer_of(numbers: pa.Array) -> memoryview:
+    """The values of an int32 array without nulls."""
+    values = memoryview(numbers.buffers()[1]).cast("B").cast("i")
+    return values[numbers.offset : numbers.offset + len(numbers)]
+
+
+def _int32s(buffer: Any) -> memoryview:
+    return memoryview(buffer).cast("B").cast("i")

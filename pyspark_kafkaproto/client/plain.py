@@ -1,0 +1,183 @@
+"""Records as Python values: what a caller without Arrow has, and what a dead letter is made of.
+
+Slow by nature, an object per record: the way of the data never comes through here.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.records import (
+    BatchBuilder,
+    BinaryColumn,
+    BinaryInput,
+    Columns,
+    Decoded,
+    HeadersInput,
+    TimestampInput,
+    WriteColumns,
+    decode,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NO_LIMIT = 2**31 - 1
+_MICROS = 1000
+
+
+class ProducerRecord(NamedTuple):
+    """One record to write.
+
+    value, key: bytes, or text that is written as UTF-8; a null value is a tombstone.
+    topic: where to; None for the producer's. partition: None for the partitioner's.
+    timestamp_ms: milliseconds since 1970 UTC; None for now.
+    headers: (key, value) pairs; keys are not unique.
+    """
+
+    value: bytes | str | None = None
+    key: bytes | str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    timestamp_ms: int | None = None
+    headers: Sequence[tuple[str | bytes, bytes | None]] = ()
+
+
+def to_arrow(records: Iterable[ProducerRecord]) -> pa.RecordBatch:
+    """Records as columns, in the shape that `Producer.send` takes.
+
+    Raises:
+        ConfigError: a field of a record has a type or a value that no record has.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - here and nowhere else values become columns
+
+    pair = pa.struct([("key", pa.binary()), ("value", pa.binary())])
+    kinds = {
+        "value": pa.large_binary(),
+        "key": pa.large_binary(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "headers": pa.list_(pair),
+    }
+    rows = [_row(record) for record in records]
+    try:
+        columns = [
+            pa.array([row[index] for row in rows], kind)
+            for index, kind in enumerate(kinds.values())
+        ]
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise ConfigError(
+            "records", f"{len(rows)} records", f"one cannot be used: {error}"
+        ) from error
+    return pa.RecordBatch.from_arrays(columns, names=list(kinds))
+
+
+def _row(record: ProducerRecord) -> tuple[Any, ...]:
+    micros = None if record.timestamp_ms is None else record.timestamp_ms * _MICROS
+    headers = [{"key": _encoded(key), "value": value} for key, value in record.headers]
+    value, key = _encoded(record.value), _encoded(record.key)
+    return value, key, record.topic, record.partition, micros, headers
+
+
+def _encoded(content: bytes | str | None) -> bytes | None:
+    return content.encode() if isinstance(content, str) else content
+
+
+def record_at(batch: pa.RecordBatch, row: int, timestamp_column: str | None) -> ProducerRecord:
+    """One row of what `Producer.send` took; without its topic and partition."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    one = batch.slice(row, 1)
+    fields: dict[str, Any] = {}
+    for name in {"value", "key", "headers", timestamp_column or ""} & set(one.schema.names):
+        column = one.column(name)
+        if name == timestamp_column and column.null_count == 0:
+            column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+        fields[name] = column.to_pylist()[0]
+    micros = fields.get(timestamp_column or "")
+    headers = [(pair["key"], pair["value"]) for pair in fields.get("headers") or () if pair]
+    return ProducerRecord(
+        value=fields.get("value"),
+        key=fields.get("key"),
+        # One that Kafka does not have is why the record is here.
+        timestamp_ms=None if micros is None or micros < 0 else micros // _MICROS,
+        headers=[(key, _encoded(value)) for key, value in headers if key is not None],
+    )
+
+
+# --- record batches, taken apart again
+
+
+def decoded_batch(data: bytes, records: int) -> Decoded:
+    """All columns of a batch that we have encoded."""
+    return decode(
+        data,
+        start=0,
+        stop=records,
+        wanted=Columns.ALL,
+        check_crcs=False,
+        batch_limit_bytes=_NO_LIMIT,
+    )
+
+
+def encoded_part(decoded: Decoded, rows: Sequence[int], codec: int, level: int | None) -> bytes:
+    """Some rows of a decoded batch as a batch of their own."""
+    builder = BatchBuilder(codec=codec, level=level, limit_bytes=_NO_LIMIT)
+    builder.append(_columns(decoded), array("i", rows), 0, 0)
+    return builder.finish()
+
+
+def records_of(decoded: Decoded, rows: Iterable[int]) -> list[ProducerRecord]:
+    """Some rows of a decoded batch as values."""
+    assert decoded.timestamps is not None  # noqa: S101 - all columns were decoded
+    micros = memoryview(decoded.timestamps).cast("B").cast("q")
+    return [
+        ProducerRecord(
+            value=_content(decoded.value, row),
+            key=_content(decoded.key, row),
+            timestamp_ms=micros[row] // _MICROS,
+            headers=_pairs(decoded, row),
+        )
+        for row in rows
+    ]
+
+
+def _columns(decoded: Decoded) -> WriteColumns:
+    value, key, headers = decoded.value, decoded.key, decoded.headers
+    assert value is not None and key is not None and headers is not None  # noqa: S101, PT018 - as above
+    assert decoded.timestamps is not None  # noqa: S101 - as above
+    return WriteColumns(
+        rows=decoded.rows,
+        value=BinaryInput(*value),
+        key=BinaryInput(*key),
+        timestamps=TimestampInput(decoded.timestamps),
+        headers=HeadersInput(
+            headers.offsets,
+            headers.pairs,
+            BinaryInput(*headers.keys),
+            BinaryInput(*headers.values),
+            headers.validity,
+        ),
+    )
+
+
+def _content(column: BinaryColumn | None, row: int) -> bytes | None:
+    assert column is not None  # noqa: S101 - all columns were decoded
+    validity, offsets = column.validity, memoryview(column.offsets).cast("B").cast("i")
+    if validity is not None and not memoryview(validity).cast("B")[row >> 3] >> (row & 7) & 1:
+        return None
+    return bytes(memoryview(column.data).cast("B")[offsets[row] : offsets[row + 1]])
+
+
+def _pairs(decoded: Decoded, row: int) -> list[tuple[str | bytes, bytes | None]]:
+    headers = decoded.headers
+    assert headers is not None  # noqa: S101 - all columns were decoded
+    offsets = memoryview(headers.offsets).cast("B").cast("i")
+    return [
+        (_content(headers.keys, pair) or b"", _content(headers.values, pair))
+        for pair in range(offsets[row], offsets[row + 1])
+    ]

@@ -1,0 +1,423 @@
+"""Producer: Arrow batches or plain records in, offsets out.
+
+The way of the rows: `placement` says which partition each goes to, `accumulate` encodes them into
+record batches, `sending` brings those to the leaders. All of it in the caller's thread; no Python
+object per record. Here the control plane meets the data plane, as in `fetch`.
+"""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from pyspark_kafkaproto.arrow import write_columns
+from pyspark_kafkaproto.client.accumulate import Accumulator
+from pyspark_kafkaproto.client.batches import Rows
+from pyspark_kafkaproto.client.identity import new_identity, next_identity
+from pyspark_kafkaproto.client.placement import Placement
+from pyspark_kafkaproto.client.plain import ProducerRecord, record_at, to_arrow
+from pyspark_kafkaproto.client.queues import Identity, PartitionQueue, Written
+from pyspark_kafkaproto.client.refusals import Refusals
+from pyspark_kafkaproto.client.sending import Sender
+from pyspark_kafkaproto.cluster import Leader, Router, Topic, TopicPartition, Topology
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
+from pyspark_kafkaproto.net import Connections, ProducerConfig
+from pyspark_kafkaproto.records import group_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_log = logging.getLogger(__name__)
+
+_TIMESTAMP = "timestamp"
+_NOWHERE = -1
+
+
+class _Picked(NamedTuple):
+    """Rows of one topic: a batch of them alone, and their numbers."""
+
+    topic: str
+    batch: pa.RecordBatch
+    rows: Rows
+
+
+@dataclass(slots=True)
+class _Target:
+    """A topic that is written to, and who leads its partitions as far as somebody does."""
+
+    topic: Topic
+    placement: Placement
+    leaders: dict[int, Leader]
+    queues: dict[int, PartitionQueue] = field(default_factory=dict)
+
+
+class Producer:
+    """Writes records to topics. For one thread at a time.
+
+        with Producer({"bootstrap.servers": "broker-1:9092"}, topic="orders") as producer:
+            producer.send([ProducerRecord("value", key="key")])
+            print(producer.flush())
+
+    What is sent is written in the order of the rows, per partition, once: the producer is
+    idempotent unless its properties say otherwise. Nothing happens behind the caller's back: rows
+    wait in open batches until these are full, `linger.ms` old when more rows come, or `flush`.
+
+    Args:
+        config: Kafka's producer and client properties, or them already read.
+        topic: where rows go; None takes each row's own, from its column `topic`.
+        timestamp_column: the Arrow column with the records' timestamps; None for now.
+        dead_letter_topic: takes records that can never be written, with the reason in their
+            headers; None fails with the first one.
+        connections: to use, and to leave open at the end; None makes its own.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object] | ProducerConfig,
+        *,
+        topic: str | None = None,
+        timestamp_column: str | None = None,
+        dead_letter_topic: str | None = None,
+        connections: Connections | None = None,
+    ) -> None:
+        self.config = config if isinstance(config, ProducerConfig) else ProducerConfig.parse(config)
+        self._topic = topic
+        self._timestamp_column = timestamp_column
+        self._owns_connections = connections is None
+        self._router = Router(self.config.client, connections)
+        self._refusals = Refusals(self.config, dead_letter_topic)
+        self._sender = Sender(self.config, self._router, self._refusals.refuse_batch, self._renew)
+        self._open_batches = Accumulator(self.config, self._sender)
+        self._identity: Identity | None = None
+        self._targets: dict[str, _Target] = {}
+        self._rows = 0
+        self._ended_by: str | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    @property
+    def dead_letters(self) -> int:
+        """How many records went to the dead letter topic instead of where they were to go."""
+        return self._refusals.count
+
+    def send(self, data: pa.RecordBatch | Iterable[ProducerRecord]) -> None:
+        """Take rows to be written.
+
+        Args:
+            data: an Arrow batch with some of the columns value and key (string or binary), topic
+                (string), partition (int), headers (list of structs of key and value), others are
+                left; or records.
+
+        Raises:
+            KafkaProtoError: a row cannot be written, or one sent before. The producer has ended
+                then: what was not yet written is lost.
+        """
+        with self._ending_on_error():
+            if hasattr(data, "num_rows"):
+                self._send_batch(data, self._timestamp_column)
+            else:
+                self._send_batch(to_arrow(data), _TIMESTAMP)
+            self._send_letters()
+            self._open_batches.finish_overdue()
+            self._sender.pump()
+
+    def flush(self) -> dict[TopicPartition, Written]:
+        """Wait until everything sent is written; what that was, by partition, since the last time.
+
+        Raises:
+            KafkaProtoError: something cannot be written; see `send`.
+        """
+        with self._ending_on_error():
+            self._write_out()
+            while self._refusals.letters:
+                self._send_letters()
+                self._write_out()
+        return self._take_written()
+
+    def close(self) -> None:
+        """Flush and end; again does no harm."""
+        if self._ended_by is None:
+            self.flush()
+            self.abandon()
+
+    def abandon(self) -> None:
+        """End without writing what is not yet written."""
+        self._ended_by = self._ended_by or "it was closed"
+        self._sender.abandon()
+        if self._owns_connections:
+            self._router.close()
+
+    def check_topics(self, names: Collection[str]) -> None:
+        """Look topics up before anything is sent.
+
+        Raises:
+            BrokerError: one does not exist or may not be seen.
+        """
+        self._find(names)
+
+    @contextmanager
+    def _ending_on_error(self) -> Iterator[None]:
+        if self._ended_by is not None:
+            raise LocalProtocolError(f"this producer has ended, {self._ended_by}: make a new one")
+        try:
+            yield
+        except BaseException as error:
+            self._ended_by = f"with {type(error).__name__}"
+            self.abandon()
+            raise
+
+    def _write_out(self) -> None:
+        self._open_batches.finish_all()
+        self._sender.drain()
+
+    def _take_written(self) -> dict[TopicPartition, Written]:
+        written = {}
+        for target in self._targets.values():
+            for queue in target.queues.values():
+                if queue.written.batches:
+                    written[queue.partition] = queue.written
+                    queue.written = Written()
+        return written
+
+    # Rows to topics
+
+    def _send_batch(self, batch: pa.RecordBatch, timestamp_column: str | None) -> None:
+        first, self._rows = self._rows, self._rows + batch.num_rows
+        if not batch.num_rows:
+            return
+        for picked in self._by_topic(batch, first, timestamp_column):
+            target = self._target(picked, timestamp_column)
+            if target is not None:
+                self._append(target, picked, timestamp_column)
+
+    def _send_letters(self) -> None:
+        letters, self._refusals.letters = self._refusals.letters, []
+        topic = self._refusals.dead_letter_topic
+        if letters and topic is not None:
+            self._find({topic})
+            batch = to_arrow(letters)
+            picked = _Picked(topic, batch, Rows(self._rows - batch.num_rows))
+            self._append(self._targets[topic], picked, _TIMESTAMP)
+
+    def _by_topic(
+        self, batch: pa.RecordBatch, first: int, timestamp_column: str | None
+    ) -> Iterator[_Picked]:
+        """The rows of each topic; those of one alone are not copied."""
+        if self._topic is not None:
+            yield _Picked(self._topic, batch, Rows(first))
+            return
+        if "topic" not in batch.schema.names:
+            raise ConfigError("topic", None, "needed where rows have no column `topic`")
+        names, codes = _encoded_names(batch.column("topic"))
+        if len(names) == 1 and batch.column("topic").null_count == 0:
+            yield _Picked(names[0], batch, Rows(first))
+            return
+        grouped, starts = (
+            memoryview(part).cast("B").cast("i") for part in group_rows(codes, len(names) + 1)
+        )
+        for number, name in enumerate((*names, None)):
+            rows = grouped[starts[number] : starts[number + 1]]
+            if name is None:
+                for row in rows:
+                    self._refuse(
+                        batch, row, first + row, timestamp_column, None, _NOWHERE,
+                        "null topic; give the option topic a default",
+                    )  # fmt: skip
+            elif len(rows):
+                yield _Picked(name, _taken(batch, rows), Rows(first, rows))
+
+    def _target(self, picked: _Picked, timestamp_column: str | None) -> _Target | None:
+        """The topic; None where each row was refused because it cannot be written to."""
+        if picked.topic not in self._targets:
+            try:
+                self._find({picked.topic})
+            except BrokerError as error:
+                if self._topic is not None or self._refusals.dead_letter_topic is None:
+                    raise
+                for row in range(picked.batch.num_rows):
+                    number = picked.rows.number(row)
+                    self._refuse(
+                        picked.batch, row, number, timestamp_column, picked.topic, _NOWHERE,
+                        str(error),
+                    )  # fmt: skip
+                return None
+        return self._targets[picked.topic]
+
+    def _refuse(
+        self,
+        batch: pa.RecordBatch,
+        row: int,
+        number: int,
+        timestamp_column: str | None,
+        topic: str | None,
+        partition: int,
+        reason: str,
+    ) -> None:
+        record = record_at(batch, row, timestamp_column)
+        self._refusals.refuse(record, number, topic, partition, reason)
+
+    def _find(self, names: Collection[str]) -> None:
+        """Look up topics that were not met before.
+
+        Raises:
+            BrokerError: one does not exist or may not be seen.
+        """
+        missing = set(names) - self._targets.keys()
+        if not missing:
+            return
+        deadline = self._router.deadline()
+
+        def attempt() -> Topology:
+            topology = self._router.topology(missing, deadline)
+            for name in missing:
+                topology.topic(name)
+            return topology
+
+        topology = self._router.retrying("find topics", attempt, deadline)
+        for name in missing:
+            topic = topology.topic(name)
+            placement = Placement(self.config.partitioner, self._open_batches.limit_bytes)
+            self._targets[name] = _Target(topic, placement, _leaders(topology, topic))
+
+    # Rows to partitions
+
+    def _append(self, target: _Target, picked: _Picked, timestamp_column: str | None) -> None:
+        picked = self._without_bad_partitions(target, picked, timestamp_column)
+        batch = picked.batch
+        if not batch.num_rows:
+            return
+        columns = write_columns(batch, timestamp_column=timestamp_column)
+        groups = target.placement.place(
+            columns,
+            _partition_column(batch),
+            batch.nbytes // batch.num_rows,
+            len(target.topic.partitions),
+            sorted(target.leaders),
+        )
+        for partition, indices in groups:
+
+            def refuse(row: int, reason: str, partition: int = partition) -> None:
+                number = picked.rows.number(row)
+                self._refuse(batch, row, number, timestamp_column, picked.topic, partition, reason)
+
+            queue = target.queues.get(partition) or self._queue(target, partition)
+            self._open_batches.append(queue, columns, picked.rows, indices, refuse)
+
+    def _without_bad_partitions(
+        self, target: _Target, picked: _Picked, timestamp_column: str | None
+    ) -> _Picked:
+        """The rows but those that name a partition that the topic does not have."""
+        given = _partition_column(picked.batch)
+        count = len(target.topic.partitions)
+        if given is None or _is_within(given, count):
+            return picked
+        kept = array("i")
+        for row, partition in enumerate(given.to_pylist()):
+            if partition is None or 0 <= partition < count:
+                kept.append(row)
+                continue
+            reason = f"there is no partition {partition}: the topic has {count}, from 0 on"
+            number = picked.rows.number(row)
+            self._refuse(
+                picked.batch, row, number, timestamp_column, picked.topic, _NOWHERE, reason
+            )
+        numbers = memoryview(
+            array("i", (picked.rows.number(row) - picked.rows.first for row in kept))
+        )
+        rows = Rows(picked.rows.first, numbers)
+        return _Picked(picked.topic, _taken(picked.batch, memoryview(kept)), rows)
+
+    def _queue(self, target: _Target, partition: int) -> PartitionQueue:
+        topic = target.topic
+        queue = PartitionQueue(
+            TopicPartition(topic.name, partition),
+            self._who(),
+            self._open_batches.limit_bytes,
+            topic_id=topic.topic_id,
+            leader=target.leaders.get(partition),
+        )
+        target.queues[partition] = queue
+        return queue
+
+    # Identity
+
+    def _who(self) -> Identity:
+        if self._identity is None:
+            is_idempotent = self.config.enable_idempotence
+            self._identity = new_identity(self._router) if is_idempotent else Identity()
+        return self._identity
+
+    def _renew(self, before: Identity, error: BrokerError) -> Identity:
+        return next_identity(self._router, before, error)
+
+
+def _leaders(topology: Topology, topic: Topic) -> dict[int, Leader]:
+    """The leader of each partition that has one."""
+    return {
+        number: topology.leader(TopicPartition(topic.name, number))
+        for number, partition in topic.partitions.items()
+        if partition.leader_id in topology.brokers
+    }
+
+
+def _encoded_names(column: pa.Array) -> tuple[list[str], Any]:
+    """The different topics, and each row's as an index, int32; a null's is behind the last one."""
+    import pyarrow as pa  # noqa: PLC0415 - heavy, and there already when a batch is
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        raise ConfigError("schema", f"topic {column.type}", "topic has to be a string")
+    encoded = column.dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    codes = encoded.indices.cast(pa.int32()).fill_null(len(names))
+    return names, _values(codes)
+
+
+def _taken(batch: pa.RecordBatch, rows: memoryview) -> pa.RecordBatch:
+    """A copy of some rows."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    return batch.take(pa.Array.from_buffers(pa.int32(), len(rows), [None, pa.py_buffer(rows)], 0))
+
+
+def _partition_column(batch: pa.RecordBatch) -> pa.Array | None:
+    """The rows' own partitions; None where no row has one."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    if "partition" not in batch.schema.names:
+        return None
+    column = batch.column("partition")
+    if column.null_count == len(column):
+        return None
+    if not pa.types.is_integer(column.type):
+        raise ConfigError("schema", f"partition {column.type}", "partition has to be an int")
+    return column.cast(pa.int32())
+
+
+def _is_within(given: pa.Array, count: int) -> bool:
+    import pyarrow.compute as pc  # noqa: PLC0415 - only where rows name partitions
+
+    bounds = pc.min_max(given).as_py()
+    return bool(bounds["min"] >= 0 and bounds["max"] < count)
+
+
+def _values(numbers: pa.Array) -> memoryview:
+    """The values of an int32 array without nulls."""
+    values = memoryview(numbers.buffers()[1]).cast("B").cast("i")
+    return values[numbers.offset : numbers.offset + len(numbers)]

@@ -1,0 +1,238 @@
+"""One partition's way out: batches that wait, that are in flight, that came back. Pure, no socket.
+
+Order is kept whatever fails. A batch that fails comes back in front of all later ones, and nothing
+more of its partition is sent until every batch in flight has come back or was written; then they
+go out again in their order. With idempotence the broker refuses what would overtake; without it
+there is one batch of a partition in flight at a time.
+
+Protocol: KIP-98 (idempotent producer), KIP-360 (epoch bumps).
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyspark_kafkaproto.client.batches import Batch, Span, next_sequence
+from pyspark_kafkaproto.cluster import Leader, TopicPartition
+from pyspark_kafkaproto.records import BatchBuilder, restamped
+
+# A broker knows the last five batches of a producer, to tell a repeated one by.
+_MOST_IN_FLIGHT = 5
+_NO_SEQUENCE = -1
+
+
+class Identity(NamedTuple):
+    """Who writes: producer id and epoch, -1 without idempotence; whether inside transactions."""
+
+    producer_id: int = -1
+    epoch: int = -1
+    is_transactional: bool = False
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether batches carry sequence numbers."""
+        return self.producer_id >= 0
+
+
+@dataclass(slots=True)
+class Written:
+    """What was written to one partition.
+
+    first_offset, last_offset: of the records written; -1 where the broker did not say (acks=0, or a
+    batch that it had already). Other producers' records may lie between.
+    retries: batches sent again. restarts: how often sequences began anew, because the broker no
+    longer knew this producer.
+    """
+
+    records: int = 0
+    batches: int = 0
+    bytes: int = 0
+    first_offset: int = -1
+    last_offset: int = -1
+    retries: int = 0
+    restarts: int = 0
+
+    def add(self, batch: Batch, base_offset: int) -> None:
+        """Count a batch that was written."""
+        self.records += batch.records
+        self.batches += 1
+        self.bytes += batch.size_bytes
+        self.retries += batch.tries
+        if base_offset >= 0:
+            if self.first_offset < 0:
+                self.first_offset = base_offset
+            self.last_offset = max(self.last_offset, base_offset + batch.records - 1)
+
+    def merge(self, other: Written) -> None:
+        """Count what another producer, or this one later, wrote."""
+        self.records += other.records
+        self.batches += other.batches
+        self.bytes += other.bytes
+        self.retries += other.retries
+        self.restarts += other.restarts
+        known = [item for item in (self.first_offset, other.first_offset) if item >= 0]
+        self.first_offset = min(known, default=-1)
+        self.last_offset = max(self.last_offset, other.last_offset)
+
+
+@dataclass(slots=True, eq=False)
+class PartitionQueue:
+    """The batches of one partition that are not yet written.
+
+    Attributes:
+        builder: the batch that is being filled, with the spans of its rows.
+        opened_at: when its first row came.
+        waiting: finished, never sent. returned: sent, and to be sent again. in_flight: sent.
+        leader: None while it is to be looked up.
+        paused_until: not sent again before that; a monotonic time.
+        troubled_since: when the failures began that have not ended.
+        limit_bytes: the size that its batches are filled to.
+    """
+
+    partition: TopicPartition
+    identity: Identity
+    limit_bytes: int
+    topic_id: bytes | None = None
+    leader: Leader | None = None
+    builder: BatchBuilder | None = None
+    spans: list[Span] = field(default_factory=list)
+    opened_at: float = 0.0
+    waiting: deque[Batch] = field(default_factory=deque)
+    returned: list[Batch] = field(default_factory=list)
+    in_flight: deque[Batch] = field(default_factory=deque)
+    paused_until: float = 0.0
+    troubled_since: float | None = None
+    failures_in_a_row: int = 0
+    written: Written = field(default_factory=Written)
+    _batches: int = 0
+    _last_order: tuple[int, ...] = ()  # of the latest batch that was written
+    _next_sequence: int = 0
+    _expected: int = 0  # the sequence that the broker expects: of the first batch not written
+    _is_known: bool = False  # whether the broker has written for this identity
+    _has_failed: bool = False  # a batch came back while others were in flight
+    _is_misnumbered: bool = False  # sequences of what waits are no longer those to send
+
+    @property
+    def head(self) -> Batch | None:
+        """The batch to be sent next."""
+        if self.returned:
+            return self.returned[0]
+        return self.waiting[0] if self.waiting else None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every finished batch was written."""
+        return not (self.waiting or self.returned or self.in_flight)
+
+    def finish_builder(self) -> tuple[bytes, int, int]:
+        """The open batch's bytes, number of records and base sequence; the next one begins."""
+        assert self.builder is not None  # noqa: S101 - who calls this has filled it
+        records = self.builder.rows
+        sequence = self._next_sequence if self.identity.is_idempotent else _NO_SEQUENCE
+        data = self.builder.finish(
+            producer_id=self.identity.producer_id,
+            producer_epoch=self.identity.epoch,
+            base_sequence=sequence,
+            is_transactional=self.identity.is_transactional,
+        )
+        self._next_sequence = next_sequence(self._next_sequence, records)
+        return data, records, sequence
+
+    def next_order(self) -> tuple[int, ...]:
+        """The place of the next batch."""
+        self._batches += 1
+        return (self._batches,)
+
+    # Sending
+
+    def can_send(self, now: float) -> bool:
+        """Whether its head may go out."""
+        if now < self.paused_until or self.head is None:
+            return False
+        if not self.in_flight:
+            return True
+        # A broker knows five batches: one that may be written already goes alone, or it would be
+        # forgotten over those sent with it.
+        if self.head.tries or self.in_flight[-1].tries:
+            return False
+        if self._has_failed or self._is_misnumbered:
+            return False
+        return len(self.in_flight) < self._most_in_flight
+
+    @property
+    def _most_in_flight(self) -> int:
+        """One, until the broker knows the producer: it takes any sequence for a first one."""
+        return _MOST_IN_FLIGHT if self.identity.is_idempotent and self._is_known else 1
+
+    def take(self) -> Batch:
+        """The head, in flight from now on."""
+        self._has_failed = False
+        if self._is_misnumbered:
+            self._number_anew()
+        batch = self.returned.pop(0) if self.returned else self.waiting.popleft()
+        self.in_flight.append(batch)
+        return batch
+
+    def give_back(self, batch: Batch) -> None:
+        """A batch in flight was not written: it goes first again, in its order."""
+        self.in_flight.remove(batch)
+        insort(self.returned, batch, key=lambda item: item.order)
+        self._has_failed = True
+
+    def deliver(self, batch: Batch, base_offset: int) -> None:
+        """A batch in flight was written."""
+        self.in_flight.remove(batch)
+        self._is_known = True
+        if not self.is_passed(batch):
+            self._last_order = batch.order
+            self._expected = next_sequence(batch.base_sequence, batch.records)
+        self.failures_in_a_row = 0
+        self.troubled_since = None
+        self.written.add(batch, base_offset)
+
+    # What the broker refused
+
+    def is_passed(self, batch: Batch) -> bool:
+        """Whether a later batch was written: then, with idempotence, this one was before it."""
+        return batch.order < self._last_order
+
+    def is_overtaking(self, batch: Batch) -> bool:
+        """Whether a batch was refused only because one before it was."""
+        return batch.base_sequence != self._expected
+
+    def replace(self, batch: Batch, parts: list[Batch]) -> None:
+        """Send `parts` in the place of a batch in flight: what is left of it, or its pieces."""
+        self.in_flight.remove(batch)
+        for part in parts:
+            insort(self.returned, part, key=lambda item: item.order)
+        self._has_failed = True
+        self._is_misnumbered = self.identity.is_idempotent
+
+    def restart(self, identity: Identity) -> None:
+        """Begin sequences anew under `identity`, with the first batch that is not written."""
+        self.identity = identity
+        self._expected = 0
+        self._is_known = False
+        self._is_misnumbered = True
+        self.written.restarts += 1
+
+    def _number_anew(self) -> None:
+        """Sequences of everything finished, from the one that the broker expects."""
+        sequence = self._expected
+        for batch in (*self.returned, *self.waiting):
+            if self.is_passed(batch):  # sent again to hear its offset, and not to be written
+                continue
+            batch.base_sequence = sequence
+            batch.data = restamped(
+                batch.data,
+                producer_id=self.identity.producer_id,
+                producer_epoch=self.identity.epoch,
+                base_sequence=sequence,
+                is_transactional=self.identity.is_transactional,
+            )
+            sequence = next_sequence(sequence, batch.records)
+        self._next_sequence = sequence
+        self._is_misnumbered = False

@@ -1,0 +1,229 @@
+"""Records that can never be written: what is too large, malformed, or refused by the broker.
+
+They fail the write, or go to a dead letter topic with the reason in their headers, counted. A batch
+that the broker refuses without saying which record is at fault is halved until one is left.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from pyspark_kafkaproto.client.batches import Batch, span_of
+from pyspark_kafkaproto.client.plain import (
+    ProducerRecord,
+    decoded_batch,
+    encoded_part,
+    records_of,
+)
+from pyspark_kafkaproto.client.queues import PartitionQueue
+from pyspark_kafkaproto.client.verdicts import TOO_LARGE
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
+from pyspark_kafkaproto.messages.produce import ProduceResponse
+from pyspark_kafkaproto.net import ProducerConfig
+from pyspark_kafkaproto.records import Decoded
+
+_log = logging.getLogger(__name__)
+
+REASON_HEADER = "kafkaproto.reason"
+TOPIC_HEADER = "kafkaproto.topic"
+PARTITION_HEADER = "kafkaproto.partition"
+LEFT_OUT_HEADER = "kafkaproto.left_out"
+
+_LEAST_LIMIT_BYTES = 1024
+# What a letter needs beside its record: headers, batch and request.
+_ROOM_BYTES = 2048
+_REASON_CHARACTERS = 1000
+
+
+class RecordRefused(KafkaProtoError):
+    """A record that can never be written; names its topic, partition and row."""
+
+    def __init__(self, subject: str, row: int, reason: str) -> None:
+        super().__init__(
+            f"{subject}, row {row}: {reason}. To put such records aside instead: "
+            "onInvalidRecord=deadletter with deadLetterTopic"
+        )
+        self.row = row
+        self.reason = reason
+
+
+class Refusals:
+    """What becomes of records that can never be written.
+
+    Attributes:
+        letters: dead letters that wait to be written, as records for the dead letter topic.
+        count: how many records were refused.
+    """
+
+    def __init__(self, config: ProducerConfig, dead_letter_topic: str | None) -> None:
+        self._config = config
+        self.dead_letter_topic = dead_letter_topic
+        self.letters: list[ProducerRecord] = []
+        self.count = 0
+
+    def refuse(
+        self, record: ProducerRecord, row: int, topic: str | None, partition: int, reason: str
+    ) -> None:
+        """A row that was never sent.
+
+        Args:
+            record: its content.
+            row: its number.
+            topic: where it was to go; None where it did not say.
+            partition: -1 where there is none.
+            reason: why it cannot.
+
+        Raises:
+            RecordRefused: such records fail the write.
+        """
+        place = TopicPartition(topic, partition) if topic and partition >= 0 else topic
+        self._check_may_be_put_aside(str(place or "a row without a topic"), row, reason, topic)
+        self._put_aside(record, topic or "", partition, reason)
+
+    def refuse_batch(
+        self,
+        queue: PartitionQueue,
+        batch: Batch,
+        data: ProduceResponse.Topic.Partition,
+        error: BrokerError,
+    ) -> list[Batch]:
+        """A batch in flight that the broker does not take, replaced by what is left of it.
+
+        Returns:
+            The batches in its place.
+
+        Raises:
+            BrokerError: such records fail the write.
+        """
+        decoded = decoded_batch(batch.data, batch.records)
+        numbers = batch.row_numbers()
+        reasons = _reasons(data, batch, error)
+        if batch.records > 1 and (error.code in TOO_LARGE or not reasons):
+            if error.code in TOO_LARGE:
+                half = max(_LEAST_LIMIT_BYTES, decoded.max_batch_bytes // 2)
+                queue.limit_bytes = min(queue.limit_bytes, half)
+            elif not self._puts_aside(queue.partition.topic):
+                raise error
+            middle = batch.records // 2
+            groups = [list(range(middle)), list(range(middle, batch.records))]
+        else:
+            self._put_aside_rows(queue, decoded, reasons, numbers, error)
+            groups = [[row for row in range(batch.records) if row not in reasons]]
+        parts = [
+            self._part(batch, decoded, rows, numbers, index)
+            for index, rows in enumerate(groups)
+            if rows
+        ]
+        queue.replace(batch, parts)
+        return parts
+
+    def _put_aside_rows(
+        self,
+        queue: PartitionQueue,
+        decoded: Decoded,
+        reasons: dict[int, str],
+        numbers: Sequence[int],
+        error: BrokerError,
+    ) -> None:
+        topic, partition = queue.partition
+        if not self._puts_aside(topic):
+            row, reason = next(iter(reasons.items()))
+            if len(numbers) == 1:
+                raise BrokerError(error.code, "Produce", error.subject, reason)
+            subject = error.subject.replace(", ", f", row {numbers[row]} among ", 1)
+            raise BrokerError(error.code, "Produce", subject, reason)
+        for record, reason in zip(records_of(decoded, reasons), reasons.values(), strict=True):
+            self._put_aside(record, topic, partition, f"{error.error.name}: {reason}")
+
+    def _part(
+        self,
+        batch: Batch,
+        decoded: Decoded,
+        rows: Sequence[int],
+        numbers: Sequence[int],
+        index: int,
+    ) -> Batch:
+        return Batch(
+            data=encoded_part(decoded, rows, self._config.codec, self._config.level),
+            records=len(rows),
+            order=(*batch.order, index),
+            base_sequence=batch.base_sequence,
+            spans=[span_of(numbers[row] for row in rows)],
+            deadline=batch.deadline,
+        )
+
+    def _puts_aside(self, topic: str | None) -> bool:
+        return self.dead_letter_topic is not None and topic != self.dead_letter_topic
+
+    def _check_may_be_put_aside(
+        self, subject: str, row: int, reason: str, topic: str | None
+    ) -> None:
+        if not self._puts_aside(topic):
+            raise RecordRefused(subject, row, reason)
+
+    def _put_aside(self, record: ProducerRecord, topic: str, partition: int, reason: str) -> None:
+        self.count += 1
+        if self.count == 1:
+            _log.warning("a record goes to %s: %s", self.dead_letter_topic, reason)
+        headers = [
+            *record.headers,
+            (REASON_HEADER, reason[:_REASON_CHARACTERS].encode()),
+            (TOPIC_HEADER, topic.encode()),
+        ]
+        if partition >= 0:
+            headers.append((PARTITION_HEADER, str(partition).encode()))
+        letter = record._replace(topic=self.dead_letter_topic, partition=None, headers=headers)
+        self.letters.append(self._fitting(letter))
+
+    def _fitting(self, letter: ProducerRecord) -> ProducerRecord:
+        """The letter without what cannot be written anywhere: it says what was left out."""
+        room = self._config.max_request_size - _ROOM_BYTES
+        left_out = []
+        if letter.value is not None and _size(letter) > room:
+            left_out.append(f"value ({_size_of(letter.value)} bytes)")
+            letter = letter._replace(value=None)
+        if _size(letter) > room:
+            left_out.append(f"headers ({_size_of(letter.headers)} bytes)")
+            letter = letter._replace(headers=_own_headers(letter))
+        if letter.key is not None and _size(letter) > room:
+            left_out.append(f"key ({_size_of(letter.key)} bytes)")
+            letter = letter._replace(key=None)
+        if not left_out:
+            return letter
+        note = (LEFT_OUT_HEADER, ", ".join(left_out).encode())
+        return letter._replace(headers=[*letter.headers, note])
+
+
+def _own_headers(letter: ProducerRecord) -> list[tuple[str | bytes, bytes | None]]:
+    ours = (REASON_HEADER, TOPIC_HEADER, PARTITION_HEADER)
+    return [pair for pair in letter.headers[-len(ours) :] if pair[0] in ours]
+
+
+def _reasons(
+    data: ProduceResponse.Topic.Partition, batch: Batch, error: BrokerError
+) -> dict[int, str]:
+    """Which records are at fault, and why; empty where the broker does not say (KIP-467)."""
+    named = {
+        item.batch_index: item.batch_index_error_message or error.message
+        for item in data.record_errors
+        if 0 <= item.batch_index < batch.records
+    }
+    if batch.records == 1:
+        return named or {0: error.message}
+    return named
+
+
+def _size(record: ProducerRecord) -> int:
+    return _size_of(record.value) + _size_of(record.key) + _size_of(record.headers)
+
+
+def _size_of(content: str | bytes | Sequence[tuple[str | bytes, bytes | None]] | None) -> int:
+    if content is None:
+        return 0
+    if isinstance(content, str):
+        return len(content.encode())
+    if isinstance(content, bytes):
+        return len(content)
+    return sum(_size_of(key) + _size_of(value) for key, value in content)

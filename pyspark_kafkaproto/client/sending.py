@@ -1,0 +1,366 @@
+"""Finished batches to the leaders of their partitions: pipelined, in order, each written once.
+
+A `Sender` has up to max.in.flight.requests.per.connection requests outstanding at each leader, one
+request with a batch each of many partitions. It runs in the caller's thread: `pump` does what can
+be done at once, `drain` waits.
+
+What `net/retry.py` is for one request, this is for many partitions at a time: one that fails waits
+its own time while the others go on. The same table says what is tried again, the same backoff how
+soon, and delivery.timeout.ms ends it. No request made from here is retried by anybody else.
+
+Protocol: Produce (KIP-98, KIP-467 record errors, KIP-516 topic ids, KIP-951 new leaders).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from pyspark_kafkaproto.client.batches import Batch
+from pyspark_kafkaproto.client.links import Link, Sent
+from pyspark_kafkaproto.client.queues import Identity, PartitionQueue
+from pyspark_kafkaproto.client.verdicts import Verdict, verdict_on
+from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    KafkaProtoError,
+    RemoteProtocolError,
+)
+from pyspark_kafkaproto.messages.produce import ProduceResponse
+from pyspark_kafkaproto.net import (
+    Connection,
+    Deadline,
+    Endpoint,
+    ProducerConfig,
+    wait_for_answers,
+)
+from pyspark_kafkaproto.net.retry import is_retriable
+
+_log = logging.getLogger(__name__)
+
+Answered = ProduceResponse.Topic.Partition
+# Called with a queue, a batch of it in flight, what the broker said of it, and that as an error:
+# gives the batches that it put in its place, or raises.
+Refuse = Callable[[PartitionQueue, Batch, Answered, BrokerError], list[Batch]]
+# Called with the identity that a broker no longer takes, and its error: gives the next one.
+Renew = Callable[[Identity, BrokerError], Identity]
+
+_PAUSE_S = 0.02  # between looks at a broker that wants silence
+_LEAST_RECEIVE_S = 1.0  # for the rest of an answer that has begun to come
+
+
+class Sender:
+    """Sends what `offer` is told of.
+
+    Args:
+        config: of the producer.
+        router: finds leaders; its connections are used.
+        refuse: what becomes of a batch with records that the broker does not take.
+        renew: gives the identity after one that is no longer good.
+        transactional_id: goes into requests; None without transactions.
+        most_version: the highest version of Produce to use; None for the highest there is.
+    """
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        router: Router,
+        refuse: Refuse,
+        renew: Renew,
+        *,
+        transactional_id: str | None = None,
+        most_version: int | None = None,
+    ) -> None:
+        self._config = config
+        self._router = router
+        self._refuse = refuse
+        self._renew = renew
+        self._transactional_id = transactional_id
+        self._most_version = most_version
+        self._links: dict[Endpoint, Link] = {}
+        self._ready: dict[TopicPartition, PartitionQueue] = {}
+        self.held_bytes = 0
+        self.offered_bytes = 0  # since the last look
+
+    def offer(self, queue: PartitionQueue, batch: Batch) -> None:
+        """A batch was finished, to be sent after all others of its partition."""
+        queue.waiting.append(batch)
+        self.held_bytes += batch.size_bytes
+        self.offered_bytes += batch.size_bytes
+        self._ready[queue.partition] = queue
+
+    def pump(self) -> None:
+        """Take the answers that are there, send what may be sent; waits for nothing."""
+        self.offered_bytes = 0
+        self._receive(0.0)
+        self._send()
+
+    def drain(self, most_bytes: int = 0) -> None:
+        """Send and wait until no more than `most_bytes` are held; 0 is until all is written.
+
+        Raises:
+            KafkaProtoError: a batch cannot be written; names its partition, rows and size.
+        """
+        self.pump()
+        while self.held_bytes > most_bytes:
+            self._receive(self._idle_s())
+            self._send()
+
+    def abandon(self) -> None:
+        """Give up what is in flight: its answers must not be taken for somebody else's."""
+        for link in self._links.values():
+            link.drop()
+        self._links = {}
+        self._ready = {}
+        self.held_bytes = 0
+
+    # Sending
+
+    def _send(self) -> None:
+        now = time.monotonic()
+        sendable = [queue for queue in self._ready.values() if self._may_go(queue, now)]
+        self._find_leaders([queue for queue in sendable if queue.leader is None])
+        by_leader: dict[Endpoint, list[PartitionQueue]] = {}
+        for queue in sendable:
+            if queue.leader is not None:
+                by_leader.setdefault(queue.leader.endpoint, []).append(queue)
+        for endpoint, queues in by_leader.items():
+            link = self._links.setdefault(endpoint, Link(endpoint))
+            while queues and link.has_room(self._config.max_in_flight):
+                if not self._send_one(link, self._fill(queues)):
+                    break
+                now = time.monotonic()
+                queues = [queue for queue in queues if queue.can_send(now)]  # noqa: PLW2901
+        self._forget_idle()
+
+    def _may_go(self, queue: PartitionQueue, now: float) -> bool:
+        head = queue.head
+        if head is not None and not queue.in_flight and head.deadline.has_passed:
+            raise self._given_up(queue, head)
+        return queue.can_send(now)
+
+    def _forget_idle(self) -> None:
+        done = [partition for partition, queue in self._ready.items() if queue.head is None]
+        for partition in done:
+            del self._ready[partition]
+
+    def _fill(self, queues: Sequence[PartitionQueue]) -> list[tuple[PartitionQueue, Batch]]:
+        """A batch of each, in turn, as many as one request holds; one in any case."""
+        chosen: list[tuple[PartitionQueue, Batch]] = []
+        room_bytes = self._config.max_request_size
+        for queue in queues:
+            head = queue.head
+            if head is None or (chosen and head.size_bytes > room_bytes):
+                continue
+            room_bytes -= head.size_bytes
+            chosen.append((queue, queue.take()))
+        return chosen
+
+    def _send_one(self, link: Link, chosen: list[tuple[PartitionQueue, Batch]]) -> bool:
+        """One request; whether it went out."""
+        deadline = Deadline.after(self._config.client.request_timeout_s)
+        for _, batch in chosen:
+            deadline = batch.deadline if batch.deadline.at < deadline.at else deadline
+        try:
+            link.send(self._router, self._config, chosen, deadline, self._id_and_version())
+        except (ConnectionFailed, DeadlineExceeded) as error:
+            for queue, batch in chosen:
+                self._try_later(queue, batch, error)
+            self._lose(link, error)
+            return False
+        for queue, batch in chosen:
+            # The others first the next time.
+            self._ready[queue.partition] = self._ready.pop(queue.partition)
+            if self._config.acks == 0:
+                self._delivered(queue, batch, -1)
+        return True
+
+    def _id_and_version(self) -> tuple[str | None, int | None]:
+        return self._transactional_id, self._most_version
+
+    # Leaders
+
+    def _find_leaders(self, queues: list[PartitionQueue]) -> None:
+        """Look up who leads, one request for all; whoever has no leader waits."""
+        if not queues:
+            return
+        deadline = Deadline.after(self._config.client.request_timeout_s)
+        try:
+            topology = self._router.topology({item.partition.topic for item in queues}, deadline)
+        except KafkaProtoError as error:
+            if not is_retriable(error):
+                raise
+            for queue in queues:
+                self._pause(queue, error)
+            return
+        for queue in queues:
+            try:
+                queue.leader = topology.leader(queue.partition)
+                queue.topic_id = topology.topic(queue.partition.topic).topic_id
+            except BrokerError as error:
+                if not is_retriable(error):
+                    raise
+                self._pause(queue, error)
+
+    # Answers
+
+    def _receive(self, timeout_s: float) -> None:
+        """Take every answer that is there; wait for one at most `timeout_s`."""
+        busy = {
+            link.connection: link
+            for link in self._links.values()
+            if link.sent and link.connection is not None
+        }
+        if not busy:
+            if timeout_s > 0:
+                time.sleep(timeout_s)
+            return
+        ready = wait_for_answers(list(busy), timeout_s)
+        for connection in ready:
+            self._take_answers(busy[connection], connection)
+        now = time.monotonic()
+        for link in busy.values():
+            if link.sent and link.sent[0].deadline.at <= now and link.connection not in ready:
+                timeout_s = link.sent[0].deadline.timeout_s
+                what = f"broker {link.endpoint}: an answer to Produce"
+                self._lose(link, DeadlineExceeded(what, timeout_s))
+
+    def _take_answers(self, link: Link, connection: Connection) -> None:
+        while link.sent and connection.has_answer:
+            left_s = max(link.sent[0].deadline.remaining_s, _LEAST_RECEIVE_S)
+            try:
+                answer = connection.receive(Deadline.after(left_s)).message
+            except (ConnectionFailed, DeadlineExceeded) as error:
+                self._lose(link, error)
+                return
+            self._read(link, link.sent.popleft(), answer)
+
+    def _read(self, link: Link, sent: Sent, answer: ProduceResponse) -> None:
+        broker = str(link.endpoint)
+        endpoints = {node.node_id: Endpoint(node.host, node.port) for node in answer.node_endpoints}
+        left = dict(sent.batches)
+        for topic in answer.responses:
+            name = topic.name or sent.topics.get(topic.topic_id, "")
+            for data in topic.partition_responses:
+                partition = TopicPartition(name, data.index)
+                if partition not in left:
+                    raise RemoteProtocolError(f"{partition} was not sent", where="Produce")
+                queue, batch = left.pop(partition)
+                if not data.error_code:
+                    self._delivered(queue, batch, data.base_offset)
+                else:
+                    self._judge(queue, batch, data, broker, _new_leader(data, endpoints, queue))
+        if left:
+            raise RemoteProtocolError(f"no answer for {', '.join(map(str, left))}", where="Produce")
+
+    def _delivered(self, queue: PartitionQueue, batch: Batch, base_offset: int) -> None:
+        self.held_bytes -= batch.size_bytes
+        queue.deliver(batch, base_offset)
+
+    def _judge(
+        self,
+        queue: PartitionQueue,
+        batch: Batch,
+        data: Answered,
+        broker: str,
+        leader: Leader | None,
+    ) -> None:
+        """What becomes of a batch that the broker gave an error for."""
+        verdict, error = verdict_on(queue, batch, data)
+        error = error.at(broker)
+        _log.debug("%s: %s", verdict.name, error)
+        if verdict is Verdict.WRITTEN:
+            self._delivered(queue, batch, -1)
+        elif verdict is Verdict.OVERTOOK:
+            queue.give_back(batch)
+        elif verdict is Verdict.REFUSED:
+            parts = self._refuse(queue, batch, data, error)
+            self.held_bytes += sum(part.size_bytes for part in parts) - batch.size_bytes
+        elif verdict is Verdict.FORGOTTEN:
+            _log.warning("%s: sequences begin anew", error)
+            self._try_later(queue, batch, error)
+            queue.restart(self._renew(queue.identity, error))
+        elif verdict is Verdict.LATER:
+            self._try_later(queue, batch, error, leader)
+        else:
+            raise error
+        if queue.head is not None:
+            self._ready[queue.partition] = queue
+
+    # Failures
+
+    def _lose(self, link: Link, error: KafkaProtoError) -> None:
+        """The connection is of no use any more: everything in flight on it is sent again."""
+        lost = [pair for sent in link.sent for pair in sent.batches.values()]
+        link.drop()
+        for queue, batch in lost:
+            self._try_later(queue, batch, error)
+        for queue in self._ready.values():
+            if queue.leader is not None and queue.leader.endpoint == link.endpoint:
+                queue.leader = None
+
+    def _try_later(
+        self,
+        queue: PartitionQueue,
+        batch: Batch,
+        error: KafkaProtoError,
+        leader: Leader | None = None,
+    ) -> None:
+        """Send a batch in flight again, at once where the broker has said who leads now."""
+        queue.give_back(batch)
+        self._ready[queue.partition] = queue
+        batch.note(error)
+        if batch.tries > self._config.retries:
+            raise self._given_up(queue, batch)
+        if not isinstance(error, BrokerError) or error.error.refreshes_metadata:
+            queue.leader = leader
+        if leader is None:
+            self._pause(queue, error)
+
+    def _pause(self, queue: PartitionQueue, error: KafkaProtoError) -> None:
+        """Leave a partition alone for a while, longer from failure to failure."""
+        head = queue.head
+        assert head is not None  # noqa: S101 - it is the batch that failed, or waits for a leader
+        now = time.monotonic()
+        queue.failures_in_a_row += 1
+        if queue.troubled_since is None:
+            queue.troubled_since = now
+        until = now + self._config.client.backoff.wait_s(queue.failures_in_a_row)
+        if until - queue.troubled_since > error.patience_s:
+            raise error
+        if until > head.deadline.at:
+            head.note(error)
+            raise self._given_up(queue, head) from error
+        queue.paused_until = until
+
+    def _given_up(self, queue: PartitionQueue, batch: Batch) -> DeadlineExceeded:
+        what = f"write {batch} to {queue.partition}"
+        if batch.tries > self._config.retries:
+            what += f" in {batch.tries} tries (retries is {self._config.retries})"
+        return DeadlineExceeded(what, batch.deadline.timeout_s, batch.failures)
+
+    def _idle_s(self) -> float:
+        """How long nothing is to be done unless an answer comes."""
+        now = time.monotonic()
+        moments = [link.sent[0].deadline.at for link in self._links.values() if link.sent]
+        moments += [
+            queue.paused_until if queue.paused_until > now else now + _PAUSE_S
+            for queue in self._ready.values()
+            if queue.head is not None and not queue.in_flight
+        ]
+        return max(0.0, min(moments, default=now + _PAUSE_S) - now)
+
+
+def _new_leader(
+    data: Answered, endpoints: dict[int, Endpoint], queue: PartitionQueue
+) -> Leader | None:
+    """The leader that an answer names, if it is newer than the one that was asked (KIP-951)."""
+    named = data.current_leader
+    if named.leader_id not in endpoints:
+        return None
+    if queue.leader is not None and named.leader_epoch <= queue.leader.epoch:
+        return None
+    return Leader(named.leader_id, endpoints[named.leader_id], named.leader_epoch)

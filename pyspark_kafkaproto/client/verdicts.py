@@ -1,0 +1,76 @@
+"""What a broker's error code for one batch means for it. Pure.
+
+Most codes are in the table of `errors`: tried again or fatal. Those about the producer and its
+sequence numbers, and those about single records, are told apart here.
+Protocol: KIP-98, KIP-360 (what a client may do about lost producer state), KIP-467.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from pyspark_kafkaproto.client.batches import Batch
+from pyspark_kafkaproto.client.queues import PartitionQueue
+from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.messages.produce import ProduceResponse
+
+MESSAGE_TOO_LARGE = 10
+RECORD_LIST_TOO_LARGE = 18
+TOPIC_AUTHORIZATION_FAILED = 29
+CLUSTER_AUTHORIZATION_FAILED = 31
+INVALID_TIMESTAMP = 32
+OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+DUPLICATE_SEQUENCE_NUMBER = 46
+INVALID_PRODUCER_EPOCH = 47
+UNKNOWN_PRODUCER_ID = 59
+INVALID_RECORD = 87
+PRODUCER_FENCED = 90
+
+TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
+_ABOUT_RECORDS = TOO_LARGE | {INVALID_TIMESTAMP, INVALID_RECORD}
+_ABOUT_THE_PRODUCER = frozenset(
+    {OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH}
+)
+
+_FENCED = "another producer with the same transactional.id has taken over: this one may not go on"
+_ADVICE = {
+    TOPIC_AUTHORIZATION_FAILED: "this user needs the right WRITE on the topic",
+    CLUSTER_AUTHORIZATION_FAILED: "this user needs the right IDEMPOTENT_WRITE on the cluster, or "
+    "WRITE on a topic; or set enable.idempotence to false",
+    MESSAGE_TOO_LARGE: "larger than the topic's max.message.bytes: raise that, or make it smaller",
+    RECORD_LIST_TOO_LARGE: "larger than a log segment (segment.bytes) of the broker",
+    INVALID_PRODUCER_EPOCH: _FENCED,
+    PRODUCER_FENCED: _FENCED,
+}
+
+
+class Verdict(Enum):
+    """What becomes of a batch that a broker gave an error for."""
+
+    WRITTEN = "it was written before, and later ones too, so that the broker has forgotten it"
+    LATER = "sent again, perhaps elsewhere"
+    OVERTOOK = "sent again, after those before it"
+    FORGOTTEN = "sent again under a new epoch: the broker lost what it knew of this producer"
+    REFUSED = "some of its records can never be written"
+    FATAL = "fails the write"
+
+
+def verdict_on(
+    queue: PartitionQueue, batch: Batch, data: ProduceResponse.Topic.Partition
+) -> tuple[Verdict, BrokerError]:
+    """The verdict, and the error to remember or to raise, which names partition, rows and size."""
+    code = data.error_code
+    text = "; ".join(filter(None, (data.error_message, _ADVICE.get(code))))
+    error = BrokerError(code, "Produce", f"{queue.partition}, {batch}", text)
+    if code == DUPLICATE_SEQUENCE_NUMBER:
+        return Verdict.WRITTEN, error
+    if code in _ABOUT_RECORDS:
+        return Verdict.REFUSED, error
+    if code in _ABOUT_THE_PRODUCER and queue.identity.is_idempotent:
+        if queue.is_passed(batch):
+            return Verdict.WRITTEN, error
+        if code == OUT_OF_ORDER_SEQUENCE_NUMBER and queue.is_overtaking(batch):
+            return Verdict.OVERTOOK, error
+        # Inside a transaction nothing can be begun anew but the transaction.
+        return (Verdict.FATAL if queue.identity.is_transactional else Verdict.FORGOTTEN), error
+    return (Verdict.LATER if error.error.is_retriable else Verdict.FATAL), error

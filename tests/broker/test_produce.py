@@ -1,0 +1,112 @@
+"""Writing to a real broker: what we write Kafka's own tools read back, and its log tool accepts."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto import KafkaCluster, Producer, ProducerRecord, TopicPartition
+from pyspark_kafkaproto.errors import BrokerError
+
+pytestmark = pytest.mark.broker
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+ROWS = 2000
+NOON_MS = 1_709_294_400_123
+
+
+@pytest.fixture
+def produce(broker):
+    """Writes records and gives what was written."""
+
+    def write(topic, records, **properties):
+        given = {name.replace("_", "."): value for name, value in properties.items()}
+        config = {"bootstrap.servers": broker.bootstrap_servers} | given
+        with Producer(config, topic=topic) as producer:
+            producer.send(records)
+            return producer.flush()
+
+    return write
+
+
+def consume(kafka_tool, topic, count):
+    """What Java's console consumer prints: timestamp, headers, key and value of each record."""
+    printed = ("timestamp", "headers", "key", "partition", "offset")
+    return kafka_tool(
+        "consumer.ConsoleConsumer",
+        *("--topic", topic, "--from-beginning", "--max-messages", str(count)),
+        *("--timeout-ms", "30000"),
+        *(part for name in printed for part in ("--formatter-property", f"print.{name}=true")),
+        *("--formatter-property", "key.separator=|", "--formatter-property", "null.literal=NULL"),
+    ).splitlines()
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_javas_console_consumer_reads_it_back(produce, kafka_tool, new_topic, codec):
+    topic = new_topic(2)
+    records = [
+        ProducerRecord(
+            f"value {n} " + "x" * (n % 70),
+            key=f"key-{n % 13}" if n % 3 else None,
+            partition=n % 2,
+            timestamp_ms=NOON_MS + 7 * n,
+            headers=[("h", f"{n}".encode()), ("h", b"again")] if n % 5 == 0 else (),
+        )
+        for n in range(ROWS)
+    ]
+    written = produce(topic, records, compression_type=codec, batch_size=20_000)
+    assert [written[TopicPartition(topic, n)].last_offset for n in (0, 1)] == [ROWS // 2 - 1] * 2
+    expected = {
+        f"CreateTime:{record.timestamp_ms}|Partition:{n % 2}|Offset:{n // 2}|"
+        + (f"h:{n},h:again" if n % 5 == 0 else "NO_HEADERS")
+        + f"|{record.key or 'NULL'}|{record.value}"
+        for n, record in enumerate(records)
+    }
+    found = [line for line in consume(kafka_tool, topic, ROWS) if line.startswith("CreateTime")]
+    assert len(found) == ROWS
+    assert set(found) == expected
+
+
+def test_batches_are_split_where_a_topic_takes_smaller_ones(produce, new_topic, broker):
+    topic = new_topic(1, configs={"max.message.bytes": "5000"})
+    (written,) = produce(topic, [ProducerRecord("x" * 90)] * ROWS).values()
+    assert written.records == ROWS == written.last_offset + 1
+    assert written.batches > ROWS * 90 / 5000
+    with pytest.raises(BrokerError, match=rf"{topic}-0, row 1 .*MESSAGE_TOO_LARGE"):
+        produce(topic, [ProducerRecord("a"), ProducerRecord("x" * 6000)], batch_size=0)
+
+
+def test_a_broker_names_the_record_it_refuses(produce, new_topic):
+    topic = new_topic(1, configs={"message.timestamp.after.max.ms": "1000"})
+    records = [ProducerRecord(f"{n}") for n in range(10)]
+    records[6] = records[6]._replace(timestamp_ms=4_000_000_000_000)
+    with pytest.raises(BrokerError, match=rf"{topic}-0, row 6 among 10 rows.*INVALID_TIMESTAMP"):
+        produce(topic, records)
+    compacted = new_topic(1, configs={"cleanup.policy": "compact"})
+    with pytest.raises(BrokerError, match=rf"{compacted}-0, row 0 among .*INVALID_RECORD"):
+        produce(compacted, records)
+
+
+def test_deleted_records_do_not_disturb_a_producer(broker, kafka_tool, new_topic, tmp_path):
+    topic = new_topic(1)
+    file = tmp_path / "offsets.json"
+    file.write_text(
+        f'{{"partitions":[{{"topic":"{topic}","partition":0,"offset":10}}],"version":1}}'
+    )
+    with Producer({"bootstrap.servers": broker.bootstrap_servers}, topic=topic) as producer:
+        for start in (0, 10):
+            producer.send([ProducerRecord(f"{n}") for n in range(start, start + 10)])
+            (written,) = producer.flush().values()
+            assert (written.last_offset, written.restarts) == (start + 9, 0)
+            kafka_tool("DeleteRecordsCommand", "--offset-json-file", str(file))
+
+
+@pytest.mark.parametrize("acks", ["0", "1"])
+def test_fewer_acks_are_possible(produce, broker, new_topic, acks):
+    topic = new_topic(1)
+    produce(topic, [ProducerRecord(f"{n}") for n in range(100)], acks=acks)
+    only = TopicPartition(topic, 0)
+    with KafkaCluster({"bootstrap.servers": broker.bootstrap_servers}) as cluster:
+        for _ in range(100):  # with 0 nobody says when it is there
+            if cluster.get_latest_leader_offsets({only}) == {only: 100}:
+                break
+        assert cluster.get_latest_leader_offsets({only}) == {only: 100}

@@ -1,0 +1,82 @@
+"""Rows to partitions: by their own say, by key, or evenly by nobody's."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafkaproto.arrow import write_columns
+from pyspark_kafkaproto.client.placement import Placement
+from pyspark_kafkaproto.records import partition_keys
+
+
+def placed(placement, keys, given=None, row_bytes=10, partitions=4, available=range(4)):
+    """The partition of each row."""
+    batch = pa.RecordBatch.from_pydict({"key": pa.array(keys, pa.string())})
+    own = None if given is None else pa.array(given, pa.int32())
+    columns = write_columns(batch)
+    rows = {}
+    for partition, indices in placement.place(columns, own, row_bytes, partitions, list(available)):
+        found = list(range(len(keys)) if indices is None else indices)
+        assert found == sorted(found)
+        rows |= dict.fromkeys(found, partition)
+    return [rows[row] for row in range(len(keys))]
+
+
+@pytest.mark.parametrize("partitioner", ["murmur2", "consistent_random"])
+def test_keys_go_where_the_original_puts_them(partitioner):
+    keys = [f"key-{n}" for n in range(100)]
+    columns = write_columns(pa.RecordBatch.from_pydict({"key": keys}))
+    expected = list(memoryview(partition_keys(columns, 4, partitioner)).cast("B").cast("i"))
+    assert placed(Placement(partitioner, 1000), keys) == expected
+
+
+@pytest.mark.parametrize("partitioner", ["murmur2", "consistent_random"])
+def test_rows_without_a_key_stay_together_and_keyed_ones_where_they_belong(partitioner):
+    keys = [None if n % 2 else "k" for n in range(100)]
+    found = placed(Placement(partitioner, 1000), keys)
+    assert len(set(found[0::2])) == 1
+    assert len(set(found[1::2])) == 1
+
+
+def test_runs_are_as_long_as_a_batch_and_partitions_even_in_the_long_run():
+    found = placed(Placement("sticky", 1000), ["k"] * 100_000)
+    runs = [1]
+    for before, now in pairwise(found):
+        runs[-1:] = [runs[-1] + 1] if before == now else [runs[-1], 1]
+    assert all(run % 100 == 0 for run in runs)
+    assert min(Counter(found).values()) > 20_000
+
+
+def test_runs_go_on_over_calls():
+    placement = Placement("sticky", 1000)
+    assert len({*placed(placement, [None] * 40), *placed(placement, [None] * 60)}) == 1
+
+
+def test_round_robin_gives_each_its_turn():
+    placement = Placement("round_robin", 1000)
+    found = placed(placement, ["k"] * 10) + placed(placement, ["k"] * 10)
+    assert [(partition - found[0]) % 4 for partition in found] == [n % 4 for n in range(20)]
+
+
+@pytest.mark.parametrize("partitioner", ["murmur2", "sticky", "round_robin"])
+def test_what_a_row_says_itself_comes_first(partitioner):
+    given = [3, None, 2, None]
+    found = placed(Placement(partitioner, 1000), [None] * 4, given)
+    assert (found[0], found[2]) == (3, 2)
+    keyed = placed(Placement("murmur2", 1000), ["a", "b", "c", "d"], given)
+    free = placed(Placement("murmur2", 1000), ["a", "b", "c", "d"])
+    assert keyed == [3, free[1], 2, free[3]]
+    assert placed(Placement(partitioner, 1000), ["a"] * 3, [1, 0, 1]) == [1, 0, 1]
+
+
+@pytest.mark.parametrize("partitioner", ["sticky", "round_robin", "murmur2"])
+def test_partitions_without_a_leader_are_left_alone(partitioner):
+    found = placed(Placement(partitioner, 100), [None] * 1000, available=[1, 3])
+    assert set(found) == {1, 3}
+
+
+def test_many_writers_do_not_begin_with_the_same_partition():
+    firsts = {placed(Placement("round_robin", 10), [None])[0] for _ in range(200)}
+    assert firsts == {0, 1, 2, 3}

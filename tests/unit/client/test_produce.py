@@ -1,0 +1,284 @@
+"""Rows to leaders that behave: placed, batched, pipelined, in order; what comes out of it."""
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafkaproto.client import ProducerRecord, Written
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
+from tests.fake_broker import STALL
+from tests.fake_log import Batch
+from tests.fake_produce import produce, values
+
+ONE = TopicPartition("orders", 0)
+
+
+def numbered(count, start=0, **fields):
+    """Records whose values are their numbers."""
+    return [ProducerRecord(f"{n}", **fields) for n in range(start, start + count)]
+
+
+def sent_batches(brokers, node=None):
+    """Per Produce: the (topic, partition) of each batch in it."""
+    return [
+        [(topic.name, item.index) for topic in request.topic_data for item in topic.partition_data]
+        for request in brokers.asked("Produce", node)
+    ]
+
+
+def test_a_first_write_asks_for_metadata_and_an_id_once(brokers, producer):
+    writer = producer()
+    writer.send(numbered(10, partition=0))
+    assert writer.flush() == {
+        ONE: Written(records=10, batches=1, bytes=len(brokers.logs["orders", 0].batches[0].data),
+                     first_offset=0, last_offset=9)
+    }  # fmt: skip
+    writer.send(numbered(5, 10, partition=0))
+    written = writer.flush()[ONE]
+    assert (written.first_offset, written.last_offset) == (10, 14)
+    assert values(brokers.logs["orders", 0]) == [f"{n}".encode() for n in range(15)]
+    assert [call.api for call in brokers.calls] == [
+        "ApiVersions", "Metadata", "InitProducerId", "Produce", "Produce",
+    ]  # fmt: skip
+    request = brokers.asked("Produce")[0]
+    assert (request.acks, request.timeout_ms, request.transactional_id) == (-1, 30_000, None)
+
+
+def test_topic_ids_are_used_where_brokers_know_them(brokers, producer):
+    brokers.versions["Produce"] = (0, 13)
+    writer = producer()
+    writer.send(numbered(10, partition=1))
+    writer.flush()
+    assert brokers.calls[-1].header.api_version == 13
+    assert brokers.asked("Produce")[0].topic_data[0].topic_id == brokers.topics["orders"].topic_id
+    assert len(values(brokers.logs["orders", 1])) == 10
+
+
+def test_a_broker_that_knows_old_versions_only_is_refused(brokers, producer):
+    brokers.versions["Produce"] = (0, 2)
+    writer = producer()
+    writer.send(numbered(1, partition=0))
+    with pytest.raises(Exception, match="speaks Produce 2: record batches need 3 or later"):
+        writer.flush()
+
+
+def test_rows_of_many_arrow_batches_share_record_batches(brokers, producer):
+    writer = producer()
+    for start in range(0, 100, 10):
+        writer.send(numbered(10, start, partition=0))
+    assert writer.flush()[ONE].batches == 1
+    assert values(brokers.logs["orders", 0]) == [f"{n}".encode() for n in range(100)]
+
+
+def test_batches_are_no_larger_than_batch_size(brokers, producer):
+    writer = producer(batch_size=200)
+    writer.send(numbered(100, partition=0))
+    writer.flush()
+    sizes = [len(batch.data) for batch in brokers.logs["orders", 0].batches]
+    assert len(sizes) > 5
+    assert max(sizes) <= 200
+    assert values(brokers.logs["orders", 0]) == [f"{n}".encode() for n in range(100)]
+
+
+def test_linger_zero_sends_what_there_is(brokers, producer):
+    writer = producer(linger_ms=0)
+    writer.send(numbered(3, partition=0))
+    brokers.wait_for_call("Produce")
+    writer.send(numbered(3, 3, partition=0))
+    assert writer.flush()[ONE].batches == 2
+
+
+@pytest.mark.parametrize("most", [1, 3, 5])
+def test_requests_are_pipelined_up_to_max_in_flight(brokers, producer, most):
+    writer = producer(batch_size=100, max_in_flight_requests_per_connection=most)
+    writer.send(numbered(10, partition=0))
+    writer.flush()  # from here on the broker knows the producer
+    before = len(brokers.asked("Produce"))
+    brokers.on("Produce", STALL)
+    writer.send(numbered(100, 10, partition=0))
+    writer._open_batches.finish_all()
+    writer._sender.pump()
+    brokers.wait_for_call("Produce", before + most)
+    assert len(brokers.asked("Produce")) == before + most
+
+
+def test_nothing_is_pipelined_before_the_broker_knows_the_producer(brokers, producer):
+    writer = producer(batch_size=100)
+    brokers.on("Produce", STALL)
+    writer.send(numbered(100, partition=0))
+    writer._open_batches.finish_all()
+    for _ in range(3):
+        writer._sender.pump()
+    brokers.wait_for_call("Produce")
+    assert len(brokers.asked("Produce")) == 1
+
+
+def test_one_request_carries_batches_of_many_partitions(brokers, producer):
+    writer = producer("many")
+    writer.send([ProducerRecord("x", partition=n) for n in range(250)])
+    assert len(writer.flush()) == 250
+    assert sent_batches(brokers) == [[("many", n) for n in range(250)]]
+
+
+def test_requests_are_no_larger_than_max_request_size(brokers, producer):
+    writer = producer("many", max_request_size=2000, batch_size=1000)
+    writer.send([ProducerRecord("x" * 150, partition=n) for n in range(50)])
+    assert len(writer.flush()) == 50
+    sizes = [
+        sum(len(item.records) for topic in request.topic_data for item in topic.partition_data)
+        for request in brokers.asked("Produce")
+    ]
+    assert 1900 < max(sizes) <= 2000
+
+
+def test_each_leader_is_sent_its_own(brokers, producer):
+    brokers.topics["orders"].move(1, node_id=2)
+    writer = producer()
+    writer.send([ProducerRecord(f"{n}", partition=n % 2) for n in range(20)])
+    writer.flush()
+    assert sent_batches(brokers, 1) == [[("orders", 0)]]
+    assert sent_batches(brokers, 2) == [[("orders", 1)]]
+
+
+def test_acks_0_waits_for_nothing_and_knows_no_offsets(brokers, producer):
+    writer = producer(acks="0")
+    writer.send(numbered(10, partition=0))
+    assert writer.flush()[ONE].last_offset == -1
+    brokers.wait_for_call("Produce")
+    assert brokers.asked("Produce")[0].acks == 0
+    assert brokers.asked("InitProducerId") == []
+    writer.send(numbered(10, 10, partition=0))
+    writer.flush()
+    brokers.wait_for_call("Produce", 2)
+
+
+def test_without_idempotence_one_batch_of_a_partition_is_in_flight(brokers, producer):
+    writer = producer(batch_size=100, enable_idempotence="false")
+    brokers.on("Produce", STALL)
+    writer.send([ProducerRecord(f"{n}", partition=n % 2) for n in range(100)])
+    writer._open_batches.finish_all()
+    for _ in range(3):
+        writer._sender.pump()
+    brokers.wait_for_call("Produce")
+    assert sent_batches(brokers) == [[("orders", 0), ("orders", 1)]]
+
+
+# Arrow in
+
+
+def arrow(**columns):
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def test_arrow_columns_are_written_as_they_are(brokers, producer):
+    writer = producer()
+    batch = arrow(
+        value=pa.array(["a", None, "c"], pa.large_string()),
+        partition=pa.array([1, 1, 1], pa.int64()),
+        other=pa.array([1, 2, 3]),
+    )
+    writer.send(batch.slice(1))
+    writer.flush()
+    assert brokers.logs["orders", 1].stop == 2
+    assert values(brokers.logs["orders", 1])[-1] == b"c"
+
+
+def test_rows_go_to_their_own_topics_in_their_order(brokers, producer):
+    writer = producer(None)
+    topics = ["orders", "many", "orders", "many", "orders"]
+    writer.send(arrow(value=list("abcde"), topic=topics, partition=[0] * 5))
+    writer.send(arrow(value=["f"], topic=["many"], partition=[0]))
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == [b"a", b"c", b"e"]
+    assert values(brokers.logs["many", 0]) == [b"b", b"d", b"f"]
+
+
+def test_the_producers_topic_wins(brokers, producer):
+    writer = producer("orders")
+    writer.send(arrow(value=["a"], topic=["many"], partition=[0]))
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == [b"a"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        ({"value": ["a"]}, "topic"),
+        ({"value": ["a"], "topic": [5]}, "topic has to be a string"),
+        ({"value": ["a"], "topic": ["orders"], "partition": ["0"]}, "partition has to be an int"),
+        ({"value": [1.5], "topic": ["orders"]}, "value"),
+    ],
+)
+def test_columns_that_no_record_has_are_refused(producer, columns, text):
+    with pytest.raises(ConfigError, match=text):
+        producer(None).send(arrow(**columns))
+
+
+def test_plain_records_that_cannot_be_are_refused(producer):
+    with pytest.raises(ConfigError, match="one cannot be used"):
+        producer().send([ProducerRecord(5)])
+
+
+def test_many_open_batches_stay_within_buffer_memory(brokers, producer):
+    writer = producer("many", buffer_memory=40_000)
+    for start in range(20):
+        writer.send([ProducerRecord("x" * 100, partition=n) for n in range(250)])
+        assert writer._open_batches._open_bytes <= 20_000 + 250 * 200, start
+    writer.flush()
+    assert sum(log.stop for name, log in brokers.logs.items() if name[0] == "many") == 5000
+
+
+# The face
+
+
+def test_a_topic_that_does_not_exist_is_named_before_anything_is_sent(brokers, producer, clock):
+    writer = producer("no-such")
+    with pytest.raises(BrokerError, match=r"no-such.*UNKNOWN_TOPIC_OR_PARTITION"):
+        writer.send(numbered(1))
+    assert brokers.asked("Produce") == []
+
+
+def test_an_ended_producer_says_why(brokers, producer, clock):
+    writer = producer("no-such")
+    with pytest.raises(BrokerError):
+        writer.send(numbered(1))
+    with pytest.raises(LocalProtocolError, match="ended, with BrokerError: make a new one"):
+        writer.flush()
+    closed = producer()
+    closed.close()
+    closed.close()
+    with pytest.raises(LocalProtocolError, match="it was closed"):
+        closed.send(numbered(1))
+
+
+def test_leaving_the_with_flushes_and_an_error_does_not(brokers, producer):
+    with producer() as writer:
+        writer.send(numbered(3, partition=0))
+    assert brokers.logs["orders", 0].stop == 3
+    with pytest.raises(ConfigError), producer() as writer:
+        writer.send([ProducerRecord(5)])
+    assert brokers.logs["orders", 0].stop == 3
+
+
+def test_nothing_sent_is_nothing_asked(brokers, producer):
+    with producer() as writer:
+        writer.send([])
+        assert writer.flush() == {}
+    assert brokers.calls == []
+
+
+def test_first_and_last_offsets_span_other_producers_records(brokers, producer):
+    log = brokers.logs["orders", 0]
+
+    def between(call):
+        answer = produce(brokers, call)
+        log.stop += 3
+        log.batches.append(Batch(b"", log.stop))
+        return answer
+
+    writer = producer(batch_size=100)
+    brokers.on("Produce", between)
+    writer.send(numbered(20, partition=0))
+    written = writer.flush()[ONE]
+    assert written.first_offset == 0
+    assert written.last_offset == log.stop - 4 > 19

@@ -1,0 +1,356 @@
+"""Leaders that refuse, move, forget, hang up or stall: every row once, in order, or an error."""
+
+import itertools
+import random
+
+import pytest
+
+from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    DeadlineExceeded,
+    RemoteProtocolError,
+)
+from pyspark_kafkaproto.messages.produce import ProduceResponse
+from pyspark_kafkaproto.records.layout import HEADER
+from tests.fake_broker import DEFAULT, STALL, close, cut
+from tests.fake_produce import produce, refusing, values
+from tests.unit.client.test_kth_failure import MOST, Failing, lost, timed_out
+
+ONE = TopicPartition("orders", 0)
+ROWS = 100
+EXPECTED = [f"{n}".encode() for n in range(ROWS)]
+
+
+def numbered(count=ROWS, start=0, partition=0):
+    return [ProducerRecord(f"{n}", partition=partition) for n in range(start, start + count)]
+
+
+def write_all(writer, partition=0):
+    """Ten batches or so; the first ones are known to the broker before the others go."""
+    writer.send(numbered(10, 0, partition))
+    first = writer.flush()
+    writer.send(numbered(ROWS - 10, 10, partition))
+    second = writer.flush()[TopicPartition("orders", partition)]
+    second.merge(first[TopicPartition("orders", partition)])
+    return second
+
+
+def headers(log):
+    """Producer id, epoch and sequence of each batch in a log."""
+    return [HEADER.unpack_from(batch.data)[9:12] for batch in log.batches]
+
+
+def after(count, *answers):
+    """Answers that come once `count` requests were answered well."""
+    return [*[DEFAULT] * count, *answers, DEFAULT]
+
+
+RETRIABLE = [2, 3, 5, 6, 7, 9, 13, 19, 20, 56, 74, 75, 89, 100, 103]
+
+
+@pytest.mark.parametrize(("code", "place"), [(19, 0), (19, 1), *((code, 3) for code in RETRIABLE)])
+def test_a_retriable_error_costs_nothing(brokers, producer, code, place):
+    brokers.on("Produce", *after(place, refusing(code), refusing(code)))
+    written = write_all(producer(batch_size=100))
+    assert values(brokers.logs["orders", 0]) == EXPECTED
+    assert (written.records, written.restarts) == (ROWS, 0)
+    assert written.retries >= 2
+
+
+@pytest.mark.parametrize("code", [7, 20])
+def test_a_batch_that_was_written_all_the_same_is_there_once(brokers, producer, code):
+    def written_but(call):
+        produce(brokers, call)
+        return refusing(code)(call)
+
+    brokers.on("Produce", *after(0, written_but), *after(2, written_but, written_but))
+    assert write_all(producer(batch_size=100)).last_offset == ROWS - 1
+    assert values(brokers.logs["orders", 0]) == EXPECTED
+
+
+def written_then_closed(brokers):
+    def answer(call):
+        produce(brokers, call)
+        return close()
+
+    return answer
+
+
+@pytest.mark.parametrize("place", [0, 1, 4])
+def test_a_lost_connection_costs_nothing_and_doubles_nothing(brokers, producer, place):
+    answers = [close(), written_then_closed(brokers), lambda call: cut(produce(brokers, call), 9)]
+    for fault in answers:
+        brokers.on("Produce", *after(place, fault, fault))
+        log = brokers.logs["orders", 0]
+        log.batches.clear()
+        write_all(producer(batch_size=100))
+        assert values_of_new(log) == EXPECTED
+
+
+def values_of_new(log):
+    """The values of a log whose first batches were deleted."""
+    moved, stop = log.batches, log.stop
+    found = values(log)
+    assert (moved, stop) == (log.batches, log.stop)
+    return found
+
+
+def test_a_leader_that_says_nothing_is_given_up_in_time(brokers, producer):
+    brokers.on("Produce", *after(2, STALL))
+    written = write_all(producer(batch_size=100, request_timeout_ms=200))
+    assert values(brokers.logs["orders", 0]) == EXPECTED
+    assert written.retries >= 1
+
+
+def test_batches_follow_their_leader(brokers, producer):
+    def moved(call):
+        brokers.topics["orders"].move(0, 2)
+        return produce(brokers, call)
+
+    brokers.on("Produce", *after(2, moved), node=1)
+    write_all(producer(batch_size=100))
+    assert values(brokers.logs["orders", 0]) == EXPECTED
+    assert brokers.asked("Produce", 2)
+
+
+def test_a_new_leader_that_is_named_is_not_looked_up(brokers, producer):
+    port = brokers.nodes[2].port
+
+    def moved(call):
+        brokers.topics["orders"].move(0, 2)
+        (topic,) = call.request.topic_data
+        found = ProduceResponse.Topic.Partition(
+            index=0,
+            error_code=6,
+            base_offset=-1,
+            current_leader=ProduceResponse.Topic.Partition.CurrentLeader(
+                leader_id=2, leader_epoch=brokers.topics["orders"].epochs[0]
+            ),
+        )
+        return ProduceResponse(
+            responses=(ProduceResponse.Topic(name=topic.name, partition_responses=(found,)),),
+            node_endpoints=(ProduceResponse.NodeEndpoint(node_id=2, host="127.0.0.1", port=port),),
+        )
+
+    brokers.on("Produce", moved, DEFAULT, node=1)
+    writer = producer()
+    writer.send(numbered())
+    assert writer.flush()[ONE].retries == 1
+    assert values(brokers.logs["orders", 0]) == EXPECTED
+    assert len(brokers.asked("Metadata")) == 1
+
+
+def test_one_partition_in_trouble_does_not_hold_up_the_others(brokers, producer):
+    brokers.topics["orders"].move(0, 2)
+    brokers.on("Produce", STALL, node=2)
+    writer = producer(request_timeout_ms=500, batch_size=100)
+    for partition in (0, 1):
+        writer.send(numbered(partition=partition))
+    writer._open_batches.finish_all()
+    while brokers.logs["orders", 1].stop < ROWS:
+        writer._sender.drain(writer._sender.held_bytes - 1)
+    assert brokers.logs["orders", 0].stop == 0
+    brokers.on("Produce", DEFAULT, node=2)
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == EXPECTED
+
+
+# Sequences
+
+
+@pytest.mark.parametrize("code", [45, 59])
+@pytest.mark.parametrize("place", [0, 1, 4])
+def test_a_forgotten_producer_goes_on_in_the_next_epoch(brokers, producer, code, place):
+    brokers.on("Produce", *after(place, refusing(code)))
+    written = write_all(producer(batch_size=100))
+    log = brokers.logs["orders", 0]
+    assert values(log) == EXPECTED
+    assert written.restarts == 1
+    assert [epoch for _, epoch, _ in headers(log)] == [0] * place + [1] * (
+        len(headers(log)) - place
+    )
+    assert headers(log)[place] == (1001, 1, 0)
+
+
+def test_an_epoch_that_somebody_else_passed_costs_a_new_id(brokers, producer):
+    brokers.on("Produce", *after(1, refusing(47)))
+    assert write_all(producer(batch_size=100)).restarts == 1
+    assert values(brokers.logs["orders", 0]) == EXPECTED
+    assert {producer_id for producer_id, _, _ in headers(brokers.logs["orders", 0])} == {1001, 1002}
+
+
+def test_a_batch_that_is_there_already_is_written(brokers, producer):
+    def known_already(call):
+        produce(brokers, call)
+        return refusing(46)(call)
+
+    brokers.on("Produce", known_already)
+    writer = producer()
+    writer.send(numbered())
+    written = writer.flush()[ONE]
+    assert (written.records, written.last_offset, written.retries) == (ROWS, -1, 0)
+
+
+def test_sequences_wrap_at_2_31(brokers, producer):
+    writer = producer(batch_size=100)
+    writer.send(numbered(1))
+    queue = writer._targets["orders"].queues[0]
+    queue._next_sequence = queue._expected = 2**31 - 25
+    writer.send(numbered(ROWS - 1, 1))
+    writer.flush()
+    log = brokers.logs["orders", 0]
+    assert values(log) == EXPECTED
+    sequences = [sequence for _, _, sequence in headers(log)]
+    assert max(sequences) < 2**31
+    assert sequences.index(min(sequences)) > 0
+
+
+# What cannot be mended
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (29, "orders-0, 100 rows, 0 to 99.*TOPIC_AUTHORIZATION_FAILED.*the right WRITE"),
+        (31, "CLUSTER_AUTHORIZATION_FAILED"),
+        (76, "UNSUPPORTED_COMPRESSION_TYPE"),
+        (999, "UNKNOWN_ERROR_CODE_999"),
+    ],
+)
+def test_a_fatal_error_names_partition_rows_and_size(brokers, producer, code, text):
+    brokers.on("Produce", refusing(code))
+    writer = producer()
+    writer.send(numbered())
+    with pytest.raises(BrokerError, match=text) as caught:
+        writer.flush()
+    assert "bytes) at broker 127.0.0.1" in str(caught.value)
+
+
+def test_delivery_timeout_ends_the_tries_and_tells_of_them(brokers, producer):
+    brokers.on("Produce", refusing(19))
+    writer = producer(delivery_timeout_ms=300, request_timeout_ms=100, linger_ms=0)
+    writer.send(numbered(1))
+    with pytest.raises(
+        DeadlineExceeded,
+        match=r"(?s)write row 0 \(\d+ bytes\) to orders-0: not done within 0.3 s"
+        r".*NOT_ENOUGH_REPLICAS",
+    ):
+        writer.flush()
+
+
+def test_a_dead_leader_is_an_error_in_time(brokers, producer):
+    writer = producer(delivery_timeout_ms=500, request_timeout_ms=100, linger_ms=0)
+    brokers.topics["orders"].move(0, 2)
+    brokers.stop(2)
+    writer.send(numbered(1))
+    with pytest.raises(DeadlineExceeded, match=r"(?s)orders-0: not done.*refused"):
+        writer.flush()
+
+
+def test_retries_are_counted(brokers, producer):
+    brokers.on("Produce", refusing(19))
+    writer = producer(retries=3)
+    writer.send(numbered())
+    with pytest.raises(DeadlineExceeded, match=r"in 4 tries \(retries is 3\)"):
+        writer.flush()
+
+
+def test_a_topic_deleted_meanwhile_is_named_soon(brokers, producer, clock):
+    writer = producer()
+    writer.send(numbered(10))
+    writer.flush()
+    del brokers.topics["orders"]
+    writer.send(numbered(10))
+    with pytest.raises(BrokerError, match=r"topic 'orders'.*UNKNOWN_TOPIC_OR_PARTITION"):
+        writer.flush()
+
+
+def test_an_answer_about_something_else_is_refused(brokers, producer):
+    for answer in (ProduceResponse(), refusing(0, partition=7)):
+        brokers.on("Produce", answer)
+        writer = producer()
+        writer.send(numbered())
+        with pytest.raises(RemoteProtocolError, match=r"no answer for orders-0"):
+            writer.flush()
+
+
+def test_a_throttled_client_keeps_quiet(brokers, producer):
+    def throttled(call):
+        answer = produce(brokers, call)
+        return ProduceResponse(responses=answer.responses, throttle_time_ms=50)
+
+    brokers.on("Produce", throttled)
+    write_all(producer(batch_size=300))
+    assert values(brokers.logs["orders", 0]) == EXPECTED
+
+
+def test_an_id_that_may_not_be_had_says_what_to_do(brokers, producer):
+    from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdResponse
+
+    brokers.on("InitProducerId", InitProducerIdResponse(error_code=31))
+    with pytest.raises(BrokerError, match=r"IDEMPOTENT_WRITE.*enable.idempotence to false"):
+        producer().send(numbered())
+
+
+# Everywhere
+
+
+@pytest.mark.parametrize("error", [lost, timed_out])
+def test_the_kth_use_of_a_socket_fails(brokers, producer, monkeypatch, error):
+    brokers.topics["orders"].move(1, node_id=2)
+    for k in itertools.count(1):
+        for log in brokers.logs.values():
+            log.batches.clear()
+            log.stop = 0
+        with monkeypatch.context() as patch:
+            failing = Failing(patch, k, error)
+            with producer(batch_size=500, client_id=f"k-{k}") as writer:
+                writer.send([ProducerRecord(f"{n}", partition=n % 2) for n in range(2 * ROWS)])
+        for partition in (0, 1):
+            found = values(brokers.logs["orders", partition])
+            assert found == [f"{n}".encode() for n in range(partition, 2 * ROWS, 2)]
+        if failing.is_over:
+            break
+    assert 20 < k < MOST
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 200))]
+)
+def test_any_mixture_of_faults(brokers, producer, seed):
+    source = random.Random(seed)
+
+    def moved(call):
+        topic = brokers.topics["orders"]
+        topic.move(source.randrange(2), source.choice([1, 2]))
+        return produce(brokers, call)
+
+    def lost_after(call):
+        produce(brokers, call)
+        return close()
+
+    def failed_after(call):
+        produce(brokers, call)
+        return refusing(source.choice([7, 20]))(call)
+
+    def answer(call):
+        if source.random() < 0.6:
+            return produce(brokers, call)
+        faults = [moved, lost_after, failed_after, lambda _: close(), refusing(19), refusing(6)]
+        return source.choice(faults)(call)
+
+    brokers.on("Produce", answer)
+    expected = {0: [], 1: []}
+    with producer(batch_size=150) as writer:
+        for start in range(0, 300, 50):
+            records = [
+                ProducerRecord(f"{n}", partition=source.randrange(2))
+                for n in range(start, start + 50)
+            ]
+            for record in records:
+                expected[record.partition].append(record.value.encode())
+            writer.send(records)
+    for partition in (0, 1):
+        assert values(brokers.logs["orders", partition]) == expected[partition]

@@ -1,0 +1,253 @@
+"""Records that can never be written: named, or put aside; all others are written, in order."""
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.client.refusals import RecordRefused
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.messages.produce import ProduceResponse
+from pyspark_kafkaproto.records import Columns, decode
+from pyspark_kafkaproto.records.layout import HEADER
+from tests.fake_broker import FakeTopic, topic_id_of
+from tests.fake_log import FakeLog
+from tests.fake_produce import produce, refusing, values
+
+ROWS = 60
+MESSAGE_TOO_LARGE = 10
+INVALID_TIMESTAMP = 32
+INVALID_RECORD = 87
+
+
+@pytest.fixture
+def letters(brokers):
+    """The log of a dead letter topic."""
+    brokers.topics["letters"] = FakeTopic(topic_id_of("letters"), [1], [0])
+    brokers.logs["letters", 0] = FakeLog()
+    return brokers.logs["letters", 0]
+
+
+def numbered(count=ROWS, **fields):
+    return [ProducerRecord(f"{n}", partition=0, **fields) for n in range(count)]
+
+
+def texts(numbers):
+    return [f"{n}".encode() for n in numbers]
+
+
+def headers_of(log):
+    """The headers of each record, as a mapping."""
+    found = []
+    for batch in log.batches:
+        decoded = decode(batch.data, start=0, stop=log.stop, wanted=Columns.ALL)
+        lists, keys, contents = (
+            memoryview(part.offsets).cast("B").cast("i")
+            for part in (decoded.headers, decoded.headers.keys, decoded.headers.values)
+        )
+        names, data = bytes(decoded.headers.keys.data), bytes(decoded.headers.values.data)
+        for row in range(decoded.rows):
+            pairs = range(lists[row], lists[row + 1])
+            found.append(
+                {
+                    names[keys[n] : keys[n + 1]].decode(): data[contents[n] : contents[n + 1]]
+                    for n in pairs
+                }
+            )
+    return found
+
+
+def size_limited(brokers, most_bytes):
+    """A leader that takes no batch above a size."""
+
+    def answer(call):
+        if any(len(item.records) > most_bytes for item in _sent(call)):
+            return refusing(MESSAGE_TOO_LARGE)(call)
+        return produce(brokers, call)
+
+    return answer
+
+
+def record_refusing(brokers, code, names_records, bad):
+    """A leader that takes no batch with the values `bad`, and says which they are or does not."""
+
+    def answer(call):
+        (item,) = _sent(call)
+        held = _values(bytes(item.records))
+        found = [index for index, value in enumerate(held) if value in bad]
+        if not found:
+            return produce(brokers, call)
+        kind = ProduceResponse.Topic.Partition.RecordError
+        errors = tuple(
+            kind(batch_index=index, batch_index_error_message=f"bad {held[index].decode()}")
+            for index in found
+            if names_records
+        )
+        return refusing(code, record_errors=errors)(call)
+
+    return answer
+
+
+def _sent(call):
+    return [item for topic in call.request.topic_data for item in topic.partition_data]
+
+
+def _values(data):
+    records = HEADER.unpack_from(data)[12]
+    decoded = decode(data, start=0, stop=records, wanted=Columns.VALUE)
+    offsets = memoryview(decoded.value.offsets).cast("B").cast("i")
+    content = bytes(decoded.value.data)
+    return [content[offsets[n] : offsets[n + 1]] for n in range(records)]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_a_batch_too_large_for_its_topic_is_split(brokers, producer, codec):
+    brokers.on("Produce", size_limited(brokers, 200))
+    writer = producer(batch_size=2000, compression_type=codec)
+    records = [
+        record._replace(headers=[("h", record.value.encode()), ("n", None)], timestamp_ms=n)
+        for n, record in enumerate(numbered())
+    ]
+    writer.send(records)
+    writer.send(numbered())
+    written = writer.flush()[TopicPartition("orders", 0)]
+    log = brokers.logs["orders", 0]
+    assert values(log) == texts(range(ROWS)) * 2
+    assert written.records == 2 * ROWS
+    assert [pairs.get("h") for pairs in headers_of(log)][:ROWS] == texts(range(ROWS))
+    # Later batches are made to fit from the start.
+    assert writer._targets["orders"].queues[0].limit_bytes < 2000
+
+
+def test_a_record_too_large_for_its_topic_is_named(brokers, producer):
+    brokers.on("Produce", size_limited(brokers, 300))
+    writer = producer()
+    records = numbered()
+    records[17] = ProducerRecord("x" * 400, partition=0)
+    writer.send(records)
+    with pytest.raises(
+        BrokerError, match=r"orders-0, row 17 \(4\d\d bytes\).*MESSAGE_TOO_LARGE.*max.message.bytes"
+    ):
+        writer.flush()
+
+
+def test_a_record_larger_than_a_request_is_named_before_it_is_sent(brokers, producer):
+    writer = producer(max_request_size=500)
+    records = numbered()
+    records[17] = ProducerRecord("x" * 600, partition=0)
+    with pytest.raises(
+        RecordRefused, match=r"orders-0, row 17: it takes 6\d\d bytes, max.request.size is 500"
+    ):
+        writer.send(records)
+
+
+@pytest.mark.parametrize("names_records", [True, False])
+@pytest.mark.parametrize("code", [INVALID_TIMESTAMP, INVALID_RECORD])
+def test_records_that_the_broker_refuses_are_put_aside(
+    brokers, producer, letters, code, names_records
+):
+    bad = texts([3, 4, 40])
+    brokers.on("Produce", record_refusing(brokers, code, names_records, bad))
+    writer = producer(dead_letter_topic="letters", batch_size=150)
+    writer.send(numbered(headers=[("own", b"1")], key="k", timestamp_ms=5))
+    brokers_values = texts(n for n in range(ROWS) if n not in (3, 4, 40))
+    brokers.on("Produce", _only_orders(brokers, code, names_records, bad))
+    written = writer.flush()
+    assert values(brokers.logs["orders", 0]) == brokers_values
+    assert sorted(values(letters)) == sorted(bad)
+    assert writer.dead_letters == 3
+    assert written[TopicPartition("orders", 0)].records == ROWS - 3
+    for pairs in headers_of(letters):
+        assert pairs["own"] == b"1"
+        assert pairs["kafkaproto.topic"] == b"orders"
+        assert pairs["kafkaproto.partition"] == b"0"
+        assert pairs["kafkaproto.reason"].startswith(b"INVALID_")
+        assert (b"bad " in pairs["kafkaproto.reason"]) == names_records
+
+
+def _only_orders(brokers, code, names_records, bad):
+    refuse = record_refusing(brokers, code, names_records, bad)
+
+    def answer(call):
+        is_letters = call.request.topic_data[0].name == "letters"
+        return produce(brokers, call) if is_letters else refuse(call)
+
+    return answer
+
+
+def test_a_record_that_the_broker_refuses_is_named(brokers, producer):
+    brokers.on("Produce", record_refusing(brokers, INVALID_RECORD, True, texts([41])))
+    writer = producer()
+    writer.send(numbered())
+    with pytest.raises(BrokerError, match=r"orders-0, row 41 among 60 rows, 0 to 59.*bad 41"):
+        writer.flush()
+    brokers.on("Produce", refusing(INVALID_RECORD, error_message="no reason"))
+    writer = producer()
+    writer.send(numbered())
+    with pytest.raises(BrokerError, match=r"orders-0, 60 rows, 0 to 59.*INVALID_RECORD.*no reason"):
+        writer.flush()
+
+
+def test_rows_that_cannot_be_sent_are_put_aside(brokers, producer, letters):
+    writer = producer(None, dead_letter_topic="letters", max_request_size=3000)
+    records = [ProducerRecord(f"{n}", topic="orders", partition=0) for n in range(10)]
+    records[1] = records[1]._replace(partition=2)
+    records[2] = records[2]._replace(topic=None)
+    records[3] = records[3]._replace(topic="no-such")
+    records[4] = records[4]._replace(timestamp_ms=-5)
+    records[5] = records[5]._replace(value="x" * 4000, key="big")
+    writer.send(records)
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == texts([0, 6, 7, 8, 9])
+    reasons = {
+        value: pairs["kafkaproto.reason"].decode()
+        for value, pairs in zip(values(letters), headers_of(letters), strict=True)
+    }
+    assert writer.dead_letters == len(reasons) == 5
+    assert reasons[b"1"].startswith("there is no partition 2: the topic has 2")
+    assert reasons[b"2"].startswith("null topic")
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in reasons[b"3"]
+    assert "before 1970" in reasons[b"4"]
+    assert reasons[b""].startswith("it takes 40")
+    (left_out,) = [
+        pairs["kafkaproto.left_out"]
+        for pairs in headers_of(letters)
+        if "kafkaproto.left_out" in pairs
+    ]
+    assert left_out == b"value (4000 bytes)"
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"partition": 2}, "orders, row 1: there is no partition 2: the topic has 2, from 0 on"),
+        ({"topic": None}, "a row without a topic, row 1: null topic"),
+        ({"topic": "no-such"}, "no-such.*UNKNOWN_TOPIC_OR_PARTITION"),
+        ({"timestamp_ms": -5}, "orders-0, row 1: its timestamp, -5000 microseconds"),
+    ],
+)
+def test_rows_that_cannot_be_sent_are_named(producer, clock, fields, text):
+    records = [ProducerRecord(f"{n}", topic="orders", partition=0) for n in range(3)]
+    records[1] = records[1]._replace(**fields)
+    with pytest.raises((RecordRefused, BrokerError), match=text):
+        producer(None).send(records)
+
+
+def test_header_keys_are_never_null(producer, letters):
+    pair = pa.struct([("key", pa.string()), ("value", pa.binary())])
+    headers = pa.array([[("a", b"")], [(None, b"x")]], pa.list_(pair))
+    batch = pa.RecordBatch.from_arrays([pa.array(["0", "1"]), headers], ["value", "headers"])
+    with pytest.raises(RecordRefused, match="row 1: the key of its header 0 is null"):
+        producer().send(batch)
+    writer = producer(dead_letter_topic="letters")
+    writer.send(batch)
+    writer.flush()
+    assert values(letters) == [b"1"]
+
+
+def test_a_letter_that_is_refused_too_fails_the_write(brokers, producer, letters):
+    brokers.on("Produce", refusing(MESSAGE_TOO_LARGE))
+    writer = producer(dead_letter_topic="letters")
+    writer.send(numbered(1))
+    with pytest.raises(BrokerError, match=r"letters-0, row 0.*MESSAGE_TOO_LARGE"):
+        writer.flush()
