@@ -13,7 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.net import ClientConfig, ProducerConfig
 from pyspark_kafkaproto.spark.option_table import OPTIONS, REFUSED, Option, Use
 from pyspark_kafkaproto.spark.starts import Earliest, Latest
 
@@ -35,6 +35,12 @@ Any of Kafka's client properties with `kafka.` in front. These have a meaning he
 Kafka's own; the default is the Java client's unless the last column says otherwise. Others are
 named once in a warning and have no effect, but for those of `ssl.` and `sasl.`, which are errors:
 [security.md](security.md) has a recipe for each way to log in.
+
+| property | default | how it differs from the Java client |
+|---|---|---|
+"""
+_PRODUCER_HEAD = """
+The same for writes; what they mean here: [writing.md](writing.md).
 
 | property | default | how it differs from the Java client |
 |---|---|---|
@@ -61,6 +67,10 @@ _DIFFERS = {
     "ssl.keystore.type": "the file's content tells; a JKS file is refused, with what converts it",
     "ssl.truststore.location": "without one the system's authorities are trusted",
     "ssl.truststore.type": "the file's content tells; a JKS file is refused, with what converts it",
+    "batch.size": "16 KiB; rows come by the thousand",
+    "linger.ms": "5; looked at when rows come, and the end of a task waits for nothing",
+    "partitioner": "its own are Java classes; the name is librdkafka's",
+    "partitioner.class": "refused: a Java class",
     "default.api.timeout.ms": "bounds every operation with all its tries, a task's next records "
     "too",
 }
@@ -88,6 +98,8 @@ def render() -> str:
         if rows:
             parts.append(f"\n## {title}\n\n{_table(rows, use)}")
     parts.append(_CLIENT_HEAD + "".join(map(_property_row, fields(ClientConfig))))
+    ours = [item for item in fields(ProducerConfig) if "name" in item.metadata]
+    parts.append(_PRODUCER_HEAD + "".join(map(_property_row, ours)))
     refused = (f"| `{row.name}` | {_uses(row.uses)} | {row.instead} |\n" for row in REFUSED)
     parts.append(_REFUSED_HEAD + "".join(refused))
     return "".join(parts)
@@ -133,7 +145,8 @@ def _property_row(item: Any) -> str:
     name, default = item.metadata["name"], item.default
     if isinstance(default, float):
         default = round(default * 1000)
-    shown = "required" if name == "bootstrap.servers" else _shown(default)
+    special = {"bootstrap.servers": "required", "acks": "`all`"}
+    shown = special.get(name) or _shown(default)
     return f"| `kafka.{name}` | {shown} | {_cell(_DIFFERS.get(name, ''))} |\n"
 
 

@@ -148,6 +148,13 @@ def _strategy(name: str, text: str) -> str:
     return word
 
 
+def _on_invalid(name: str, text: str) -> str:
+    word = text.strip().lower()
+    if word not in {"fail", "deadletter"}:
+        raise ConfigError(name, text, "expected fail or deadletter")
+    return word
+
+
 OPTIONS: tuple[Option, ...] = (
     Option("subscribe", _topics, None, "Topics to read, separated by commas."),
     Option(
@@ -411,6 +418,39 @@ OPTIONS: tuple[Option, ...] = (
         read_count,
         ReadSettings().batch_limit_bytes,
         "The largest record batch that is accepted, in bytes after decompression.",
+        is_ours=True,
+    ),
+    Option(
+        "topic",
+        read_name,
+        None,
+        "Where all rows go, whatever their column `topic` says; needed where there is none.",
+        uses=Use.WRITE,
+        differs="The topic must exist: writing never creates one.",
+    ),
+    Option(
+        "timestampColumn",
+        read_name,
+        None,
+        "The column with the records' timestamps; null is the time of writing, as without it.",
+        uses=Use.WRITE,
+        is_ours=True,
+    ),
+    Option(
+        "onInvalidRecord",
+        _on_invalid,
+        "fail",
+        "What becomes of a record that can never be written (too large, no such partition or "
+        "topic, refused by the broker): `fail`, or `deadletter`.",
+        uses=Use.WRITE,
+        is_ours=True,
+    ),
+    Option(
+        "deadLetterTopic",
+        read_name,
+        None,
+        "Where `onInvalidRecord=deadletter` puts such records, the reason in their headers.",
+        uses=Use.WRITE,
         is_ours=True,
     ),
 )

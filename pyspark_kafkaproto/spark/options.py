@@ -169,6 +169,11 @@ def damaged_column(options: Mapping[str, str]) -> str | None:
 
 def client_config(options: Mapping[str, str]) -> ClientConfig:
     """The options that begin with `kafka.`, as Kafka's client properties."""
+    return ClientConfig.parse(client_properties(options), CLIENT_PREFIX)
+
+
+def client_properties(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that begin with `kafka.`, without it, and what others say to the client."""
     ours = {option.name.lower() for option in OPTIONS}
     properties = {
         name.removeprefix(CLIENT_PREFIX): value
@@ -178,7 +183,7 @@ def client_config(options: Mapping[str, str]) -> ClientConfig:
     folder = {name.lower(): value for name, value in options.items()}.get(_CAPTURE_TO.lower())
     if folder is not None:
         properties["capture.to"] = folder
-    return ClientConfig.parse(properties, CLIENT_PREFIX)
+    return properties
 
 
 def driver_config(client: ClientConfig, values: Mapping[str, Any]) -> ClientConfig:

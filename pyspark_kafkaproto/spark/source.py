@@ -13,8 +13,10 @@ from pyspark_kafkaproto.spark.columns import checked_schema, default_schema, par
 from pyspark_kafkaproto.spark.options import damaged_column, option_value, parse_read_options
 from pyspark_kafkaproto.spark.read import KafkaReader
 from pyspark_kafkaproto.spark.stream.options import parse_stream_options
+from pyspark_kafkaproto.spark.write import KafkaWriter, batch_writer, stream_writer
 
 if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
     from pyspark.sql.types import StructType
 
     from pyspark_kafkaproto.spark.stream.reader import KafkaStreamReader
@@ -81,6 +83,17 @@ class DefaultSource(DataSource):
                 "columns", columns, f".schema(…) says {schema.simpleString()}: give one of them"
             )
         return checked_schema(schema, aside)
+
+    def writer(self, schema: StructType, overwrite: bool) -> KafkaWriter:
+        """A batch writer of rows of `schema`, everything checked that can be before a row comes."""
+        return batch_writer(schema, self._lowered(), overwrite=overwrite)
+
+    def streamWriter(  # noqa: N802 - Spark's name
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamArrowWriter:
+        """The same for the micro-batches of a stream; complete mode writes all rows each time."""
+        del overwrite
+        return stream_writer(schema, self._lowered())
 
     def _lowered(self) -> dict[str, str]:
         return {name.lower(): str(value) for name, value in self.options.items()}

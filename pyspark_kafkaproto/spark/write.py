@@ -1,0 +1,165 @@
+"""The writers: checked on the driver, Arrow batches to records in the tasks.
+
+A task writes and flushes before it reports, so what a job or a micro-batch has committed is in the
+log. Without transactions what a failed or repeated task wrote before stays there too: at least
+once, as with Spark's own sink.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from pyspark_kafkaproto import __version__
+from pyspark_kafkaproto.client import Producer, Written
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster.capturing import packets_with_errors
+from pyspark_kafkaproto.errors import ConfigError, UnsupportedVersion
+from pyspark_kafkaproto.net import connections_for
+from pyspark_kafkaproto.spark.read import check_version
+from pyspark_kafkaproto.spark.workers import (
+    configure_logging,
+    say_which_codec,
+    spare_the_collector,
+)
+from pyspark_kafkaproto.spark.write_options import WriteOptions, parse_write_options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+    from pyspark.sql.types import StructType
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TaskReport(WriterCommitMessage):
+    """What one task wrote, by partition; how many rows came, and went to the dead letter topic."""
+
+    rows: int
+    written: Mapping[TopicPartition, Written]
+    dead_letters: int
+
+
+class KafkaWriter(DataSourceArrowWriter):
+    """Writes the rows of a batch query.
+
+    Pickled with the driver's package version in front, as the reader is.
+    """
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load_writer, (__version__, pickle.dumps(self._options))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
+        """Write one task's rows; returns when all of them are acknowledged."""
+        return write_rows(self._options, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """All tasks have written."""
+        configure_logging()
+        _log.info("wrote %s", summary(messages))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """A task failed; what was written stays in the topic."""
+        configure_logging()
+        _log.warning("the write failed; %s stay in their topics", summary(messages))
+
+
+def batch_writer(schema: StructType, options: Mapping[str, str], *, overwrite: bool) -> KafkaWriter:
+    """A checked writer of a batch query.
+
+    Raises:
+        ConfigError: an option, a column or the save mode cannot be used.
+        BrokerError: a topic does not exist, or may not be seen.
+    """
+    if overwrite:
+        raise ConfigError("mode", "overwrite", "a topic cannot be overwritten: use append")
+    return KafkaWriter(_checked(schema, options))
+
+
+def stream_writer(schema: StructType, options: Mapping[str, str]) -> DataSourceStreamArrowWriter:
+    """A checked writer of one micro-batch; raises as `batch_writer` does."""
+    try:
+        from pyspark_kafkaproto.spark.stream_write import (  # noqa: PLC0415 - Spark 4.1 or later
+            KafkaStreamWriter,
+        )
+    except ImportError as error:
+        raise UnsupportedVersion(
+            "this version of Spark has no Arrow writers for streams: 4.1 is the first one"
+        ) from error
+    return KafkaStreamWriter(_checked(schema, options))
+
+
+def _checked(schema: StructType, options: Mapping[str, str]) -> WriteOptions:
+    configure_logging()
+    say_which_codec()
+    parsed = parse_write_options(options, schema)
+    if parsed.topics:
+        with packets_with_errors(), KafkaCluster(parsed.producer.client) as cluster:
+            cluster.describe(parsed.topics, must_exist=True)
+    return parsed
+
+
+def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> TaskReport:
+    """Write Arrow batches, all in one producer, and flush."""
+    configure_logging()
+    say_which_codec()
+    spare_the_collector()
+    began = time.monotonic()
+    rows = 0
+    with (
+        packets_with_errors(),
+        Producer(
+            options.producer,
+            topic=options.topic,
+            timestamp_column=options.timestamp_column,
+            dead_letter_topic=options.dead_letter_topic,
+            connections=connections_for(options.producer.client),
+        ) as producer,
+    ):
+        for batch in batches:
+            rows += batch.num_rows
+            producer.send(_fields(batch, options.columns))
+        report = TaskReport(rows, producer.flush(), producer.dead_letters)
+    _log.info("wrote %s in %.3f s", summary([report]), time.monotonic() - began)
+    return report
+
+
+def _fields(batch: pa.RecordBatch, columns: Mapping[str, int]) -> pa.RecordBatch:
+    """The columns that are fields of a record, under their names."""
+    arrays = [batch.column(place) for place in columns.values()]
+    return type(batch).from_arrays(arrays, names=list(columns))
+
+
+def summary(messages: Sequence[WriterCommitMessage | None]) -> str:
+    """What tasks wrote, in one line."""
+    reports = [message for message in messages if isinstance(message, TaskReport)]
+    written = [item for report in reports for item in report.written.values()]
+    partitions = {item for report in reports for item in report.written}
+    return (
+        f"{sum(report.rows for report in reports)} rows as "
+        f"{sum(item.batches for item in written)} batches, "
+        f"{sum(item.bytes for item in written)} bytes, to {len(partitions)} partitions; "
+        f"{sum(item.retries for item in written)} retries, "
+        f"{sum(report.dead_letters for report in reports)} dead letters"
+    )
+
+
+def _load_writer(version: str, payload: bytes) -> KafkaWriter:
+    return KafkaWriter(load_options(version, payload))
+
+
+def load_options(version: str, payload: bytes) -> WriteOptions:
+    """The options of a pickled writer, if this is the version that wrote them."""
+    check_version(version)
+    options: WriteOptions = pickle.loads(payload)  # noqa: S301 - Spark's own channel, pickled above
+    return options

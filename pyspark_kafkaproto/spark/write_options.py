@@ -1,0 +1,151 @@
+"""A write's options and columns as values: what was given, checked before a row is written. Pure.
+
+The columns are those of Spark's own sink, in its words. What a row says of its own topic gives way
+to the option `topic`; columns that no record has are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    CharType,
+    DataType,
+    IntegerType,
+    StringType,
+    StructType,
+    TimestampType,
+    VarcharType,
+)
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net import ProducerConfig
+from pyspark_kafkaproto.spark.option_table import Use
+from pyspark_kafkaproto.spark.options import CLIENT_PREFIX, client_properties, read_values
+
+TIMESTAMP: Final = "timestamp"
+
+_TEXT: Final = (StringType, CharType, VarcharType)
+_TYPES: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
+    "value": ((*_TEXT, BinaryType), "string or binary"),
+    "key": ((*_TEXT, BinaryType), "string or binary"),
+    "topic": (_TEXT, "string"),
+    "partition": ((IntegerType,), "int"),
+    "headers": ((ArrayType,), "array<struct<key:string,value:binary>>"),
+}
+_PAIR: Final = (("key", _TEXT), ("value", (BinaryType,)))
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Everything a write was told.
+
+    Attributes:
+        columns: name of a record's field to the place of its column in the rows that come.
+        timestamp_column: the Arrow name of the records' timestamps, None for the time of writing.
+    """
+
+    producer: ProducerConfig
+    topic: str | None
+    columns: Mapping[str, int]
+    timestamp_column: str | None
+    dead_letter_topic: str | None
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Topics that are known to be needed before a row comes."""
+        return frozenset(filter(None, (self.topic, self.dead_letter_topic)))
+
+
+def parse_write_options(options: Mapping[str, str], schema: StructType) -> WriteOptions:
+    """Read and check all options of a write, and the columns of what is to be written.
+
+    Args:
+        options: with lower-cased names.
+        schema: of the rows.
+
+    Raises:
+        ConfigError: names the option or column, its value and what is allowed.
+    """
+    values = read_values(options, Use.WRITE)
+    topic, time_column = values["topic"], values["timestampColumn"]
+    columns = _columns(schema, time_column)
+    if topic is not None:
+        columns.pop("topic", None)
+    elif "topic" not in columns:
+        raise ConfigError(
+            "topic",
+            None,
+            "required when no 'topic' attribute is present. Use the topic option for setting a "
+            "topic",
+        )
+    return WriteOptions(
+        producer=ProducerConfig.parse(client_properties(options), CLIENT_PREFIX),
+        topic=topic,
+        columns=columns,
+        timestamp_column=None if time_column is None else TIMESTAMP,
+        dead_letter_topic=_dead_letter_topic(values["onInvalidRecord"], values["deadLetterTopic"]),
+    )
+
+
+def _dead_letter_topic(on_invalid: str, topic: str | None) -> str | None:
+    if on_invalid == "deadletter" and topic is None:
+        raise ConfigError("deadLetterTopic", None, "required by onInvalidRecord=deadletter")
+    if on_invalid == "fail" and topic is not None:
+        raise ConfigError(
+            "deadLetterTopic", topic, "has a meaning only with onInvalidRecord=deadletter"
+        )
+    return topic
+
+
+def _columns(schema: StructType, time_column: str | None) -> dict[str, int]:
+    """Where each field of a record is, its type checked; names as Spark compares them."""
+    places: dict[str, int] = {}
+    for place, field in enumerate(schema.fields):
+        name = field.name.lower()
+        if name not in _TYPES:
+            continue
+        if name in places:
+            raise ConfigError("schema", schema.simpleString(), f"column {name!r} is there twice")
+        places[name] = place
+        kinds, expected = _TYPES[name]
+        if not isinstance(field.dataType, kinds) or not _is_pairs(field.dataType):
+            given = field.dataType.simpleString()
+            raise ConfigError("schema", f"{field.name} {given}", f"{name} must be {expected}")
+    if "value" not in places:
+        raise ConfigError("schema", schema.simpleString(), "required attribute 'value' not found")
+    if time_column is not None:
+        places[TIMESTAMP] = _time_column(schema, time_column)
+    return places
+
+
+def _is_pairs(kind: DataType) -> bool:
+    """Whether an array is one of headers; anything else is none of our business."""
+    if not isinstance(kind, ArrayType):
+        return True
+    pair = kind.elementType
+    return (
+        isinstance(pair, StructType)
+        and [
+            (field.name, isinstance(field.dataType, kinds))
+            for field, (_, kinds) in zip(pair.fields, _PAIR, strict=False)
+        ]
+        == [(name, True) for name, _ in _PAIR]
+        and len(pair.fields) == len(_PAIR)
+    )
+
+
+def _time_column(schema: StructType, name: str) -> int:
+    for place, field in enumerate(schema.fields):
+        if field.name.lower() == name.lower():
+            if isinstance(field.dataType, TimestampType):
+                return place
+            reason = f"the column is {field.dataType.simpleString()}, not timestamp"
+            raise ConfigError("timestampColumn", name, reason)
+    raise ConfigError(
+        "timestampColumn", name, f"there is no such column; there are {schema.fieldNames()}"
+    )

@@ -1,0 +1,129 @@
+"""A write's options and columns: good, bad, in Spark's words."""
+
+import logging
+import pickle
+
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+)
+
+from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError
+from pyspark_kafkaproto.spark import read
+from pyspark_kafkaproto.spark.write import KafkaWriter
+from pyspark_kafkaproto.spark.write_options import parse_write_options
+
+SERVERS = {"kafka.bootstrap.servers": "b-1:9092"}
+LEAST = SERVERS | {"topic": "orders"}
+PAIR = StructType().add("key", StringType()).add("value", BinaryType())
+
+
+def schema(**columns):
+    made = StructType()
+    for name, kind in columns.items():
+        made.add(name, kind)
+    return made
+
+
+VALUE = schema(value=StringType())
+
+
+def test_least_that_must_be_given():
+    options = parse_write_options(LEAST, VALUE)
+    assert (options.topic, dict(options.columns)) == ("orders", {"value": 0})
+    assert (options.timestamp_column, options.dead_letter_topic) == (None, None)
+    assert options.producer.enable_idempotence
+    assert options.topics == {"orders"}
+
+
+def test_columns_are_found_by_name_in_any_order_and_case():
+    rows = schema(
+        offset=LongType(),
+        Headers=ArrayType(PAIR),
+        KEY=BinaryType(),
+        partition=IntegerType(),
+        topic=VarcharType(9),
+        timestamp=TimestampType(),
+        value=BinaryType(),
+    )
+    found = {"headers": 1, "key": 2, "partition": 3, "topic": 4, "value": 6}
+    assert parse_write_options(SERVERS, rows).columns == found
+    del found["topic"]
+    assert parse_write_options(LEAST, rows).columns == found
+    timed = parse_write_options(LEAST | {"timestampcolumn": "TIMESTAMP"}, rows)
+    assert timed.columns == found | {"timestamp": 5}
+    assert timed.timestamp_column == "timestamp"
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (schema(key=StringType()), "required attribute 'value' not found"),
+        (schema(value=IntegerType()), "value int.*value must be string or binary"),
+        (schema(value=StringType(), key=LongType()), "key must be string or binary"),
+        (schema(value=StringType(), partition=LongType()), "partition must be int"),
+        (schema(value=StringType(), topic=BinaryType()), "topic must be string"),
+        (schema(value=StringType(), headers=ArrayType(StringType())), "headers must be array<"),
+        (schema(value=StringType(), headers=PAIR), "headers must be array<"),
+        (
+            schema(value=StringType(), headers=ArrayType(StructType().add("key", StringType()))),
+            "headers must be array<",
+        ),
+        (schema(value=StringType(), Value=StringType()), "'value' is there twice"),
+    ],
+)
+def test_a_column_that_no_record_has_is_named(rows, text):
+    with pytest.raises(ConfigError, match=text):
+        parse_write_options(LEAST, rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"topic": " "}, "'topic'"),
+        ({"timestampcolumn": "when"}, "'when': there is no such column"),
+        ({"timestampcolumn": "value"}, "the column is string, not timestamp"),
+        ({"oninvalidrecord": "skip"}, "expected fail or deadletter"),
+        ({"oninvalidrecord": "deadletter"}, "deadLetterTopic.*required"),
+        ({"deadlettertopic": "letters"}, "only with onInvalidRecord=deadletter"),
+        ({"kafka.acks": "2"}, "kafka.acks.*expected all"),
+        ({"kafka.key.serializer": "x"}, "kafka.key.serializer.*not supported"),
+    ],
+)
+def test_a_bad_option_is_named(given, text):
+    with pytest.raises(ConfigError, match=text):
+        parse_write_options(LEAST | given, VALUE)
+
+
+def test_a_time_without_zone_is_no_timestamp():
+    rows = schema(value=StringType(), when=TimestampNTZType())
+    with pytest.raises(ConfigError, match="timestamp_ntz, not timestamp"):
+        parse_write_options(LEAST | {"timestampcolumn": "when"}, rows)
+
+
+def test_an_option_of_reading_has_no_effect_and_says_so(caplog):
+    with caplog.at_level(logging.WARNING):
+        parse_write_options(LEAST | {"startingoffsets": "earliest"}, VALUE)
+    assert "startingOffsets has no effect in writes" in caplog.text
+
+
+def test_no_topic_is_refused_in_sparks_words():
+    with pytest.raises(ConfigError, match="required when no 'topic' attribute is present"):
+        parse_write_options(SERVERS, VALUE)
+
+
+def test_a_pickled_writer_asks_for_its_own_version(monkeypatch):
+    writer = KafkaWriter(parse_write_options(LEAST, VALUE))
+    pickled = pickle.dumps(writer)
+    assert pickle.loads(pickled)._options == writer._options
+    monkeypatch.setattr(read, "__version__", "0.0.1")
+    with pytest.raises(LocalProtocolError, match=r"install the same version on both"):
+        pickle.loads(pickled)
