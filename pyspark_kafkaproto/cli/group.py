@@ -29,6 +29,7 @@ _COMMANDS = (
     "lag",
     "metadata",
     "offsets",
+    "produce",
     "tap",
     "topics",
 )
@@ -88,6 +89,7 @@ def kafkaproto() -> None:
     Examples:
       kafkaproto metadata -b broker-1:9092
       kafkaproto consume orders --from -10m --count 5
+      kafkaproto produce orders < lines      a record for each line
       kafkaproto lag reports --watch
       kafkaproto doctor -F client.properties
       kafkaproto compare orders              both connectors, rows and speed
