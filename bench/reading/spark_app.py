@@ -17,6 +17,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from reading.dropping import Dropping
 from reading.prebuilt import Prebuilt
 
 _PROC = Path("/proc")
@@ -44,6 +45,26 @@ def plan(spark: SparkSession, source: str, options: dict[str, str]) -> dict[str,
     execution = load(spark, source, options)._jdf.queryExecution()  # noqa: SLF001 - no other way
     partitions = execution.toRdd().getNumPartitions()
     return {"seconds": time.perf_counter() - began, "partitions": partitions}
+
+
+def write(spark: SparkSession, source: str, options: dict[str, str]) -> dict[str, float]:
+    """All rows of a folder into `source` (`noop`: nowhere), from the options to the last answer."""
+    rows = spark.read.parquet(options.pop("rows"))
+    mode = "overwrite" if source == "noop" else "append"
+    began = time.perf_counter()
+    rows.write.format(source).options(**options).mode(mode).save()
+    return {"seconds": time.perf_counter() - began}
+
+
+def make_rows(spark: SparkSession, source: str, options: dict[str, str]) -> dict[str, int]:
+    """Rows to write, as many as asked, made of the lines of a text file; `source` is where to."""
+    lines = spark.read.text(options["lines"])
+    times = int(options["records"]) // lines.count() + 1
+    many = lines.crossJoin(spark.range(times)).limit(int(options["records"]))
+    many.select("value").repartition(int(options["tasks"])).write.option(
+        "compression", "none"
+    ).parquet(source)
+    return {"records": spark.read.parquet(source).count()}
 
 
 def collect_garbage(spark: SparkSession) -> dict[str, int]:
@@ -98,6 +119,8 @@ COMMANDS = {
     "read": read,
     "count": count,
     "plan": plan,
+    "write": write,
+    "make_rows": make_rows,
     "collect_garbage": collect_garbage,
     "peaks": peaks,
 }
@@ -122,6 +145,7 @@ def main(conf: str) -> None:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.dataSource.register(Prebuilt)
+    spark.dataSource.register(Dropping)
     answers.write(json.dumps({"version": spark.version}) + "\n")
     for line in sys.stdin:
         answers.write(json.dumps(answer(spark, json.loads(line))) + "\n")
