@@ -29,6 +29,8 @@ class Network:
         self._whole.set()
         self._relays: dict[Endpoint, Endpoint] = {}
         self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._is_closed = False
         real = Transport.connect
 
         def connect(endpoint, deadline):
@@ -49,37 +51,46 @@ class Network:
 
     def close(self) -> None:
         """End everything."""
+        self._is_closed = True
         self._whole.set()
         for sock in self._sockets:
             with suppress(OSError):  # its peer was first
                 sock.shutdown(socket.SHUT_RDWR)
-            sock.close()
+        for thread in self._threads:
+            thread.join(10)
+            assert not thread.is_alive()
 
     def _relay(self, endpoint: Endpoint) -> Endpoint:
         if endpoint not in self._relays:
             listener = socket.create_server(("127.0.0.1", 0))
             self._sockets.append(listener)
             self._relays[endpoint] = Endpoint(*listener.getsockname())
-            threading.Thread(target=self._accept, args=(listener, endpoint), daemon=True).start()
+            self._start(self._accept, listener, endpoint)
         return self._relays[endpoint]
 
+    def _start(self, work, *arguments) -> None:
+        thread = threading.Thread(target=work, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
     def _accept(self, listener: socket.socket, endpoint: Endpoint) -> None:
-        with suppress(OSError):  # closed
+        with listener, suppress(OSError):  # closed
             while True:
                 near, _ = listener.accept()
                 self._sockets.append(near)
-                threading.Thread(target=self._join, args=(near, endpoint), daemon=True).start()
+                self._start(self._join, near, endpoint)
 
     def _join(self, near: socket.socket, endpoint: Endpoint) -> None:
-        self._whole.wait()
-        try:
-            far = socket.create_connection((endpoint.host, endpoint.port))
-        except OSError:  # the broker is dead
-            near.close()
-            return
-        self._sockets.append(far)
-        threading.Thread(target=self._pass, args=(far, near), daemon=True).start()
-        self._pass(near, far)
+        with near, suppress(OSError):  # the broker is dead
+            self._whole.wait()
+            with socket.create_connection((endpoint.host, endpoint.port)) as far:
+                self._sockets.append(far)
+                back = threading.Thread(target=self._pass, args=(far, near), daemon=True)
+                back.start()
+                if self._is_closed:
+                    far.shutdown(socket.SHUT_RDWR)
+                self._pass(near, far)
+                back.join()
 
     def _pass(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):  # either end is gone

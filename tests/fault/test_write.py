@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -33,6 +34,14 @@ def target(trio, kafka, new_name) -> str:
     trio.create_topic(name, NODES, replication_factor=NODES, configs={"min.insync.replicas": "2"})
     wait_for_all(kafka, name)
     return name
+
+
+@pytest.fixture
+def network(monkeypatch) -> Iterator[Network]:
+    """What every connection of the test goes through."""
+    made = Network(monkeypatch)
+    yield made
+    made.close()
 
 
 class Writing:
@@ -120,9 +129,8 @@ def test_a_leader_that_is_lost_costs_nothing_and_doubles_nothing(
     ("cut_s", "hits"), [(5.0, 1), pytest.param(30.0, HITS, marks=pytest.mark.long)]
 )
 def test_a_network_that_is_cut_costs_nothing_and_doubles_nothing(
-    trio, kafka, target, monkeypatch, cut_s, hits
+    trio, kafka, target, network, cut_s, hits
 ):
-    network = Network(monkeypatch)
     writing = Writing(trio, target)
     phases = Counter()
     while phases["with requests in flight"] < hits:
@@ -138,13 +146,11 @@ def test_a_network_that_is_cut_costs_nothing_and_doubles_nothing(
         writing.send()
         writing.producer.flush()
     writing.check()
-    network.close()
     print(f"\nhits of a cut of {cut_s:g} s: {dict(phases)}")
 
 
 @pytest.mark.timeout(300)
-def test_a_cut_that_outlasts_delivery_timeout_is_named_in_time(trio, target, monkeypatch):
-    network = Network(monkeypatch)
+def test_a_cut_that_outlasts_delivery_timeout_is_named_in_time(trio, target, network):
     with Producer(
         {
             "bootstrap.servers": trio.bootstrap_servers,
@@ -161,8 +167,6 @@ def test_a_cut_that_outlasts_delivery_timeout_is_named_in_time(trio, target, mon
         with network.cut(), pytest.raises(TimeoutError, match=f"{target}-0"):
             _send_and_flush(producer)
         assert time.monotonic() - began < 15
-        producer._ended_by = "it was closed"
-    network.close()
 
 
 def _send_and_flush(producer):
