@@ -242,8 +242,9 @@ class BrokerError(KafkaProtoError):
 
     @property
     def error(self) -> ErrorCode:
-        """The row of the table for this code."""
-        return error_code(self.code)
+        """The row of the table for this code, with what this API's client does about it."""
+        row = error_code(self.code)
+        return row._replace(retry=_RETRY_IN.get((self.api, self.code), row.retry))
 
     def at(self, broker: str) -> BrokerError:
         """The same error, with the broker that answered it."""
@@ -487,5 +488,12 @@ _TABLE = (
     (135, "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED", _FATAL),
     (136, "CONTROLLER_ID_NOT_REGISTERED", _FATAL),
 )
+
+# Where Java's consumer does otherwise about an answer than its exceptions say.
+_RETRY_IN: Mapping[tuple[str, int], Retry] = {
+    ("Fetch", -1): _METADATA,
+    ("Fetch", 2): _FATAL,
+    ("Fetch", 78): _METADATA,
+}
 
 ERROR_CODES: Mapping[int, ErrorCode] = {row[0]: ErrorCode(*row) for row in _TABLE}

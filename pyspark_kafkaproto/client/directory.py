@@ -1,4 +1,8 @@
-"""Where a reader finds its partitions: what the driver told it, until an error says otherwise."""
+"""Where a reader finds its partitions: what the driver told it, until an error says otherwise.
+
+Leader epochs order what brokers say: an older leader than one that was heard of is never asked, and
+the epoch of the last batch read lets the leader tell that its log was cut off since (KIP-320).
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,26 @@ from collections.abc import Iterable
 
 from pyspark_kafkaproto.client.ranges import ReadTask
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
+from pyspark_kafkaproto.cluster.topology import Topology
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import Deadline
 
 _OFFSET_OUT_OF_RANGE = 1
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_LEADER_NOT_AVAILABLE = 5
+_FENCED_LEADER_EPOCH = 74
 _NO_REPLICA = -1
+_NO_EPOCH = -1
 
 
 class Directory:
-    """Leaders and topic ids of one read task.
+    """Leaders, their epochs and topic ids of one read task.
 
     A reader that meets no error never asks for metadata: the driver has looked it up.
+
+    Attributes:
+        missing: topics that were planned by id, and that the broker asked last does not know.
     """
 
     def __init__(self, task: ReadTask, router: Router, *, fail_on_data_loss: bool) -> None:
@@ -25,6 +37,9 @@ class Directory:
         self._leaders = dict(task.leaders)
         self._topic_ids = dict(task.topic_ids)
         self._followed: set[TopicPartition] = set()
+        self._newest = {partition: leader.epoch for partition, leader in task.leaders.items()}
+        self._read_epochs: dict[TopicPartition, int] = {}
+        self.missing: set[str] = set()
         self.rack_id = router.config.client_rack
         self._fail_on_data_loss = fail_on_data_loss
 
@@ -53,6 +68,21 @@ class Directory:
         if waiting is not None and not found:
             raise waiting
         return found
+
+    def read_epoch(self, partition: TopicPartition) -> int:
+        """The leader epoch of the last batch that was read, for the broker to compare; else -1."""
+        return self._read_epochs.get(partition, _NO_EPOCH)
+
+    def note_read(self, partition: TopicPartition, epoch: int) -> None:
+        """The last batch that was read was written in `epoch`; -1 to have nothing compared."""
+        self._read_epochs[partition] = epoch
+
+    def note_failure(self, partition: TopicPartition, data: FetchResponse.Topic.Partition) -> None:
+        """Learn from a partition's error how new its leader must be; metadata may lag behind it."""
+        newest = data.current_leader.leader_epoch
+        if data.error_code == _FENCED_LEADER_EPOCH and partition in self._leaders:
+            newest = max(newest, self._leaders[partition].epoch + 1)
+        self._newest[partition] = max(newest, self._newest.get(partition, _NO_EPOCH))
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Ask anew for the leaders of `partitions` when they are next needed."""
@@ -99,17 +129,46 @@ class Directory:
         """Look up who leads; the error of one that nobody leads for the moment."""
         topics = {partition.topic for partition in partitions}
         topology = self.router.topology(topics, deadline)
-        for topic in topics:
-            self._check_same_topic(topic, topology.topic(topic).topic_id)
+        self._find_topics(topics, topology)
         waiting = None
         for partition in partitions:
             try:
-                self._leaders[partition] = topology.leader(partition)
+                self._leaders[partition] = self._not_older(partition, topology.leader(partition))
             except BrokerError as error:
                 if not error.error.is_retriable:
                     raise
                 waiting = error
         return waiting
+
+    def _find_topics(self, topics: set[str], topology: Topology) -> None:
+        """Each topic is there, and is the one that was planned."""
+        for topic in topics:
+            try:
+                found = topology.topic(topic)
+            except BrokerError as error:
+                if error.code == _UNKNOWN_TOPIC_OR_PARTITION and self._topic_ids.get(topic):
+                    self.missing.add(topic)
+                raise
+            self.missing.discard(topic)
+            self._check_same_topic(topic, found.topic_id)
+
+    def _not_older(self, partition: TopicPartition, leader: Leader) -> Leader:
+        """The leader, unless it is one of the past: brokers hear of elections one by one.
+
+        Raises:
+            BrokerError: it was replaced already; another broker will be asked.
+        """
+        newest = self._newest.get(partition, _NO_EPOCH)
+        if leader.epoch == _NO_EPOCH or leader.epoch >= newest:
+            self._newest[partition] = leader.epoch
+            return leader
+        self.router.distrust_last()
+        raise BrokerError(
+            _LEADER_NOT_AVAILABLE,
+            "Metadata",
+            f"partition {partition}",
+            f"its leader is said to be that of epoch {leader.epoch}, but epoch {newest} has begun",
+        )
 
     def _check_same_topic(self, topic: str, found: bytes | None) -> None:
         """A topic with another id is another topic: its offsets mean other records."""
@@ -120,4 +179,13 @@ class Directory:
                 f"Topic {topic} was deleted and created again while it was being read "
                 f"(topic id {planned.hex()}, now {found.hex() if found else None}).",
             )
+        if found != planned:
+            _drop(self._newest, topic)
+            _drop(self._read_epochs, topic)
         self._topic_ids[topic] = found
+
+
+def _drop(epochs: dict[TopicPartition, int], topic: str) -> None:
+    """Epochs begin anew in a topic that was created again."""
+    for partition in [item for item in epochs if item.topic == topic]:
+        del epochs[partition]

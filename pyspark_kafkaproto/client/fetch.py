@@ -42,7 +42,10 @@ from pyspark_kafkaproto.wire.declaration import NO_ID
 _log = logging.getLogger(__name__)
 
 _OFFSET_OUT_OF_RANGE = 1
+_UNKNOWN_TOPIC_OR_PARTITION = 3
 _LAST_VERSION_BY_NAME = 12
+_FIRST_VERSION_WITH_READ_EPOCH = 12
+_NO_EPOCH = -1
 _NO_SESSION = -1
 _READ_COMMITTED = 1
 
@@ -150,13 +153,17 @@ class Fetcher:
     def _next_blocks(self) -> list[Block]:
         started = time.monotonic()
         deadline = Deadline.after(self._config.default_api_timeout_s)
-        parts = retrying(
-            f"fetch from {self._open[0].range}",
-            lambda: self._exchange(deadline.sooner(self._config.request_timeout_s)),
-            deadline,
-            self._config.backoff,
-            self._recover,
-        )
+        try:
+            parts = retrying(
+                f"fetch from {self._open[0].range}",
+                lambda: self._exchange(deadline.sooner(self._config.request_timeout_s)),
+                deadline,
+                self._config.backoff,
+                self._recover,
+            )
+        except BrokerError as error:
+            self._leave_deleted(error)
+            parts = []
         was_waiting = self._is_waiting()
         blocks = self._advance(parts)
         if was_waiting and self._is_waiting() and not blocks:
@@ -164,6 +171,15 @@ class Fetcher:
         self._account(blocks, time.monotonic() - started)
         self._send_ahead()
         return blocks
+
+    def _leave_deleted(self, error: BrokerError) -> None:
+        """Give up the ranges of topics that were deleted; raises if that is not the error."""
+        gone = [item for item in self._open if item.range.topic in self._directory.missing]
+        if error.code != _UNKNOWN_TOPIC_OR_PARTITION or not gone:
+            raise error
+        for item in gone:
+            self._loss.topic_missing(item, error)
+        self._directory.forget(item.topic_partition for item in gone)
 
     # One exchange
 
@@ -193,8 +209,9 @@ class Fetcher:
         connection = self._directory.router.connect(leader.endpoint, deadline)
         by_id = all(self._directory.topic_id(item.range.topic) for item, _ in chosen)
         most = None if by_id else _LAST_VERSION_BY_NAME
-        request = self._request(chosen)
-        connection.send(request, deadline, connection.version_for(FetchRequest, most))
+        version = connection.version_for(FetchRequest, most)
+        compares = version >= _FIRST_VERSION_WITH_READ_EPOCH
+        connection.send(self._request(chosen, compares=compares), deadline, version)
         return _Sent(connection, {item.topic_partition: item for item, _ in chosen})
 
     def _next_leader(self, deadline: Deadline) -> tuple[Leader, list[tuple[RangeProgress, Leader]]]:
@@ -209,7 +226,11 @@ class Fetcher:
         first = led[0][1]
         return first, [pair for pair in led if pair[1].endpoint == first.endpoint]
 
-    def _request(self, chosen: list[tuple[RangeProgress, Leader]]) -> FetchRequest:
+    def _request(
+        self, chosen: list[tuple[RangeProgress, Leader]], *, compares: bool
+    ) -> FetchRequest:
+        """What to ask; `compares`: whether the broker can say that what was read is gone."""
+        read_epoch = self._directory.read_epoch if compares else lambda _: _NO_EPOCH
         topics = tuple(
             FetchRequest.Topic(
                 topic=name,
@@ -219,6 +240,7 @@ class Fetcher:
                         partition=item.range.partition,
                         current_leader_epoch=leader.epoch,
                         fetch_offset=item.position,
+                        last_fetched_epoch=read_epoch(item.topic_partition),
                         partition_max_bytes=max(self._partition_bytes, self._batch_bytes),
                     )
                     for item, leader in group
@@ -268,6 +290,7 @@ class Fetcher:
                 if data.error_code in (0, _OFFSET_OUT_OF_RANGE):
                     parts.append(_Part(progress, data))
                 else:
+                    self._directory.note_failure(partition, data)
                     failures[partition] = _failure(partition, data.error_code).at(broker)
         if left:
             raise RemoteProtocolError(f"no answer for {', '.join(map(str, left))}", where="Fetch")
@@ -304,8 +327,12 @@ class Fetcher:
         for progress, data in parts:
             if data.error_code == _OFFSET_OUT_OF_RANGE:
                 self._loss.reset(progress)
+                # If the offset is there after all, it is the epoch that the leader has not got.
+                self._directory.note_read(progress.topic_partition, _NO_EPOCH)
                 continue
-            if is_empty:
+            if data.diverging_epoch.end_offset >= 0:
+                self._take_truncation(progress, data.diverging_epoch.end_offset)
+            elif is_empty:
                 self._loss.wait_or_give_up(progress)
                 self._directory.doubt(progress.topic_partition)
             elif data.records:
@@ -314,9 +341,15 @@ class Fetcher:
                     cut.append((progress, seen.missing_bytes))
                 else:
                     blocks.append(self._take(progress, data, seen.next_offset))
+                    self._directory.note_read(progress.topic_partition, seen.leader_epoch)
         self._fit_next_batch(blocks, cut)
         self._open = [item for item in self._open if not item.is_done]
         return blocks
+
+    def _take_truncation(self, progress: RangeProgress, end: int) -> None:
+        partition = progress.topic_partition
+        self._loss.truncated(progress, self._directory.read_epoch(partition), end)
+        self._directory.note_read(partition, _NO_EPOCH)  # said once; the read goes on
 
     def _take(
         self, progress: RangeProgress, data: FetchResponse.Topic.Partition, next_offset: int
@@ -385,7 +418,10 @@ def _topic(pair: tuple[RangeProgress, Leader]) -> str:
     return pair[0].range.topic
 
 
-_ADVICE = {29: "this user needs the right READ on the topic"}
+_ADVICE = {
+    2: "the broker cannot read its own log there: the file is damaged",
+    29: "this user needs the right READ on the topic",
+}
 
 
 def _failure(partition: TopicPartition, code: int) -> BrokerError:

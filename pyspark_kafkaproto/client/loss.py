@@ -16,7 +16,7 @@ from pyspark_kafkaproto.cluster.offsets import (
     LATEST_TIMESTAMP,
     list_offsets_at,
 )
-from pyspark_kafkaproto.errors import DataLoss, DeadlineExceeded
+from pyspark_kafkaproto.errors import BrokerError, DataLoss, DeadlineExceeded
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +31,38 @@ class LossPolicy:
     def end_came_back(self, progress: RangeProgress) -> None:
         """The partition ends before its range starts: its end was cut off, or it was made anew."""
         self._pass_over(progress, progress.start, f"it ends at offset {progress.stop} now")
+
+    def truncated(self, progress: RangeProgress, epoch: int, end: int) -> None:
+        """The log was cut off below records that were read, by an unclean election say.
+
+        Where that does not fail the read it goes on where it is: what was written at these offsets
+        since is not read, as their rows went out already.
+
+        Raises:
+            DataLoss: where it is to fail the read.
+        """
+        text = (
+            f"Records of topic partition {progress.topic_partition} that were read up to offset "
+            f"{progress.position} are gone: the leader holds epoch {epoch} up to offset {end} only."
+        )
+        if self._fail:
+            raise DataLoss("COULD_NOT_READ_OFFSET_RANGE", text)
+        _log.warning("%s The read goes on, as failOnDataLoss is false.", text)
+
+    def topic_missing(self, progress: RangeProgress, error: BrokerError) -> None:
+        """The topic was there when the read was planned; a broker says that it is not.
+
+        A broker may lag behind the others: records are not passed over before request.timeout.ms.
+
+        Raises:
+            DataLoss: where that is to fail the read.
+        """
+        if self._fail:
+            topic = progress.topic_partition.topic
+            why = f"Topic {topic} was deleted while it was being read ({error})."
+            raise DataLoss("PARTITIONS_DELETED", why) from error
+        if self._has_stalled(progress):
+            self._pass_over(progress, progress.stop, f"its topic was deleted ({error})")
 
     def reset(self, progress: RangeProgress) -> None:
         """The leader has no such offset: it aged out, was deleted, or was never written.
@@ -61,18 +93,22 @@ class LossPolicy:
             DeadlineExceeded: the leader lists the records, but none came for request.timeout.ms.
             DataLoss: the leader does not list them, and that is to fail the read.
         """
-        now = time.monotonic()
-        if progress.stalled_since is None:
-            progress.stalled_since = now
-        timeout_s = self._router.config.request_timeout_s
-        if now - progress.stalled_since < timeout_s:
+        if not self._has_stalled(progress):
             return
+        timeout_s = self._router.config.request_timeout_s
         latest = self._bound(progress.topic_partition, LATEST_TIMESTAMP)
         if latest > progress.position:
             what = f"{progress.topic_partition}: records from offset {progress.position} on"
             raise DeadlineExceeded(f"{what}, which ends at {latest}", timeout_s)
         why = f"it ends at offset {latest}, and nothing came in {timeout_s:g} s"
         self._pass_over(progress, progress.stop, why)
+
+    def _has_stalled(self, progress: RangeProgress) -> bool:
+        """Whether it has stood still for request.timeout.ms, this time included."""
+        now = time.monotonic()
+        if progress.stalled_since is None:
+            progress.stalled_since = now
+        return now - progress.stalled_since >= self._router.config.request_timeout_s
 
     def _begins_at_earliest(self, progress: RangeProgress) -> bool:
         """Whether nothing was read yet of a range that starts wherever the log does."""

@@ -68,6 +68,7 @@ class Router:
         self._told = tuple(dict.fromkeys(item.endpoint for item in self._leaders.values()))
         self._silent: set[Endpoint] = set()  # asked in vain the last time: asked last
         self._met: tuple[Endpoint, ...] = ()  # the bootstrap server that answered last
+        self._answered: Endpoint | None = None  # whoever answered `ask_any` last
         self._topology: Topology | None = None
         self._coordinators: dict[tuple[int, str], Endpoint] = {}
 
@@ -101,6 +102,7 @@ class Router:
                     break
             else:
                 self._silent.discard(endpoint)
+                self._answered = endpoint
                 if endpoint in self.config.bootstrap_servers:
                     self._met = (endpoint,)
                 return answer
@@ -109,6 +111,11 @@ class Router:
             is_misspelt = getattr(failed, "stage", "") == "resolve"
             failed.patience_s = 0.0 if is_misspelt else self.config.connection_setup_timeout_s
         raise failed
+
+    def distrust_last(self) -> None:
+        """The last answer of `ask_any` was out of date: its broker is asked last the next time."""
+        if self._answered is not None:
+            self._silent.add(self._answered)
 
     def connect(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
         """An open connection with nothing in flight; see `Connections.get`.

@@ -68,12 +68,14 @@ from pyspark_kafkaproto.records.transactions import AbortedTransactions
 
 cdef enum:
     MAGIC_V2 = 2
+    LEADER_EPOCH_POS = 12
     ATTRIBUTES_POS = 21
     HEADER_SIZE = 61
     MIN_LENGTH_V2 = 49
     MIN_RECORD_SIZE = 7
     TRANSACTIONAL = 0x10
     CONTROL = 0x20
+    NO_LEADER_EPOCH = -1
     NOGIL_BYTES = 32 << 10  # below, other threads gain less than giving way to them costs
 
 FAULTS = (
@@ -281,17 +283,23 @@ def skim(block, size_t pos=0):
     cdef Block bytes_of = Block(block, pos)
     cdef Batch batch
     cdef int64_t next_offset = 0
+    cdef int32_t leader_epoch = NO_LEADER_EPOCH
     cdef size_t batches = 0
     while bytes_of.read_header(pos, INT32_MAX, &batch):
         bytes_of.check_order(&batch, next_offset)
         bytes_of.check_reach(&batch)
         next_offset = batch.base_offset + batch.last_offset_delta + 1
+        leader_epoch = NO_LEADER_EPOCH
+        if batch.magic == MAGIC_V2:
+            leader_epoch = int32_at(bytes_of.data + pos + LEADER_EPOCH_POS)
         pos = batch.stop
         batches += 1
     missing_bytes = 0
     if bytes_of.size - pos >= LOG_OVERHEAD:
         missing_bytes = LOG_OVERHEAD + <int64_t> int32_at(bytes_of.data + pos + 8)
-    return Skimmed(next_offset if batches else None, pos, batches, missing_bytes)
+    return Skimmed(
+        next_offset if batches else None, pos, batches, missing_bytes, leader_epoch
+    )
 
 
 # --- one call of `decode`

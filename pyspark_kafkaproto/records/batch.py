@@ -35,6 +35,7 @@ class BatchHeader(NamedTuple):
     max_timestamp: int
     producer_id: int
     record_count: int
+    leader_epoch: int
 
     @property
     def last_offset(self) -> int:
@@ -127,6 +128,7 @@ def read_header(block: memoryview, pos: int, limit_bytes: int) -> BatchHeader | 
         max_timestamp=fields[8],
         producer_id=fields[9],
         record_count=fields[12],
+        leader_epoch=fields[2],
     )
 
 
@@ -149,6 +151,7 @@ def _message_header(block: memoryview, pos: int, stop: int) -> BatchHeader:
         max_timestamp=timestamp_ms,
         producer_id=layout.NO_PRODUCER_ID,
         record_count=1,
+        leader_epoch=layout.NO_LEADER_EPOCH,
     )
 
 

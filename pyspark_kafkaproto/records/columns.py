@@ -98,10 +98,12 @@ class Skimmed(NamedTuple):
     next_offset: the first offset after the last whole batch, None when no batch is whole.
     pos: byte position of the end of the last whole batch. batches: number of whole batches.
     missing_bytes: full size of the batch that the block's end cuts, 0 when there is none or too
-    little of it to say.
+    little of it to say. leader_epoch: that of the last whole batch, as its leader wrote it (no CRC
+    covers it); -1 where there is none, and for messages of magic 0 and 1.
     """
 
     next_offset: int | None
     pos: int
     batches: int
     missing_bytes: int
+    leader_epoch: int

@@ -73,6 +73,7 @@ CONTROL: Final = 0x20
 DELETE_HORIZON: Final = 0x40
 
 NO_PRODUCER_ID: Final = -1
+NO_LEADER_EPOCH: Final = -1  # of messages of magic 0 and 1, and of batches no broker wrote
 NO_TIMESTAMP_MS: Final = -1  # of a message of magic 0, whose timestamp type is NO_TIMESTAMP_TYPE
 NO_TIMESTAMP_TYPE: Final = -1
 CONTROL_KEY: Final = Struct(">hh")  # key of a control record: version, type

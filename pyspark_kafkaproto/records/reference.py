@@ -64,18 +64,19 @@ def decode(  # noqa: PLR0913 - the signature of `records.decode`
 def skim(block: Buffer, pos: int = 0) -> Skimmed:
     """Read the headers alone; see `pyspark_kafkaproto.records.skim`."""
     next_offset: int | None = None
-    batches = 0
+    batches, leader_epoch = 0, layout.NO_LEADER_EPOCH
     view = byte_view(block, pos)
     while header := read_header(view, pos, layout.INT32_MAX):
         check_order(header, next_offset or 0)
         check_reach(header)
         next_offset = header.last_offset + 1
+        leader_epoch = header.leader_epoch
         pos = header.stop
         batches += 1
     missing_bytes = 0
     if len(view) - pos >= layout.LOG_OVERHEAD:
         missing_bytes = layout.LOG_OVERHEAD + layout.FRONT.unpack_from(view, pos)[1]
-    return Skimmed(next_offset, pos, batches, missing_bytes)
+    return Skimmed(next_offset, pos, batches, missing_bytes, leader_epoch)
 
 
 class _Reading:

@@ -89,7 +89,7 @@ def test_a_message_cut_by_the_end_of_the_block_is_left_alone(decode, implementat
         decoded = decode((first + second)[:end])
         assert (decoded.rows, decoded.pos, decoded.next_offset) == (1, len(first), 1), end
         missing = len(second) if end - len(first) >= 12 else 0
-        assert implementation.skim((first + second)[:end]) == (1, len(first), 1, missing), end
+        assert implementation.skim((first + second)[:end]) == (1, len(first), 1, missing, -1), end
 
 
 def test_the_filler_behind_an_answer_in_an_old_format(decode, implementation):
@@ -235,7 +235,7 @@ def test_magics_0_1_and_2_in_one_block(decode, implementation):
     assert offsets(decoded) == list(range(10))
     assert [row.timestamp_type for row in rows_of(decoded)] == [-1] * 3 + [0] * 6 + [-1]
     assert [row.headers for row in rows_of(decoded) if row.headers] == [((b"h", b"1"),)]
-    assert implementation.skim(MIXED) == (10, len(MIXED), 7, 0)
+    assert implementation.skim(MIXED) == (10, len(MIXED), 7, 0, -1)
     assert (decoded.next_offset, decoded.pos, decoded.batches) == (10, len(MIXED), 7)
 
 
@@ -252,4 +252,4 @@ def test_mixed_chunks_have_all_rows(decode, chunk_bytes):
 @pytest.mark.parametrize("codec", [NONE, GZIP])
 def test_skim_reads_the_end_of_a_wrapper(implementation, codec):
     block = wrapper(1, 5, message_set(1, range(3)), codec=codec)
-    assert implementation.skim(block) == (6, len(block), 1, 0)
+    assert implementation.skim(block) == (6, len(block), 1, 0, -1)

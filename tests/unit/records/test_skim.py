@@ -8,8 +8,8 @@ from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from tests.unit.records.batches import with_fields
 
-FIRST = encode_batch([NewRecord(b"a"), NewRecord(b"b")], base_offset=10)
-SECOND = encode_batch([], base_offset=12, last_offset_delta=7)
+FIRST = encode_batch([NewRecord(b"a"), NewRecord(b"b")], base_offset=10, leader_epoch=4)
+SECOND = encode_batch([], base_offset=12, last_offset_delta=7, leader_epoch=5)
 BLOCK = FIRST + SECOND
 
 
@@ -19,25 +19,25 @@ def skim(implementation):
 
 
 def test_nothing(skim):
-    assert skim(b"") == (None, 0, 0, 0)
+    assert skim(b"") == (None, 0, 0, 0, -1)
 
 
 def test_whole_batches(skim):
-    assert skim(BLOCK) == (20, len(BLOCK), 2, 0)
+    assert skim(BLOCK) == (20, len(BLOCK), 2, 0, 5)
 
 
 def test_from_a_position(skim):
-    assert skim(BLOCK, len(FIRST)) == (20, len(BLOCK), 1, 0)
+    assert skim(BLOCK, len(FIRST)) == (20, len(BLOCK), 1, 0, 5)
 
 
 def test_a_cut_batch_tells_its_size_once_it_is_there(skim):
     for end in range(len(FIRST), len(BLOCK)):
         missing = len(SECOND) if end - len(FIRST) >= 12 else 0
-        assert skim(BLOCK[:end]) == (12, len(FIRST), 1, missing), end
+        assert skim(BLOCK[:end]) == (12, len(FIRST), 1, missing, 4), end
 
 
 def test_nothing_whole_has_no_next_offset(skim):
-    assert skim(FIRST[:40]) == (None, 0, 0, len(FIRST))
+    assert skim(FIRST[:40]) == (None, 0, 0, len(FIRST), -1)
 
 
 def test_it_agrees_with_decoding(skim, decode):
