@@ -24,10 +24,11 @@ Listed = ListOffsetsResponse.Topic.Partition
 
 
 class Batch(NamedTuple):
-    """An encoded batch and the offset after it."""
+    """An encoded batch, the offset after it and the epoch of the leader that wrote it."""
 
     data: bytes
     next_offset: int
+    epoch: int = 0
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class FakeLog:
         stop: the high watermark.
         stable: the last stable offset; None for the high watermark.
         producers: what the leader knows of each producer id.
+        epoch: the leader epoch of what is written from now on.
         cuts_first: whether even the first batch of an answer is cut at the size asked for, as
             brokers did before Fetch version 3.
     """
@@ -46,6 +48,7 @@ class FakeLog:
     start: int = 0
     stop: int = 0
     stable: int | None = None
+    epoch: int = 0
     cuts_first: bool = False
     aborted: list[tuple[int, int]] = field(default_factory=list)
     batches: list[Batch] = field(default_factory=list)
@@ -53,9 +56,16 @@ class FakeLog:
 
     def append(self, *values: bytes, **fields: Any) -> None:
         """Write one batch at the end."""
-        data = encode_batch([NewRecord(value) for value in values], base_offset=self.stop, **fields)
+        places = {"base_offset": self.stop, "leader_epoch": self.epoch}
+        data = encode_batch([NewRecord(value) for value in values], **places | fields)
         self.stop += len(values)
-        self.batches.append(Batch(data, self.stop))
+        self.batches.append(Batch(data, self.stop, self.epoch))
+
+    def cut_off(self, offset: int) -> None:
+        """Forget what lies beyond `offset`, which ends a batch; another epoch begins."""
+        self.batches = [batch for batch in self.batches if batch.next_offset <= offset]
+        self.stop = offset
+        self.epoch += 1
 
     def fill(self, batches: int, records: int = 10, size_bytes: int = 10) -> FakeLog:
         """Write `batches` batches of `records` records; each value begins with its offset."""
@@ -64,11 +74,24 @@ class FakeLog:
             self.append(*(f"{offset} ".encode().ljust(size_bytes, b".") for offset in offsets))
         return self
 
-    def fetch(self, partition: int, offset: int, most_bytes: int, *, is_first: bool) -> Answered:
+    def fetch(
+        self,
+        partition: int,
+        offset: int,
+        most_bytes: int,
+        *,
+        is_first: bool,
+        read_epoch: int = -1,
+    ) -> Answered:
         """What a leader answers; the first records of an answer hold a whole batch (KIP-74)."""
         if not self.start <= offset <= self.stop:
             return Answered(
                 partition_index=partition, error_code=OFFSET_OUT_OF_RANGE, high_watermark=-1
+            )
+        diverging = self._diverging(offset, read_epoch)
+        if diverging:
+            return Answered(
+                partition_index=partition, high_watermark=self.stop, diverging_epoch=diverging
             )
         return Answered(
             partition_index=partition,
@@ -81,6 +104,15 @@ class FakeLog:
             ),
             records=self._block(offset, most_bytes, is_first=is_first),
         )
+
+    def _diverging(self, offset: int, read_epoch: int) -> Answered.DivergingEpoch | None:
+        """What speaks against records read up to `offset`, the last of them in `read_epoch`."""
+        within = [batch for batch in self.batches if batch.epoch <= read_epoch]
+        end = within[-1].next_offset if within else self.start
+        known = within[-1].epoch if within else -1
+        if read_epoch < 0 or (known == read_epoch and offset <= end):
+            return None
+        return Answered.DivergingEpoch(epoch=known, end_offset=end)
 
     def _block(self, offset: int, most_bytes: int, *, is_first: bool) -> bytes:
         """Batches from the one that holds `offset`, the last one cut at the size."""
@@ -110,13 +142,13 @@ def fetch(cluster: FakeCluster, call: Call) -> FetchResponse:
             if error:
                 found = Answered(partition_index=asked.partition, error_code=error)
             else:
-                most_bytes = max(0, min(left, asked.partition_max_bytes))
                 log = cluster.logs[name, asked.partition]
                 found = log.fetch(
                     asked.partition,
                     asked.fetch_offset,
-                    most_bytes,
+                    max(0, min(left, asked.partition_max_bytes)),
                     is_first=left == call.request.max_bytes,
+                    read_epoch=asked.last_fetched_epoch,
                 )
                 left -= len(found.records or b"")
             answered.append(found)

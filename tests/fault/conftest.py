@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.devbroker import DevBroker
-from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.devbroker.settings import Settings
+from pyspark_kafkaproto.net import ClientConfig, Deadline, connections_for
 
 NODES = 3
 RECORDS = 20_000
-_PAUSE_S = 0.1
+PAUSE_S = 0.1
+NEAREST = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
+
+class InRacks(Settings):
+    """Each node stands in a rack of its own: `rack-1`, `rack-2`, …"""
+
+    def server_properties(self, node_id, ports, log_dir):
+        text = super().server_properties(node_id, ports, log_dir)
+        return f"{text}broker.rack=rack-{node_id}\n"
 
 
 @pytest.fixture(scope="session")
 def trio(tmp_path_factory) -> Iterator[DevBroker]:
     """The three nodes; every test leaves all of them running."""
-    with DevBroker(tmp_path_factory.mktemp("trio"), nodes=NODES) as broker:
+    broker = DevBroker(tmp_path_factory.mktemp("trio"), nodes=NODES)
+    broker.settings = InRacks(NODES, broker.settings.listeners, {"replica.selector.class": NEAREST})
+    with broker:
         yield broker
 
 
@@ -40,6 +52,36 @@ def topic(trio, new_name) -> str:
     # Small batches: many answers, so that a fault meets a read in its middle.
     trio.produce_perf(name, RECORDS, 100, properties={"batch.size": "5000", "acks": "all"})
     return name
+
+
+@contextmanager
+def configs(trio: DevBroker) -> Iterator[Callable[..., ClientConfig]]:
+    """Makes configurations with small blocks, so that a read has a middle; properties as keywords.
+
+    A stalled broker is given up soon. Connections end with the context.
+    """
+    opened = []
+
+    def parse(**properties: object) -> ClientConfig:
+        given = {
+            "bootstrap.servers": trio.bootstrap_servers,
+            "max.partition.fetch.bytes": 20_000,
+            "request.timeout.ms": 3000,
+        } | {name.replace("_", "."): value for name, value in properties.items()}
+        opened.append(ClientConfig.parse(given))
+        return opened[-1]
+
+    try:
+        yield parse
+    finally:
+        for config in opened:
+            connections_for(config).close()
+
+
+@pytest.fixture
+def new_config(trio) -> Iterator[Callable[..., ClientConfig]]:
+    with configs(trio) as parse:
+        yield parse
 
 
 @contextmanager
@@ -63,12 +105,24 @@ def stalled(trio: DevBroker, node_id: int) -> Iterator[None]:
         process.signal(signal.SIGCONT)
 
 
+@contextmanager
+def restarted(trio: DevBroker, node_id: int) -> Iterator[None]:
+    """A node hands its partitions over, ends and comes back: what an upgrade does."""
+    trio.restart(node_id)
+    yield
+
+
 def wait_for_all(kafka: KafkaCluster, topic: str) -> None:
-    """Return once every replica of `topic` is in sync again."""
+    """Return once `topic` has all nodes in sync again."""
+    wait_for_replicas(kafka, topic, NODES)
+
+
+def wait_for_replicas(kafka: KafkaCluster, topic: str, count: int) -> None:
+    """Return once every partition of `topic` has `count` replicas in sync."""
     deadline = Deadline.after(60)
     while any(
-        len(partition.isr) < NODES
+        len(partition.isr) < count
         for partition in kafka.describe({topic}).topic(topic).partitions.values()
     ):
         deadline.check(f"waiting for the replicas of {topic}")
-        time.sleep(_PAUSE_S)
+        time.sleep(PAUSE_S)

@@ -1,65 +1,78 @@
-"""Reading while real brokers die and stall: every row once, whatever happens."""
+"""Reading while real brokers die, stall, hand over: every row once, whatever happens."""
 
 from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.arrow import schema_for
-from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
-from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.net import ClientConfig, connections_for
-from tests.fault.conftest import RECORDS, killed, stalled, wait_for_all
+from pyspark_kafkaproto.cluster import NewTopic, TopicPartition
+from pyspark_kafkaproto.errors import DataLoss
+from tests.fault.conftest import RECORDS, killed, restarted, stalled, wait_for_all
+from tests.fault.reading import LENIENT, Reading, places_of, plan
+from tests.fault.writing import wait_until_gone, write
 
 pytestmark = pytest.mark.fault
 
-SCHEMA = schema_for(["partition", "offset"])
+
+@pytest.mark.parametrize("fault", [killed, stalled, restarted])
+def test_leader_that_is_lost_costs_no_row(trio, kafka, topic, new_config, fault):
+    wait_for_all(kafka, topic)
+    task = plan(kafka, topic)
+    assert len(places_of(task)) == RECORDS
+    config = new_config()
+    reading = Reading(task, config)
+    begun = reading.go_on(RECORDS // 100)
+    assert 0 < len(begun) < RECORDS / 2
+    with fault(trio, task.leaders[TopicPartition(topic, begun[-1][0])].node_id):
+        reading.go_on()
+        assert reading.places == places_of(task)
+        # And a task that was planned before, but begins only now.
+        late = Reading(task, config)
+        late.go_on()
+        assert late.places == places_of(task)
+
+
+MADE_ANEW = 3000
 
 
 @pytest.fixture
-def config(trio):
-    """Small blocks, so that a read has a middle; and a stalled broker is given up soon."""
-    properties = {
-        "bootstrap.servers": trio.bootstrap_servers,
-        "max.partition.fetch.bytes": 20_000,
-        "request.timeout.ms": 3000,
-    }
-    config = ClientConfig.parse(properties)
-    yield config
-    connections_for(config).close()
+def made_anew(trio, kafka, new_name, new_config):
+    """Three reads that were half way through when their topic was deleted and made again."""
+    name = new_name()
+    kafka.create_topics([NewTopic(name, assignment={0: [1, 2]})])
+    write(trio, name, MADE_ANEW, b"old")
+    task = plan(kafka, name)
+    readings = [Reading(task, new_config(), mode) for mode in (None, LENIENT)]
+    for reading in readings:
+        reading.go_on(MADE_ANEW // 2)
+    kafka.delete_topics({name})
+    wait_until_gone(kafka, name)
+    kafka.create_topics([NewTopic(name, assignment={0: [2, 3]})])
+    write(trio, name, MADE_ANEW, b"new")
+    return task, *readings
 
 
-def plan(kafka, topic):
-    """One task for all partitions, with their leaders of this moment."""
-    partitions = kafka.get_partitions({topic})
-    stops = kafka.get_latest_leader_offsets(partitions)
-    assert sum(stops.values()) == RECORDS
-    ranges = tuple(OffsetRange(*item, 0, stops[item]) for item in sorted(partitions))
-    topic_id = kafka.describe({topic}).topic(topic).topic_id
-    return ReadTask(ranges, kafka.find_leaders(partitions), {topic: topic_id})
+def test_topic_made_anew_mid_read_is_a_loss_or_no_offset_comes_twice(made_anew):
+    task, strict, lenient = made_anew
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*deleted and created again"):
+        strict.go_on()
+    assert {value[:3] for _, _, value in strict.rows} == {b"old"}
+    lenient.go_on()
+    assert lenient.places == places_of(task)
+    assert lenient.rows[-1][2].startswith(b"new")
 
 
-def offsets_of(batch):
-    return list(zip(batch["partition"].to_pylist(), batch["offset"].to_pylist(), strict=True))
-
-
-def assert_complete(task, found):
-    expected = [
-        (item.partition, offset) for item in task.ranges for offset in range(item.start, item.stop)
-    ]
-    assert sorted(found) == expected
-
-
-@pytest.mark.parametrize("fault", [killed, stalled])
-def test_leader_that_is_lost_costs_no_row(trio, kafka, topic, config, fault):
-    wait_for_all(kafka, topic)
-    task = plan(kafka, topic)
-    batches = read_batches(task, config, ReadSettings(), SCHEMA)
-    found = [row for _ in range(5) for row in offsets_of(next(batches))]
-    assert 0 < len(found) < RECORDS / 2
-    with fault(trio, task.leaders[TopicPartition(topic, found[-1][0])].node_id):
-        for batch in batches:
-            found += offsets_of(batch)
-        assert_complete(task, found)
-        # And a task that was planned before, but begins only now.
-        late = read_batches(task, config, ReadSettings(), SCHEMA)
-        assert_complete(task, [row for batch in late for row in offsets_of(batch)])
+def test_topic_deleted_mid_read_is_a_loss_or_ends_there(trio, kafka, new_name, new_config):
+    name = new_name()
+    kafka.create_topics([NewTopic(name, assignment={0: [1, 2]})])
+    write(trio, name, MADE_ANEW, b"old")
+    task = plan(kafka, name)
+    strict, lenient = readings = [Reading(task, new_config(), mode) for mode in (None, LENIENT)]
+    for reading in readings:
+        reading.go_on(MADE_ANEW // 2)
+    kafka.delete_topics({name})
+    wait_until_gone(kafka, name)
+    with pytest.raises(DataLoss, match="PARTITIONS_DELETED"):
+        strict.go_on()
+    lenient.go_on()
+    assert lenient.places == places_of(task)[: len(lenient.rows)]
+    assert MADE_ANEW / 2 <= len(lenient.rows) < MADE_ANEW

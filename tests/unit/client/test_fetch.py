@@ -20,6 +20,7 @@ from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import Deadline, connections_for
 from tests.fake_broker import DEFAULT, STALL, cut
 from tests.fake_log import Answered, Batch, fetch
+from tests.unit.client.answers import answered
 from tests.unit.client.rows import rows, rows_of
 
 LENIENT = ReadSettings(fail_on_data_loss=False)
@@ -330,17 +331,6 @@ def test_gone_cluster_is_an_error_within_the_time_for_a_call(brokers, config, ta
 # Errors that no retry mends
 
 
-def answered(*partitions, **fields):
-    """A Fetch answer about `orders`, in the versions by id."""
-
-    def answer(call):
-        topic_id = call.request.topics[0].topic_id
-        topic = FetchResponse.Topic(topic_id=topic_id, partitions=partitions)
-        return FetchResponse(responses=(topic,), **fields)
-
-    return answer
-
-
 def test_missing_right_is_an_error_at_once(brokers, config, task, clock):
     brokers.logs["orders", 0].fill(1)
     denied = Answered(partition_index=1, error_code=29)
@@ -576,11 +566,12 @@ def test_topic_created_again_is_read_when_told_so(brokers, config, task, clock):
     assert read(planned, config(), LENIENT) == rows(0, 0, 10)
 
 
-def test_deleted_topic_is_an_error_soon(brokers, config, task, clock):
+def test_deleted_topic_is_a_data_loss_soon(brokers, config, task, clock):
     planned = task((0, 0, 10))
     del brokers.topics["orders"]
-    with pytest.raises(BrokerError, match=r"topic 'orders'.*no such topic"):
+    with pytest.raises(DataLoss, match=r"orders was deleted.*no such topic") as caught:
         read(planned, config())
+    assert caught.value.condition == "PARTITIONS_DELETED"
     assert clock.now - 1000 < 3
 
 

@@ -9,8 +9,11 @@ import pytest
 
 from pyspark_kafkaproto.client import Fetcher, ReadSettings
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
-from pyspark_kafkaproto.errors import ConnectionFailed, DeadlineExceeded
+from pyspark_kafkaproto.errors import ConnectionFailed, DataLoss, DeadlineExceeded
 from pyspark_kafkaproto.net.transport import Transport
+from tests.fake_broker import DEFAULT
+from tests.fake_log import Answered, fetch
+from tests.unit.client.answers import answered
 from tests.unit.client.rows import rows, rows_of
 
 MOST = 200
@@ -61,6 +64,109 @@ def test_reading_two_partitions_of_two_leaders(brokers, config, task, clock, mon
         if failing.is_over:
             break
     assert 20 < k < MOST
+
+
+def read_with_each_call_failing(patches, error, planned, config, prepare, settings=None):
+    """Read once per k, and once with no failure; gives how each read ended: rows, or its error."""
+    for k in itertools.count(1):
+        prepare()
+        with patches.context() as patch:
+            failing = Failing(patch, k, error)
+            fetcher = Fetcher(planned, config(k), settings or ReadSettings())
+            found = []
+            try:
+                for block in fetcher.blocks():
+                    found += rows_of(block)
+            except DataLoss as loss:
+                found.append(loss.condition)
+            yield found
+        if failing.is_over:
+            break
+    assert 8 < k < MOST
+
+
+@pytest.mark.parametrize("error", [lost, timed_out])
+def test_reading_from_a_follower(brokers, config, task, clock, monkeypatch, error):
+    brokers.logs["orders", 0].fill(8, size_bytes=2000)
+
+    def send_on(call):
+        if not call.request.rack_id:
+            return DEFAULT
+        return answered(Answered(high_watermark=80, preferred_read_replica=2))(call)
+
+    def follow(call):
+        return fetch(brokers, call._replace(node_id=1))
+
+    brokers.on("Fetch", send_on, node=1)
+    brokers.on("Fetch", follow, node=2)
+    planned = task((0, 0, 80))
+
+    def near(k):
+        return config(client_id=f"k-{k}", client_rack="eu-2", max_partition_fetch_bytes=20_000)
+
+    for found in read_with_each_call_failing(monkeypatch, error, planned, near, lambda: None):
+        assert found == rows(0, 0, 80)
+
+
+def moving(brokers, then):
+    """Each read's third Fetch meets a new leader, and what `then` does to the log."""
+    log = brokers.logs["orders", 0]
+    topic = brokers.topics["orders"]
+
+    def elect(call):
+        topic.move(0, node_id=2)
+        then(log)
+        return fetch(brokers, call)
+
+    def prepare():
+        topic.leaders[0], topic.epochs[0] = 1, 0
+        log.cut_off(0)
+        log.epoch = 0
+        log.fill(12, size_bytes=1000)
+        brokers.on("Fetch", DEFAULT, DEFAULT, elect, DEFAULT)
+
+    return prepare
+
+
+@pytest.mark.parametrize("error", [lost, timed_out])
+def test_reading_while_the_leader_moves(brokers, config, task, clock, monkeypatch, error):
+    planned = task((0, 0, 120))
+
+    def small(k):
+        return config(client_id=f"k-{k}", max_partition_fetch_bytes=20_000)
+
+    prepare = moving(brokers, lambda log: None)
+    for found in read_with_each_call_failing(monkeypatch, error, planned, small, prepare):
+        assert found == rows(0, 0, 120)
+
+
+@pytest.mark.parametrize("error", [lost, timed_out])
+@pytest.mark.parametrize("strict", [True, False])
+def test_reading_a_log_that_is_cut_off(brokers, config, task, clock, monkeypatch, error, strict):
+    """Whatever fails on the way, the loss is told; no offset comes twice where it is passed over.
+
+    A failure may let the election happen before as much was read as is lost: then nothing is.
+    """
+    planned = task((0, 0, 120))
+
+    def cut_off(log):
+        log.cut_off(10)
+        log.fill(12, size_bytes=1000)
+
+    def small(k):
+        return config(client_id=f"k-{k}", max_partition_fetch_bytes=20_000)
+
+    settings = ReadSettings(fail_on_data_loss=strict)
+    prepare = moving(brokers, cut_off)
+    ends = []
+    for found in read_with_each_call_failing(monkeypatch, error, planned, small, prepare, settings):
+        whole = rows(0, 0, 120)
+        told = found[-1:] == ["COULD_NOT_READ_OFFSET_RANGE"]
+        assert found[:-1] == whole[: len(found) - 1] if told else found == whole
+        ends.append(told)
+    assert ends[-1] == strict
+    if not strict:
+        assert not any(ends)
 
 
 @pytest.mark.parametrize("error", [lost, timed_out])

@@ -1,0 +1,72 @@
+"""A log that is cut off below what was read: the broker elected knows less than the one before.
+
+What was read is gone then, and other records come at its offsets (KIP-320).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from pyspark_kafkaproto.client import ReadTask
+from pyspark_kafkaproto.cluster import NewTopic
+from pyspark_kafkaproto.errors import DataLoss
+from tests.fault.conftest import configs, wait_for_replicas
+from tests.fault.reading import LENIENT, Reading, places_of, plan
+from tests.fault.writing import wait_for_end, write
+
+pytestmark = pytest.mark.fault
+
+KEPT = 1000  # on both replicas
+LOST = 2000  # on one alone
+AFTER = 4000  # written by the other one, at the offsets of those lost and beyond
+
+
+class CutOff(NamedTuple):
+    """Two reads that were half way through when the log was cut off below their positions."""
+
+    task: ReadTask
+    strict: Reading
+    lenient: Reading
+
+
+@pytest.fixture(scope="module")
+def cut_off(trio, kafka, new_name):
+    """Node 2 gets to know KEPT records, node 1 more; then node 1 dies and node 2 leads."""
+    name = new_name()
+    may_lose = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+    kafka.create_topics([NewTopic(name, configs=may_lose, assignment={0: [1, 2]})])
+    write(trio, name, KEPT, b"kept")
+    trio.kill(2)
+    write(trio, name, LOST, b"lost")
+    wait_for_end(kafka, name, KEPT + LOST)
+    task = plan(kafka, name)
+    with configs(trio) as new_config:
+        readings = [Reading(task, new_config(), mode) for mode in (None, LENIENT)]
+        for reading in readings:
+            reading.go_on(KEPT + LOST // 2)
+        trio.kill(1)
+        trio.restart(2)
+        wait_for_end(kafka, name, KEPT)
+        write(trio, name, AFTER, b"after")
+        yield CutOff(task, *readings)
+    trio.restart(1)
+    wait_for_replicas(kafka, name, 2)
+
+
+def test_rows_whose_records_are_gone_are_a_loss(cut_off):
+    begun = list(cut_off.strict.rows)
+    assert begun[-1][2].startswith(b"lost")
+    with pytest.raises(DataLoss, match=rf"are gone: .* up to offset {KEPT} only") as caught:
+        cut_off.strict.go_on()
+    assert caught.value.condition == "COULD_NOT_READ_OFFSET_RANGE"
+    assert not any(value.startswith(b"after") for _, _, value in cut_off.strict.rows)
+
+
+def test_no_offset_comes_twice_where_a_loss_is_passed_over(cut_off, caplog):
+    cut_off.lenient.go_on()
+    assert cut_off.lenient.places == places_of(cut_off.task)
+    assert [value[:4] for _, _, value in cut_off.lenient.rows[:KEPT]] == [b"kept"] * KEPT
+    assert cut_off.lenient.rows[-1][2].startswith(b"after")
+    assert "are gone" in caplog.text

@@ -1,0 +1,284 @@
+"""Epochs and ids tell apart what names and offsets cannot: logs cut off, topics made anew."""
+
+import logging
+
+import pytest
+
+from pyspark_kafkaproto.client import Fetcher, ReadSettings
+from pyspark_kafkaproto.errors import BrokerError, DataLoss, DeadlineExceeded
+from tests.fake_broker import DEFAULT, metadata
+from tests.fake_log import Answered, fetch
+from tests.unit.client.answers import answered
+from tests.unit.client.rows import rows, rows_of
+
+LENIENT = ReadSettings(fail_on_data_loss=False)
+
+
+def read(task, config, settings=None):
+    """All rows, as (partition, offset), in the order they came."""
+    fetcher = Fetcher(task, config, settings or ReadSettings())
+    return [row for block in fetcher.blocks() for row in rows_of(block)]
+
+
+def asked_epochs(brokers):
+    """Per Fetch: the leader's epoch, and that of the last batch read, of its first partition."""
+    asked = [request.topics[0].partitions[0] for request in brokers.asked("Fetch")]
+    return [(item.current_leader_epoch, item.last_fetched_epoch) for item in asked]
+
+
+# Logs that are cut off
+
+
+def test_each_fetch_tells_the_epoch_of_the_last_batch_that_was_read(brokers, config, task):
+    log = brokers.logs["orders", 0]
+    brokers.topics["orders"].epochs[0] = 7
+    for log.epoch in (3, 5):
+        log.fill(8, size_bytes=1000)
+    small = config(max_partition_fetch_bytes=20_000)
+    assert read(task((0, 0, 160)), small) == rows(0, 0, 160)
+    told = [read_epoch for _, read_epoch in asked_epochs(brokers)]
+    assert told[0] == -1
+    assert sorted(set(told)) == [-1, 3, 5] == sorted(set(told), key=told.index)
+
+
+def test_brokers_before_version_12_are_told_no_epoch(brokers, config, task):
+    brokers.versions["Fetch"] = (4, 11)
+    brokers.logs["orders", 0].fill(8, size_bytes=3000)
+    assert read(task((0, 0, 80)), config()) == rows(0, 0, 80)
+    assert brokers.calls[-1].header.api_version == 11
+    assert len(brokers.asked("Fetch")) > 1
+
+
+def _cut_off(brokers, to):
+    """Another leader, who knows less, is elected before the second Fetch; more is written then."""
+    log = brokers.logs["orders", 0].fill(10, size_bytes=3000)
+
+    def elect(call):
+        brokers.topics["orders"].move(0, node_id=2)
+        log.cut_off(to)
+        log.fill(20, size_bytes=3000)
+        return fetch(brokers, call)
+
+    brokers.on("Fetch", DEFAULT, elect, DEFAULT)
+    return log
+
+
+def test_log_cut_off_below_what_was_read_is_a_data_loss(brokers, config, task, clock):
+    _cut_off(brokers, 10)
+    with pytest.raises(
+        DataLoss, match=r"orders-0.*offset 20 are gone.*epoch 0 up to offset 10 only"
+    ) as caught:
+        read(task((0, 0, 100)), config())
+    assert caught.value.condition == "COULD_NOT_READ_OFFSET_RANGE"
+
+
+def test_log_cut_off_below_what_was_read_is_read_on_when_told_so(
+    brokers, config, task, clock, caplog
+):
+    _cut_off(brokers, 10)
+    with caplog.at_level(logging.WARNING):
+        assert read(task((0, 0, 100)), config(), LENIENT) == rows(0, 0, 100)
+    assert "failOnDataLoss is false" in caplog.text
+    assert asked_epochs(brokers)[-2:] == [(1, 0), (1, -1)]
+
+
+def test_log_cut_off_above_what_was_read_loses_nothing_that_went_out(brokers, config, task, clock):
+    """Not read yet: whoever reads from the new leader gets what is there now, as in Kafka."""
+    _cut_off(brokers, 40)
+    assert read(task((0, 0, 100)), config()) == rows(0, 0, 100)
+
+
+def test_damaged_epoch_is_no_loss(brokers, config, task, clock):
+    """No CRC covers it: a leader that has no such epoch denies the offset, but lists it."""
+    log = brokers.logs["orders", 0].fill(10, size_bytes=3000)
+
+    def deny_the_epoch(call):
+        if call.request.topics[0].partitions[0].last_fetched_epoch >= 0:
+            return answered(Answered(error_code=1, high_watermark=-1))(call)
+        return fetch(brokers, call)
+
+    brokers.on("Fetch", deny_the_epoch)
+    assert read(task((0, 0, 100)), config()) == rows(0, 0, log.stop)
+
+
+# Leaders of the past
+
+
+def test_metadata_that_lags_behind_an_election_is_not_believed(brokers, config, task, clock):
+    """The second node still names the first, which knows better; then it hears of the election."""
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    planned = task((0, 0, 100))
+    told = []
+
+    def lag(call):
+        told.append(call.node_id)
+        answer = metadata(brokers, call)
+        if len(told) == 3:
+            brokers.topics["orders"].move(0, node_id=2)
+        return answer
+
+    def fence(call):
+        newer = Answered.CurrentLeader(leader_id=2, leader_epoch=1)
+        return answered(Answered(error_code=6, current_leader=newer))(call)
+
+    brokers.on("Fetch", DEFAULT, fence, node=1)
+    brokers.on("Metadata", lag)
+    assert read(planned, config()) == rows(0, 0, 100)
+    assert len(brokers.asked("Fetch", node=1)) == 2
+    assert len(told) == 4
+    assert set(told[:2]) == {1, 2}, "whoever lags is asked last the next time"
+
+
+def test_fencing_means_that_a_newer_epoch_has_begun(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(1)
+    brokers.on("Fetch", answered(Answered(error_code=74)))
+    late = config(default_api_timeout_ms=3000)
+    with pytest.raises((BrokerError, DeadlineExceeded), match="epoch 0, but epoch 1 has begun"):
+        read(task((0, 0, 10)), late)
+    assert len(brokers.asked("Fetch")) == 1
+
+
+def test_brokers_that_tell_no_epochs_are_believed(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(1)
+    brokers.topics["orders"].epochs[0] = 3
+    planned = task((0, 0, 10))
+    brokers.topics["orders"].leaders[0] = 2
+    brokers.topics["orders"].epochs[0] = -1
+    brokers.on("Fetch", answered(Answered(error_code=6)), node=1)
+    brokers.on("Fetch", lambda call: fetch(brokers, call), node=2)
+    assert read(planned, config()) == rows(0, 0, 10)
+
+
+# Topics deleted, and made anew
+
+
+def _in_the_middle(brokers, do):
+    """Before the second Fetch `do` happens."""
+
+    def act(call):
+        do()
+        return fetch(brokers, call)
+
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    brokers.on("Fetch", DEFAULT, act, DEFAULT)
+
+
+def test_topic_deleted_mid_read_is_a_data_loss(brokers, config, task, clock):
+    _in_the_middle(brokers, lambda: brokers.topics.pop("orders"))
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders was deleted"):
+        read(task((0, 0, 100)), config())
+
+
+def test_topic_deleted_mid_read_ends_its_ranges_when_told_so(brokers, config, task, clock, caplog):
+    _in_the_middle(brokers, lambda: brokers.topics.pop("orders"))
+    fetcher = Fetcher(task((0, 0, 100), (1, 0, 30)), config(), LENIENT)
+    found = [row for block in fetcher.blocks() for row in rows_of(block)]
+    assert found == rows(0, 0, 20)
+    assert [item.report.passed_over for item in fetcher.progress] == [80, 30]
+    assert clock.now - 1000 >= 30, "a broker may lag behind: what is there is not passed over"
+    assert "its topic was deleted" in caplog.text
+
+
+def test_broker_that_does_not_know_the_topic_yet_costs_no_row(brokers, config, task, clock):
+    hidden = dict(brokers.topics)
+    _in_the_middle(brokers, brokers.topics.clear)
+
+    def hear_of_it(call):
+        if clock.now > 1010:
+            brokers.topics.update(hidden)
+
+    brokers.on("Metadata", hear_of_it)
+    assert read(task((0, 0, 100)), config(), LENIENT) == rows(0, 0, 100)
+
+
+def test_other_topics_of_the_task_are_read_to_their_end(brokers, config, task, clock):
+    brokers.logs["many", 3].fill(2)
+    gone, stays = task((0, 0, 10)), task((3, 0, 20), topic="many")
+    both = type(gone)(
+        gone.ranges + stays.ranges,
+        {**gone.leaders, **stays.leaders},
+        {**gone.topic_ids, **stays.topic_ids},
+    )
+    del brokers.topics["orders"]
+    assert read(both, config(), LENIENT) == rows(3, 0, 20)
+
+
+def _make_anew(brokers):
+    """The same name, another topic: its epochs begin anew, and its records are others."""
+    brokers.topics["orders"].topic_id = b"another topic id"
+    brokers.topics["orders"].epochs[0] = 0
+    log = brokers.logs["orders", 0]
+    log.cut_off(0)
+    log.epoch = 0
+    log.fill(10, size_bytes=3000)
+
+
+def test_topic_made_anew_mid_read_is_a_data_loss(brokers, config, task, clock):
+    brokers.topics["orders"].epochs[0] = 9
+    _in_the_middle(brokers, lambda: _make_anew(brokers))
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*deleted and created again"):
+        read(task((0, 0, 100)), config())
+
+
+def test_topic_made_anew_mid_read_gives_no_offset_twice_when_told_so(brokers, config, task, clock):
+    """Its epochs are lower than those of the first one: they are not compared."""
+    brokers.topics["orders"].epochs[0] = 9
+    brokers.logs["orders", 0].epoch = 9
+    planned = task((0, 0, 100))
+    _in_the_middle(brokers, lambda: _make_anew(brokers))
+    assert read(planned, config(), LENIENT) == rows(0, 0, 100)
+
+
+@pytest.mark.parametrize("code", [100, 103], ids=["UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID"])
+def test_topic_id_that_a_broker_does_not_know_yet_is_asked_for_again(
+    brokers, config, task, clock, code
+):
+    brokers.logs["orders", 0].fill(1)
+    brokers.on("Fetch", answered(Answered(error_code=code)), DEFAULT)
+    assert read(task((0, 0, 10)), config()) == rows(0, 0, 10)
+    assert len(brokers.asked("Metadata")) == 1
+
+
+# What else a leader may say
+
+
+@pytest.mark.parametrize("code", [-1, 5, 6, 9, 56, 74, 75, 78])
+def test_errors_that_pass_cost_no_row(brokers, config, task, clock, code):
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    planned = task((0, 0, 100))
+
+    def fail(call):
+        if code == 74:
+            brokers.topics["orders"].epochs[0] += 1
+        return answered(Answered(error_code=code))(call)
+
+    brokers.on("Fetch", DEFAULT, fail, DEFAULT)
+    assert read(planned, config()) == rows(0, 0, 100)
+
+
+def test_server_error_that_stays_is_an_error_in_time(brokers, config, task, clock):
+    brokers.on("Fetch", answered(Answered(error_code=-1)))
+    with pytest.raises(BrokerError, match=r"UNKNOWN_SERVER_ERROR \(-1\)"):
+        read(task((0, 0, 10)), config())
+    assert 50 < clock.now - 1000 <= 60
+
+
+def test_log_that_the_broker_cannot_read_is_an_error_at_once(brokers, config, task, clock):
+    """As in Java's consumer: no time mends a file."""
+    brokers.on("Fetch", answered(Answered(error_code=2)))
+    with pytest.raises(BrokerError, match=r"orders-0.*CORRUPT_MESSAGE.*the file is damaged"):
+        read(task((0, 0, 10)), config())
+    assert clock.slept == []
+
+
+def test_follower_that_knows_less_than_the_leader_is_left_for_it(brokers, config, task, clock):
+    """The stop of a range may lie beyond what a follower knows to be acknowledged."""
+    log = brokers.logs["orders", 0].fill(4)
+    behind = answered(Answered(high_watermark=20))
+    sent_on = answered(Answered(high_watermark=40, preferred_read_replica=2))
+    half = log.fetch(0, 0, len(log.batches[0].data) * 2, is_first=True)
+    brokers.on("Fetch", sent_on, DEFAULT, node=1)
+    brokers.on("Fetch", answered(half), behind, node=2)
+    assert read(task((0, 0, 40)), config(client_rack="eu-2")) == rows(0, 0, 40)
+    assert [call.node_id for call in brokers.calls if call.api == "Fetch"] == [1, 2, 2, 1]
+    assert brokers.asked("Fetch")[-1].rack_id == ""
