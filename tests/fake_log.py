@@ -13,6 +13,7 @@ from pyspark_kafkaproto.records import NewRecord, encode_batch
 if TYPE_CHECKING:
     from tests.fake_broker import Call, FakeCluster
 
+UNKNOWN_TOPIC_OR_PARTITION = 3
 NOT_LEADER = 6
 OFFSET_OUT_OF_RANGE = 1
 UNKNOWN_TOPIC_ID = 100
@@ -195,6 +196,11 @@ def list_offsets(cluster: FakeCluster, call: Call) -> ListOffsetsResponse:
 
 def _listed(cluster: FakeCluster, topic: Any, isolation_level: int) -> Iterator[Listed]:
     for asked in topic.partitions:
-        log = cluster.logs[topic.name, asked.partition_index]
+        log = cluster.logs.get((topic.name, asked.partition_index))
+        if log is None:
+            yield Listed(
+                partition_index=asked.partition_index, error_code=UNKNOWN_TOPIC_OR_PARTITION
+            )
+            continue
         offset = log.offset_at(asked.timestamp, isolation_level)
         yield Listed(partition_index=asked.partition_index, offset=offset)

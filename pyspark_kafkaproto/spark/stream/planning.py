@@ -40,6 +40,20 @@ def plan_batch(tail: Tail, options: ReadOptions, start: _Offsets, end: _Offsets)
     return [make_task(topology, group) for group in input_partitions(tail.cluster, there, options)]
 
 
+def refuse_losses(options: ReadOptions, at: _Offsets, ends: _Offsets) -> None:
+    """Fail, where losses fail a query, before a batch that ends in one is logged.
+
+    A logged batch is planned again at every restart: what was a broker's bad moment would stay in
+    the checkpoint.
+
+    Raises:
+        DataLoss: partitions are gone, or end before the offset that the stream is at.
+    """
+    if options.settings.fail_on_data_loss:
+        _check_deleted(options, at, ends)
+        _check_backward(options, {item: at.get(item, end) for item, end in ends.items()}, ends)
+
+
 def _check_deleted(options: ReadOptions, start: _Offsets, end: _Offsets) -> None:
     deleted = sorted(start.keys() - end.keys())
     if deleted:

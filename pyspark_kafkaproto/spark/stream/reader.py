@@ -24,16 +24,17 @@ from pyspark.sql.streaming.datasource import (
 
 from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.spark.planning import select_partitions
 from pyspark_kafkaproto.spark.read import TaskPartition, check_version, read_partition
-from pyspark_kafkaproto.spark.resolving import resolve_starts
-from pyspark_kafkaproto.spark.starts import Earliest, Latest
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNow
 from pyspark_kafkaproto.spark.stream.commits import GroupCommits
 from pyspark_kafkaproto.spark.stream.limits import MOST
 from pyspark_kafkaproto.spark.stream.offsets import StreamOffsets, from_json, to_json
 from pyspark_kafkaproto.spark.stream.options import StreamOptions
-from pyspark_kafkaproto.spark.stream.planning import plan_batch
+from pyspark_kafkaproto.spark.stream.planning import plan_batch, refuse_losses
+from pyspark_kafkaproto.spark.stream.starting import (
+    resolve_stream_start,
+    start_of_logged_batch_0,
+)
 from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail
 from pyspark_kafkaproto.spark.stream.taking import Taking
 from pyspark_kafkaproto.spark.workers import configure_logging, say_which_codec
@@ -57,9 +58,9 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, schema: StructType, options: StreamOptions) -> None:
         self._schema = schema
         self._options = options
-        self._first: Offsets | None = (
-            None  # where a fresh query starts, as long as it is not logged
-        )
+        self._first: Offsets | None = None  # where a query without a checkpoint starts
+        self._is_asked = False  # whether this run has been asked where a batch ends
+        self._is_start_logged = False
         self._latest: Offsets = {}
         self._available: AvailableNow | None = None
         self._idle_since: float | None = None
@@ -91,7 +92,8 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> StreamOffsets:  # noqa: N802 - Spark's name
         """Where a query without a checkpoint starts. Asked several times: the same answer."""
         if self._first is None:
-            self._first = self._resolve_start()
+            snapshot = None if self._available is None else self._available.ends
+            self._first = resolve_stream_start(self._tail, self._options.read, snapshot)
         return to_json(self._first)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
@@ -101,14 +103,16 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: StreamOffsets, limit: ReadLimit) -> StreamOffsets:  # noqa: N802
         """Where the next micro-batch ends; `start` itself if there is to be none."""
         at = from_json(start)
+        self._is_asked = True
         if self._commits is not None:
             self._commits.keep_alive()
         if self._is_fresh(at) and not isinstance(limit, ReadAllAvailable):
             # An empty batch 0 logs the start: after a restart it would have moved.
-            self._first = None
+            self._is_start_logged = True
             return start
         self._keep_pace()
         self._latest = self._ends(at)
+        refuse_losses(self._options.read, at, self._latest)
         taken = self._take(at, limit)
         is_idle = taken == at
         self._idle_since = time.monotonic() if is_idle else None
@@ -126,10 +130,12 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: StreamOffsets, end: StreamOffsets) -> list[TaskPartition]:
         """The input partitions of the micro-batch [start, end)."""
-        until = from_json(end)
+        at, until = from_json(start), from_json(end)
+        if self._is_unfinished_start(at):
+            at = start_of_logged_batch_0(at, until)
         if self._available is not None:
             self._available.check(until, self._tail.ends(until))
-        tasks = plan_batch(self._tail, self._options.read, from_json(start), until)
+        tasks = plan_batch(self._tail, self._options.read, at, until)
         return [TaskPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -151,18 +157,12 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # How these are answered
 
-    def _resolve_start(self) -> Offsets:
-        read, tail = self._options.read, self._tail
-        partitions = select_partitions(tail.topology(), read)
-        found = resolve_starts(tail.cluster, read, partitions)
-        earliest = tail.beginnings([i for i, at in found.items() if isinstance(at, Earliest)])
-        late = [item for item, at in found.items() if isinstance(at, Latest)]
-        latest = tail.cluster.get_latest_leader_offsets(late) if late else {}
-        given = {item: at for item, at in found.items() if isinstance(at, int)}
-        return given | earliest | latest
-
     def _is_fresh(self, at: Offsets) -> bool:
-        return self._options.start_moves and self._first == at
+        return self._options.start_moves and not self._is_start_logged and self._first == at
+
+    def _is_unfinished_start(self, at: Offsets) -> bool:
+        """Whether an earlier run has logged batch 0, which is run again before anything else."""
+        return self._options.start_moves and not self._is_asked and self._first == at
 
     def _keep_pace(self) -> None:
         if self._idle_since is not None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Mapping
 
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
-from pyspark_kafkaproto.errors import DataLoss
+from pyspark_kafkaproto.errors import BrokerError, DataLoss
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planning import describe_selection, select_partitions
 
@@ -22,6 +22,7 @@ _TOPOLOGY_AGE_S = 1.0
 # may say so for a moment. Spark's own connector asks three times, too.
 _TRIES = 3
 _BETWEEN_TRIES_S = 0.3
+_UNKNOWN_TOPIC_OR_PARTITION = 3
 
 Offsets = dict[TopicPartition, int]
 
@@ -40,25 +41,27 @@ class Tail:
         """Close all connections."""
         self.cluster.close()
 
-    def topology(self) -> Topology:
+    def topology(self, *, must_exist: bool = False) -> Topology:
         """The topics, not older than a second.
 
         Raises:
-            BrokerError: at the first look, a topic that is named is not there.
+            BrokerError: with `must_exist`, a topic that is named is not there. That is for the
+                start of a query: later it is a loss of data, and failOnDataLoss has its say.
             DataLoss: a topic was deleted and made again since it was first seen, and that is to
                 fail the query.
         """
         now = time.monotonic()
-        if self._topology is None or now - self._looked_up_at >= _TOPOLOGY_AGE_S:
-            is_first = not self._topic_ids
-            found = describe_selection(self.cluster, self._options, must_exist=is_first)
+        is_old = now - self._looked_up_at >= _TOPOLOGY_AGE_S
+        if self._topology is None or is_old or must_exist:
+            found = describe_selection(self.cluster, self._options, must_exist=must_exist)
             self._check_same_topics(found)
             self._topology, self._looked_up_at = found, now
         return self._topology
 
-    def partitions(self) -> list[TopicPartition]:
-        """Those that are there now."""
-        return select_partitions(self.topology(), self._options, must_exist=False)
+    def partitions(self, *, must_exist: bool = False) -> list[TopicPartition]:
+        """Those that are there now; BrokerError as for `topology`."""
+        topology = self.topology(must_exist=must_exist)
+        return select_partitions(topology, self._options, must_exist=must_exist)
 
     def ends(self, known: Mapping[TopicPartition, int]) -> Offsets:
         """Where each partition ends now.
@@ -67,12 +70,23 @@ class Tail:
             known: offsets that were there already; where one is not there now, all is asked again.
         """
         for tries in range(1, _TRIES + 1):
-            found = self.cluster.get_latest_leader_offsets(self.partitions())
-            if tries == _TRIES or all(found.get(item, -1) >= at for item, at in known.items()):
-                break
+            is_last = tries == _TRIES
+            try:
+                found = self.latest(self.partitions())
+            except BrokerError as error:
+                # Deleted since the topics were looked up: they are looked up again.
+                if error.code != _UNKNOWN_TOPIC_OR_PARTITION or is_last:
+                    raise
+            else:
+                if is_last or all(found.get(item, -1) >= at for item, at in known.items()):
+                    return found
             time.sleep(_BETWEEN_TRIES_S)
             self._topology = None
-        return found
+        raise AssertionError("the last try returns or raises")
+
+    def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """Where each of these ends now; under read_committed, the last stable offset."""
+        return self.cluster.get_latest_leader_offsets(partitions) if partitions else {}
 
     def beginnings(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The first offset of each that is still there."""
@@ -84,7 +98,7 @@ class Tail:
         """About how many bytes of the log each offset takes; 0 where the log is empty."""
         sizes = self.cluster.get_log_sizes(partitions)
         earliest = self.beginnings(partitions)
-        latest = self.cluster.get_latest_leader_offsets(partitions)
+        latest = self.latest(partitions)
         return {item: sizes[item] / max(1, latest[item] - earliest[item]) for item in partitions}
 
     def _check_same_topics(self, found: Topology) -> None:

@@ -6,7 +6,7 @@ import pickle
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from pyspark_kafkaproto.errors import BrokerError, DataLoss
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNowFailed
 from pyspark_kafkaproto.spark.stream.limits import MOST
 from tests.fake_broker import FakeTopic, topic_id_of
@@ -58,6 +58,48 @@ def test_start_that_moves_is_logged_as_an_empty_batch(brokers, stream):
     brokers.logs["orders", 1].stop = 31
     assert reader.latestOffset(start, NO_LIMIT) == start
     assert reader.latestOffset(start, NO_LIMIT) == {"orders": {"0": 100, "1": 31}}
+
+
+def test_logged_start_is_planned_even_if_records_came_meanwhile(brokers, stream):
+    reader = stream()
+    batch_0 = reader.latestOffset(reader.initialOffset(), NO_LIMIT)
+    brokers.logs["orders", 1].stop = 31
+    # The engine knows no start yet, and asks for it again.
+    assert reader.partitions(reader.initialOffset(), batch_0) == []
+
+
+@pytest.mark.parametrize("start", ["latest", "latest-2"])
+def test_empty_batch_0_that_is_run_again_after_a_restart_stays_empty(
+    brokers, stream, start, caplog
+):
+    logged = {"orders": {"0": 97, "1": 25}}
+    reader = stream(startingOffsets=start)
+    assert reader.partitions(reader.initialOffset(), logged) == []
+    assert "batch 0" in caplog.text
+    assert "before orders-0 at 97" in caplog.text
+    assert reader.latestOffset(logged, NO_LIMIT) == END
+
+
+def test_batch_0_with_records_is_run_again_from_where_its_start_is_now(stream):
+    reader = stream(startingOffsets="latest-20")
+    again = reader.partitions(reader.initialOffset(), {"orders": {"0": 95, "1": 30}})
+    assert ranges(again) == [(0, 80, 95), (1, 10, 30)]
+
+
+def test_batch_0_of_trigger_once_is_planned_as_it_was_taken(brokers, stream):
+    reader = stream()
+    start = reader.initialOffset()
+    brokers.logs["orders", 1].stop = 50
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert ranges(reader.partitions(reader.initialOffset(), end)) == [(1, 30, 50)]
+
+
+def test_start_beyond_the_log_is_refused_by_its_option(stream):
+    beyond = '{"orders":{"0":101,"1":-2}}'
+    with pytest.raises(ConfigError, match=r"startingOffsets.*orders-0.*101.*10 to 100"):
+        stream(startingOffsets=beyond).initialOffset()
+    lenient = stream(startingOffsets=beyond, failOnDataLoss="false")
+    assert lenient.initialOffset() == {"orders": {"0": 100, "1": 0}}
 
 
 @pytest.mark.parametrize("start", ["earliest", '{"orders":{"0":10,"1":0}}'])
@@ -144,17 +186,29 @@ def test_added_partition_that_has_lost_records_already_fails_the_query(brokers, 
     assert ranges(stream(failOnDataLoss="false").partitions(END, end)) == [(2, 3, 7)]
 
 
-def test_deleted_topic_fails_the_query_or_is_left_out(brokers, stream, clock):
+@pytest.mark.parametrize("seconds_later", [0, 2])
+def test_deleted_topic_fails_the_query_or_is_left_out(brokers, stream, clock, seconds_later):
     strict, lenient = stream(), stream(failOnDataLoss="false")
     for reader in (strict, lenient):
         reader.latestOffset(END, NO_LIMIT)
     brokers.topics.clear()
-    clock.now += 2
-    gone = strict.latestOffset(END, NO_LIMIT)
-    assert gone == {}
+    brokers.logs.clear()
+    clock.now += seconds_later
+    # Not logged: what was only a broker's bad moment does not stay in the checkpoint.
     with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders-0, orders-1 have been"):
-        strict.partitions(END, gone)
-    assert lenient.partitions(END, lenient.latestOffset(END, NO_LIMIT)) == []
+        strict.latestOffset(END, NO_LIMIT)
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders-0, orders-1 have been"):
+        strict.partitions(END, {})
+    gone = lenient.latestOffset(END, NO_LIMIT)
+    assert gone == {}
+    assert lenient.partitions(END, gone) == []
+
+
+def test_topic_that_was_deleted_while_the_query_stood_still_is_a_loss(brokers, stream):
+    brokers.topics.clear()
+    with pytest.raises(DataLoss, match="PARTITIONS_DELETED"):
+        stream().latestOffset(END, NO_LIMIT)
+    assert stream(failOnDataLoss="false").latestOffset(END, NO_LIMIT) == {}
 
 
 def test_topic_made_anew_under_a_running_query_is_another_topic(brokers, stream, clock):
@@ -167,14 +221,17 @@ def test_topic_made_anew_under_a_running_query_is_another_topic(brokers, stream,
 
 
 def test_end_that_came_back_is_asked_for_again_before_it_is_believed(brokers, stream, clock):
-    reader = stream()
+    reader, lenient = stream(), stream(failOnDataLoss="false")
     brokers.logs["orders", 0].stop = 90
-    end = reader.latestOffset(END, NO_LIMIT)
-    assert end == {"orders": {"0": 90, "1": 30}}
+    changed = r"PARTITION_OFFSET_CHANGED.*orders-0.*from 100 to 90"
+    with pytest.raises(DataLoss, match=changed):
+        reader.latestOffset(END, NO_LIMIT)
     assert len(brokers.asked("ListOffsets")) == 3
-    with pytest.raises(DataLoss, match=r"PARTITION_OFFSET_CHANGED.*orders-0.*from 100 to 90"):
+    end = lenient.latestOffset(END, NO_LIMIT)
+    assert end == {"orders": {"0": 90, "1": 30}}
+    with pytest.raises(DataLoss, match=changed):
         reader.partitions(END, end)
-    assert stream(failOnDataLoss="false").partitions(END, end) == []
+    assert lenient.partitions(END, end) == []
 
 
 def test_plan_is_the_same_however_often_it_is_asked_for(stream):
@@ -201,6 +258,20 @@ def test_available_now_ends_at_its_snapshot(brokers, stream):
     while (end := reader.latestOffset(at, ReadMaxRows(50))) != at:
         at, batches = end, batches + 1
     assert (at, batches) == (END, 3)
+
+
+def test_available_now_never_starts_behind_its_snapshot(brokers, stream, clock):
+    """The engine takes the snapshot first and resolves the start later."""
+    reader = stream()
+    reader.prepareForTriggerAvailableNow()
+    brokers.logs["orders", 0].stop = 500
+    add_partition(brokers, stop=7)
+    clock.now += 2
+    at = reader.initialOffset()
+    assert at == END
+    assert reader.latestOffset(at, NO_LIMIT) == at
+    assert reader.partitions(reader.initialOffset(), at) == []
+    assert reader.latestOffset(at, NO_LIMIT) == at
 
 
 def test_available_now_names_what_may_not_change(brokers, stream):

@@ -1,0 +1,86 @@
+"""Where a query without a checkpoint starts, and where it started when only batch 0 is logged.
+
+The engine logs where batches end, never where the first one starts: after a restart over batch 0
+it asks for the start once more, which may have moved on since.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.spark.options import ReadOptions
+from pyspark_kafkaproto.spark.resolving import resolve_starts
+from pyspark_kafkaproto.spark.starts import Committed, Earliest, Specific
+from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail
+
+_log = logging.getLogger(__name__)
+
+_Offsets = Mapping[TopicPartition, int]
+
+
+def resolve_stream_start(tail: Tail, options: ReadOptions, snapshot: _Offsets | None) -> Offsets:
+    """The offset that each partition starts at.
+
+    Args:
+        tail: the partitions.
+        options: says where.
+        snapshot: where a run under Trigger.AvailableNow ends. The engine has it taken before it
+            asks for the start: what comes in between is not part of the run.
+
+    Raises:
+        BrokerError: a topic or partition that is named is not there.
+        ConfigError: a start that cannot be resolved, or lies beyond the end of the log.
+    """
+    partitions = tail.partitions(must_exist=True)
+    if snapshot is not None:
+        partitions = [item for item in partitions if item in snapshot]
+    bounds = resolve_starts(tail.cluster, options, partitions)
+    earliest = tail.beginnings([item for item, at in bounds.items() if isinstance(at, Earliest)])
+    rest = [item for item in bounds if item not in earliest]
+    ends = tail.latest(rest) if snapshot is None else snapshot
+    numbers = {item: at for item in rest if isinstance(at := bounds[item], int)}
+    _check_inside(tail, options, numbers, ends)
+    return earliest | {item: min(numbers.get(item, ends[item]), ends[item]) for item in rest}
+
+
+def start_of_logged_batch_0(first: _Offsets, end: _Offsets) -> Offsets:
+    """Where batch 0 starts that an earlier run has logged and not finished.
+
+    Of a start that moves this source logs an empty batch 0, at the start: so what is resolved now
+    lies there or beyond. Trigger.Once, or Spark's own connector, may have logged records too.
+    """
+    moved = sorted(item for item, offset in end.items() if first.get(item, offset) > offset)
+    if moved:
+        _log.warning(
+            "batch 0 was logged by an earlier run and not finished: the query starts where that "
+            'batch ended. This source logs it empty; if Trigger.Once or format("kafka") has '
+            "logged it, what it was to read before %s is not read",
+            ", ".join(f"{item} at {end[item]}" for item in moved),
+        )
+    return {item: min(first.get(item, offset), offset) for item, offset in end.items()}
+
+
+def _check_inside(tail: Tail, options: ReadOptions, starts: _Offsets, ends: _Offsets) -> None:
+    """Refuse offsets that somebody has named and that are not reached yet, or start at the end."""
+    if not isinstance(options.start.limit, Specific | Committed):
+        return
+    beyond = {item: at for item, at in sorted(starts.items()) if at > ends[item]}
+    if not beyond:
+        return
+    earliest = tail.beginnings(beyond)
+    there = ", ".join(f"{item} holds {earliest[item]} to {ends[item]}" for item in beyond)
+    if options.settings.fail_on_data_loss:
+        raise ConfigError(
+            options.start.option,
+            {str(item): at for item, at in beyond.items()},
+            f"these offsets lie beyond the end of the log ({there}); give offsets that are there, "
+            "or set failOnDataLoss to false to start at the end",
+        )
+    _log.warning(
+        "option %s lies beyond the end of the log (%s): the query starts at the end",
+        options.start.option,
+        there,
+    )
