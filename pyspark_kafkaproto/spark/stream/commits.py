@@ -12,7 +12,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark_kafkaproto.cluster import CommittedOffset, KafkaCluster, TopicPartition
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    KafkaProtoError,
+)
 from pyspark_kafkaproto.net import ClientConfig
 
 _log = logging.getLogger(__name__)
@@ -40,7 +46,7 @@ class GroupCommits:
         self._metadata = ""
         self._wanted: dict[TopicPartition, int] = {}
         self._done: dict[TopicPartition, int] | None = None
-        self._done_at = 0.0
+        self._tried_at = 0.0
 
     def close(self) -> None:
         """Close all connections."""
@@ -51,13 +57,20 @@ class GroupCommits:
 
         Raises:
             ConfigError: it has.
+            BrokerError: this user may not look at it, and so may not commit to it either.
         """
         try:
             found = self._cluster.describe_groups({self._group})[self._group]
         except BrokerError as error:
             if error.code == _GROUP_ID_NOT_FOUND:
                 return
-            raise
+            if not error.error.is_retriable:
+                raise
+            self._warn("whether it has members is not known", error)
+            return
+        except (ConnectionFailed, DeadlineExceeded) as error:
+            self._warn("whether it has members is not known", error)
+            return
         if found.members:
             hosts = ", ".join(sorted({member.host for member in found.members}))
             raise ConfigError(
@@ -70,17 +83,36 @@ class GroupCommits:
     def commit(self, offsets: Mapping[TopicPartition, int], metadata: str = "") -> None:
         """Commit `offsets`, each the next one to read, where they lie ahead of what is committed.
 
-        What cannot be committed is logged, and tried again with the next call.
+        What cannot be committed is logged, and tried again later: batches do not wait for a
+        coordinator that does not answer more often than every 10 s.
         """
         self._metadata = metadata
         self._wanted = dict(offsets)
-        self._try_commit()
+        if not self._has_failed or self._waited_s() > _TRY_AGAIN_S:
+            self._try_commit()
 
     def keep_alive(self) -> None:
         """To be called now and then: what failed is tried again, what might expire is renewed."""
-        wait_s = _KEEP_ALIVE_S if self._done is not None else _TRY_AGAIN_S
-        if self._wanted and time.monotonic() - self._done_at > wait_s:
+        wait_s = _TRY_AGAIN_S if self._has_failed else _KEEP_ALIVE_S
+        if self._wanted and self._waited_s() > wait_s:
             self._try_commit(again=True)
+
+    def finish(self) -> None:
+        """A last try for what failed, and the end of all connections."""
+        if self._has_failed:
+            self._try_commit()
+        self.close()
+
+    @property
+    def _has_failed(self) -> bool:
+        """Whether the last try failed; none was made yet if the first has not."""
+        return bool(self._wanted) and self._done is None and self._tried_at > 0
+
+    def _waited_s(self) -> float:
+        return time.monotonic() - self._tried_at
+
+    def _warn(self, what: str, error: KafkaProtoError) -> None:
+        _log.warning("group %r: %s: %s", self._group, what, error)
 
     def _try_commit(self, *, again: bool = False) -> None:
         try:
@@ -92,10 +124,10 @@ class GroupCommits:
                 )
         except KafkaProtoError as error:
             self._done = None  # whatever is committed is looked up again
-            _log.warning("commit to group %r failed, tried again later: %s", self._group, error)
+            self._warn("the commit failed and is tried again later", error)
             return
         finally:
-            self._done_at = time.monotonic()
+            self._tried_at = time.monotonic()
         self._done = (self._done or {}) | ahead
 
     def _ahead(self, *, again: bool) -> dict[TopicPartition, int]:

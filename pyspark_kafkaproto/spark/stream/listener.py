@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,8 @@ class OffsetCommitListener(StreamingQueryListener):
     spark.streams.addListener(OffsetCommitListener(config, "my-group", query_name="orders"))
     ```
 
-    The text beside each offset is JSON: `{"queryId": …, "batchId": …}`. A commit that fails is
+    The text beside each offset is JSON: `{"queryId": …, "batchId": …}`. Where several sources or
+    queries read the same partition, the one that is farthest behind counts. A commit that fails is
     logged and tried again; it never stops the query.
 
     Args:
@@ -64,7 +65,7 @@ class OffsetCommitListener(StreamingQueryListener):
         self._commits = GroupCommits(parsed, group)
         self._commits.check_free()
         self._query_name = query_name
-        self._offsets: dict[TopicPartition, int] = {}
+        self._ends: dict[str, dict[TopicPartition, int]] = {}  # of each running query
         self.behind: BehindLatest | None = None
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
@@ -75,18 +76,17 @@ class OffsetCommitListener(StreamingQueryListener):
         progress = event.progress
         if self._query_name is not None and progress.name != self._query_name:
             return
-        ends: dict[TopicPartition, int] = {}
-        latest: dict[TopicPartition, int] = {}
-        for source in progress.sources:
-            end = _kafka_offsets(source.endOffset)
-            ends |= end
-            latest |= _kafka_offsets(source.latestOffset) if end else {}
+        sources = [_kafka_offsets(source.endOffset) for source in progress.sources]
+        ends = _hindmost(sources)
         if not ends:
             return
-        self._offsets |= ends
+        self._ends[str(progress.id)] = ends
         metadata = json.dumps({"queryId": str(progress.id), "batchId": progress.batchId})
-        self._commits.commit(self._offsets, metadata)
-        self._report(latest)
+        self._commits.commit(_hindmost(self._ends.values()), metadata)
+        latest: dict[TopicPartition, int] = {}
+        for source, own in zip(progress.sources, sources, strict=True):
+            latest |= _kafka_offsets(source.latestOffset) if own else {}
+        self._report(ends, latest)
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Offsets that are not committed for days expire."""
@@ -94,16 +94,26 @@ class OffsetCommitListener(StreamingQueryListener):
         self._commits.keep_alive()
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Connections open again when another query goes on."""
-        del event
-        self._commits.close()
+        """A last try for what failed. Connections open again when another query goes on."""
+        if self._ends.pop(str(event.id), None) is not None:
+            self._commits.finish()
 
-    def _report(self, latest: Mapping[TopicPartition, int]) -> None:
-        behind = [max(0, latest[item] - at) for item, at in self._offsets.items() if item in latest]
+    def _report(
+        self, ends: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
+    ) -> None:
+        behind = [max(0, latest[item] - at) for item, at in ends.items() if item in latest]
         if not behind:
             return
         self.behind = BehindLatest(min(behind), max(behind), sum(behind) / len(behind))
         _log.info("behind latest: %s", self.behind)
+
+
+def _hindmost(offsets: Iterable[Mapping[TopicPartition, int]]) -> dict[TopicPartition, int]:
+    """The smallest offset of each partition."""
+    found: dict[TopicPartition, int] = {}
+    for own in offsets:
+        found |= {item: min(at, found.get(item, at)) for item, at in own.items()}
+    return found
 
 
 def _kafka_offsets(text: str | None) -> dict[TopicPartition, int]:

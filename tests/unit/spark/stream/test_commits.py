@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
-from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, ConnectionFailed
 from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.spark.stream.commits import GroupCommits
 from pyspark_kafkaproto.spark.stream.listener import BehindLatest, OffsetCommitListener
@@ -19,7 +19,7 @@ CONFIG = ClientConfig.parse({"bootstrap.servers": "b-1:9092"})
 @pytest.fixture
 def kafka(monkeypatch):
     """What a cluster was told, and what it says."""
-    told = SimpleNamespace(committed={ONE: 5}, commits=[], error=None, members=())
+    told = SimpleNamespace(committed={ONE: 5}, commits=[], error=None, unknown=None, members=())
 
     def fetch(self, group, partitions):
         return {item: at for item, at in told.committed.items() if item in partitions}
@@ -30,6 +30,8 @@ def kafka(monkeypatch):
         told.commits.append({item: tuple(at) for item, at in offsets.items()})
 
     def describe(self, groups):
+        if told.unknown:
+            raise told.unknown
         return {group: SimpleNamespace(members=told.members) for group in groups}
 
     monkeypatch.setattr(KafkaCluster, "get_consumer_offsets", fetch)
@@ -59,8 +61,9 @@ def test_commit_that_fails_is_tried_again_and_stops_nobody(kafka, commits, clock
     kafka.error = BrokerError(15, "OffsetCommit", "group 'g'")
     with caplog.at_level(logging.WARNING):
         commits.commit({ONE: 6})
-    assert "commit to group 'g' failed" in caplog.text
+    assert "group 'g': the commit failed" in caplog.text
     kafka.error = None
+    commits.commit({ONE: 6})
     commits.keep_alive()
     assert kafka.commits == [], "not at every question of the engine"
     clock.now += 11
@@ -76,18 +79,28 @@ def test_idle_stream_commits_again_before_its_offsets_expire(kafka, commits, clo
     assert kafka.commits == [{ONE: (6, "")}] * 2
 
 
+def test_coordinator_that_does_not_answer_stops_no_query(kafka, commits, caplog):
+    kafka.unknown = ConnectionFailed("b-1:9092", "connect", "refused")
+    commits.check_free()
+    assert "whether it has members is not known" in caplog.text
+    kafka.unknown = BrokerError(30, "DescribeGroups", "group 'g'")
+    with pytest.raises(BrokerError, match="GROUP_AUTHORIZATION_FAILED"):
+        commits.check_free()
+
+
 def test_group_with_members_is_refused(kafka, commits):
     kafka.members = (SimpleNamespace(host="/10.0.0.7"),)
     with pytest.raises(ConfigError, match=r"commitGroupId.*'g'.*1 members \(at /10.0.0.7\)"):
         commits.check_free()
 
 
-def progress(offsets, latest=None, *, batch=3, name="orders"):
+def progress(offsets, latest=None, *, batch=3, name="orders", query="some-id", more=()):
     source = SimpleNamespace(
         endOffset=json.dumps(offsets), latestOffset=json.dumps(latest or offsets)
     )
     other = SimpleNamespace(endOffset="17", latestOffset=None)
-    seen = SimpleNamespace(id="some-id", name=name, batchId=batch, sources=[source, other])
+    sources = [source, other, *more]
+    seen = SimpleNamespace(id=query, name=name, batchId=batch, sources=sources)
     return SimpleNamespace(progress=seen)
 
 
@@ -103,3 +116,32 @@ def test_listener_leaves_other_queries_alone(kafka, clock):
     listener = OffsetCommitListener(CONFIG, "g", query_name="orders")
     listener.onQueryProgress(progress({"orders": {"0": 8}}, name="another"))
     assert kafka.commits == []
+
+
+def test_listener_tells_of_the_source_and_the_query_that_are_farthest_behind(kafka, clock):
+    listener = OffsetCommitListener(CONFIG, "g")
+    slower = SimpleNamespace(endOffset='{"orders":{"0":7}}', latestOffset='{"orders":{"0":9}}')
+    listener.onQueryProgress(progress({"orders": {"0": 8}}, more=[slower]))
+    listener.onQueryProgress(progress({"orders": {"0": 20}}, query="another-id"))
+    assert [each[ONE][0] for each in kafka.commits] == [7]
+    listener.onQueryTerminated(SimpleNamespace(id="some-id"))
+    listener.onQueryProgress(progress({"orders": {"0": 21}}, query="another-id"))
+    assert [each[ONE][0] for each in kafka.commits] == [7, 21]
+
+
+def test_listener_forgets_partitions_that_a_query_has_lost(kafka, clock):
+    listener = OffsetCommitListener(CONFIG, "g")
+    listener.onQueryProgress(progress({"orders": {"0": 8, "1": 3}}))
+    listener.onQueryProgress(progress({"orders": {"1": 4}}))
+    clock.now += 601
+    listener.onQueryIdle(None)
+    assert [set(each) for each in kafka.commits] == [{ONE, TWO}, {TWO}, {TWO}]
+
+
+def test_last_batch_is_committed_by_a_second_try_at_the_end(kafka, clock):
+    listener = OffsetCommitListener(CONFIG, "g")
+    kafka.error = BrokerError(15, "OffsetCommit", "group 'g'")
+    listener.onQueryProgress(progress({"orders": {"0": 8}}))
+    kafka.error = None
+    listener.onQueryTerminated(SimpleNamespace(id="some-id"))
+    assert [each[ONE][0] for each in kafka.commits] == [8]
