@@ -1,0 +1,61 @@
+"""Checkpoints that go from Spark's own connector to ours and back: no row is lost or doubled."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.spark.streaming import NOW, OURS, SOON, THEIRS, Place, failure_of, numbered, put
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def place(spark, broker, tmp_path):
+    return lambda name: Place(spark, broker.bootstrap_servers, tmp_path / name)
+
+
+def test_query_goes_on_under_the_other_source_over_a_batch_that_was_only_logged(
+    broker, new_topic, place
+):
+    topic = new_topic()
+    servers = broker.bootstrap_servers
+    here = place("moved")
+    options = {"subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": 40}
+    for round_number, source in enumerate((THEIRS, OURS, THEIRS)):
+        begin = 100 * round_number
+        put(servers, topic, 0, numbered(begin, begin + 50))
+        put(servers, topic, 0, numbered(begin + 50, begin + 100))
+        here.run(source, **options)
+        assert here.values() == numbered(0, begin + 100)
+        # As a kill leaves it: the next source runs the last batch again.
+        assert here.forget_last_batch() > 0
+        assert here.values() != numbered(0, begin + 100)
+    here.run(OURS, **options)
+    assert here.values() == numbered(0, 300)
+
+
+def test_batch_0_alone_starts_where_the_other_source_says(broker, new_topic, place):
+    """What a checkpoint holds before batch 1: the end of batch 0, not its start."""
+    topic = new_topic()
+    servers = broker.bootstrap_servers
+    put(servers, topic, 0, numbered(0, 10))
+    early, late = place("early"), place("late")
+    early.run(THEIRS, subscribe=topic, startingOffsets="earliest")
+    late.run(THEIRS, subscribe=topic)
+    back, back_late = place("back"), place("back-late")
+    back.run(OURS, subscribe=topic, startingOffsets="earliest")
+    back_late.run(OURS, subscribe=topic)
+    for here in (early, late, back, back_late):
+        assert here.forget_last_batch() == 0
+    put(servers, topic, 0, numbered(10, 20))
+    # A start that stays is resolved to the same offsets by both.
+    early.run(OURS, subscribe=topic, startingOffsets="earliest")
+    back.run(THEIRS, subscribe=topic, startingOffsets="earliest")
+    assert early.values() == back.values() == numbered(0, 20)
+    # One that moves: ours goes on where the batch ends that is logged, Spark's own fails.
+    late.run(OURS, subscribe=topic)
+    assert late.values() == numbered(10, 20)
+    text = failure_of(back_late.start(THEIRS, subscribe=topic, trigger=NOW, **SOON))
+    assert "offset was changed from 20 to 10" in text
+    back_late.run(OURS, subscribe=topic)
+    assert back_late.values() == numbered(10, 20)
