@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark_kafkaproto.devbroker import DevBroker
+from pyspark_kafkaproto.errors import AuthenticationFailed
 from pyspark_kafkaproto.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
 )
@@ -122,6 +123,20 @@ class SecureBroker:
         )
         answer = self.ask(AlterUserScramCredentialsRequest(upsertions=(upsertion,)))
         assert [item.error_code for item in answer.results] == [0], answer
+        self._wait_for_login(username)
+
+    def _wait_for_login(self, username: str) -> None:
+        """The controller has the new credentials at once, the broker a moment later."""
+        config = ClientConfig.parse(self.as_user(username))
+        deadline = Deadline.after(20)
+        while True:
+            try:
+                endpoint = config.bootstrap_servers[0]
+                Connection.open(endpoint, config, deadline).close()
+            except AuthenticationFailed:
+                deadline.check(f"log in as {username!r}, who was just made")
+            else:
+                return
 
     def allow(self, username: str, *rights: tuple[str, str, str]) -> None:
         """Give a user rights: (operation, kind of resource, its name), each by Kafka's words."""
