@@ -29,6 +29,7 @@ _RIVAL = {
     "10 kB none": 2.5,
     "10 kB zstd": 2.5,
 }
+_VALUE_ALONE = 1.3
 _UNCOMPRESSED = ("100 B none", "10 kB none")
 _WIDE_S = 3.0
 _PLAN_S = 1.0
@@ -76,6 +77,7 @@ def rate_bars(rates: Rates) -> Iterator[Bar]:
     pairs = [
         ("engine's ceiling", m.SPARK_OURS, m.SPARK_CEILING, _CEILING),
         ("Spark's own connector", m.SPARK_OURS_CONF, m.SPARK_RIVAL, _RIVAL),
+        ("all columns", m.SPARK_VALUE, m.SPARK_OURS, dict.fromkeys(_RIVAL, _VALUE_ALONE)),
         ("ConsumerPerformance", m.CLIENT_OURS, m.CONSUMER_PERFORMANCE, dict.fromkeys(_RIVAL, 4)),
         ("confluent-kafka", m.CLIENT_OURS, m.CONFLUENT, dict.fromkeys(_RIVAL, 10)),
         ("bare socket", m.CLIENT_OURS, m.BARE_SOCKET, dict.fromkeys(_UNCOMPRESSED, 0.8)),

@@ -123,6 +123,14 @@ def _spark(app: str, source: str) -> Callable[[Place, Workload], Run]:
     return read
 
 
+def _value_alone(place: Place, workload: Workload) -> Run:
+    """Our source, asked for one column of the seven."""
+    options = spark_options(place, workload, OURS) | {"columns": "value"}
+    place.apps[STOCK].ask("read", OURS, _first_rows(options, workload))
+    place.apps[STOCK].ask("collect_garbage")
+    return Run(place.apps[STOCK].ask("read", OURS, options)["seconds"], workload.records)
+
+
 def _plan(app: str) -> Callable[[Place, Workload], Run]:
     def read(place: Place, workload: Workload) -> Run:
         answer = place.apps[app].ask("plan", OURS, spark_options(place, workload, OURS))
@@ -205,6 +213,7 @@ SPARK_CEILING = "Spark, engine's ceiling"
 SPARK_OURS_CONF = "Spark with conf/, ours"
 SPARK_CEILING_CONF = "Spark with conf/, engine's ceiling"
 SPARK_RIVAL = "Spark with conf/, Spark's own connector"
+SPARK_VALUE = "Spark, ours: value alone"
 PLAN = "Spark, ours: planning alone"
 CLIENT_OURS = "ours"
 BARE_SOCKET = "bare socket"
@@ -218,6 +227,7 @@ _SPARK = (
     _spark_measure(SPARK_CEILING_CONF, CONF, CEILING),
     _spark_measure(SPARK_RIVAL, CONF, RIVAL),
 )
+_VALUE = Measure(SPARK_VALUE, _value_alone, app=STOCK, source=OURS, ours=True)
 _PLAN = Measure(PLAN, _plan(STOCK), app=STOCK, ours=True)
 _CLIENTS = (
     Measure(CLIENT_OURS, _client("ours"), ours=True),
@@ -228,7 +238,7 @@ _CLIENTS = (
     Measure("aiokafka, a tenth", _client("aiokafka", 10)),
     Measure("kafka-python, a tenth", _client("kafka-python", 10)),
 )
-ALL = (*_SPARK, _PLAN, *_CLIENTS)
+ALL = (*_SPARK, _VALUE, _PLAN, *_CLIENTS)
 
 
 def measures_of(workload: Workload, only: Sequence[str], *, slow_rival: bool) -> Iterator[Measure]:
@@ -242,7 +252,7 @@ def measures_of(workload: Workload, only: Sequence[str], *, slow_rival: bool) ->
             continue
         if workload.is_wide:
             if (
-                measure.source == OURS
+                (measure.source == OURS and measure is not _VALUE)
                 or measure is _PLAN
                 or (slow_rival and measure.source == RIVAL)
             ):
