@@ -58,7 +58,7 @@ def python_module(module: str, *arguments: str) -> list[str]:
 
 
 class SparkApp:
-    """A `reading.spark_app` that is spoken to.
+    """A `reading.spark_app`, or another `module` like it, that is spoken to.
 
     Args:
         conf_dir: SPARK_CONF_DIR: an empty folder for stock settings.
@@ -68,14 +68,19 @@ class SparkApp:
     """
 
     def __init__(
-        self, conf_dir: Path, conf: Mapping[str, str], folder: Path, timeout_s: float = 1800.0
+        self,
+        conf_dir: Path,
+        conf: Mapping[str, str],
+        folder: Path,
+        timeout_s: float = 1800.0,
+        module: str = "reading.spark_app",
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._log = folder / "spark.log"
         self._timeout_s = timeout_s
         with self._log.open("w") as log:
             self._child = subprocess.Popen(
-                python_module("reading.spark_app", json.dumps(dict(conf))),
+                python_module(module, json.dumps(dict(conf))),
                 cwd=folder,
                 env=_environment(
                     {"SPARK_CONF_DIR": str(conf_dir), "SPARK_LOCAL_DIRS": str(folder)}

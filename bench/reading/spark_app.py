@@ -13,14 +13,18 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from reading.dropping import Dropping
 from reading.prebuilt import Prebuilt
 
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
+
 _PROC = Path("/proc")
+SOURCES: list[type[DataSource]] = [Prebuilt, Dropping]
 
 
 def load(spark: SparkSession, source: str, options: dict[str, str]) -> DataFrame:
@@ -144,8 +148,8 @@ def main(conf: str) -> None:
     for name, value in json.loads(conf).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    spark.dataSource.register(Prebuilt)
-    spark.dataSource.register(Dropping)
+    for source in SOURCES:
+        spark.dataSource.register(source)
     answers.write(json.dumps({"version": spark.version}) + "\n")
     for line in sys.stdin:
         answers.write(json.dumps(answer(spark, json.loads(line))) + "\n")

@@ -1,0 +1,1 @@
+"""What `bench/stream.py` is made of: the application it runs, the floor, its measures."""
