@@ -32,7 +32,7 @@ def test_recipes_do_what_the_page_says(spark, broker, new_topic, new_name, tmp_p
         code = code.replace(name, real)
     names = {"spark": spark}
     try:
-        exec(compile(code, str(PAGE), "exec"), names)  # noqa: S102 - our own page
+        exec(compile(code, str(PAGE), "exec"), names)
         put(servers, topic, 1, numbered(20, 30))
         wait_until("what came later", lambda: is_at(names["following"], 30), names["following"])
         wait_until("the listener", lambda: names["listener"].behind is not None)
