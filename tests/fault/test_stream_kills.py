@@ -60,6 +60,7 @@ class Chain:
             os.killpg(application.pid, signal.SIGKILL)
         self._check_phase(phase)
         self.hits[phase] += 1
+        print(f"killed: {phase}, batch {self._logged('offsets') - 1}", flush=True)
         if phase == WRITTEN:
             last = self._logged("offsets") - 1
             self._written[last] = self._rows()[last]
@@ -172,6 +173,7 @@ def test_killed_driver_loses_and_doubles_nothing(broker, new_topic, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_killed_driver_loses_and_doubles_nothing_for_long(broker, new_topic, tmp_path):
     hits = run_chain(broker, new_topic(partitions=2), tmp_path, 5)
     assert min(hits[phase] for phase in PHASES) >= 5
