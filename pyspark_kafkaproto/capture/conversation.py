@@ -90,6 +90,7 @@ class Conversation:
         for connection, side in self._flows.values():
             if side == 0:
                 connection.finish()
+                connection.release()
         self._flows.clear()
         if self._shared.others:
             text = f"{self._shared.others} connections carried neither Kafka nor TLS"
@@ -167,6 +168,7 @@ class Conversation:
             self._forget(connection)
 
     def _forget(self, connection: Connection) -> None:
+        connection.release()
         self._flows.pop(connection.flow, None)
         self._flows.pop(reverse(connection.flow), None)
 

@@ -153,6 +153,13 @@ class Connection:
             for side in self.sides:
                 side.frames.begin_again(is_in_step=False)
 
+    def release(self) -> None:
+        """Nobody will ask for it again: give back what came after its end and still waits."""
+        for assembler, side in zip(self.assemblers, self.sides, strict=True):
+            assembler.sink = _Nowhere()
+            assembler.flush()
+            side.frames.begin_again(is_in_step=False)
+
     def _end_kafka(self) -> None:
         for side in self.sides:
             side.frames.end()

@@ -1,11 +1,12 @@
 """Connections: what is said on them, and what is lost of it."""
 
+import io
 import os
 import random
 
 import pytest
 
-from pyspark_kafkaproto.capture import Limits
+from pyspark_kafkaproto.capture import Conversation, Limits, open_capture
 from pyspark_kafkaproto.capture.about import about, text_of
 from pyspark_kafkaproto.capture.message import REQUEST, RESPONSE, TOKEN
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -288,3 +289,18 @@ def test_acknowledgements_without_bytes_open_no_connection():
     talk.packet(0)
     assert read(talk.pcap()) == ([], [])
     assert tcp  # the builder's own piece
+
+
+@pytest.mark.parametrize("ahead", [500, 0])
+def test_what_comes_after_the_end_gives_its_memory_back(ahead):
+    """Segments of a connection that both sides have closed: early ones, and half a frame."""
+    talk = Talk().open().say(0, fetch_request(1)).say(1, fetch_response(1)).close()
+    late = (100_000).to_bytes(4) + bytes(20_000)
+    talk.packet(1, payload=late, seq=talk.seqs[1] + ahead)
+    conversation = Conversation()
+    for packet in open_capture(io.BytesIO(talk.pcap())):
+        conversation.feed(packet)
+    budget = conversation._shared.budget
+    assert budget.left_bytes < Limits().buffered_bytes
+    conversation.finish()
+    assert budget.left_bytes == Limits().buffered_bytes
