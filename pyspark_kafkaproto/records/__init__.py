@@ -144,6 +144,10 @@ def decode(  # noqa: PLR0913 - one call from the client; all but the first are k
 def skim(block: Buffer, pos: int = 0) -> Skimmed:
     """What the headers of a block's batches say; nothing is decompressed, no CRC computed.
 
+    `decode` ends at the same offset, but for a block that is one compressed message of magic 0 or 1
+    with offset 0: as a producer sends it, it may hold several, and ends after one for all that its
+    header says. In a Fetch response it has the offset of its last message.
+
     Args:
         block: record batches end to end, as in a Fetch response.
         pos: byte position of the first batch.

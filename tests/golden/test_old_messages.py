@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyspark_kafkaproto.records import _kernel, reference
+from pyspark_kafkaproto.records import Columns, _kernel, reference
 from tests.golden import record_files
 from tests.golden.decoded_rows import read_rows
 from tests.golden.test_record_batches import each_implementation
@@ -71,3 +71,13 @@ def moved(block, by):
         out[pos : pos + 8] = (offset + by).to_bytes(8)
         pos += 12 + int.from_bytes(out[pos + 8 : pos + 12])
     return bytes(out)
+
+
+@each_implementation
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_headers_of_an_answer_say_where_reading_ends(name, implementation):
+    """A broker gives a wrapper the offset of its last message, at the start of a log too."""
+    block = record_files.read_bytes(name)
+    decoded = implementation.decode(block, start=0, stop=2**62, wanted=Columns.OFFSET)
+    seen = implementation.skim(block)
+    assert (decoded.next_offset, decoded.pos) == (seen.next_offset, seen.pos)

@@ -70,6 +70,23 @@ def test_a_log_from_before_record_batches(brokers, config, task):
     assert [row["offset"] for row in read(task((1, 2, 4)), limits).to_pylist()] == [2, 3]
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("stop", [3, 4])
+def test_a_wrapper_as_a_producer_sends_it_is_no_answer(brokers, config, task, magic, stop):
+    """It says offset 0 and holds three: a broker gives it the offset of its last message, always.
+
+    The next Fetch would begin at 1, and what follows could be rows that were given already.
+    """
+    log = brokers.logs["orders", 1]
+    log.batches.append(Batch(wrapper(magic, 0, message_set(magic, (0, 1, 2)), codec=1), 1))
+    log.stop = 1
+    _append(log, NewRecord(b"again"), NewRecord(b"v2"), NewRecord(b"v3"))
+    one_by_one = config(max_partition_fetch_bytes=len(log.batches[0].data))
+    with pytest.raises(CorruptRecords, match=r"read to offset 3, but its batch headers end at 1"):
+        read(task((1, 0, stop)), one_by_one)
+    assert read(task((1, 0, 1)), one_by_one).num_rows == 1
+
+
 @pytest.mark.parametrize("names", [["offset"], ["value", "key"], ["partition", "topic"]])
 def test_only_what_was_asked_for_comes_in_its_order(brokers, config, task, names):
     brokers.logs["orders", 0].fill(3)

@@ -253,3 +253,12 @@ def test_mixed_chunks_have_all_rows(decode, chunk_bytes):
 def test_skim_reads_the_end_of_a_wrapper(implementation, codec):
     block = wrapper(1, 5, message_set(1, range(3)), codec=codec)
     assert implementation.skim(block) == (6, len(block), 1, 0, -1)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_skim_cannot_see_into_a_wrapper_as_a_producer_sends_it(implementation, magic):
+    """Its offset is 0 whatever is in it; `client/decode.py` refuses it in an answer."""
+    block = wrapper(magic, 0, message_set(magic, range(3)), codec=GZIP)
+    assert implementation.skim(block).next_offset == 1
+    decoded = implementation.decode(block, start=0, stop=9, wanted=Columns.OFFSET)
+    assert decoded.next_offset == 3
