@@ -388,6 +388,10 @@ def _described(name: str, topic: FakeTopic | None) -> MetadataResponse.Topic:
 def find_coordinator(cluster: FakeCluster, call: Call) -> FindCoordinatorResponse:
     """The default answer to FindCoordinator: what `cluster.coordinators` says."""
     groups = call.request.coordinator_keys
+    if call.header.api_version < 4:
+        port = cluster.nodes[cluster.coordinators[call.request.key]].port
+        node_id = cluster.coordinators[call.request.key]
+        return FindCoordinatorResponse(node_id=node_id, host="127.0.0.1", port=port)
     nodes = [(group, cluster.coordinators[group]) for group in groups]
     return FindCoordinatorResponse(
         coordinators=tuple(

@@ -12,12 +12,15 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.advertised import advertised_advice
+from pyspark_kafkaproto.cluster.coordinators import GROUP_KEY, LAST_BY_ONE_KEY, Found, the_one
 from pyspark_kafkaproto.cluster.health import find_problems
+from pyspark_kafkaproto.cluster.routing import only
 from pyspark_kafkaproto.cluster.topology import Topology, read_topology
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
     ConnectionFailed,
     KafkaProtoError,
+    UnsupportedVersion,
     error_code,
 )
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsRequest
@@ -203,9 +206,8 @@ def _rights(hop: str, subject: str, bits: int) -> Finding:
 def _try_group(connection: Connection, config: ClientConfig, group: str) -> Iterator[Finding]:
     """Where the group is coordinated, and what this user may do with it."""
     subject = f"group {group!r}"
-    lookup = FindCoordinatorRequest(key_type=0, coordinator_keys=(group,))
     try:
-        (found,) = connection.request(lookup, Deadline.after(config.request_timeout_s)).coordinators
+        found = _coordinator(connection, group, Deadline.after(config.request_timeout_s))
         if found.error_code:
             yield _refused_group("coordinator", subject, found.error_code)
             return
@@ -223,6 +225,16 @@ def _try_group(connection: Connection, config: ClientConfig, group: str) -> Iter
             yield _rights("rights", subject, described.authorized_operations)
     except KafkaProtoError as error:
         yield Finding("coordinator", subject, BROKEN, str(error), _ADVICE["connect"])
+
+
+def _coordinator(connection: Connection, group: str, deadline: Deadline) -> Found:
+    try:
+        request = FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=(group,))
+        found: tuple[Found, ...] = connection.request(request, deadline).coordinators
+    except UnsupportedVersion:
+        request = FindCoordinatorRequest(key_type=GROUP_KEY, key=group)
+        return the_one(connection.request(request, deadline, LAST_BY_ONE_KEY), group)
+    return only(found, "FindCoordinator")
 
 
 def _refused_group(hop: str, subject: str, code: int) -> Finding:

@@ -1,21 +1,22 @@
 """Offsets that groups have committed, at the groups' coordinators.
 
-Many groups are asked about in one request (OffsetFetch from version 8 on), several requests are
-under way at once. OffsetFetch and OffsetCommit are asked in a version that names topics: from
-version 10 on both go by topic id, and a group's offsets would be out of reach once a topic is
-deleted and created again.
+Many groups are asked about in one request (OffsetFetch from version 8 on; brokers that know older
+ones only get a request per group), several requests are under way at once. OffsetFetch and
+OffsetCommit are asked in a version that names topics: from version 10 on both go by topic id, and a
+group's offsets would be out of reach once a topic is deleted and created again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import NEWS_TRAVELS_S, TopicPartition, by_topic
-from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -24,6 +25,8 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 BY_NAME = 9  # the last version of OffsetFetch and OffsetCommit that names topics
 
 _GROUPS_PER_REQUEST = 100
+_LAST_OF_ONE_GROUP = 7  # later versions of OffsetFetch ask about many
+_LAST_UNSTABLE = 6  # earlier ones cannot wait for open transactions
 _NOTHING_COMMITTED = -1
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 _UNKNOWN_MEMBER_ID = 25
@@ -75,29 +78,13 @@ def fetch_offsets(
     check_groups(groups)
     if partitions is not None and not partitions:
         return {group: {} for group in groups}
-    topics = (
-        None
-        if partitions is None
-        else tuple(
-            OffsetFetchRequest.Group.Topic(
-                name=topic, partition_indexes=tuple(item.partition for item in own)
-            )
-            for topic, own in by_topic(partitions)
-        )
-    )
-
-    def make_request(part: list[str]) -> OffsetFetchRequest:
-        asked = tuple(OffsetFetchRequest.Group(group_id=group, topics=topics) for group in part)
-        return OffsetFetchRequest(groups=asked, require_stable=require_stable)
-
-    question = Question(
-        f"fetch the offsets of {named(groups)}",
-        make_request,
-        _read_offsets,
-        cut(_GROUPS_PER_REQUEST),
-        BY_NAME,
-    )
-    return ask(router, question, groups, router.coordinators)
+    # From the newest form of the question on, until the brokers know one.
+    for form in _forms(named(groups), partitions, require_stable=require_stable):
+        try:
+            return ask(router, form, groups, router.coordinators)
+        except UnsupportedVersion as error:
+            unknown = error
+    raise unknown
 
 
 def commit_offsets(
@@ -201,17 +188,55 @@ def _to_commit(
     )
 
 
+_Committed = dict[TopicPartition, CommittedOffset]
+
+
+def _forms(
+    what: str, partitions: Collection[TopicPartition] | None, *, require_stable: bool
+) -> Iterator[Question[str, _Committed]]:
+    """The question about committed offsets: of many groups, of one, and as old brokers know it."""
+    grouped = None if partitions is None else by_topic(partitions)
+    what = f"fetch the offsets of {what}"
+
+    def topics(topic_of: type[Any]) -> tuple[Any, ...] | None:
+        if grouped is None:
+            return None
+        return tuple(
+            topic_of(name=topic, partition_indexes=tuple(item.partition for item in own))
+            for topic, own in grouped
+        )
+
+    def of_many(part: list[str]) -> OffsetFetchRequest:
+        asked = topics(OffsetFetchRequest.Group.Topic)
+        groups = tuple(OffsetFetchRequest.Group(group_id=group, topics=asked) for group in part)
+        return OffsetFetchRequest(groups=groups, require_stable=require_stable)
+
+    def of_one(part: list[str], *, stable: bool) -> OffsetFetchRequest:
+        asked = topics(OffsetFetchRequest.Topic)
+        return OffsetFetchRequest(group_id=part[0], topics=asked, require_stable=stable)
+
+    yield Question(what, of_many, _read_offsets, cut(_GROUPS_PER_REQUEST), BY_NAME)
+    for most, stable in ((_LAST_OF_ONE_GROUP, require_stable), (_LAST_UNSTABLE, False)):
+        yield Question(what, partial(of_one, stable=stable), _read_one_group, cut(1), most)
+
+
+def _read_one_group(
+    answer: OffsetFetchResponse, part: list[str]
+) -> dict[str, _Committed | BrokerError]:
+    return {part[0]: _read_group(part[0], answer)}
+
+
 def _read_offsets(
     answer: OffsetFetchResponse, part: list[str]
-) -> dict[str, dict[TopicPartition, CommittedOffset] | BrokerError]:
+) -> dict[str, _Committed | BrokerError]:
     del part
-    return {found.group_id: _read_group(found) for found in answer.groups}
+    return {found.group_id: _read_group(found.group_id, found) for found in answer.groups}
 
 
 def _read_group(
-    found: OffsetFetchResponse.Group,
-) -> dict[TopicPartition, CommittedOffset] | BrokerError:
-    subject = f"group {found.group_id!r}"
+    group: str, found: OffsetFetchResponse | OffsetFetchResponse.Group
+) -> _Committed | BrokerError:
+    subject = f"group {group!r}"
     if found.error_code:
         return BrokerError(found.error_code, "OffsetFetch", subject)
     offsets = {}

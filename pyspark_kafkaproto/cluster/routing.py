@@ -11,7 +11,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pyspark_kafkaproto.cluster.advertised import explained
-from pyspark_kafkaproto.cluster.asking import Question, ask, check_complete, cut
+from pyspark_kafkaproto.cluster.asking import Question, ask
+from pyspark_kafkaproto.cluster.coordinators import (
+    GROUP_KEY,
+    TRANSACTION_KEY,
+    find_coordinators,
+)
 from pyspark_kafkaproto.cluster.topology import (
     Broker,
     Leader,
@@ -26,7 +31,6 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
     RemoteProtocolError,
 )
-from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorRequest
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import (
     ClientConfig,
@@ -39,10 +43,7 @@ from pyspark_kafkaproto.net import (
 
 _T = TypeVar("_T")
 
-GROUP_KEY = 0
-TRANSACTION_KEY = 1
-_KINDS = {GROUP_KEY: "group", TRANSACTION_KEY: "transactional id"}
-_KEYS_PER_REQUEST = 1000
+__all__ = ["GROUP_KEY", "TRANSACTION_KEY", "Router", "only"]
 
 _REPLICA_NOT_AVAILABLE = 9
 
@@ -83,6 +84,10 @@ class Router:
     # Any broker
 
     def ask_any(self, request: Any, deadline: Deadline) -> Any:
+        """`at_any` with one request, in the best version that the broker speaks."""
+        return self.at_any(lambda place: self._ask(place, request, deadline), deadline)
+
+    def at_any(self, attempt: Callable[[Endpoint], _T], deadline: Deadline) -> _T:
         """One round over the brokers: the first answer, known ones first, then the bootstrap ones.
 
         Raises:
@@ -94,7 +99,7 @@ class Router:
         failures: dict[Endpoint, KafkaProtoError] = {}
         for endpoint in self._candidates():
             try:
-                answer = self._ask(endpoint, request, deadline)
+                answer = attempt(endpoint)
             except (ConnectionFailed, DeadlineExceeded) as error:
                 failures[endpoint] = error
                 self._silent.add(endpoint)
@@ -281,16 +286,10 @@ class Router:
         Raises:
             BrokerError: one of them has no coordinator at the moment, or may not be seen.
         """
-        missing = sorted({key for key in keys if (kind, key) not in self._coordinators})
-        for part in cut(_KEYS_PER_REQUEST)(missing):
-            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=tuple(part))
-            found = self.ask_any(request, deadline).coordinators
-            check_complete("FindCoordinator", part, [item.key for item in found])
-            for item in found:
-                if item.error_code:
-                    subject, text = f"{_KINDS[kind]} {item.key!r}", item.error_message or ""
-                    raise BrokerError(item.error_code, "FindCoordinator", subject, text)
-                self._coordinators[kind, item.key] = Endpoint(item.host, item.port)
+        missing = {key for key in keys if (kind, key) not in self._coordinators}
+        if missing:
+            found = find_coordinators(self, missing, deadline, kind)
+            self._coordinators |= {(kind, key): place for key, place in found.items()}
         return {key: self._coordinators[kind, key] for key in keys}
 
 

@@ -15,6 +15,7 @@ from pyspark_kafkaproto.errors import UnsupportedVersion
 from pyspark_kafkaproto.messages import find_api, request_class
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
 from tests.fake_broker import VERSIONS, FakeCluster
+from tests.unit.cluster.committing import FakeCoordinator
 
 BROKERS = json.loads(Path(__file__).with_name("api_versions.json").read_text(encoding="utf-8"))
 ORDERS = {TopicPartition("orders", 0)}
@@ -50,12 +51,21 @@ def test_each_api_gets_the_best_version_of_both_or_a_clear_error(name, fake):
             assert connection.version_for(request) == max(common)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in BROKERS if offered(name).get("FindCoordinator", (0, 9))[1] < 4]
-)
-def test_a_broker_too_old_for_a_question_is_named_with_its_versions(name, fake):
-    least, most = offered(name)["FindCoordinator"]
+@pytest.mark.parametrize("name", [name for name in BROKERS if "OffsetFetch" in offered(name)])
+def test_committed_offsets_are_found_at_each_broker_that_keeps_them(name, fake):
+    fake.versions = {"OffsetCommit": VERSIONS["OffsetCommit"], **fake.versions}
+    FakeCoordinator(fake, readers={("orders", 0): (7, "by hand")}, others={("orders", 0): (8, "")})
     with KafkaCluster({"bootstrap.servers": fake.bootstrap_servers}) as cluster:
-        said = f"speaks FindCoordinator {least} to {most}.*coordinator_keys"
-        with pytest.raises(UnsupportedVersion, match=said):
-            cluster.get_consumer_offsets("readers", ORDERS)
+        assert cluster.get_consumer_offsets("readers", ORDERS) == dict.fromkeys(ORDERS, 7)
+        found = cluster.get_group_offsets({"readers", "others", "nobody"})
+        partition = TopicPartition("orders", 0)
+        assert {group: own.get(partition) for group, own in found.items()} == {
+            "readers": (7, "by hand"),
+            "others": (8, ""),
+            "nobody": None,
+        }
+        cluster.set_consumer_offsets("readers", dict.fromkeys(ORDERS, 9))
+        assert cluster.get_consumer_offsets("readers", ORDERS) == dict.fromkeys(ORDERS, 9)
+    # Whoever can wait for open transactions is asked to.
+    can_wait = offered(name)["OffsetFetch"][1] >= 7
+    assert all(item.require_stable == can_wait for item in fake.asked("OffsetFetch"))

@@ -23,25 +23,31 @@ class FakeCoordinator:
 
     def _fetch(self, call):
         part = OffsetFetchResponse.Group
-        groups = []
-        for asked in call.request.groups:
-            own = self.offsets.get(asked.group_id, {})
-            wanted = own if asked.topics is None else _keys(asked.topics, "partition_indexes")
-            topics = tuple(
-                part.Topic(
-                    name=topic,
-                    partitions=(
-                        part.Topic.Partition(
-                            partition_index=number,
-                            committed_offset=own.get((topic, number), (-1, ""))[0],
-                            metadata=own.get((topic, number), (-1, ""))[1],
-                        ),
-                    ),
-                )
-                for topic, number in wanted
+        if call.header.api_version < 8:
+            return OffsetFetchResponse(topics=self._topics(call.request, OffsetFetchResponse))
+        return OffsetFetchResponse(
+            groups=tuple(
+                part(group_id=asked.group_id, topics=self._topics(asked, part))
+                for asked in call.request.groups
             )
-            groups.append(part(group_id=asked.group_id, topics=topics))
-        return OffsetFetchResponse(groups=tuple(groups))
+        )
+
+    def _topics(self, asked, part):
+        own = self.offsets.get(asked.group_id, {})
+        wanted = own if asked.topics is None else _keys(asked.topics, "partition_indexes")
+        return tuple(
+            part.Topic(
+                name=topic,
+                partitions=(
+                    part.Topic.Partition(
+                        partition_index=number,
+                        committed_offset=own.get((topic, number), (-1, ""))[0],
+                        metadata=own.get((topic, number), (-1, ""))[1],
+                    ),
+                ),
+            )
+            for topic, number in wanted
+        )
 
     def _commit(self, call):
         own = self.offsets.setdefault(call.request.group_id, {})

@@ -155,3 +155,10 @@ def test_partitions_that_are_not_well_are_explained(brokers, kafka):
     assert problems["partition orders-0"].what == "too few replicas in sync"
     assert problems["topic 'empty'"].what == "TOPIC_AUTHORIZATION_FAILED"
     assert by_hop(kafka.diagnose({"orders"}), "orders-1")["replicas"].result == "broken"
+
+
+def test_a_broker_that_takes_one_group_at_a_time_tells_its_coordinator(brokers, kafka):
+    brokers.versions["FindCoordinator"] = (0, 3)
+    brokers.on("DescribeGroups", DescribeGroupsResponse(groups=(DescribeGroupsResponse.Group(),)))
+    findings = {item.hop: item for item in kafka.diagnose((), {"g"})}
+    assert findings["coordinator"].result == "ok", findings["coordinator"]

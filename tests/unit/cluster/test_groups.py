@@ -8,6 +8,7 @@ from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
 from tests.fake_broker import DEFAULT, close
+from tests.unit.cluster.committing import FakeCoordinator
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 OTHER = TopicPartition("empty", 0)
@@ -229,3 +230,27 @@ def test_negative_offset_is_refused_here(brokers, kafka):
     with pytest.raises(ConfigError, match=r"offset of orders-0.*-1"):
         kafka.set_consumer_offsets("g", {FIRST: -1})
     assert brokers.calls == []
+
+
+def test_brokers_that_cannot_wait_for_transactions_are_asked_without(brokers, kafka):
+    FakeCoordinator(brokers, g={("orders", 0): (7, "")})
+    brokers.versions |= {"OffsetFetch": (1, 5), "FindCoordinator": (0, 2)}
+    assert kafka.get_consumer_offsets("g", {FIRST, SECOND}) == {FIRST: 7}
+    (request,) = brokers.asked("OffsetFetch")
+    assert not request.require_stable
+
+
+def test_each_group_is_looked_up_where_brokers_take_one_key(brokers, kafka):
+    FakeCoordinator(brokers, a={("orders", 0): (1, "")}, b={("orders", 0): (2, "")})
+    brokers.coordinators["b"] = 2
+    brokers.versions["FindCoordinator"] = (0, 3)
+    found = kafka.get_group_offsets({"a", "b"})
+    assert [found[group][FIRST].offset for group in "ab"] == [1, 2]
+    assert [item.key for item in brokers.asked("FindCoordinator")] == ["a", "b"]
+
+
+def test_a_refusal_about_one_key_names_it(brokers, kafka):
+    brokers.versions["FindCoordinator"] = (0, 3)
+    brokers.on("FindCoordinator", FindCoordinatorResponse(error_code=30))
+    with pytest.raises(BrokerError, match=r"group 'g'.*GROUP_AUTHORIZATION_FAILED"):
+        kafka.get_consumer_offsets("g", {FIRST})
