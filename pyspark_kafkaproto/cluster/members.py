@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut, send_all
 from pyspark_kafkaproto.cluster.groups import check_groups, named
@@ -34,7 +35,10 @@ from pyspark_kafkaproto.messages.describe_groups import (
 )
 from pyspark_kafkaproto.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from pyspark_kafkaproto.wire.cursor import Cursor
+from pyspark_kafkaproto.wire.declaration import Message
 from pyspark_kafkaproto.wire.schema import read
+
+_M = TypeVar("_M", bound=Message)
 
 CLASSIC = "classic"
 CONSUMER = "consumer"
@@ -325,20 +329,29 @@ def read_assignment(data: bytes, where: str) -> frozenset[TopicPartition]:
     """
     if not data:
         return frozenset()
-    version = int.from_bytes(data[:_VERSION_BYTES], signed=True)
-    if version < 0 or len(data) < _VERSION_BYTES:
-        raise RemoteProtocolError("no version in front of it", where=where)
-    # Later versions only append, so that older members can read what a newer leader has written.
-    known = min(version, ConsumerProtocolAssignment.VERSIONS[1])
-    try:
-        found = read(ConsumerProtocolAssignment, Cursor(data[_VERSION_BYTES:]), known)
-    except RemoteProtocolError as error:
-        raise RemoteProtocolError(error.reason, where=where, path=error.path) from error
+    found = read_embedded(ConsumerProtocolAssignment, data, where)
     return frozenset(
         TopicPartition(item.topic, number)
         for item in found.assigned_partitions
         for number in item.partitions
     )
+
+
+def read_embedded(message: type[_M], data: bytes, where: str) -> _M:
+    """A message of the consumer protocol, behind the number of its version.
+
+    Raises:
+        RemoteProtocolError: these are not its bytes.
+    """
+    version = int.from_bytes(data[:_VERSION_BYTES], signed=True)
+    if version < 0 or len(data) < _VERSION_BYTES:
+        raise RemoteProtocolError("no version in front of it", where=where)
+    # Later versions only append, so that older members can read what a newer leader has written.
+    known = min(version, message.VERSIONS[1])
+    try:
+        return read(message, Cursor(data[_VERSION_BYTES:]), known)
+    except RemoteProtocolError as error:
+        raise RemoteProtocolError(error.reason, where=where, path=error.path) from error
 
 
 def _read_deleted(

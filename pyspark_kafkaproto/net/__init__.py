@@ -8,6 +8,7 @@ group is stands in `cluster`.
 
 from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.connection import Connection, Reply
+from pyspark_kafkaproto.net.consumer_config import ConsumerConfig
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.pool import Connections, connections_for
 from pyspark_kafkaproto.net.producer_config import ProducerConfig
@@ -20,6 +21,7 @@ __all__ = [
     "ClientConfig",
     "Connection",
     "Connections",
+    "ConsumerConfig",
     "Deadline",
     "Endpoint",
     "ProducerConfig",

@@ -1,0 +1,98 @@
+"""The properties of a group member as values: names, meanings and defaults are Kafka's own.
+
+What every client needs (brokers, time-outs, security) and every reader (sizes, isolation.level) is
+in `ClientConfig`; this is what a member of a group needs beside it. Where a default is not the Java
+client's, the field says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net.config import ClientConfig
+from pyspark_kafkaproto.net.properties import (
+    boolean,
+    kafka_property,
+    one_of,
+    seconds,
+    text,
+    whole_number,
+    words,
+)
+
+_STRATEGY: Final = "partition.assignment.strategy"
+_JAVA_CLASSES: Final = {
+    "org.apache.kafka.clients.consumer.RangeAssignor": "range",
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
+}
+ASSIGNORS: Final = ("range", "roundrobin")
+
+
+def _strategies(name: str, given: str) -> tuple[str, ...]:
+    found = tuple(_JAVA_CLASSES.get(part, part) for part in words(name, given))
+    if not found or not set(found) <= set(ASSIGNORS):
+        allowed = "expected range, roundrobin, or both (sticky assignors are not spoken here)"
+        raise ConfigError(name, given, allowed)
+    return tuple(dict.fromkeys(found))
+
+
+def _name(name: str, given: str) -> str:
+    if not given.strip():
+        raise ConfigError(name, given, "expected a name")
+    return text(name, given)
+
+
+def _classic(name: str, given: str) -> str:
+    if given.strip().lower() != "classic":
+        raise ConfigError(name, given, "expected classic: the protocol of KIP-848 is not spoken")
+    return "classic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig:
+    """How to be a member of a group, and through which client. Times are seconds."""
+
+    client: ClientConfig
+    group_id: str = kafka_property("group.id", _name, "")
+    group_instance_id: str | None = kafka_property("group.instance.id", _name)
+    group_protocol: str = kafka_property("group.protocol", _classic, "classic")
+    # librdkafka's default. The Java client's second one is cooperative-sticky, not spoken here.
+    assignors: tuple[str, ...] = kafka_property(_STRATEGY, _strategies, ASSIGNORS)
+    session_timeout_s: float = kafka_property("session.timeout.ms", seconds(), 45.0)
+    heartbeat_interval_s: float = kafka_property("heartbeat.interval.ms", seconds(), 3.0)
+    max_poll_interval_s: float = kafka_property("max.poll.interval.ms", seconds(), 300.0)
+    auto_offset_reset: str = kafka_property(
+        "auto.offset.reset", one_of("latest", "earliest", "none"), "latest"
+    )
+    enable_auto_commit: bool = kafka_property("enable.auto.commit", boolean, True)
+    auto_commit_interval_s: float = kafka_property("auto.commit.interval.ms", seconds(0), 5.0)
+    fetch_min_bytes: int = kafka_property("fetch.min.bytes", whole_number(0, 2**31 - 1), 1)
+    fetch_max_wait_s: float = kafka_property("fetch.max.wait.ms", seconds(0), 0.5)
+    metadata_max_age_s: float = kafka_property("metadata.max.age.ms", seconds(0), 300.0)
+
+    @classmethod
+    def parse(cls, properties: Mapping[str, object], prefix: str = "") -> ConsumerConfig:
+        """Read Kafka's properties, the client's among them; `prefix` stands before names in errors.
+
+        Raises:
+            ConfigError: a value that cannot be used, no group.id, or heartbeats that would come too
+                late for the session.
+        """
+        table = {item.metadata["name"]: item for item in fields(cls) if "read" in item.metadata}
+        values: dict[str, Any] = {
+            table[name].name: table[name].metadata["read"](prefix + name, str(value))
+            for name, value in properties.items()
+            if name in table
+        }
+        rest = {name: value for name, value in properties.items() if name not in table}
+        parsed = cls(client=ClientConfig.parse(rest, prefix), **values)
+        if not parsed.group_id:
+            raise ConfigError(prefix + "group.id", None, "required: the group to be a member of")
+        if parsed.heartbeat_interval_s >= parsed.session_timeout_s:
+            allowed = f"expected less than session.timeout.ms, {parsed.session_timeout_s * 1000:g}"
+            given = round(parsed.heartbeat_interval_s * 1000)
+            raise ConfigError(prefix + "heartbeat.interval.ms", given, allowed)
+        return parsed
