@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark_kafkaproto.client import commit_ranges as commit_ranges
     from pyspark_kafkaproto.client import committing as committing
     from pyspark_kafkaproto.client import plan_ranges as plan_ranges
+    from pyspark_kafkaproto.client.consumer import Consumer as Consumer
     from pyspark_kafkaproto.cluster import KafkaCluster as KafkaCluster
     from pyspark_kafkaproto.cluster import TopicPartition as TopicPartition
     from pyspark_kafkaproto.spark import DefaultSource as DefaultSource
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 
 # public name -> the module that defines it
 _HOMES = {
+    "Consumer": "pyspark_kafkaproto.client.consumer",
     "DefaultSource": "pyspark_kafkaproto.spark",
     "KafkaCluster": "pyspark_kafkaproto.cluster",
     "OffsetCommitListener": "pyspark_kafkaproto.spark.stream.listener",
@@ -43,6 +45,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Consumer",
     "DefaultSource",
     "KafkaCluster",
     "OffsetCommitListener",

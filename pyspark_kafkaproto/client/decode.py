@@ -51,7 +51,7 @@ def read_batches(
     wanted = wanted_columns(schema)
     for block in fetcher.blocks():
         topic, partition = block.progress.topic_partition
-        for found in _BlockReading(block, config, settings, wanted).pieces():
+        for found in BlockReading(block, config, settings, wanted).pieces():
             if isinstance(found, Damaged):
                 if keeps_damaged(schema):
                     yield damaged_batch(found, topic, partition, schema)
@@ -61,7 +61,7 @@ def read_batches(
         _log.info("read %s: %s", progress.range, progress.report)
 
 
-class _BlockReading:
+class BlockReading:
     """One block, read piece by piece: what was decoded, and what was damaged in between."""
 
     def __init__(
@@ -75,6 +75,11 @@ class _BlockReading:
         self._start = block.start
         self._aborted: AbortedTransactions | Sequence[tuple[int, int]] = block.aborted
         self._sound = len(block.records)  # up to where nothing is known to be damaged
+
+    @property
+    def position(self) -> int:
+        """The offset after what the pieces so far have."""
+        return self._start
 
     def pieces(self) -> Iterator[Decoded | Damaged]:
         """All of the block that its range wants."""

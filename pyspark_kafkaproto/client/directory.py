@@ -43,6 +43,11 @@ class Directory:
         self.rack_id = router.config.client_rack
         self._fail_on_data_loss = fail_on_data_loss
 
+    @property
+    def places(self) -> int:
+        """How many brokers lead, as far as is known."""
+        return len({leader.endpoint for leader in self._leaders.values()})
+
     def topic_id(self, topic: str) -> bytes | None:
         """The id under which the topic was planned; None where the broker knows none."""
         return self._topic_ids.get(topic)

@@ -54,7 +54,7 @@ _FIRST_BLOCK_BYTES = 64 << 10
 # Enough to fill a response with small partitions.
 _PARTITIONS_PER_REQUEST = 100
 # How long a broker may hold an answer when a range's records have not shown up yet.
-_MAX_WAIT_MS = 500
+_MAX_WAIT_S = 0.5
 
 
 class Block(NamedTuple):
@@ -89,10 +89,17 @@ class Fetcher:
         task: what to read and where it lies.
         config: the client's configuration; connections are shared with others that use the same.
         settings: how to read.
+        router: whom to ask through; None for one on this process's connections.
     """
 
-    def __init__(self, task: ReadTask, config: ClientConfig, settings: ReadSettings) -> None:
-        router = Router(config, connections_for(config), task.leaders)
+    def __init__(
+        self,
+        task: ReadTask,
+        config: ClientConfig,
+        settings: ReadSettings,
+        router: Router | None = None,
+    ) -> None:
+        router = router or Router(config, connections_for(config), task.leaders)
         self._config = config
         self._directory = Directory(task, router, fail_on_data_loss=settings.fail_on_data_loss)
         self._loss = LossPolicy(router, fail_on_data_loss=settings.fail_on_data_loss)
@@ -105,6 +112,7 @@ class Fetcher:
         self._buffer = bytearray()
         self._asked: list[RangeProgress] = []
         self._is_throttled = False
+        self._min_bytes = 1
         self.progress: list[RangeProgress] = []
 
     def blocks(self) -> Iterator[Block]:
@@ -231,6 +239,8 @@ class Fetcher:
     ) -> FetchRequest:
         """What to ask; `compares`: whether the broker can say that what was read is gone."""
         read_epoch = self._directory.read_epoch if compares else lambda _: _NO_EPOCH
+        # Topics stand in the order of their first partitions: who comes first is served first.
+        rank = {item.range.topic: -number for number, (item, _) in enumerate(reversed(chosen))}
         topics = tuple(
             FetchRequest.Topic(
                 topic=name,
@@ -246,12 +256,12 @@ class Fetcher:
                     for item, leader in group
                 ),
             )
-            for name, group in groupby(sorted(chosen, key=_topic), key=_topic)
+            for name, group in groupby(sorted(chosen, key=lambda pair: rank[_topic(pair)]), _topic)
         )
         most = min(self._config.fetch_max_bytes, self._response_bytes)
         return FetchRequest(
-            max_wait_ms=_MAX_WAIT_MS if self._is_waiting() else 0,
-            min_bytes=1,
+            max_wait_ms=round(self._wait_s() * 1000),
+            min_bytes=self._min_bytes,
             max_bytes=max(most, self._batch_bytes),
             isolation_level=_READ_COMMITTED if self._config.is_read_committed else 0,
             session_epoch=_NO_SESSION,
@@ -333,8 +343,7 @@ class Fetcher:
             if data.diverging_epoch.end_offset >= 0:
                 self._take_truncation(progress, data.diverging_epoch.end_offset)
             elif is_empty:
-                self._loss.wait_or_give_up(progress)
-                self._directory.doubt(progress.topic_partition)
+                self._nothing_came(progress)
             elif data.records:
                 seen = _skim(progress, data.records)
                 if seen.next_offset is None:
@@ -350,6 +359,11 @@ class Fetcher:
         partition = progress.topic_partition
         self._loss.truncated(progress, self._directory.read_epoch(partition), end)
         self._directory.note_read(partition, _NO_EPOCH)  # said once; the read goes on
+
+    def _nothing_came(self, progress: RangeProgress) -> None:
+        """The range has not ended, and its leader has nothing."""
+        self._loss.wait_or_give_up(progress)
+        self._directory.doubt(progress.topic_partition)
 
     def _take(
         self, progress: RangeProgress, data: FetchResponse.Topic.Partition, next_offset: int
@@ -395,6 +409,10 @@ class Fetcher:
                     "bytes are allowed (receive.message.max.bytes)",
                     where=f"partition {progress.topic_partition} at offset {progress.position}",
                 )
+
+    def _wait_s(self) -> float:
+        """How long the broker may hold its answer when it has no records."""
+        return _MAX_WAIT_S if self._is_waiting() else 0.0
 
     def _is_waiting(self) -> bool:
         """Whether the records that come next have not shown up yet."""

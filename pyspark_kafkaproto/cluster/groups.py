@@ -29,12 +29,26 @@ _LAST_OF_ONE_GROUP = 7  # later versions of OffsetFetch ask about many
 _LAST_UNSTABLE = 6  # earlier ones cannot wait for open transactions
 _NOTHING_COMMITTED = -1
 _UNKNOWN_TOPIC_OR_PARTITION = 3
+_ILLEGAL_GENERATION = 22
 _UNKNOWN_MEMBER_ID = 25
+_REBALANCE_IN_PROGRESS = 27
+_FENCED_INSTANCE_ID = 82
 _GROUP_SUBSCRIBED_TO_TOPIC = 86
 _COMMIT_ADVICE = {
     _UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
     _UNKNOWN_MEMBER_ID: "the group has live members, and only they may commit: stop them, or "
     "commit to a group of its own",
+}
+_NO_LONGER = (
+    "the group has shared its partitions out anew: others read them, and go on from what was "
+    "committed before (if rows take longer than max.poll.interval.ms, raise it)"
+)
+_MEMBER_ADVICE = {
+    _UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    _ILLEGAL_GENERATION: _NO_LONGER,
+    _UNKNOWN_MEMBER_ID: _NO_LONGER,
+    _REBALANCE_IN_PROGRESS: "the group is sharing out anew: poll, and commit then",
+    _FENCED_INSTANCE_ID: "another member has come with the same group.instance.id",
 }
 _DELETE_ADVICE = {
     _GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic: stop them first",
@@ -46,6 +60,14 @@ class CommittedOffset(NamedTuple):
 
     offset: int
     metadata: str = ""
+
+
+class GroupMember(NamedTuple):
+    """Who commits for a group that has members, and in which generation of it."""
+
+    member_id: str
+    generation: int
+    instance_id: str | None = None
 
 
 class GroupPartition(NamedTuple):
@@ -88,9 +110,16 @@ def fetch_offsets(
 
 
 def commit_offsets(
-    router: Router, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    router: Router,
+    offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+    member: GroupMember | None = None,
 ) -> None:
-    """Commit for groups without members: each offset is the next one to read.
+    """Commit for groups: each offset is the next one to read.
+
+    Args:
+        router: whom to ask.
+        offsets: by group and partition.
+        member: who commits; None for groups without members.
 
     Raises:
         BrokerError: a partition was refused; `usable` has those that were committed.
@@ -114,10 +143,12 @@ def commit_offsets(
             )
             for topic, own in by_topic(item.partition for item in part)
         )
-        return OffsetCommitRequest(group_id=group, topics=topics)
+        return OffsetCommitRequest(group_id=group, topics=topics, **who)
 
+    who = {} if member is None else _as_member(member)
     what = f"commit offsets of {named(offsets)}"
-    question = Question(what, make_request, _read_commit, _by_group, BY_NAME)
+    read = partial(_read_commit, advice=_COMMIT_ADVICE if member is None else _MEMBER_ADVICE)
+    question = Question(what, make_request, read, _by_group, BY_NAME)
     _ask_per_partition(router, question, wanted)
 
 
@@ -252,15 +283,23 @@ def _read_group(
     return offsets
 
 
+def _as_member(member: GroupMember) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "generation_id_or_member_epoch": member.generation,
+        "group_instance_id": member.instance_id,
+    }
+
+
 def _read_commit(
-    answer: OffsetCommitResponse, part: list[GroupPartition]
+    answer: OffsetCommitResponse, part: list[GroupPartition], advice: Mapping[int, str]
 ) -> dict[GroupPartition, BrokerError | None]:
     codes = {
         TopicPartition(topic.name, item.partition_index): item.error_code
         for topic in answer.topics
         for item in topic.partitions
     }
-    return _per_partition(part[0].group, codes, "OffsetCommit", _COMMIT_ADVICE)
+    return _per_partition(part[0].group, codes, "OffsetCommit", advice)
 
 
 def _read_delete(

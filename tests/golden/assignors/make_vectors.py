@@ -2,7 +2,7 @@
 
     python tests/golden/assignors/make_vectors.py FOLDER_OF_JARS
 
-Random groups: members with and without group.instance.id, each with topics of its own, some of which
+Random groups: members with and without group.instance.id, each with its own topics, some of which
 nobody has made. The version of the kafka-clients among the jars is in the file's first line.
 """
 

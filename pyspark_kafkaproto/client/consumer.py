@@ -1,0 +1,341 @@
+"""Consumer: a member of a consumer group that reads Arrow batches.
+
+    config = {"bootstrap.servers": "broker-1:9092", "group.id": "reports"}
+    with Consumer(config, {"orders"}) as consumer:
+        for batch in consumer:
+            ...
+
+It shares the topics' partitions with the group's other members, whatever client they are, and goes
+on where the group has committed. The thread that keeps the membership is its own; the consumer is
+for use by one thread at a time. Its parts are in `client.group`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client.group.coordinator import Coordinator
+from pyspark_kafkaproto.client.group.keeper import Keeper
+from pyspark_kafkaproto.client.group.membership import Commit, Membership, State
+from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
+from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError, LocalProtocolError
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_log = logging.getLogger(__name__)
+
+COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+# How long `close` waits for a thread that has nothing to wait for itself.
+_END_S = 5.0
+_SOON_S = 0.5
+_ITERATION_S = 1.0
+
+Partitions = frozenset[TopicPartition]
+Listener = Callable[[Partitions], object]
+OnCommit = Callable[[Mapping[TopicPartition, int], KafkaProtoError | None], object]
+Offsets = Mapping[TopicPartition, int | CommittedOffset]
+
+
+class Consumer:
+    """A member of a group.
+
+    Args:
+        config: Kafka's consumer properties (`bootstrap.servers`, `group.id`, …), or them already
+            read; docs/consumer.md has a table.
+        topics: names. One that is not there is read once it is.
+        columns: of the batches: topic, partition, offset, timestamp, timestampType, key, value,
+            headers.
+        on_assign: called in `poll` with the partitions of a new generation.
+        on_revoke: called in `poll` before its partitions are given up; `commit` works there.
+        on_lost: called in `poll` with partitions that others read already.
+        on_commit: called in `poll`, `commit` and `close` with the offsets of a commit that was not
+            waited for, and its error.
+
+    Raises:
+        ConfigError: a property or a topic that cannot be used.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object] | ConsumerConfig,
+        topics: Collection[str],
+        *,
+        columns: Sequence[str] = COLUMNS,
+        on_assign: Listener | None = None,
+        on_revoke: Listener | None = None,
+        on_lost: Listener | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> None:
+        if isinstance(topics, str) or not topics:
+            raise ConfigError("topics", topics, "expected a set of names, at least one")
+        self.config = config if isinstance(config, ConsumerConfig) else ConsumerConfig.parse(config)
+        self._schema = schema_for(columns)
+        self._on_assign, self._on_revoke, self._on_lost = on_assign, on_revoke, on_lost
+        self._on_commit = on_commit
+        self._router = Router(self.config.client)
+        self._reading: Reading | None = None
+        self._own: Partitions = frozenset()
+        self._unwaited: list[Commit] = []
+        self._committed: dict[TopicPartition, int] = {}
+        self._commit_at = time.monotonic() + self.config.auto_commit_interval_s
+        self._membership = Membership(self.config.group_instance_id)
+        self._keeper = Keeper(self.config, frozenset(topics), self._membership)
+        self._keeper.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Rows that met an error were not worked off: the group is to see them again.
+        self.close(commit=kind is None)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Batches, for as long as there is somebody to take them."""
+        while self._membership.state is not State.CLOSED:
+            batch = self.poll(_ITERATION_S)
+            if batch is not None:
+                yield batch
+
+    @property
+    def assignment(self) -> Partitions:
+        """The partitions that are read at this moment."""
+        return self._own
+
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """The offset after the rows that `poll` has given, per partition."""
+        return {} if self._reading is None else dict(self._reading.positions)
+
+    @property
+    def member_id(self) -> str:
+        """Who this is to the group's coordinator; "" while it does not know us."""
+        return self._membership.member.member_id
+
+    # Reading
+
+    def poll(self, timeout_s: float = 1.0) -> pa.RecordBatch | None:
+        """Rows of one partition, or None where none came in `timeout_s` seconds.
+
+        Follows rebalances, and commits what earlier calls gave when that is due. Has to be called
+        at least every max.poll.interval.ms.
+
+        Raises:
+            BrokerError: the group does not take us (rights, session.timeout.ms, another member with
+                our group.instance.id), or a partition cannot be read.
+            CorruptRecords: names topic, partition and base offset.
+            DeadlineExceeded, ConnectionFailed: nobody answered for default.api.timeout.ms.
+        """
+        deadline = Deadline.after(timeout_s)
+        self._report_commits()
+        while True:
+            self._membership.polled()
+            state = self._follow()
+            batch = None
+            if self._reading is not None and self._own:
+                self._commit_when_due()
+                batch = self._reading.next_batch(deadline)
+            elif not deadline.has_passed:
+                self._membership.wait_for_change(state, deadline)
+            if batch is not None or deadline.has_passed:
+                return batch
+
+    def _follow(self) -> State:
+        """Do what the state of the membership wants of the reader."""
+        member = self._membership
+        state = member.state
+        if state is State.CLOSED:
+            raise LocalProtocolError("the consumer is closed")
+        if state is State.FAILED and member.error is not None:
+            error = member.error
+            self._let_go(self._on_lost)
+            raise error
+        if state is State.REBALANCING:
+            self._give_up()
+        elif state is State.LOST:
+            self._let_go(self._on_lost)
+        elif state is State.STABLE and self._reading is None:
+            self._begin()
+        return state
+
+    def _begin(self) -> None:
+        assigned = self._membership.assignment
+        positions = starting_positions(self._router, self.config, assigned) if assigned else {}
+        self._reading = Reading(positions, self.config, self._router, self._schema)
+        self._own = assigned
+        self._committed = {}
+        if self._on_assign is not None:
+            self._on_assign(assigned)
+
+    def _give_up(self) -> None:
+        """Say how far we came, while we may; then let others read on from there."""
+        try:
+            if self._on_revoke is not None and self._own:
+                self._on_revoke(self._own)
+            if self.config.enable_auto_commit:
+                self._commit_last()
+        finally:
+            self._let_go(None)
+
+    def _let_go(self, listener: Listener | None) -> None:
+        """Read no more, and tell the membership."""
+        own, self._own = self._own, frozenset()
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
+        self._membership.released()
+        if listener is not None and own:
+            listener(own)
+
+    # Committing
+
+    def commit(self, offsets: Offsets | None = None, *, wait: bool = True) -> None:
+        """Commit for the group: each offset is the next one to read.
+
+        Commits arrive in the order of the calls, those not waited for, too.
+
+        Args:
+            offsets: None: the positions, where they have moved since the last commit.
+            wait: False: return at once; a later `poll` tells `on_commit`. Of several under way the
+                last offset of each partition is what is sent.
+
+        Raises:
+            BrokerError: refused; with ILLEGAL_GENERATION others read these partitions by now.
+            DeadlineExceeded: not answered within default.api.timeout.ms.
+        """
+        self._report_commits()
+        commit = self._send_commit(self._moved() if offsets is None else _checked(offsets))
+        if commit is None:
+            return
+        if not wait:
+            self._unwaited.append(commit)
+            return
+        self._membership.wait_for(commit, Deadline.after(self._timeout_s))
+        self._report_commits()
+        if commit.error is not None:
+            raise commit.error
+        self._note_committed(commit)
+
+    def _send_commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> Commit | None:
+        if self._membership.state is State.CLOSED:
+            raise LocalProtocolError("the consumer is closed")
+        return self._membership.commit(offsets) if offsets else None
+
+    def _moved(self) -> dict[TopicPartition, CommittedOffset]:
+        """Positions that were not committed yet, or not given to commit."""
+        known = dict(self._committed)
+        for commit in self._unwaited:
+            known |= {item: committed.offset for item, committed in commit.offsets.items()}
+        return {
+            item: CommittedOffset(offset)
+            for item, offset in self.positions.items()
+            if known.get(item) != offset
+        }
+
+    def _commit_when_due(self) -> None:
+        """What earlier polls gave, every auto.commit.interval.ms; without waiting."""
+        now = time.monotonic()
+        if not self.config.enable_auto_commit or now < self._commit_at:
+            return
+        self._commit_at = now + self.config.auto_commit_interval_s
+        if commit := self._send_commit(self._moved()):
+            self._unwaited.append(commit)
+
+    def _commit_last(self) -> None:
+        """The automatic commit before partitions are given up: the last chance, so it is awaited.
+
+        An error is not the reader's: what was not committed is read again, by whoever has it then.
+        """
+        try:
+            self.commit()
+        except KafkaProtoError as error:
+            _log.warning("the positions were not committed, rows will be read again: %s", error)
+
+    def _report_commits(self) -> None:
+        """What became of commits that nobody waited for."""
+        answered = set(self._membership.take_answered())
+        done = [commit for commit in self._unwaited if commit in answered]
+        self._unwaited = [commit for commit in self._unwaited if commit not in answered]
+        for commit in done:
+            if commit.error is None:
+                self._note_committed(commit)
+            else:
+                _log.warning("a commit that was not waited for failed: %s", commit.error)
+            if self._on_commit is not None:
+                offsets = {item: committed.offset for item, committed in commit.offsets.items()}
+                self._on_commit(offsets, commit.error)
+
+    def _note_committed(self, commit: Commit) -> None:
+        self._committed |= {item: committed.offset for item, committed in commit.offsets.items()}
+
+    @property
+    def _timeout_s(self) -> float:
+        return self.config.client.default_api_timeout_s
+
+    # The end
+
+    def close(self, *, commit: bool = True) -> None:
+        """Leave the group; with enable.auto.commit commit the positions before. Again: nothing.
+
+        A static member (group.instance.id) does not leave: it finds its partitions again when it is
+        back within session.timeout.ms.
+
+        Args:
+            commit: False: do not commit, so that the last rows are read again.
+        """
+        if self._membership.state is State.CLOSED:
+            return
+        try:
+            if commit and self.config.enable_auto_commit and self._membership.is_member:
+                self._commit_last()
+            elif self._unwaited:
+                self._membership.wait_for(self._unwaited[-1], Deadline.after(self._timeout_s))
+            self._report_commits()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._membership.close()
+        if self._reading is not None:
+            self._reading.close()
+        self._reading, self._own = None, frozenset()
+        self._router.close()
+        # Soon over, unless a JoinGroup is under way: that is answered once we have left.
+        self._keeper.wait_for_end(_SOON_S)
+        member = self._membership.member
+        if member.instance_id is None and member.member_id:
+            self._leave()
+            self._keeper.wait_for_end(_END_S)
+
+    def _leave(self) -> None:
+        """On a connection of our own: a JoinGroup of the keeper's may be waiting for minutes."""
+        coordinator = Coordinator(self.config, ())
+        try:
+            coordinator.leave(self._membership.member, "the consumer was closed")
+        except KafkaProtoError as error:
+            _log.warning("the group notices only when the session ends: %s", error)
+        finally:
+            coordinator.close()
+
+
+def _checked(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
+    checked = {
+        item: CommittedOffset(given) if isinstance(given, int) else given
+        for item, given in offsets.items()
+    }
+    for item, committed in checked.items():
+        if committed.offset < 0:
+            raise ConfigError(f"offset of {item}", committed.offset, "expected 0 or more")
+    return checked

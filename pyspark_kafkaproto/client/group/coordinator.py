@@ -1,0 +1,222 @@
+"""What a member says to its group's coordinator: join, sync, heartbeat, commit, leave.
+
+One conversation on connections of its own, for one thread at a time. Errors of the table that pass
+are tried again here; those about the generation are the keeper's business.
+Protocol: the group membership protocol, KIP-62 (heartbeats), KIP-345 (static members), KIP-394
+(member ids), KIP-814 (a static leader that comes back).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark_kafkaproto.client.group.assignors import ASSIGNORS, Assignment
+from pyspark_kafkaproto.client.group.subscription import (
+    assignment_bytes,
+    read_subscriber,
+    subscription_bytes,
+)
+from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
+from pyspark_kafkaproto.cluster.groups import GroupMember, commit_offsets
+from pyspark_kafkaproto.cluster.members import read_assignment
+from pyspark_kafkaproto.errors import BrokerError, RemoteProtocolError, UnsupportedVersion
+from pyspark_kafkaproto.messages.heartbeat import HeartbeatRequest
+from pyspark_kafkaproto.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from pyspark_kafkaproto.messages.leave_group import LeaveGroupRequest
+from pyspark_kafkaproto.messages.sync_group import SyncGroupRequest
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline
+
+_log = logging.getLogger(__name__)
+
+_PROTOCOL_TYPE: Final = "consumer"
+# The Java client's: a broker answers a JoinGroup when the rebalance time-out ends, not before.
+_JOIN_GRACE_S: Final = 5.0
+_LAST_LEAVE_OF_ONE: Final = 2
+
+INCONSISTENT_GROUP_PROTOCOL: Final = 23
+INVALID_SESSION_TIMEOUT: Final = 26
+GROUP_MAX_SIZE_REACHED: Final = 81
+FENCED_INSTANCE_ID: Final = 82
+
+_ADVICE: Final = {
+    INCONSISTENT_GROUP_PROTOCOL: "its other members share partitions out in a way that is not in "
+    "our partition.assignment.strategy, or it is no group of consumers",
+    INVALID_SESSION_TIMEOUT: "the broker does not allow this session.timeout.ms: see its "
+    "group.min.session.timeout.ms and group.max.session.timeout.ms",
+    GROUP_MAX_SIZE_REACHED: "the group has as many members as the broker's group.max.size allows",
+    FENCED_INSTANCE_ID: "another member has come with the same group.instance.id and taken over",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A generation as its member sees it.
+
+    `shared` has the number of partitions of each topic where this member leads the group and has
+    shared them out; None where another one does.
+    """
+
+    member: GroupMember
+    assignment: frozenset[TopicPartition] = frozenset()
+    shared: Mapping[str, int] | None = field(default=None)
+
+
+class Coordinator:
+    """One member's conversation with its group's coordinator."""
+
+    def __init__(self, config: ConsumerConfig, topics: Collection[str]) -> None:
+        self._config = config
+        self._topics = topics
+        self._group = config.group_id
+        self.router = Router(config.client)
+        self.wanted: frozenset[str] = frozenset(topics)  # of all members, where we lead
+
+    def close(self) -> None:
+        """Close its connections."""
+        self.router.close()
+
+    def join(self, member_id: str, reason: str) -> JoinGroupResponse:
+        """Ask to be a member; answered when all members have come, or their time is over.
+
+        Raises:
+            BrokerError: MEMBER_ID_REQUIRED with the id to come with in `usable`, among others.
+        """
+        config = self._config
+        metadata = subscription_bytes(self._topics, config.client.client_rack)
+        request = JoinGroupRequest(
+            group_id=self._group,
+            session_timeout_ms=round(config.session_timeout_s * 1000),
+            rebalance_timeout_ms=round(config.max_poll_interval_s * 1000),
+            member_id=member_id,
+            group_instance_id=config.group_instance_id,
+            protocol_type=_PROTOCOL_TYPE,
+            protocols=tuple(
+                JoinGroupRequest.Protocol(name=name, metadata=metadata) for name in config.assignors
+            ),
+            reason=reason or None,
+        )
+        answer_s = config.max_poll_interval_s + _JOIN_GRACE_S
+        answer: JoinGroupResponse = self._ask(f"join group {self._group!r}", request, answer_s)
+        return answer
+
+    def sync(self, joined: JoinGroupResponse) -> Joined:
+        """Share the partitions out if we lead, and take ours."""
+        name = joined.protocol_name or ""
+        if name not in self._config.assignors:
+            raise RemoteProtocolError(f"it shares out by {name!r}, not ours", where="JoinGroup")
+        shared, assignment = self._share_out(joined, name)
+        instance_id = self._config.group_instance_id
+        member = GroupMember(joined.member_id, joined.generation_id, instance_id)
+        request = SyncGroupRequest(
+            group_id=self._group,
+            generation_id=member.generation,
+            member_id=member.member_id,
+            group_instance_id=instance_id,
+            protocol_type=_PROTOCOL_TYPE,
+            protocol_name=name,
+            assignments=tuple(
+                SyncGroupRequest.Assignment(member_id=other, assignment=assignment_bytes(own))
+                for other, own in assignment.items()
+            ),
+        )
+        answer_s = self._config.max_poll_interval_s + _JOIN_GRACE_S
+        answer = self._ask(f"sync with group {self._group!r}", request, answer_s)
+        where = f"group {self._group!r}, our assignment"
+        return Joined(member, read_assignment(answer.assignment, where), shared)
+
+    def heartbeat(self, member: GroupMember) -> None:
+        """Say that the member lives; raises what the coordinator has to say to that."""
+        request = HeartbeatRequest(
+            group_id=self._group,
+            generation_id=member.generation,
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+        )
+        what = f"heartbeat to group {self._group!r}"
+        self._ask(what, request, self._config.session_timeout_s)
+
+    def commit(
+        self, member: GroupMember, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> None:
+        """Commit as a member of its generation."""
+        commit_offsets(self.router, {self._group: offsets}, member)
+
+    def leave(self, member: GroupMember, reason: str) -> None:
+        """End the membership, so that the others need not wait for the session to end."""
+        one = LeaveGroupRequest.Member(
+            member_id=member.member_id, group_instance_id=member.instance_id, reason=reason
+        )
+        what = f"leave group {self._group!r}"
+        timeout_s = self._config.client.request_timeout_s
+        try:
+            request = LeaveGroupRequest(group_id=self._group, members=(one,))
+            self._ask(what, request, timeout_s, timeout_s)
+        except UnsupportedVersion:
+            old = LeaveGroupRequest(group_id=self._group, member_id=member.member_id)
+            self._ask(what, old, timeout_s, timeout_s, _LAST_LEAVE_OF_ONE)
+
+    def count_partitions(self, topics: Collection[str]) -> dict[str, int]:
+        """How many partitions each topic has; those that are not there, or not for us, left out."""
+        deadline = self.router.deadline()
+
+        def attempt() -> dict[str, int]:
+            found = self.router.topology(topics, deadline).topics.values()
+            return {item.name: len(item.partitions) for item in found if not item.error_code}
+
+        counts = self.router.retrying("count partitions", attempt, deadline) if topics else {}
+        for topic in sorted(set(topics) - counts.keys()):
+            _log.warning("group %r: topic %r is not there (yet), or not for us", self._group, topic)
+        return counts
+
+    def _share_out(
+        self, joined: JoinGroupResponse, name: str
+    ) -> tuple[Mapping[str, int] | None, Assignment]:
+        if joined.leader != joined.member_id:
+            return None, {}
+        members = [read_subscriber(item, self._group) for item in joined.members]
+        self.wanted = frozenset(topic for item in members for topic in item.topics)
+        counts = self.count_partitions(self.wanted)
+        if joined.skip_assignment:  # a static leader has come back: what was shared out stays
+            return counts, {}
+        return counts, ASSIGNORS[name](members, counts)
+
+    def _ask(
+        self,
+        what: str,
+        request: Any,
+        answer_s: float,
+        within_s: float | None = None,
+        most: int | None = None,
+    ) -> Any:
+        """The answer, tried again while that may help, for `within_s` (default.api.timeout.ms).
+
+        Each try may take `answer_s`.
+        """
+        config = self._config.client
+        deadline = Deadline.after(max(answer_s, within_s or config.default_api_timeout_s))
+
+        def attempt() -> Any:
+            soon = deadline.sooner(config.request_timeout_s)
+            place = self.router.coordinators([self._group], soon)[self._group]
+            connection = self.router.connect(place, soon)
+            answer = connection.request(request, Deadline.after(answer_s), most)
+            _check(answer, self._group, str(place))
+            return answer
+
+        return self.router.retrying(what, attempt, deadline)
+
+
+def _check(answer: Any, group: str, broker: str) -> None:
+    # In a LeaveGroup answer the member has a code of its own, which changes nothing any more.
+    if answer.error_code:
+        error = BrokerError(
+            answer.error_code,
+            type(answer).API_NAME,
+            f"group {group!r}",
+            _ADVICE.get(answer.error_code, ""),
+            getattr(answer, "member_id", None),
+        )
+        raise error.at(broker)

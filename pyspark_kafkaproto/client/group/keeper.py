@@ -1,0 +1,206 @@
+"""The thread that keeps a membership: it joins, beats, commits, and sees when to share out anew.
+
+It is the only one that speaks with the coordinator while the member lives, on a connection of its
+own, so that commits arrive in the order in which they were given, and heartbeats go on while the
+reader works. Two exceptions end a membership from here: a reader that does not poll for
+max.poll.interval.ms leaves, and an instance id that another member has taken is given up.
+Protocol: KIP-62, KIP-345.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from pyspark_kafkaproto.client.group.coordinator import FENCED_INSTANCE_ID, Coordinator
+from pyspark_kafkaproto.client.group.membership import Commit, Membership, State
+from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
+from pyspark_kafkaproto.net import ConsumerConfig
+from pyspark_kafkaproto.net.retry import is_retriable
+
+_log = logging.getLogger(__name__)
+
+ILLEGAL_GENERATION: Final = 22
+UNKNOWN_MEMBER_ID: Final = 25
+REBALANCE_IN_PROGRESS: Final = 27
+MEMBER_ID_REQUIRED: Final = 79
+_JOINS_AGAIN: Final = (ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS)
+
+
+class Keeper:
+    """Keeps `membership` true to what the coordinator says, until that is closed."""
+
+    def __init__(
+        self, config: ConsumerConfig, topics: Collection[str], membership: Membership
+    ) -> None:
+        self._config = config
+        self._membership = membership
+        self._coordinator = Coordinator(config, topics)
+        self._shared: Mapping[str, int] | None = None
+        self._beat_at = self._look_at = time.monotonic()
+        self._failed_joins = 0
+        # A process that ends must not wait for a JoinGroup that the broker answers in minutes.
+        self._thread = threading.Thread(
+            target=self._run, name=f"kafkaproto-group-{config.group_id}", daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin to join."""
+        self._thread.start()
+
+    def wait_for_end(self, timeout_s: float) -> None:
+        """Wait for what is under way; a JoinGroup that is not answered is left alone."""
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        member = self._membership
+        try:
+            while member.state is not State.CLOSED:
+                self._step()
+        except BaseException as error:
+            # Whatever it is: a reader whose membership is kept by nobody has to know.
+            why = LocalProtocolError(f"keeping the membership failed: {error!r}")
+            why.__cause__ = error
+            member.fail(why)
+            raise
+        finally:
+            self._refuse_commits()
+            self._coordinator.close()
+
+    def _step(self) -> None:
+        """One thing: what is given to commit first, then what the state wants."""
+        member = self._membership
+        if commits := member.take_commits():
+            self._commit(commits)
+        elif member.state is State.JOINING:
+            self._guarded(self._join)
+        elif not member.is_member:
+            member.wait_for_work(self._config.heartbeat_interval_s)
+        elif member.overdue_s(self._config.max_poll_interval_s) >= 0:
+            self._leave_overdue()
+        elif (now := time.monotonic()) >= self._beat_at:
+            self._guarded(self._beat)
+        elif self._shared is not None and now >= self._look_at:
+            self._guarded(self._look)
+        else:
+            self._wait(now)
+
+    def _wait(self, now: float) -> None:
+        overdue_s = -self._membership.overdue_s(self._config.max_poll_interval_s)
+        look_s = self._look_at - now if self._shared is not None else overdue_s
+        self._membership.wait_for_work(max(0.0, min(self._beat_at - now, overdue_s, look_s)))
+
+    # Joining
+
+    def _join(self) -> None:
+        member = self._membership
+        if self._failed_joins > 1:
+            time.sleep(self._config.client.backoff.wait_s(self._failed_joins))
+        self._failed_joins += 1
+        joined = self._coordinator.join(member.member.member_id, member.reason)
+        found = self._coordinator.sync(joined)
+        self._failed_joins = 0
+        self._shared = found.shared
+        now = time.monotonic()
+        self._beat_at = now + self._config.heartbeat_interval_s
+        self._look_at = now + self._config.metadata_max_age_s
+        member.joined(found.member, found.assignment)
+        _log.info(
+            "member %s of group %r, generation %d: reads %s",
+            found.member.member_id,
+            self._config.group_id,
+            found.member.generation,
+            ", ".join(map(str, sorted(found.assignment))) or "nothing",
+        )
+
+    # Beating
+
+    def _beat(self) -> None:
+        self._beat_at = time.monotonic() + self._config.heartbeat_interval_s
+        self._coordinator.heartbeat(self._membership.member)
+
+    def _look(self) -> None:
+        """The leader shares out anew when a topic has got partitions, or has come at all."""
+        self._look_at = time.monotonic() + self._config.metadata_max_age_s
+        shared = self._shared or {}
+        wanted = shared.keys() | self._coordinator.wanted
+        if self._coordinator.count_partitions(wanted) != shared:
+            self._membership.rebalance("topics have changed")
+
+    def _leave_overdue(self) -> None:
+        """A reader that does not poll holds up its partitions: they go to others.
+
+        A static member's stay with it until its session ends, as no heartbeat comes any more.
+        """
+        member = self._membership.member
+        text = "no poll for max.poll.interval.ms"
+        _log.warning("group %r: %s, leaving the group", self._config.group_id, text)
+        self._membership.lost(text, member_id=member.member_id if member.instance_id else "")
+        if member.instance_id is None:
+            self._guarded(lambda: self._coordinator.leave(member, text))
+
+    # Commits
+
+    def _commit(self, commits: list[Commit]) -> None:
+        """Those of one generation go in one request: later offsets take the place of earlier."""
+        current = self._membership.member
+        late = [item for item in commits if item.member != current]
+        self._membership.answer(late, _too_late(self._config.group_id))
+        ours = [item for item in commits if item.member == current]
+        if not ours:
+            return
+        offsets: dict[TopicPartition, CommittedOffset] = {}
+        for commit in ours:
+            offsets |= commit.offsets
+        error: KafkaProtoError | None = None
+        try:
+            self._coordinator.commit(current, offsets)
+        except KafkaProtoError as caught:
+            error = caught
+            if isinstance(caught, BrokerError) and not is_retriable(caught):
+                self._judge(caught, in_commit=True)
+        self._membership.answer(ours, error)
+
+    def _refuse_commits(self) -> None:
+        self._membership.answer(self._membership.take_commits(), _too_late(self._config.group_id))
+
+    # What the coordinator says about us
+
+    def _guarded(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except BrokerError as error:
+            self._judge(error)
+        except KafkaProtoError as error:
+            if is_retriable(error) and self._membership.is_member:
+                _log.warning("%s; tried again with the next heartbeat", error)
+            else:
+                self._membership.fail(error)
+
+    def _judge(self, error: BrokerError, *, in_commit: bool = False) -> None:
+        member = self._membership
+        known = member.member.member_id
+        if error.code == MEMBER_ID_REQUIRED:
+            member.named(str(error.usable))
+            self._failed_joins = 0
+        elif member.state is State.JOINING and error.code in (*_JOINS_AGAIN, UNKNOWN_MEMBER_ID):
+            member.named("" if error.code == UNKNOWN_MEMBER_ID else known)
+        elif error.code == REBALANCE_IN_PROGRESS:
+            member.rebalance("the group is rebalancing")
+        elif error.code == ILLEGAL_GENERATION:
+            member.lost("our generation was over", member_id=known)
+        elif error.code == UNKNOWN_MEMBER_ID:
+            member.lost("the coordinator had given us up")
+        elif is_retriable(error) and member.is_member:
+            _log.warning("%s; tried again with the next heartbeat", error)
+        elif not in_commit or error.code == FENCED_INSTANCE_ID:
+            member.fail(error)
+
+
+def _too_late(group: str) -> BrokerError:
+    text = "the group has shared its partitions out anew since: others read them now"
+    return BrokerError(ILLEGAL_GENERATION, "OffsetCommit", f"group {group!r}", text)

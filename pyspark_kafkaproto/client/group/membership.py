@@ -1,0 +1,192 @@
+"""What the two threads of a member share: its state, its generation, its commits under way.
+
+The reader's thread polls and lets partitions go, the keeper's speaks with the coordinator. Every
+change is one method here, under one lock; nothing here waits for a broker.
+
+    JOINING ──joined──▶ STABLE ──rebalance──▶ REBALANCING ──released──▶ JOINING
+                          └───────lost───────▶ LOST ───────released──▶ JOINING
+    anything ──fail──▶ FAILED ──released──▶ JOINING, where the error was one that passes
+    anything ──close──▶ CLOSED
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
+from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.net.retry import is_retriable
+
+NO_GENERATION = -1
+
+
+class State(Enum):
+    """Where a member is."""
+
+    JOINING = "joining"
+    STABLE = "stable"
+    REBALANCING = "rebalancing"
+    LOST = "lost"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+@dataclass(slots=True, eq=False)
+class Commit:
+    """Offsets to commit, and how that went."""
+
+    offsets: Mapping[TopicPartition, CommittedOffset]
+    member: GroupMember
+    is_done: bool = False
+    error: KafkaProtoError | None = None
+
+
+class Membership:
+    """The state of one member.
+
+    Attributes:
+        state: see the module.
+        member: who it is to the coordinator; without a generation while it is none.
+        assignment: what it reads in this generation.
+        reason: why it joins the next time, for the broker's log (KIP-800).
+        error: why it FAILED.
+    """
+
+    def __init__(self, instance_id: str | None = None) -> None:
+        self._changed = threading.Condition()
+        self._polled_at = time.monotonic()
+        self._commits: list[Commit] = []
+        self._answered: list[Commit] = []
+        self.state = State.JOINING
+        self.member = GroupMember("", NO_GENERATION, instance_id)
+        self.assignment: frozenset[TopicPartition] = frozenset()
+        self.reason = ""
+        self.error: KafkaProtoError | None = None
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the coordinator counts with it, as far as is known."""
+        return self.state in (State.STABLE, State.REBALANCING)
+
+    # The reader's side
+
+    def polled(self) -> None:
+        """The reader is alive: max.poll.interval.ms begins anew."""
+        with self._changed:
+            self._polled_at = time.monotonic()
+
+    def released(self) -> None:
+        """The reader has let its partitions go (or has seen the error): join again."""
+        with self._changed:
+            passes = self.error is None or is_retriable(self.error)
+            if passes and self.state in (State.REBALANCING, State.LOST, State.FAILED):
+                self.assignment = frozenset()
+                self.error = None
+                self._become(State.JOINING)
+
+    def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> Commit:
+        """Have `offsets` committed, after all that were given before."""
+        with self._changed:
+            commit = Commit(offsets, self.member)
+            self._commits.append(commit)
+            self._changed.notify_all()
+            return commit
+
+    def wait_for(self, commit: Commit, deadline: Deadline) -> None:
+        """Return once `commit` is done, or raise DeadlineExceeded."""
+        with self._changed:
+            while not commit.is_done:
+                deadline.check("commit offsets")
+                self._changed.wait(deadline.remaining_s)
+
+    def take_answered(self) -> list[Commit]:
+        """The commits that were done since the last call."""
+        with self._changed:
+            answered, self._answered = self._answered, []
+            return answered
+
+    def wait_for_change(self, seen: State, deadline: Deadline) -> None:
+        """Return once the state is another than `seen`, or the deadline has passed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.state is not seen, deadline.remaining_s)
+
+    def close(self) -> None:
+        """Nothing is to be said any more."""
+        with self._changed:
+            self._become(State.CLOSED)
+
+    # The keeper's side
+
+    def joined(self, member: GroupMember, assignment: frozenset[TopicPartition]) -> None:
+        """A generation has begun."""
+        with self._changed:
+            self.member, self.assignment = member, assignment
+            if self.state is State.JOINING:
+                self._become(State.STABLE)
+
+    def named(self, member_id: str) -> None:
+        """The coordinator knows the member under this id, or ("") under none."""
+        with self._changed:
+            self.member = GroupMember(member_id, NO_GENERATION, self.member.instance_id)
+
+    def rebalance(self, reason: str) -> None:
+        """The group shares out anew: the reader is to let its partitions go."""
+        with self._changed:
+            if self.state is State.STABLE:
+                self.reason = reason
+                self._become(State.REBALANCING)
+
+    def lost(self, reason: str, *, member_id: str = "") -> None:
+        """The generation is over without us: what it read is read by others now."""
+        with self._changed:
+            self.member = GroupMember(member_id, NO_GENERATION, self.member.instance_id)
+            if self.is_member:
+                self.reason = reason
+                self._become(State.LOST)
+
+    def fail(self, error: KafkaProtoError) -> None:
+        """The reader has to know: its next poll raises `error`."""
+        with self._changed:
+            if self.state is not State.CLOSED:
+                self.error = error
+                self._become(State.FAILED)
+
+    def overdue_s(self, interval_s: float) -> float:
+        """For how long the reader should have polled by now; below 0: it has time yet."""
+        return time.monotonic() - self._polled_at - interval_s
+
+    def take_commits(self) -> list[Commit]:
+        """What is to be committed, oldest first."""
+        with self._changed:
+            taken, self._commits = self._commits, []
+            return taken
+
+    def answer(self, commits: list[Commit], error: KafkaProtoError | None) -> None:
+        """Those commits are done."""
+        with self._changed:
+            for commit in commits:
+                commit.error, commit.is_done = error, True
+            self._answered += commits
+            self._changed.notify_all()
+
+    def wait_for_work(self, timeout_s: float) -> None:
+        """Return when there is something to join, commit or end, at the latest in `timeout_s`."""
+        with self._changed:
+            if not self.has_work:
+                self._changed.wait(timeout_s)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether the keeper has something to do beside heartbeats."""
+        return bool(self._commits) or self.state in (State.JOINING, State.CLOSED)
+
+    def _become(self, state: State) -> None:
+        if self.state is not State.CLOSED:
+            self.state = state
+        self._changed.notify_all()

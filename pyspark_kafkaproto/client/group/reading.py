@@ -1,0 +1,126 @@
+"""Rows of a member's partitions as record batches, and the positions after them.
+
+A position is the offset after the rows that were handed out: what a commit says is read. It moves
+over what gives no row, too (compacted offsets, markers), so that a group comes to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark_kafkaproto.arrow import to_record_batch, wanted_columns
+from pyspark_kafkaproto.client.decode import BlockReading
+from pyspark_kafkaproto.client.fetch import Block
+from pyspark_kafkaproto.client.group.tail import Tail
+from pyspark_kafkaproto.client.ranges import ReadSettings
+from pyspark_kafkaproto.cluster import Router, TopicPartition
+from pyspark_kafkaproto.cluster.groups import fetch_offsets
+from pyspark_kafkaproto.cluster.offsets import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    list_offsets_at,
+)
+from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline
+from pyspark_kafkaproto.records import Damaged
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_OFFSET_OUT_OF_RANGE = 1
+_RESETS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
+
+
+class Reading:
+    """What one generation's assignment gives.
+
+    Attributes:
+        positions: the offset after the rows handed out, per partition.
+    """
+
+    def __init__(
+        self,
+        positions: Mapping[TopicPartition, int],
+        config: ConsumerConfig,
+        router: Router,
+        schema: pa.Schema,
+    ) -> None:
+        self.positions = dict(positions)
+        self._config = config
+        self._router = router
+        self._schema = schema
+        self._wanted = wanted_columns(schema)
+        self._tail = self._new_tail()
+        self._rows: Iterator[pa.RecordBatch] = iter(())
+
+    def next_batch(self, deadline: Deadline) -> pa.RecordBatch | None:
+        """Rows of one partition, in the order of their offsets; None where none came in time.
+
+        Raises:
+            CorruptRecords: at the position; again at the next call.
+            BrokerError: see `starting_positions` about offsets that are not there.
+        """
+        try:
+            batch = next(self._rows, None)
+            if batch is None:
+                self._rows = self._decoded(self._tail.next_blocks(deadline))
+                batch = next(self._rows, None)
+        except BaseException:
+            # What was fetched and not handed out is fetched again.
+            self.close()
+            self._tail, self._rows = self._new_tail(), iter(())
+            raise
+        return batch
+
+    def close(self) -> None:
+        """Let go of what is under way."""
+        self._tail.close()
+
+    def _decoded(self, blocks: list[Block]) -> Iterator[pa.RecordBatch]:
+        settings = ReadSettings(fail_on_data_loss=False)
+        for block in blocks:
+            topic, partition = block.progress.topic_partition
+            reading = BlockReading(block, self._config.client, settings, self._wanted)
+            for found in reading.pieces():
+                self.positions[block.progress.topic_partition] = reading.position
+                if not isinstance(found, Damaged) and found.rows:
+                    yield to_record_batch(found, topic, partition, self._schema)
+
+    def _new_tail(self) -> Tail:
+        return Tail(self.positions, self._config, self._router, self._reset)
+
+    def _reset(self, partition: TopicPartition, position: int) -> int:
+        """The partition has no such offset: it aged out, was deleted, or was never written."""
+        why = f"it has no offset {position} (any more)"
+        found = _reset_offsets(self._router, self._config, [partition], why)[partition]
+        self.positions[partition] = found
+        return found
+
+
+def starting_positions(
+    router: Router, config: ConsumerConfig, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Where the group goes on: what it has committed, else what auto.offset.reset says.
+
+    Raises:
+        BrokerError: nothing was committed, and auto.offset.reset is none.
+    """
+    group = config.group_id
+    committed = fetch_offsets(router, {group}, partitions)[group]
+    missing = [item for item in partitions if item not in committed]
+    why = f"group {group!r} has committed nothing for it"
+    found = _reset_offsets(router, config, missing, why) if missing else {}
+    return {item: found[item] if item in found else committed[item].offset for item in partitions}
+
+
+def _reset_offsets(
+    router: Router, config: ConsumerConfig, partitions: Collection[TopicPartition], why: str
+) -> dict[TopicPartition, int]:
+    timestamp = _RESETS.get(config.auto_offset_reset)
+    if timestamp is None:
+        subject = "partition " + ", ".join(map(str, sorted(partitions)))
+        text = f"{why}, and auto.offset.reset is none: set it to earliest or latest, or commit"
+        raise BrokerError(_OFFSET_OUT_OF_RANGE, "Fetch", subject, text)
+    found = list_offsets_at(router, partitions, timestamp)
+    return {item: offset or 0 for item, offset in found.items()}
