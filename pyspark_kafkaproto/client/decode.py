@@ -121,11 +121,11 @@ class BlockReading:
 
     def _pass_over(self, error: CorruptRecords) -> Damaged | None:
         """Read up to the damaged batch first, then pass over it; or fail, as the mode says."""
-        if self._settings.mode is Mode.FAILFAST:
-            raise error
         if error.pos > self._pos:
             self._sound = error.pos
             return None
+        if self._settings.mode is Mode.FAILFAST:
+            raise error
         damaged = damaged_at(self._block.records, error)
         lost = min(damaged.stop, self._block.stop) - max(damaged.start, self._start)
         report = self._block.progress.report

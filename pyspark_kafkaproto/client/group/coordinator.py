@@ -22,7 +22,12 @@ from pyspark_kafkaproto.client.group.subscription import (
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember, commit_offsets
 from pyspark_kafkaproto.cluster.members import read_assignment
-from pyspark_kafkaproto.errors import BrokerError, RemoteProtocolError, UnsupportedVersion
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    KafkaProtoError,
+    RemoteProtocolError,
+    UnsupportedVersion,
+)
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatRequest
 from pyspark_kafkaproto.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from pyspark_kafkaproto.messages.leave_group import LeaveGroupRequest
@@ -191,19 +196,30 @@ class Coordinator:
         within_s: float | None = None,
         most: int | None = None,
     ) -> Any:
-        """The answer, tried again while that may help, for `within_s` (default.api.timeout.ms).
+        """The answer; a failure that passes is tried again for default.api.timeout.ms.
 
-        Each try may take `answer_s`.
+        Args:
+            what: names the work in errors.
+            request: what to ask.
+            answer_s: how long one answer may take. A JoinGroup is answered when all have come:
+                that is no failure, and does not count as one.
+            within_s: how long a failure may last, if not as long as above.
+            most: the highest version of the request to use.
         """
         config = self._config.client
-        deadline = Deadline.after(max(answer_s, within_s or config.default_api_timeout_s))
+        patience_s = within_s or config.default_api_timeout_s
+        deadline = Deadline.after(answer_s + patience_s)
 
         def attempt() -> Any:
-            soon = deadline.sooner(config.request_timeout_s)
-            place = self.router.coordinators([self._group], soon)[self._group]
-            connection = self.router.connect(place, soon)
-            answer = connection.request(request, Deadline.after(answer_s), most)
-            _check(answer, self._group, str(place))
+            soon = Deadline.after(config.request_timeout_s)
+            try:
+                place = self.router.coordinators([self._group], soon)[self._group]
+                connection = self.router.connect(place, soon)
+                answer = connection.request(request, Deadline.after(answer_s), most)
+                _check(answer, self._group, str(place))
+            except KafkaProtoError as error:
+                error.patience_s = min(error.patience_s, patience_s)
+                raise
             return answer
 
         return self.router.retrying(what, attempt, deadline)

@@ -1,0 +1,70 @@
+"""A fake coordinator of one group: who joins leads it, beside members that are made up."""
+
+from __future__ import annotations
+
+from pyspark_kafkaproto.client.group.assignors import Subscriber
+from pyspark_kafkaproto.client.group.subscription import subscription_bytes
+from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
+from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
+from pyspark_kafkaproto.messages.leave_group import LeaveGroupResponse
+from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
+from tests.unit.cluster.committing import FakeCoordinator
+
+MEMBER_ID_REQUIRED = 79
+VERSIONS = {"JoinGroup": (0, 9), "SyncGroup": (0, 5), "Heartbeat": (0, 4), "LeaveGroup": (0, 5)}
+
+
+class FakeGroup:
+    """Lets members join at once, with an id of its own for who has none.
+
+    Attributes:
+        committed: {(topic, partition): (offset, metadata)}.
+        others: members that joined, too; subscribers.
+        generation: the last one.
+        shared: what the leader has shared out last, as bytes by member id.
+    """
+
+    def __init__(self, brokers, *others: Subscriber):
+        self.others = others
+        self.generation = 0
+        self.ids = 0
+        self.shared = {}
+        self._brokers = brokers
+        self.committed = FakeCoordinator(brokers, g={}).offsets["g"]
+        brokers.versions |= VERSIONS
+        brokers.on("JoinGroup", self.join)
+        brokers.on("SyncGroup", self.sync)
+        brokers.on("Heartbeat", HeartbeatResponse())
+        brokers.on("LeaveGroup", LeaveGroupResponse())
+
+    def join(self, call):
+        request, part = call.request, JoinGroupResponse.Member
+        member_id = request.member_id
+        if not member_id:
+            self.ids += 1
+            member_id = f"m{self.ids}"
+            if request.group_instance_id is None and call.header.api_version >= 4:
+                return JoinGroupResponse(error_code=MEMBER_ID_REQUIRED, member_id=member_id)
+        self.generation += 1
+        name, metadata = request.protocols[0].name, request.protocols[0].metadata
+        members = [part(member_id=member_id, metadata=metadata)]
+        for other in self.others:
+            told = subscription_bytes(other.topics, "")
+            members.append(part(member_id=other.member_id, metadata=told))
+        return JoinGroupResponse(
+            generation_id=self.generation,
+            protocol_type="consumer",
+            protocol_name=name,
+            leader=member_id,
+            member_id=member_id,
+            members=tuple(members),
+        )
+
+    def sync(self, call):
+        self.shared = {item.member_id: item.assignment for item in call.request.assignments}
+        return SyncGroupResponse(assignment=self.shared[call.request.member_id])
+
+    def said(self) -> list[str]:
+        """What was said to the coordinator, in order, but for heartbeats."""
+        about = {"JoinGroup", "SyncGroup", "OffsetFetch", "OffsetCommit", "LeaveGroup"}
+        return [call.api for call in list(self._brokers.calls) if call.api in about]

@@ -1,0 +1,398 @@
+"""Every way through a membership, at a fake coordinator."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.client.consumer import Consumer
+from pyspark_kafkaproto.client.group.assignors import Subscriber
+from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
+from pyspark_kafkaproto.cluster.members import read_assignment
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    ConnectionFailed,
+    CorruptRecords,
+    LocalProtocolError,
+)
+from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
+from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
+from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
+from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
+from tests.fake_broker import DEFAULT, close
+from tests.fake_log import Batch
+from tests.unit.client.group.fake_group import FakeGroup
+from tests.unit.client.group.polling import poll_rows, poll_until
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+BOTH = frozenset({FIRST, SECOND})
+
+NOT_COORDINATOR, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID = 16, 22, 25
+INVALID_SESSION_TIMEOUT, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID = 26, 27, 82
+
+
+class Noted(list):
+    """Listeners that note what they are told."""
+
+    def listeners(self):
+        return {
+            "on_assign": lambda own: self.append(("assigned", own)),
+            "on_revoke": lambda own: self.append(("revoked", own)),
+            "on_lost": lambda own: self.append(("lost", own)),
+        }
+
+    def has(self, what, times=1):
+        return lambda: sum(word == what for word, _ in self) >= times
+
+
+def beats(brokers, *codes):
+    """Heartbeats answered with each of `codes` once; well again after them."""
+    answers = [HeartbeatResponse(error_code=code) for code in codes]
+    brokers.on("Heartbeat", *answers, HeartbeatResponse())
+
+
+def committing(code):
+    """An OffsetCommit answer with an error for all that was asked."""
+
+    def answer(call):
+        part = OffsetCommitResponse.Topic
+        return OffsetCommitResponse(
+            topics=tuple(
+                part(
+                    name=topic.name,
+                    partitions=tuple(
+                        part.Partition(partition_index=item.partition_index, error_code=code)
+                        for item in topic.partitions
+                    ),
+                )
+                for topic in call.request.topics
+            )
+        )
+
+    return answer
+
+
+@pytest.fixture
+def noted():
+    return Noted()
+
+
+@pytest.fixture
+def filled(brokers):
+    """20 records in each partition of `orders`."""
+    for partition in range(2):
+        brokers.logs["orders", partition].fill(2)
+    return brokers
+
+
+def test_a_member_joins_reads_commits_and_leaves(filled, group, consumer_of):
+    group.committed["orders", 1] = (15, "")
+    consumer = consumer_of()
+    rows = poll_rows(consumer, 25)
+    assert sorted(rows) == [(0, n) for n in range(20)] + [(1, n) for n in range(15, 20)]
+    assert consumer.assignment == BOTH
+    assert consumer.positions == {FIRST: 20, SECOND: 20}
+    assert consumer.member_id == "m1"
+    consumer.close()
+    assert group.committed == {("orders", 0): (20, ""), ("orders", 1): (20, "")}
+    joins = ["JoinGroup", "JoinGroup", "SyncGroup", "OffsetFetch"]
+    assert group.said() == [*joins, "OffsetCommit", "LeaveGroup"]
+    (left,) = filled.asked("LeaveGroup")
+    assert [item.member_id for item in left.members] == ["m1"]
+    (commit,) = filled.asked("OffsetCommit")
+    assert (commit.member_id, commit.generation_id_or_member_epoch) == ("m1", 1)
+    join = filled.asked("JoinGroup")[-1]
+    assert [item.name for item in join.protocols] == ["range", "roundrobin"]
+    with pytest.raises(LocalProtocolError, match="closed"):
+        consumer.poll()
+
+
+def test_batches_come_by_iterating_until_the_consumer_is_closed(filled, group, consumer_of):
+    consumer = consumer_of()
+    count = 0
+    for batch in consumer:
+        count += batch.num_rows
+        if count == 40:
+            consumer.close()
+    assert count == 40
+
+
+def test_automatic_commits_name_what_earlier_polls_gave(filled, group, consumer_of):
+    consumer = consumer_of(auto_commit_interval_ms=0, max_partition_fetch_bytes=1)
+    poll_rows(consumer, 10)
+    poll_until(consumer, lambda: len(group.committed) == 2, "a commit")
+    assert sum(offset for offset, _ in group.committed.values()) <= 40
+    poll_until(consumer, lambda: group.committed["orders", 0][0] == 20, "the last commit")
+
+
+def test_rows_that_met_an_error_are_not_committed(filled, group, brokers):
+    config = {"bootstrap.servers": brokers.bootstrap_servers, "group.id": "g"}
+
+    def read():
+        with Consumer(config | {"auto.offset.reset": "earliest"}, {"orders"}) as consumer:
+            poll_rows(consumer, 10)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        read()
+    assert group.committed == {}
+    assert group.said()[-1] == "LeaveGroup"
+
+
+def test_a_rebalance_is_followed_and_positions_are_committed_before(
+    filled, group, consumer_of, noted
+):
+    consumer = consumer_of(listeners=noted.listeners())
+    poll_rows(consumer, 40)
+    beats(filled, REBALANCE_IN_PROGRESS)
+    poll_until(consumer, noted.has("assigned", 2), "a second assignment")
+    assert noted == [("assigned", BOTH), ("revoked", BOTH), ("assigned", BOTH)]
+    joins = ["JoinGroup", "JoinGroup", "SyncGroup", "OffsetFetch"]
+    assert group.said() == [*joins, "OffsetCommit", "JoinGroup", "SyncGroup", "OffsetFetch"]
+    join = filled.asked("JoinGroup")[-1]
+    assert (join.member_id, join.reason) == ("m1", "the group is rebalancing")
+    assert consumer.positions == {FIRST: 20, SECOND: 20}
+
+
+def test_what_on_revoke_commits_is_still_ours(filled, group, consumer_of, noted):
+    listeners = noted.listeners()
+    consumer = consumer_of(
+        listeners=listeners | {"on_revoke": lambda own: consumer.commit({FIRST: 7})},
+        enable_auto_commit="false",
+    )
+    poll_rows(consumer, 40)
+    beats(filled, REBALANCE_IN_PROGRESS)
+    poll_until(consumer, noted.has("assigned", 2), "a second assignment")
+    assert group.committed == {("orders", 0): (7, "")}
+    assert consumer.positions[FIRST] >= 7
+
+
+@pytest.mark.parametrize(
+    ("code", "comes_as"), [(ILLEGAL_GENERATION, "m1"), (UNKNOWN_MEMBER_ID, "")]
+)
+def test_a_generation_that_is_over_is_lost_without_a_commit(
+    filled, group, consumer_of, noted, code, comes_as
+):
+    consumer = consumer_of(listeners=noted.listeners())
+    poll_rows(consumer, 40)
+    beats(filled, code)
+    rows = poll_until(consumer, noted.has("assigned", 2), "a second assignment")
+    assert noted == [("assigned", BOTH), ("lost", BOTH), ("assigned", BOTH)]
+    assert not filled.asked("OffsetCommit")
+    assert filled.asked("JoinGroup")[2].member_id == comes_as
+    assert len(rows + poll_rows(consumer, 40 - len(rows))) == 40  # they are read again
+
+
+def test_a_static_member_joins_at_once_and_does_not_leave(filled, group, consumer_of):
+    consumer = consumer_of(group_instance_id="till-1")
+    poll_rows(consumer, 40)
+    consumer.close()
+    joins = filled.asked("JoinGroup")
+    assert [item.group_instance_id for item in joins] == ["till-1"]
+    assert filled.asked("OffsetCommit")[-1].group_instance_id == "till-1"
+    assert not filled.asked("LeaveGroup")
+
+
+def test_a_fenced_instance_says_so_at_every_poll_and_never_comes_back(filled, group, consumer_of):
+    consumer = consumer_of(group_instance_id="till-1")
+    poll_rows(consumer, 40)
+    beats(filled, FENCED_INSTANCE_ID)
+    with pytest.raises(BrokerError, match=r"FENCED_INSTANCE_ID.*taken over"):
+        poll_until(consumer, lambda: False, "the error")
+    with pytest.raises(BrokerError, match="FENCED_INSTANCE_ID"):
+        consumer.poll(0)
+    assert len(filled.asked("JoinGroup")) == 1
+
+
+def test_a_coordinator_that_moves_is_followed(filled, group, consumer_of):
+    consumer = consumer_of()
+    poll_rows(consumer, 40)
+    filled.on("Heartbeat", HeartbeatResponse(error_code=NOT_COORDINATOR), node=1)
+    filled.coordinators["g"] = 2
+    poll_until(consumer, lambda: filled.asked("Heartbeat", node=2), "a heartbeat at node 2")
+    consumer.commit()
+    assert filled.asked("OffsetCommit", node=2)
+    assert len(filled.asked("JoinGroup")) == 2  # the first for the id
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"JoinGroup": close()},
+        {"JoinGroup": JoinGroupResponse(error_code=NOT_COORDINATOR)},
+        {"JoinGroup": JoinGroupResponse(error_code=REBALANCE_IN_PROGRESS)},
+        {"JoinGroup": JoinGroupResponse(error_code=UNKNOWN_MEMBER_ID)},
+        {"SyncGroup": SyncGroupResponse(error_code=REBALANCE_IN_PROGRESS)},
+        {"SyncGroup": SyncGroupResponse(error_code=ILLEGAL_GENERATION)},
+        {"SyncGroup": SyncGroupResponse(error_code=UNKNOWN_MEMBER_ID)},
+        {"SyncGroup": close()},
+    ],
+    ids=str,
+)
+def test_joining_goes_on_after_what_passes(filled, group, consumer_of, answers):
+    wells = {"JoinGroup": group.join, "SyncGroup": group.sync}
+    for api, answer in answers.items():
+        filled.on(api, answer, answer, wells[api])
+    assert len(poll_rows(consumer_of(), 40)) == 40
+
+
+def test_a_refusal_for_good_is_raised_with_what_to_do(brokers, group, consumer_of):
+    brokers.on("JoinGroup", JoinGroupResponse(error_code=INVALID_SESSION_TIMEOUT))
+    consumer = consumer_of()
+    with pytest.raises(BrokerError, match=r"group 'g'.*group\.min\.session\.timeout\.ms"):
+        consumer.poll(10)
+
+
+def test_nobody_who_answers_is_an_error_and_the_next_poll_tries_again(filled, group, consumer_of):
+    filled.on("FindCoordinator", close())
+    consumer = consumer_of(default_api_timeout_ms=50)
+    with pytest.raises((ConnectionFailed, TimeoutError)):
+        consumer.poll(10)
+    filled.on("FindCoordinator", DEFAULT)
+    assert len(poll_rows(consumer, 40)) == 40
+
+
+def test_a_reader_that_does_not_poll_leaves_and_comes_back(filled, group, consumer_of, noted):
+    consumer = consumer_of(max_poll_interval_ms=200, listeners=noted.listeners())
+    poll_rows(consumer, 40)
+    filled.wait_for_call("LeaveGroup")
+    poll_until(consumer, noted.has("assigned", 2), "a second assignment")
+    assert noted == [("assigned", BOTH), ("lost", BOTH), ("assigned", BOTH)]
+    assert filled.asked("LeaveGroup")[0].members[0].reason == "no poll for max.poll.interval.ms"
+    assert not filled.asked("OffsetCommit")
+
+
+def test_the_leader_shares_out_for_all_members(brokers, consumer_of):
+    group = FakeGroup(brokers, Subscriber("z", ["orders", "many"]))
+    consumer = consumer_of()
+    poll_until(consumer, lambda: consumer.assignment, "an assignment")
+    assert consumer.assignment == {FIRST}
+    other = read_assignment(group.shared["z"], "z")
+    assert other == {SECOND, *(TopicPartition("many", number) for number in range(250))}
+
+
+def test_the_leader_shares_out_anew_when_a_topic_grows_or_comes(filled, group, consumer_of, noted):
+    consumer = consumer_of(
+        ("orders", "coming"), metadata_max_age_ms=20, listeners=noted.listeners()
+    )
+    poll_rows(consumer, 40)
+    grown = filled.topics["orders"]
+    filled.logs["orders", 2] = type(filled.logs["orders", 0])()
+    grown.epochs.append(0)
+    grown.leaders.append(1)
+    poll_until(consumer, lambda: len(consumer.assignment) == 3, "the new partition")
+    assert filled.asked("JoinGroup")[-1].reason == "topics have changed"
+    assert group.committed["orders", 0] == (20, "")
+
+
+@pytest.mark.parametrize(("reset", "position"), [("earliest", 5), ("latest", 20)])
+def test_without_a_committed_offset_the_policy_says_where_to_begin(
+    filled, group, consumer_of, reset, position
+):
+    filled.logs["orders", 0].start = 5
+    group.committed["orders", 1] = (20, "")
+    consumer = consumer_of(auto_offset_reset=reset)
+    poll_until(consumer, lambda: consumer.assignment, "an assignment")
+    consumer.poll(0)
+    consumer.commit()
+    assert group.committed["orders", 0][0] >= position
+    assert filled.asked("Fetch")[0].topics[0].partitions[0].fetch_offset == position
+
+
+def test_without_a_policy_nothing_committed_is_an_error(filled, group, consumer_of):
+    consumer = consumer_of(auto_offset_reset="none")
+    with pytest.raises(BrokerError, match=r"orders-0, orders-1.*committed nothing.*is none"):
+        consumer.poll(10)
+    group.committed |= {("orders", 0): (99, ""), ("orders", 1): (0, "")}
+    with pytest.raises(BrokerError, match=r"orders-0: .*no offset 99.*is none"):
+        poll_until(consumer, lambda: False, "the error")
+
+
+def test_an_offset_that_is_gone_is_reset(filled, group, consumer_of):
+    filled.logs["orders", 0].start = 12
+    group.committed |= {("orders", 0): (3, ""), ("orders", 1): (20, "")}
+    assert poll_rows(consumer_of(), 8) == [(0, offset) for offset in range(12, 20)]
+
+
+def test_a_commit_after_the_generation_is_refused_and_says_why(filled, group, consumer_of, noted):
+    consumer = consumer_of(listeners=noted.listeners())
+    poll_rows(consumer, 40)
+    filled.on("OffsetCommit", committing(ILLEGAL_GENERATION))
+    with pytest.raises(BrokerError, match=r"ILLEGAL_GENERATION.*max\.poll\.interval\.ms"):
+        consumer.commit()
+    poll_until(consumer, noted.has("assigned", 2), "a second assignment")
+    assert ("lost", BOTH) in noted
+
+
+def test_commits_arrive_in_their_order_and_tell_how_they_went(filled, group, consumer_of):
+    told = []
+    consumer = consumer_of(listeners={"on_commit": lambda *said: told.append(said)})
+    poll_until(consumer, lambda: consumer.assignment, "an assignment")
+    for offset in range(1, 11):
+        consumer.commit({FIRST: offset}, wait=False)
+    consumer.commit({FIRST: CommittedOffset(11, "the end")})
+    assert group.committed["orders", 0] == (11, "the end")
+    assert [(offsets[FIRST], error) for offsets, error in told] == [
+        (offset, None) for offset in range(1, 11)
+    ]
+    filled.on("OffsetCommit", committing(3))
+    consumer.commit({FIRST: 12}, wait=False)
+    poll_until(consumer, lambda: len(told) == 11, "the failure")
+    assert told[-1][0] == {FIRST: 12}
+    assert told[-1][1].error.name == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_damaged_records_are_an_error_at_every_poll_and_stay_unread(filled, group, consumer_of):
+    whole = filled.logs["orders", 0].batches[1]
+    damaged = whole.data[:-1] + bytes([whole.data[-1] ^ 1])
+    filled.logs["orders", 0].batches[1] = Batch(damaged, whole.next_offset)
+    group.committed["orders", 1] = (20, "")
+    consumer = consumer_of()
+    assert poll_rows(consumer, 10) == [(0, offset) for offset in range(10)]
+    for _ in range(2):
+        with pytest.raises(CorruptRecords, match="orders-0"):
+            poll_until(consumer, lambda: False, "the error")
+    assert consumer.positions[FIRST] == 10
+    filled.logs["orders", 0].batches[1] = whole
+    assert poll_rows(consumer, 10) == [(0, offset) for offset in range(10, 20)]
+
+
+def test_partitions_of_several_leaders_come_side_by_side(filled, group, consumer_of):
+    filled.topics["orders"].move(1, 2)
+    consumer = consumer_of(max_partition_fetch_bytes=1)
+    rows = poll_rows(consumer, 20)
+    assert {partition for partition, _ in rows} == {0, 1}
+    assert len(rows + poll_rows(consumer, 20)) == 40
+    filled.topics["orders"].move(1, 1)
+    filled.logs["orders", 1].append(b"later")
+    assert poll_rows(consumer, 1) == [(1, 20)]
+
+
+def test_a_partition_without_end_does_not_starve_the_others(filled, group, consumer_of):
+    filled.logs["orders", 0].fill(50)
+    consumer = consumer_of(max_partition_fetch_bytes=1, fetch_max_bytes=1)
+    assert {partition for partition, _ in poll_rows(consumer, 60)} == {0, 1}
+
+
+def test_members_of_old_brokers_leave_by_themselves(filled, group, consumer_of):
+    filled.versions |= {"LeaveGroup": (0, 2), "JoinGroup": (0, 3), "FindCoordinator": (0, 3)}
+    filled.versions["OffsetFetch"] = (0, 7)
+    consumer = consumer_of()
+    poll_rows(consumer, 40)
+    consumer.close()
+    assert [item.member_id for item in filled.asked("LeaveGroup")] == ["m1"]
+
+
+def test_close_ends_the_thread_and_again_does_nothing(filled, group, consumer_of):
+    consumer = consumer_of()
+    poll_rows(consumer, 40)
+    consumer.close()
+    consumer.close()
+    assert not consumer._keeper._thread.is_alive()
+    assert len(filled.asked("LeaveGroup")) == 1
+
+
+@pytest.mark.parametrize("topics", ["orders", []])
+def test_topics_are_a_set_of_names(topics):
+    with pytest.raises(ConfigError, match="topics"):
+        Consumer({"bootstrap.servers": "x:1", "group.id": "g"}, topics)

@@ -1,0 +1,59 @@
+"""The properties of a group member, in Kafka's names."""
+
+import pytest
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net import ConsumerConfig
+
+LEAST = {"bootstrap.servers": "broker-1:9092", "group.id": "reports"}
+
+
+def test_defaults_are_the_java_clients_but_for_the_assignors():
+    config = ConsumerConfig.parse(LEAST)
+    assert (config.group_id, config.group_instance_id) == ("reports", None)
+    assert (config.session_timeout_s, config.heartbeat_interval_s) == (45, 3)
+    assert (config.max_poll_interval_s, config.auto_commit_interval_s) == (300, 5)
+    assert (config.auto_offset_reset, config.enable_auto_commit) == ("latest", True)
+    assert (config.fetch_min_bytes, config.fetch_max_wait_s) == (1, 0.5)
+    assert config.assignors == ("range", "roundrobin")
+    assert config.client.client_id == "pyspark-kafkaproto"
+
+
+def test_properties_of_a_java_consumer_are_read():
+    given = {
+        "group.instance.id": "till-1",
+        "session.timeout.ms": "6000",
+        "enable.auto.commit": "FALSE",
+        "auto.offset.reset": "Earliest",
+        "partition.assignment.strategy": "org.apache.kafka.clients.consumer.RoundRobinAssignor,"
+        "org.apache.kafka.clients.consumer.RangeAssignor",
+        "isolation.level": "read_committed",
+    }
+    config = ConsumerConfig.parse(LEAST | given)
+    assert (config.group_instance_id, config.session_timeout_s) == ("till-1", 6)
+    assert (config.enable_auto_commit, config.auto_offset_reset) == (False, "earliest")
+    assert config.assignors == ("roundrobin", "range")
+    assert config.client.is_read_committed
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("group.id", " ", "expected a name"),
+        ("group.instance.id", "", "expected a name"),
+        ("session.timeout.ms", "soon", "whole number"),
+        ("heartbeat.interval.ms", "45000", "less than session.timeout.ms, 45000"),
+        ("auto.offset.reset", "by_duration:P1D", "latest or earliest or none"),
+        ("partition.assignment.strategy", "range,cooperative-sticky", "sticky assignors"),
+        ("partition.assignment.strategy", "", "expected range, roundrobin"),
+        ("group.protocol", "consumer", "KIP-848"),
+    ],
+)
+def test_what_cannot_be_used_is_named(name, value, why):
+    with pytest.raises(ConfigError, match=rf"kafka\.{name}.*{why}"):
+        ConsumerConfig.parse(LEAST | {name: value}, "kafka.")
+
+
+def test_a_member_needs_a_group():
+    with pytest.raises(ConfigError, match=r"group\.id.*required"):
+        ConsumerConfig.parse({"bootstrap.servers": "broker-1:9092"})
