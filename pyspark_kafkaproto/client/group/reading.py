@@ -111,7 +111,10 @@ def starting_positions(
     missing = [item for item in partitions if item not in committed]
     why = f"group {group!r} has committed nothing for it"
     found = _reset_offsets(router, config, missing, why) if missing else {}
-    return {item: found[item] if item in found else committed[item].offset for item in partitions}
+    return {
+        item: found[item] if item in found else committed[item].offset
+        for item in sorted(partitions)
+    }
 
 
 def _reset_offsets(
