@@ -1,9 +1,9 @@
 """Records in and out of a cluster: where the control plane meets the data plane.
 
 `ranges` says what to read, `fetch` gets it block by block, `decode` turns blocks into Arrow record
-batches, `committed` plans what a group has not seen, `produce` writes such batches; `consumer` reads
-as a member of a group (its parts: `group`), and is not imported here: executors do without. Nothing
-here knows of Spark.
+batches, `committed` plans what a group has not seen, `produce` writes such batches; `consumer`
+reads as a member of a group (its parts: `group`), and is not imported here: executors do without.
+Nothing here knows of Spark.
 """
 
 from pyspark_kafkaproto.client.committed import commit_ranges, committing, plan_ranges
