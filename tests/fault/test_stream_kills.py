@@ -155,11 +155,12 @@ class Chain:
 
 def run_chain(broker, topic, folder, rounds):
     chain = Chain(broker.bootstrap_servers, topic, folder)
-    # The very first batch, which only logs where the query starts.
-    schedule = [LOGGED]
-    for _ in range(rounds):
-        schedule += random.Random(SEED + len(schedule)).sample(PHASES, len(PHASES))
-    for phase in schedule[: 1 + rounds * len(PHASES)]:
+    rng = random.Random(SEED)
+    # The very first batch only logs where the query starts.
+    schedule = [LOGGED, *rng.sample(PHASES[1:], len(PHASES) - 1)]
+    for _ in range(rounds - 1):
+        schedule += rng.sample(PHASES, len(PHASES))
+    for phase in schedule:
         chain.kill_in(phase)
     chain.finish()
     chain.check_rows()
