@@ -2,26 +2,52 @@
 """One fuzzing process, which `run.py` starts: `KAFKAPROTO_FUZZ=TARGET entry.py [arguments]`.
 
 The arguments are libFuzzer's. Executable, and told its target by the environment, because libFuzzer
-starts itself again, with its own arguments, when it merges corpora.
+starts itself again, with its own arguments, when it merges corpora. `KAFKAPROTO_FUZZ_COUNTS` names
+a file for how much was done, which is there however the process ends: `Counts`.
 
 Coverage is that of the Python code, the reference decoder included, which has the kernel's branches
-one by one; under a kernel built by `sanitized.py` with clang it is the kernel's own too.
+one by one; under a kernel built by `sanitized.py` with clang it is the kernel's own too. The first
+slows a flurry down: there only what says why a header was refused counts.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import atheris
 
-_INSTRUMENTED = ["pyspark_kafkaproto.records", "pyspark_kafkaproto.wire"]
+from tests.fuzz.campaign import Counts
+
+_ROOMS = ["pyspark_kafkaproto.records", "pyspark_kafkaproto.wire"]
+_INSTRUMENTED = {
+    "capture": ["pyspark_kafkaproto.capture", "pyspark_kafkaproto.wire"],
+    "batch-flurry": ["pyspark_kafkaproto.records.batch", "pyspark_kafkaproto.records.legacy"],
+    "codec-flurry": ["pyspark_kafkaproto.records.batch", "pyspark_kafkaproto.records.legacy"],
+    "message-flurry": ["pyspark_kafkaproto.wire.cursor"],
+}
+
+
+def counting(target: Callable[[bytes], int | None], counts: Counts) -> Callable[[bytes], None]:
+    """`target`, counted: one execution a call, or as many as it says it made of the input."""
+
+    def read(data: bytes) -> None:
+        executions = target(data)
+        counts.add(1 if executions is None else executions)
+
+    return read
 
 
 def main() -> None:
-    with atheris.instrument_imports(include=_INSTRUMENTED):
-        from tests.fuzz.targets import TARGETS
-    atheris.Setup(sys.argv, TARGETS[os.environ["KAFKAPROTO_FUZZ"]])
+    name = os.environ["KAFKAPROTO_FUZZ"]
+    with atheris.instrument_imports(include=_INSTRUMENTED.get(name, _ROOMS)):
+        from tests.fuzz.flurry import ALL_TARGETS
+    target = ALL_TARGETS[name]
+    if path := os.environ.get("KAFKAPROTO_FUZZ_COUNTS"):
+        target = counting(target, Counts(Path(path)))
+    atheris.Setup(sys.argv, target)
     atheris.Fuzz()
 
 

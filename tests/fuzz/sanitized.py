@@ -122,6 +122,7 @@ def run(compiler: str, folder: Path, arguments: list[str]) -> int:
         "LD_PRELOAD": " ".join(preloads(compiler)),
         "ASAN_OPTIONS": ASAN_OPTIONS,
         "UBSAN_OPTIONS": UBSAN_OPTIONS,
+        "KAFKAPROTO_FUZZ_BUILD": "address,undefined",
         "PYTHONMALLOC": "malloc",  # so that AddressSanitizer sees what Python allocates
         "PYTHONPATH": os.pathsep.join(
             [str(folder), *(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep)

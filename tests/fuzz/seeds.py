@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 
-from pyspark_kafkaproto.messages import request_class
+from pyspark_kafkaproto.messages import request_class, response_class
 from pyspark_kafkaproto.messages.apis import APIS
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from pyspark_kafkaproto.records.compression import compress
 from pyspark_kafkaproto.wire import frame
 from pyspark_kafkaproto.wire.schema import encode
+from tests.fuzz import captured
 from tests.fuzz.targets import shapes
+from tests.unit.capture import talks
 from tests.unit.records.messages import message, message_set, wrapper
 
+_CAPTURES = Path(__file__).resolve().parents[1] / "golden" / "captures"
+_PIECE_BYTES = 900
 _CHOICE = b"\x09\x00\xff"  # check the checksums, want all columns, from the start to the end
 _RECORDS = [NewRecord(b"v", b"k", 5, [(b"h", None), (b"", b"1")]), NewRecord(None), NewRecord(b"")]
 _ATTRIBUTES = (0x00, 0x08, 0x10, 0x30, 0x40)
@@ -58,9 +63,48 @@ def frame_seeds() -> Iterator[bytes]:
         )
 
 
+def capture_seeds() -> Iterator[bytes]:
+    for path in sorted(_CAPTURES.glob("*.pcap")):
+        yield from _pieces_of(path.read_bytes())
+    for api in APIS:
+        asked, answer = request_class(api.key), response_class(api.key)
+        version = asked.VERSIONS.max
+        said = frame.encode_request(asked(), version, 7, "client")
+        heard = frame.encode_response(answer(), version, 7)
+        for choice in (captured.WITH_START, 0):
+            yield bytes([choice]) + _said(0, said) + _said(captured.BROKER_SIDE, heard)
+        yield b"\x02" + _said(captured.BYTEWISE, said) + _said(captured.BROKER_SIDE, heard[:9])
+    batches = encode_batch(_RECORDS, codec=1), wrapper(1, 2, message_set(1, range(3)), codec=1)
+    for records in batches:
+        asked, heard = talks.fetch_request(1), talks.fetch_response(1, records)
+        for special in (captured.AGAIN, captured.EARLY, captured.CUT, captured.BYTEWISE):
+            yield b"\x02" + _said(0, asked) + _said(captured.BROKER_SIDE | special, heard)
+
+
+def _pieces_of(pcap: bytes) -> Iterator[bytes]:
+    """Captures of a few packets each, as small as the fuzzer's inputs are."""
+    head, pos = pcap[:24], 24
+    piece = b""
+    while pos < len(pcap):
+        stop = pos + 16 + int.from_bytes(pcap[pos + 8 : pos + 12], "little")
+        if len(piece) + stop - pos > _PIECE_BYTES:
+            yield b"\x01" + head + piece
+            piece = b""
+        piece += pcap[pos:stop]
+        pos = stop
+    yield b"\x01" + head + piece
+
+
+def _said(special: int, data: bytes) -> bytes:
+    """What one side says, as segments for `captured`."""
+    parts = [data[start : start + 255] for start in range(0, len(data), 255)]
+    return b"".join(bytes([special, len(part)]) + part for part in parts)
+
+
 SEEDS = {
     "batch": batch_seeds,
     "codec": codec_seeds,
     "message": message_seeds,
     "frame": frame_seeds,
+    "capture": capture_seeds,
 }

@@ -15,11 +15,16 @@ from typing import Any
 from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.messages import find_api, request_class, response_class
 from pyspark_kafkaproto.messages.apis import APIS
+from pyspark_kafkaproto.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 from pyspark_kafkaproto.records import layout
 from pyspark_kafkaproto.records.compression import compress
 from pyspark_kafkaproto.records.encoding import encode_batch, sealed
 from pyspark_kafkaproto.wire import frame
 from pyspark_kafkaproto.wire.schema import decode, encode
+from tests.fuzz.captured import capture
 from tests.fuzz.oracle import assert_alike, options_of
 
 CHOICE_BYTES = 3
@@ -48,9 +53,16 @@ def with_right_crc(block: bytes) -> bytes:
 
 def codec(data: bytes) -> None:
     """The content of one batch or message that is sound in all else."""
-    choice, kind, rest = data[:CHOICE_BYTES], data[CHOICE_BYTES : CHOICE_BYTES + 2], data[5:]
+    found = codec_block(data)
+    if found is not None:
+        assert_alike(found[0], **options_of(data[:CHOICE_BYTES]))
+
+
+def codec_block(data: bytes) -> tuple[bytes, int] | None:
+    """The batch or message that an input of `codec` means, and where its content begins."""
+    kind, rest = data[CHOICE_BYTES : CHOICE_BYTES + 2], data[CHOICE_BYTES + 2 :]
     if len(kind) < 2:
-        return
+        return None
     number = 1 + kind[0] % 4
     magic = (2, 2, 1, 0)[kind[0] >> 2 & 3]
     is_plain = bool(kind[0] & 0x10) and not (magic < 2 and number == 4)
@@ -59,7 +71,7 @@ def codec(data: bytes) -> None:
         block = _batch_around(stream, number | kind[0] & 0x20, kind[1])
     else:
         block = _message_around(stream, magic, number | kind[0] >> 2 & 8, kind[1])
-    assert_alike(block, **options_of(choice))
+    return block, len(block) - len(stream)
 
 
 def _batch_around(stream: bytes, attributes: int, count: int) -> bytes:
@@ -83,11 +95,11 @@ def _message_around(stream: bytes, magic: int, attributes: int, offset: int) -> 
 
 @cache
 def shapes() -> list[tuple[Any, int]]:
-    """Every message of every API in every version."""
+    """Every message of every API in every version, and what consumers put into some of them."""
+    of_apis = (get(api.key) for api in APIS for get in (request_class, response_class))
     return [
         (cls, version)
-        for api in APIS
-        for cls in (request_class(api.key), response_class(api.key))
+        for cls in (*of_apis, ConsumerProtocolAssignment, ConsumerProtocolSubscription)
         for version in range(cls.VERSIONS.min, cls.VERSIONS.max + 1)
     ]
 
@@ -177,4 +189,5 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "codec": codec,
     "message": message,
     "frame": frame_stream,
+    "capture": capture,
 }
