@@ -124,6 +124,7 @@ def rows_of(batch: pa.RecordBatch) -> list[tuple]:
     ]
 
 
+@pytest.mark.slow
 @given(arrow_batches(), st.integers(0, 4), st.sampled_from([61, 200, 5000]))
 @settings(max_examples=150, deadline=None)
 def test_what_is_written_is_read_back(batch, codec, limit_bytes):
@@ -163,6 +164,7 @@ BAD_PAIR = PAIR | st.none() | st.tuples(st.none(), BYTES)
 INDICES = st.lists(st.integers(-1, 21), max_size=25) | st.lists(st.integers(0, 3), max_size=25)
 
 
+@pytest.mark.slow
 @given(arrow_batches(times=st.integers(-(2**63), 2**63 - 1), pair=BAD_PAIR), INDICES)
 @settings(max_examples=150, deadline=None)
 def test_rows_that_cannot_be_written_are_refused_alike(batch, indices):

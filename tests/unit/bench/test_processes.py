@@ -23,6 +23,7 @@ def _is_alive(pid: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="looks at /proc")
 def test_what_is_late_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     with pytest.raises(RunFailed, match="not done within 1 s"):

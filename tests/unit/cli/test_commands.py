@@ -236,6 +236,7 @@ def test_plot_without_matplotlib_names_the_extra(monkeypatch, command, tmp_path)
     assert "pip install 'pyspark-kafkaproto[plot]'" in done.stderr
 
 
+@pytest.mark.slow
 def test_plot_is_drawn_once_and_over_time(monkeypatch, brokers, command, tmp_path):
     pytest.importorskip("matplotlib", reason="the extra [plot]; CI has it")
     FakeCoordinator(brokers, g={("orders", 0): (20, "")})
@@ -286,6 +287,7 @@ def _process(brokers, *words, **options):
     )
 
 
+@pytest.mark.slow
 def test_reader_that_goes_away_leaves_no_traceback(brokers):
     brokers.logs["orders", 0].fill(100, records=100, size_bytes=100)
     with _process(brokers, "consume", "orders") as process:

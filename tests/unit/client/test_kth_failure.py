@@ -128,6 +128,7 @@ def moving(brokers, then):
     return prepare
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [lost, timed_out])
 def test_reading_while_the_leader_moves(brokers, config, task, clock, monkeypatch, error):
     planned = task((0, 0, 120))

@@ -297,6 +297,7 @@ def test_an_id_that_may_not_be_had_says_what_to_do(brokers, producer):
 # Everywhere
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [lost, timed_out])
 def test_the_kth_use_of_a_socket_fails(brokers, producer, monkeypatch, error):
     brokers.topics["orders"].move(1, node_id=2)

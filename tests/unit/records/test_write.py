@@ -365,6 +365,7 @@ def test_a_builder_in_use_is_not_touched(monkeypatch):
     assert builder.finish() == encode_batch([NewRecord(b"c")])
 
 
+@pytest.mark.slow
 def test_threads_build_side_by_side(encoder):
     values = [b"value number %d" % number for number in range(20_000)]
     columns = columns_of(values)
