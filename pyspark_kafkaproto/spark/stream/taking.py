@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import inf
 
 from pyspark_kafkaproto.cluster import TopicPartition
@@ -17,6 +17,9 @@ from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail
 
 _Offsets = Mapping[TopicPartition, int]
 
+# Mean sizes change slowly; asking for them with every batch takes three round trips.
+_MEANS_AGE_S = 10.0
+
 
 class Taking:
     """The limits of one stream, with the time of its last batch."""
@@ -26,6 +29,8 @@ class Taking:
         self._limits = limits
         self._last_batch_at = -inf  # the first batch never waits, as in Spark's own connector
         self._beginnings: Offsets = {}
+        self._means: dict[TopicPartition, float] = {}
+        self._means_at = -inf
 
     def take(self, at: _Offsets, ends: _Offsets, most: int, *, waits: bool) -> Offsets:
         """Ends of the next batch; `at` if it waits for more offsets.
@@ -42,9 +47,14 @@ class Taking:
             return dict(at)
         self._last_batch_at = time.monotonic()
         if self._limits.max_bytes is not None and sizes:
-            means = self._tail.bytes_per_offset(sizes)
-            most = min(most, offsets_for_bytes(sizes, means, self._limits.max_bytes))
+            self._look_at_sizes(sizes)
+            most = min(most, offsets_for_bytes(sizes, self._means, self._limits.max_bytes))
         return share_out(starts, ends, most)
+
+    def _look_at_sizes(self, partitions: Collection[TopicPartition]) -> None:
+        now = time.monotonic()
+        if now - self._means_at > _MEANS_AGE_S or not self._means.keys() >= set(partitions):
+            self._means, self._means_at = self._tail.bytes_per_offset(partitions), now
 
     def _is_too_little(self, count: int) -> bool:
         least = self._limits.min_offsets
