@@ -28,7 +28,7 @@ def loss(trio, kafka, topic, new_name):
     wait_for_all(kafka, topic)
     leaders = kafka.find_leaders(kafka.get_partitions({topic}))
     kafka.set_consumer_offsets(group, dict.fromkeys(leaders, 4))
-    coordinator = kafka._router._coordinator(group, Deadline.after(30))
+    coordinator = kafka._router.coordinators([group], Deadline.after(30))[group]
     partition, leader = next(item for item in leaders.items() if item[1].endpoint == coordinator)
     with killed(trio, leader.node_id):
         yield Loss(group, partition, leader.epoch)
