@@ -40,7 +40,8 @@ class Directory:
         self._newest = {partition: leader.epoch for partition, leader in task.leaders.items()}
         self._read_epochs: dict[TopicPartition, int] = {}
         self.missing: set[str] = set()
-        self.rack_id = router.config.client_rack
+        self._rack_id = router.config.client_rack
+        self._led: set[TopicPartition] = set()  # no follower is to be named for these
         self._fail_on_data_loss = fail_on_data_loss
 
     @property
@@ -95,28 +96,36 @@ class Directory:
             self._leaders.pop(partition, None)
             self._followed.discard(partition)
 
+    def rack_for(self, partition: TopicPartition) -> str:
+        """The rack to name when `partition` is asked for, so that its follower there is told."""
+        return "" if partition in self._led else self._rack_id
+
     def doubt(self, partition: TopicPartition) -> None:
         """Records that should be there do not come: ask who leads, and no follower any more."""
-        self.rack_id = ""
+        self._led.add(partition)
         self.router.forget_leaders()
         self.forget([partition])
 
     def moves(self, partition: TopicPartition, data: FetchResponse.Topic.Partition) -> bool:
         """Whether an answer says to ask another broker, who is asked from now on (KIP-392).
 
-        A leader names the follower in our rack and sends no records. Once a follower has failed,
-        or has not got the offset, this task stays with the leaders.
+        A leader names the follower in our rack and sends no records. What a follower has not got is
+        read from the leader from then on; once a follower has failed, so is all of this task.
         """
         if partition in self._followed and data.error_code == _OFFSET_OUT_OF_RANGE:
-            self.rack_id = ""
+            self._led.add(partition)
             self.forget([partition])
             return True
-        if data.preferred_read_replica == _NO_REPLICA or data.records or not self.rack_id:
+        if (
+            data.preferred_read_replica == _NO_REPLICA
+            or data.records
+            or not self.rack_for(partition)
+        ):
             return False
         try:
             follower = self.router.broker(data.preferred_read_replica, self.router.deadline())
         except BrokerError:
-            self.rack_id = ""  # nobody knows that replica: the leader has the records too
+            self._led.add(partition)  # nobody knows that replica: the leader has the records too
             return True
         epoch = self._leaders[partition].epoch
         self._leaders[partition] = Leader(follower.node_id, follower.endpoint, epoch)
@@ -127,7 +136,7 @@ class Directory:
         """Forget all leaders, and what the router knows, if `error` says that they moved."""
         if self.router.forget_for(error):
             self._leaders.clear()
-            self.rack_id = "" if self._followed else self.rack_id
+            self._rack_id = "" if self._followed else self._rack_id
             self._followed.clear()
 
     def _learn(self, partitions: list[TopicPartition], deadline: Deadline) -> BrokerError | None:

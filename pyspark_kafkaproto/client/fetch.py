@@ -223,7 +223,10 @@ class Fetcher:
         return _Sent(connection, {item.topic_partition: item for item, _ in chosen})
 
     def _next_leader(self, deadline: Deadline) -> tuple[Leader, list[tuple[RangeProgress, Leader]]]:
-        """The leader of the first open range, with all open ranges that it leads."""
+        """The leader of the first open range, with all open ranges that it leads.
+
+        One request names one rack: ranges that stay with their leader are asked for apart.
+        """
         near = self._open[:_PARTITIONS_PER_REQUEST]
         leaders = self._directory.leaders((item.topic_partition for item in near), deadline)
         led = [
@@ -231,8 +234,14 @@ class Fetcher:
             for item in near
             if item.topic_partition in leaders
         ]
-        first = led[0][1]
-        return first, [pair for pair in led if pair[1].endpoint == first.endpoint]
+        first, leader = led[0]
+        rack = self._directory.rack_for(first.topic_partition)
+        return leader, [
+            (item, own)
+            for item, own in led
+            if own.endpoint == leader.endpoint
+            and self._directory.rack_for(item.topic_partition) == rack
+        ]
 
     def _request(
         self, chosen: list[tuple[RangeProgress, Leader]], *, compares: bool
@@ -266,7 +275,7 @@ class Fetcher:
             isolation_level=_READ_COMMITTED if self._config.is_read_committed else 0,
             session_epoch=_NO_SESSION,
             topics=topics,
-            rack_id=self._directory.rack_id,
+            rack_id=self._directory.rack_for(chosen[0][0].topic_partition),
         )
 
     def _memory(self, size_bytes: int) -> memoryview:

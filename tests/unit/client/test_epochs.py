@@ -282,3 +282,39 @@ def test_follower_that_knows_less_than_the_leader_is_left_for_it(brokers, config
     assert read(task((0, 0, 40)), config(client_rack="eu-2")) == rows(0, 0, 40)
     assert [call.node_id for call in brokers.calls if call.api == "Fetch"] == [1, 2, 2, 1]
     assert brokers.asked("Fetch")[-1].rack_id == ""
+
+
+def test_what_one_follower_lacks_does_not_send_other_ranges_to_their_leaders(
+    brokers, config, task, clock
+):
+    """More ranges than a request asks for: those of the second are read in our rack too."""
+    ranges = []
+    for partition in range(150):
+        brokers.logs["many", partition].fill(2)
+        ranges.append((partition, 0, 20))
+
+    def send_on(call):
+        if not call.request.rack_id:
+            return fetch(brokers, call)
+        asked = [item.partition for item in call.request.topics[0].partitions]
+        named = {"high_watermark": 20, "preferred_read_replica": 2}
+        return answered(*(Answered(partition_index=number, **named) for number in asked))(call)
+
+    def follow_behind(call):
+        """One batch of each, then nothing more."""
+        asked = call.request.topics[0].partitions
+        logs = {item.partition: brokers.logs["many", item.partition] for item in asked}
+        if asked[0].fetch_offset:
+            return answered(*(Answered(partition_index=n, high_watermark=10) for n in logs))(call)
+        return answered(*(log.fetch(n, 0, 0, is_first=True) for n, log in logs.items()))(call)
+
+    brokers.on("Fetch", send_on, node=1)
+    brokers.on("Fetch", follow_behind, node=2)
+    found = read(task(*ranges, topic="many"), config(client_rack="eu-2"))
+    assert sorted(found) == [row for number in range(150) for row in rows(number, 0, 20)]
+    followed = {
+        item.partition
+        for request in brokers.asked("Fetch", node=2)
+        for item in request.topics[0].partitions
+    }
+    assert followed == set(range(150))
