@@ -21,6 +21,10 @@ from pyspark_kafkaproto.errors import DevBrokerFailed
 
 _TOOL_TIMEOUT_S = 120.0
 _PERF_TIMEOUT_S = 900.0
+_SHOWN_CHARACTERS = 20_000  # the last ones: a trace per line that was not sent can be megabytes
+# The console producer would try three times in 0.3 s and wait 1.5 s for an answer: the leaders of a
+# thousand partitions just made take longer. These are the Java producer's own.
+_PATIENCE = {"retries": "2147483647", "request.timeout.ms": "30000"}
 
 
 class KafkaTools:
@@ -70,7 +74,7 @@ class KafkaTools:
         done = run_java([*options, main_class, *arguments], stdin=stdin, timeout_s=timeout_s)
         # The console producer logs what it could not send and ends well all the same.
         if done.returncode or " ERROR " in done.stderr:
-            shown = (done.stdout + done.stderr).strip()
+            shown = (done.stdout + done.stderr).strip()[-_SHOWN_CHARACTERS:]
             raise DevBrokerFailed(
                 f"{main_class} {' '.join(arguments)}: exit code {done.returncode}:\n{shown}"
             )
@@ -113,12 +117,15 @@ class KafkaTools:
             key_separator: what stands between key and value in each line; no keys if None.
             properties: the producer's (`compression.type`, …).
             reader: further properties of the line reader (`parse.headers`, `null.marker`, …).
+
+        Raises:
+            DevBrokerFailed: not every line was acknowledged; with what the tool said.
         """
         reading = dict(reader or {})
         if key_separator is not None:
             reading |= {"parse.key": "true", "key.separator": key_separator}
         # The tool's own defaults for these override what --command-property says.
-        sending = {"acks": "-1"} | dict(properties or {})
+        sending = {"acks": "-1"} | _PATIENCE | dict(properties or {})
         compression = sending.pop("compression.type", "none")
         package = "org.apache.kafka.tools" if self._is_since(4, 0) else "kafka.tools"
         new = self._is_since(4, 2)  # KIP-1147 renamed the options

@@ -57,3 +57,10 @@ def test_the_perf_producer_fills_a_topic(broker, new_topic):
     counts = [int(line.rpartition(":")[2]) for line in _end_offsets(broker, topic)]
     assert len(counts) == 4
     assert sum(counts) == 5_000
+
+
+def test_a_line_that_the_broker_refuses_is_an_error(broker, new_topic):
+    """The tool hears of it while it ends, and ends well all the same."""
+    topic = new_topic(1, configs={"max.message.bytes": "100"})
+    with pytest.raises(DevBrokerFailed, match="RecordTooLargeException"):
+        broker.produce(topic, ["long" * 100])

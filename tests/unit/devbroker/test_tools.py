@@ -45,6 +45,8 @@ def test_the_console_producer_sends_all_lines_at_once(tools, monkeypatch):
     assert more == {"stdin": "a\nb\n"}
     assert words[0] == "org.apache.kafka.tools.ConsoleProducer"
     assert "--compression-codec zstd --command-property acks=-1" in " ".join(words)
+    # The tool itself tries three times in 0.3 s: partitions just made have no leader by then.
+    assert "--command-property retries=2147483647" in " ".join(words)
     assert words[-4:] == (
         *("--reader-property", "parse.key=true"),
         *("--reader-property", "key.separator=|"),
