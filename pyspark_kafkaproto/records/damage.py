@@ -38,6 +38,24 @@ def damaged_at(block: Buffer, error: CorruptRecords) -> Damaged:
         batch.check_reach(header)
     except CorruptRecords:
         raise error from None
+    if not _tells_its_end(view, header):
+        raise error
     return Damaged(
         header.base_offset, header.last_offset + 1, view[header.pos : header.stop], error.reason
     )
+
+
+def _tells_its_end(view: memoryview, header: batch.BatchHeader) -> bool:
+    """Whether the last offset that the header claims can be believed.
+
+    The CRC covers it, so with a wrong CRC nothing vouches for it but the batch behind it, which was
+    found to begin later, or a count of records that agrees. A compacted batch has neither where the
+    block ends with it; to go on from its claim could pass over sound batches.
+    """
+    if header.last_offset_delta + 1 == header.record_count:
+        return True
+    try:
+        batch.check_crc(header, view[header.pos : header.stop])
+        return True
+    except CorruptRecords:
+        return batch.read_header(view, header.stop, layout.INT32_MAX) is not None

@@ -232,3 +232,22 @@ def test_damaged_control_batch_is_never_passed_over(brokers, config, task):
     _damage(log, 1)
     with pytest.raises(CorruptRecords, match="record batch at offset 10 "):
         read(task((0, 0, 11)), config(), mode=Mode.DROPMALFORMED)
+
+
+def _claim(log, number, last_offset_delta):
+    """Write another end into a batch's header; its CRC shows it."""
+    data = bytearray(log.batches[number].data)
+    data[23:27] = last_offset_delta.to_bytes(4)
+    log.batches[number] = log.batches[number]._replace(data=bytes(data))
+
+
+@pytest.mark.parametrize("block_bytes", [1 << 20, 1])
+def test_a_damaged_batch_that_lies_about_its_end_takes_no_sound_ones_with_it(
+    brokers, config, task, block_bytes
+):
+    """Its last offset is covered by the CRC that is wrong: nobody knows where to go on."""
+    log = brokers.logs["orders", 0].fill(4)
+    _claim(log, 1, 19)
+    limits = config(max_partition_fetch_bytes=block_bytes)
+    with pytest.raises(CorruptRecords, match="orders-0, record batch at offset"):
+        read(task((0, 0, 40)), limits, mode=Mode.DROPMALFORMED)
