@@ -139,6 +139,7 @@ class CorruptRecords(RemoteProtocolError):
         base_offset: the batch's base offset as far as it could be read, else -1.
         pos: where the batch begins in the block, in bytes; everything before it is sound.
         topic, partition: filled in by whoever knows which partition was read.
+        condition: Spark's own name of this error, where Spark has one.
     """
 
     def __init__(
@@ -149,22 +150,26 @@ class CorruptRecords(RemoteProtocolError):
         pos: int = 0,
         topic: str | None = None,
         partition: int | None = None,
+        condition: str = "",
     ) -> None:
+        shown = f"[{condition}] " if condition else ""
         subject = "record batch" if topic is None else f"{topic}-{partition}, record batch"
-        super().__init__(reason, where=f"{subject} at offset {base_offset} (byte {pos})")
+        super().__init__(reason, where=f"{shown}{subject} at offset {base_offset} (byte {pos})")
         self.base_offset = base_offset
         self.pos = pos
         self.topic = topic
         self.partition = partition
+        self.condition = condition
 
-    def of(self, topic: str, partition: int) -> CorruptRecords:
-        """The same error, with the topic-partition it was found in."""
+    def of(self, topic: str, partition: int, condition: str = "") -> CorruptRecords:
+        """The same error, with the topic-partition it was found in, and Spark's name for it."""
         return type(self)(
             self.reason,
             base_offset=self.base_offset,
             pos=self.pos,
             topic=topic,
             partition=partition,
+            condition=condition or self.condition,
         )
 
 

@@ -22,6 +22,7 @@ from pyspark_kafkaproto.client.ranges import Mode, ReadSettings, ReadTask
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.records import (
+    TIMESTAMP_RANGE,
     AbortedTransactions,
     Columns,
     Damaged,
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _log = logging.getLogger(__name__)
+
+# Spark's name of its error for such a record.
+_MALFORMED_TIMESTAMP = "KAFKA_MALFORMED_RECORD_TIMESTAMP"
 
 
 def read_batches(
@@ -89,7 +93,8 @@ class BlockReading:
             try:
                 yield self._decode()
             except CorruptRecords as error:
-                damaged = self._pass_over(error.of(*block.progress.topic_partition))
+                condition = _MALFORMED_TIMESTAMP if TIMESTAMP_RANGE in error.reason else ""
+                damaged = self._pass_over(error.of(*block.progress.topic_partition, condition))
                 if damaged is not None:
                     yield damaged
                 continue

@@ -22,7 +22,11 @@ from pyspark_kafkaproto.records.columns import (
 )
 from pyspark_kafkaproto.records.damage import Damaged, damaged_at
 from pyspark_kafkaproto.records.encoding import NewRecord, encode_batch
-from pyspark_kafkaproto.records.layout import DEFAULT_BATCH_LIMIT_BYTES, DEFAULT_CHUNK_BYTES
+from pyspark_kafkaproto.records.layout import (
+    DEFAULT_BATCH_LIMIT_BYTES,
+    DEFAULT_CHUNK_BYTES,
+    TIMESTAMP_RANGE,
+)
 from pyspark_kafkaproto.records.reference_write import BatchBuilder
 from pyspark_kafkaproto.records.transactions import AbortedTransactions
 from pyspark_kafkaproto.records.writing import (
@@ -42,6 +46,7 @@ __all__ = [
     "DEFAULT_BATCH_LIMIT_BYTES",
     "DEFAULT_CHUNK_BYTES",
     "IMPLEMENTATION",
+    "TIMESTAMP_RANGE",
     "WHY_PURE",
     "AbortedTransactions",
     "BatchBuilder",

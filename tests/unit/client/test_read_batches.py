@@ -130,6 +130,19 @@ def test_aborted_transactions_are_rows_only_of_read_uncommitted(
     assert table["offset"].to_pylist() == list(offsets)
 
 
+def test_a_timestamp_that_spark_cannot_hold_has_sparks_name_for_it(brokers, config, task):
+    nanoseconds = 1_700_000_000_000_000_000
+    _append(brokers.logs["orders", 0], NewRecord(b"v", timestamp_ms=nanoseconds))
+    with pytest.raises(
+        CorruptRecords,
+        match=r"^\[KAFKA_MALFORMED_RECORD_TIMESTAMP\] orders-0, record batch at offset 0 .*"
+        "producer may have written microseconds or nanoseconds",
+    ):
+        read(task((0, 0, 1)), config())
+    [row] = read(task((0, 0, 1)), config(), schema_for(["value"])).to_pylist()
+    assert row == {"value": b"v"}
+
+
 def test_damaged_batch_names_topic_partition_and_offset(brokers, config, task):
     log = brokers.logs["orders", 1].fill(3)
     damaged = bytearray(log.batches[2].data)
