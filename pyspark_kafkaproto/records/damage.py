@@ -56,6 +56,6 @@ def _tells_its_end(view: memoryview, header: batch.BatchHeader) -> bool:
         return True
     try:
         batch.check_crc(header, view[header.pos : header.stop])
-        return True
     except CorruptRecords:
         return batch.read_header(view, header.stop, layout.INT32_MAX) is not None
+    return True

@@ -97,8 +97,8 @@ OFFSET_ORDER: Final = "its offset is not above the one before it and within the 
 HEADER_COUNT: Final = "its number of headers is negative or more than its bytes can hold"
 HEADER_KEY: Final = "a header key is null or runs past the end of the record"
 TIMESTAMP_RANGE: Final = (
-    "its timestamp in microseconds does not fit 64 bits: Kafka's are milliseconds, and its producer "
-    "may have written microseconds or nanoseconds"
+    "its timestamp in microseconds does not fit 64 bits: Kafka's are milliseconds, and its "
+    "producer may have written microseconds or nanoseconds"
 )
 MESSAGE_LENGTH: Final = "its length is below the least of its magic or runs past the end of the set"
 MESSAGE_MAGIC: Final = "its magic is not that of the message it is in"
