@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
+import http.client
 import json
 import re
 import threading
@@ -149,11 +150,16 @@ def _from_endpoint(config: SecurityConfig, options: Mapping[str, str], deadline:
     except OSError as error:
         reason = getattr(error, "reason", None) or error
         raise ConnectionFailed(url, "token", f"the token endpoint: {reason}") from None
+    except http.client.HTTPException as error:
+        why = f"the token endpoint does not answer in HTTP ({type(error).__name__}): check "
+        raise ConnectionFailed(url, "token", f"{why}sasl.oauthbearer.token.endpoint.url") from None
     try:
         token = json.loads(answer)["access_token"]
     except (ValueError, KeyError, TypeError):
-        raise AuthenticationFailed(url, OAUTHBEARER, "its answer has no access_token") from None
-    return str(token)
+        token = None
+    if not isinstance(token, str):
+        raise AuthenticationFailed(url, OAUTHBEARER, "its answer has no access_token")
+    return token
 
 
 def _token_request(config: SecurityConfig, options: Mapping[str, str]) -> urllib.request.Request:

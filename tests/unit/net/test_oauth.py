@@ -2,7 +2,9 @@
 
 import base64
 import json
+import socket
 import sys
+import threading
 import time
 import types
 
@@ -133,6 +135,7 @@ def test_a_wrong_secret_is_final_and_not_shown(endpoint):
         ((200, {}, b"<html>"), AuthenticationFailed, "has no access_token"),
         ((200, {}, b"[]"), AuthenticationFailed, "has no access_token"),
         ((200, {}, b'{"access_token": "a\\u0001b"}'), AuthenticationFailed, "no bearer token"),
+        ((200, {}, b'{"access_token": null}'), AuthenticationFailed, "has no access_token"),
     ],
 )
 def test_an_answer_that_is_no_token(endpoint, answer, kind, said):
@@ -146,6 +149,27 @@ def test_an_endpoint_that_is_not_there_is_worth_a_retry(endpoint):
     endpoint.url = f"http://127.0.0.1:{free_ports(1)[0]}/token"
     with pytest.raises(ConnectionFailed, match=r"token endpoint.*refused"):
         token(with_endpoint(endpoint))
+
+
+def test_an_endpoint_that_does_not_speak_http_is_named():
+    """The URL may be that of a broker."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/token"
+
+        def answer_once():
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"\0\0\0\x04 no HTTP at all\r\n\r\n")
+
+        thread = threading.Thread(target=answer_once)
+        thread.start()
+        found = config(
+            'clientId="me" clientSecret="s"', **{"sasl.oauthbearer.token.endpoint.url": url}
+        )
+        with pytest.raises(ConnectionFailed, match=r"does not answer in HTTP .*endpoint\.url"):
+            token(found)
+        thread.join(10)
 
 
 def test_a_function_gets_the_options_and_gives_the_token(function):
