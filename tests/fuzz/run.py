@@ -39,8 +39,8 @@ from tests.fuzz.campaign import FLURRY, SLICE_S, Campaign, Counts, corpus_of  # 
 
 CORPUS = FOLDER / "corpus"
 
-# Of all runs; the data plane is where bytes meet C. The slow ones take a quarter of the time each
-# that all flurries take.
+# Of all runs; the data plane is where bytes meet C. The slow ones, a tenth of the runs, take more
+# time together than the flurries.
 SHARES = {
     "batch-flurry": 0.50,
     "codec-flurry": 0.25,
