@@ -26,6 +26,7 @@ from pyspark_kafkaproto.spark.starts import (
     parse_partition_times,
     parse_partitions,
     parse_start,
+    parse_stream_fallback,
 )
 
 _DURATION = re.compile(r"([0-9]{1,15})\s*(us|ms|s|m|min|h|d)?", re.ASCII)
@@ -232,7 +233,16 @@ OPTIONS: tuple[Option, ...] = (
         parse_fallback,
         Earliest(),
         "Where `startingOffsets=committed` starts in partitions that the group has committed "
-        "nothing for: any start but JSON and committed, or `error`.",
+        "nothing for: any start of a batch but JSON and committed, or `error`.",
+        uses=Use.BATCH,
+        is_ours=True,
+    ),
+    Option(
+        "committedFallback",
+        parse_stream_fallback,
+        Earliest(),
+        "The same for a new query; `latest`, too.",
+        uses=Use.STREAM,
         is_ours=True,
     ),
     Option(

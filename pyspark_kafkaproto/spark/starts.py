@@ -81,6 +81,7 @@ Limit = Earliest | Latest | Specific | Timestamp | Ago | Relative | Committed
 
 _EXAMPLE = '{"topicA":{"0":23,"1":-2},"topicB":{"0":-2}}'
 _FORMS = f"-10m, 2026-11-01T00:00:00Z, earliest+100, latest-100, committed or {_EXAMPLE}"
+_FALLBACKS = "error, earliest, -10m, 2026-11-01T00:00:00Z, earliest+100 or latest-100"
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGO = re.compile(r"-\s*([0-9]{1,12})\s*(ms|s|m|h|d|w)")
 _RELATIVE = re.compile(r"(?:earliest\s*\+|latest\s*(-))\s*([0-9]{1,19})")
@@ -113,16 +114,20 @@ def parse_limit(option: str, text: str) -> Limit:
 
 
 def parse_fallback(option: str, text: str) -> Limit | None:
-    """Where to start when nothing was committed; None for `error`."""
+    """Where a batch starts when nothing was committed; None for `error`."""
+    limit = parse_stream_fallback(option, text)
+    if isinstance(limit, Latest):
+        raise ConfigError(option, text, f"a batch cannot start at latest: expected {_FALLBACKS}")
+    return limit
+
+
+def parse_stream_fallback(option: str, text: str) -> Limit | None:
+    """The same for a stream, which may start at latest, as with Kafka's auto.offset.reset."""
     if text.strip().lower() == "error":
         return None
     limit = _parse_word(option, text)
-    if limit is None or isinstance(limit, Committed | Latest):
-        raise ConfigError(
-            option,
-            text,
-            "expected error, earliest, -10m, 2026-11-01T00:00:00Z, earliest+100 or latest-100",
-        )
+    if limit is None or isinstance(limit, Committed):
+        raise ConfigError(option, text, f"expected {_FALLBACKS}; of a stream, latest")
     return limit
 
 
