@@ -59,7 +59,7 @@ def lag(
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     if plot is not None:
         check_matplotlib()
-    seen = LagOverTime()
+    seen = None if plot is None else LagOverTime()
     every_s = None if watch is None else parse_span("--watch", watch)
     try:
         if every_s is None:
@@ -81,7 +81,7 @@ def _watch(
     cluster: KafkaCluster,
     groups: tuple[str, ...],
     topics: tuple[str, ...],
-    seen: LagOverTime,
+    seen: LagOverTime | None,
     every_s: float,
 ) -> None:
     """The table in place, until Ctrl-C."""
@@ -93,8 +93,12 @@ def _watch(
 
 
 def _rows(
-    cluster: KafkaCluster, groups: tuple[str, ...], topics: tuple[str, ...], seen: LagOverTime
+    cluster: KafkaCluster,
+    groups: tuple[str, ...],
+    topics: tuple[str, ...],
+    seen: LagOverTime | None,
 ) -> list[Row]:
     rows = cluster.lag(set(groups) or None, set(topics) or None)
-    seen.add(rows)
+    if seen is not None:
+        seen.add(rows)
     return [row._asdict() for row in rows]

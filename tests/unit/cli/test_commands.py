@@ -270,6 +270,16 @@ def test_watch_prints_again_until_ctrl_c(monkeypatch, brokers, command):
     assert done.stdout.count("Group") == 2
 
 
+def test_watch_remembers_nothing_that_is_not_to_be_drawn(monkeypatch, brokers, command):
+    """It may run for weeks."""
+    FakeCoordinator(brokers, g={("orders", 0): (20, "")})
+    _watch_twice(monkeypatch)
+    kept = []
+    monkeypatch.setattr(lag_command.LagOverTime, "add", lambda _, rows: kept.append(rows))
+    assert command("lag", "g", "--watch", "5s").exit_code == 130
+    assert kept == []
+
+
 def test_completion_scripts(command):
     for shell in ("bash", "zsh", "fish"):
         assert "_KAFKAPROTO_COMPLETE" in command("completion", shell).stdout
