@@ -127,6 +127,5 @@ def _not_there(
         group,
         f"it has committed offset {offset} of {item}, which holds {bounds[0]} to {bounds[1]}: "
         "records are gone, or the topic was created anew. To go on with what is there: "
-        f"kafka-consumer-groups.sh --reset-offsets --to-earliest --execute --group {group} "
-        f"--topic {item.topic}",
+        f"kafkaproto groups reset {group} --to-earliest --topic {item.topic}",
     )

@@ -66,7 +66,8 @@ def test_next_run_starts_where_the_group_has_committed():
 def test_committed_offset_that_is_not_there_is_never_committed_over(offset):
     cluster = Cluster(earliest=[8], latest=[10], committed={0: offset})
     with pytest.raises(
-        ConfigError, match=rf"'g'.*offset {offset} of orders-0, which holds 8 to 10.*reset"
+        ConfigError,
+        match=rf"'g'.*offset {offset} of orders-0, which holds 8 to 10.*kafkaproto groups reset g --to-earliest --topic orders",
     ):
         plan(cluster)
 
