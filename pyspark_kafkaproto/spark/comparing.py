@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from pyspark_kafkaproto.client import OffsetRange
@@ -20,7 +21,7 @@ from pyspark_kafkaproto.spark.options import ENDS, STARTS, parse_read_options
 from pyspark_kafkaproto.spark.planning import plan_closed_ranges
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SOURCES = ("kafkaproto", "kafka")
 
@@ -115,7 +116,7 @@ def _read(spark: SparkSession, source: str, options: Mapping[str, str]) -> Side:
     began = time.perf_counter()
     rows = spark.read.format(source).options(**options).load()
     # A sum, not an exclusive or: a row that is there twice more must not cancel out.
-    digest = sf.sum(sf.xxhash64(*rows.columns).cast("decimal(38,0)"))
+    digest = sf.sum(row_hash(rows).cast("decimal(38,0)"))
     found = rows.groupBy("topic", "partition").agg(
         sf.count("*"), sf.min("offset"), sf.max("offset"), digest
     )
@@ -124,6 +125,17 @@ def _read(spark: SparkSession, source: str, options: Mapping[str, str]) -> Side:
         for topic, partition, count, first, last, hashed in found.collect()
     }
     return Side(source, digests, time.perf_counter() - began)
+
+
+def row_hash(rows: DataFrame) -> Column:
+    """A hash of each row, in which a NULL counts as well.
+
+    Spark's hash passes over NULLs: a key without a value would be like that value without a key,
+    no headers like an empty list of them.
+    """
+    is_null = [sf.col(name).isNull() for name in rows.columns]
+    values = sf.transform("headers", lambda header: header["value"].isNull())
+    return sf.xxhash64(*rows.columns, *is_null, values)
 
 
 def _as_options(ranges: Sequence[OffsetRange]) -> dict[str, str]:
