@@ -131,7 +131,9 @@ class BlockReading:
             return None
         if self._settings.mode is Mode.FAILFAST:
             raise error
-        damaged = damaged_at(self._block.records, error)
+        damaged = damaged_at(
+            self._block.records, error, read_committed=self._config.is_read_committed
+        )
         lost = min(damaged.stop, self._block.stop) - max(damaged.start, self._start)
         report = self._block.progress.report
         report.damaged += 1

@@ -23,17 +23,20 @@ class Damaged(NamedTuple):
     reason: str
 
 
-def damaged_at(block: Buffer, error: CorruptRecords) -> Damaged:
+def damaged_at(block: Buffer, error: CorruptRecords, *, read_committed: bool) -> Damaged:
     """The batch that `error` was raised about, if reading can go on behind it.
 
     Raises:
-        CorruptRecords: `error` itself: where the batch ends is not known, or it is a control batch,
-            without which nobody knows which transactions were aborted.
+        CorruptRecords: `error` itself: where the batch ends is not known, or it may be a control
+            batch, without which nobody knows which transactions were aborted. Under read_committed
+            that is any batch of a producer with an id: the bit that says so may be what is damaged.
     """
     view = batch.byte_view(block, error.pos)
     try:
         header = batch.read_header(view, error.pos, layout.INT32_MAX)
         if header is None or header.is_control:
+            raise error
+        if read_committed and header.producer_id > layout.NO_PRODUCER_ID:
             raise error
         batch.check_reach(header)
     except CorruptRecords:

@@ -8,7 +8,7 @@
     python tests/fuzz/run.py --target batch --input FILE    one input, to look into a find
 
 Two kinds of targets. `targets.py` compares two implementations or two ways; `flurry.py` asks the
-law alone of many changed inputs per call, at 100,000 executions a second, and has most of the runs.
+law alone of many changed inputs per call, some ten times as fast, and has most of the runs.
 
 Needs the extra `fuzz` (pip install -e .[fuzz]). Ends with a line per target and how many executions
 there were; a find ends it with exit code 1, the input in hex, and the seed that leads to it. How to

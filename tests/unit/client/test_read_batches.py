@@ -264,3 +264,18 @@ def test_a_damaged_batch_that_lies_about_its_end_takes_no_sound_ones_with_it(
     limits = config(max_partition_fetch_bytes=block_bytes)
     with pytest.raises(CorruptRecords, match="orders-0, record batch at offset"):
         read(task((0, 0, 40)), limits, mode=Mode.DROPMALFORMED)
+
+
+def test_batch_that_may_have_been_a_marker_is_never_passed_over(brokers, config, task):
+    """The bit that makes a control batch is damaged: it looks like data of a producer."""
+    log = brokers.logs["orders", 0].fill(1)
+    marker = NewRecord(b"\0\0\0\0\0\0", b"\0\0\0\1")
+    _append(log, marker, attributes=TRANSACTIONAL | 0x20, producer_id=ABORTED_ID)
+    data = bytearray(log.batches[1].data)
+    data[22] ^= 0x20
+    log.batches[1] = log.batches[1]._replace(data=bytes(data))
+    committed = config(isolation_level="read_committed")
+    with pytest.raises(CorruptRecords, match="record batch at offset 10 "):
+        read(task((0, 0, 11)), committed, mode=Mode.DROPMALFORMED)
+    rows = read(task((0, 0, 11)), config(), mode=Mode.DROPMALFORMED)
+    assert rows.num_rows == 10, "to others it is one batch like another"
