@@ -1,0 +1,34 @@
+"""The source under versions of PySpark that lack what streams need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+# In a process of its own: here everything has been imported.
+WITHOUT_LIMITS = """
+import sys
+import pyspark.sql.datasource  # whose newer versions import it themselves
+sys.modules["pyspark.sql.streaming.datasource"] = None  # as in PySpark 4.0 and 4.1
+from pyspark_kafkaproto.spark.source import DefaultSource
+from pyspark.sql.types import StringType, StructField, StructType
+made = DefaultSource({"kafka.bootstrap.servers": "b-1:9092", "subscribe": "orders"})
+schema = StructType([StructField("topic", StringType())])
+made.reader(schema)
+try:
+    made.streamReader(schema)
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_older_pyspark_reads_batches_and_refuses_streams_by_its_version():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_LIMITS],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("UnsupportedVersion reading streams needs PySpark 4.2 or later")
