@@ -6,7 +6,7 @@
 //     begin PRODUCER                        a transaction; producers are made when first named
 //     send PRODUCER TOPIC PARTITION COUNT MARK
 //                                           a batch of records, their values MARK-0, MARK-1, …
-//     commit PRODUCER, abort PRODUCER       the end of the transaction
+//     commit PRODUCER, abort PRODUCER       the end of the transaction, its markers written
 //     read ISOLATION TOPIC PARTITION        all up to where that isolation level ends now: a line
 //                                           `offset value` for each record
 //
@@ -24,6 +24,8 @@ import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.ArrayList;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.TransactionState;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -38,9 +40,11 @@ public class Transactions {
     static final byte FAILED = 1;
     static final Map<String, KafkaProducer<String, String>> PRODUCERS = new HashMap<>();
     static String servers;
+    static Admin admin;
 
     public static void main(String[] args) throws IOException {
         servers = args[0];
+        admin = Admin.create(Map.of("bootstrap.servers", servers));
         DataInputStream input = new DataInputStream(System.in);
         DataOutputStream output = new DataOutputStream(System.out);
         while (true) {
@@ -71,14 +75,30 @@ public class Transactions {
         switch (words[0]) {
             case "begin" -> producer(words[1]).beginTransaction();
             case "send" -> send(producer(words[1]), words);
-            case "commit" -> producer(words[1]).commitTransaction();
-            case "abort" -> producer(words[1]).abortTransaction();
+            case "commit" -> {
+                producer(words[1]).commitTransaction();
+                waitForMarkers(words[1]);
+            }
+            case "abort" -> {
+                producer(words[1]).abortTransaction();
+                waitForMarkers(words[1]);
+            }
             case "read" -> {
                 return read(words[1], new TopicPartition(words[2], Integer.parseInt(words[3])));
             }
             default -> throw new IllegalArgumentException(words[0]);
         }
         return "";
+    }
+
+    // The end of a transaction is promised first, and written to its partitions a moment later.
+    static void waitForMarkers(String id) throws ExecutionException, InterruptedException {
+        TransactionState state;
+        do {
+            state = admin.describeTransactions(List.of(id)).description(id).get().state();
+        } while (state == TransactionState.PREPARE_COMMIT
+                || state == TransactionState.PREPARE_ABORT
+                || state == TransactionState.ONGOING);
     }
 
     static KafkaProducer<String, String> producer(String id) {
