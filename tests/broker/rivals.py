@@ -1,0 +1,116 @@
+"""Members of other clients: Kafka's own VerifiableConsumer, and librdkafka's consumer.
+
+Both share partitions out by the range assignor, beat often, and read from the beginning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import confluent_kafka
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.devbroker import KafkaTools
+from pyspark_kafkaproto.devbroker.jars import class_path, version_key
+from pyspark_kafkaproto.devbroker.java import SHORT_RUN, heap_options, logging_options, start_java
+
+_BEAT_MS = 200
+_END_S = 20
+
+
+class JavaMember:
+    """A running VerifiableConsumer, by what it prints: a JSON object per event."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    @property
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions of its last assignment."""
+        found: set[TopicPartition] = set()
+        for event in self._events():
+            if event["name"] == "partitions_assigned":
+                found = {TopicPartition(*item.values()) for item in event["partitions"]}
+            elif event["name"] == "partitions_revoked":
+                found = set()
+        return found
+
+    @property
+    def count(self) -> int:
+        """How many records it has read."""
+        events = (event for event in self._events() if event["name"] == "records_consumed")
+        return sum(event["count"] for event in events)
+
+    def _events(self) -> Iterator[dict]:
+        for line in self._log.read_text(encoding="utf-8").splitlines():
+            if line.startswith("{") and line.endswith("}"):
+                yield json.loads(line)
+
+
+@contextmanager
+def java_member(broker: KafkaTools, group: str, topic: str, folder: Path) -> Iterator[JavaMember]:
+    """A member of Kafka's Java client, which leaves at the end."""
+    config = folder / "consumer.properties"
+    config.write_text(f"heartbeat.interval.ms={_BEAT_MS}\n")
+    is_new = version_key(broker.version) >= (4, 2)  # KIP-1147
+    log = folder / "java.log"
+    log.touch()
+    process = start_java(
+        [
+            *(*heap_options(), *SHORT_RUN, *logging_options("warn")),
+            *("-cp", class_path(broker.version, with_tools=True)),
+            "org.apache.kafka.tools.VerifiableConsumer",
+            *("--bootstrap-server", broker.bootstrap_servers),
+            *("--topic", topic, "--group-id", group, "--reset-policy", "earliest"),
+            *("--command-config" if is_new else "--consumer.config", str(config)),
+        ],
+        log,
+    )
+    try:
+        yield JavaMember(log)
+        process.terminate()
+        process.wait(_END_S)
+    finally:
+        process.kill()
+        process.wait()
+
+
+class LibrdkafkaMember:
+    """confluent-kafka's consumer, polled by the test."""
+
+    def __init__(self, consumer: confluent_kafka.Consumer) -> None:
+        self._consumer = consumer
+        self.count = 0
+
+    @property
+    def assignment(self) -> set[TopicPartition]:
+        """What it reads."""
+        return {TopicPartition(item.topic, item.partition) for item in self._consumer.assignment()}
+
+    def poll(self) -> None:
+        """Take what has come."""
+        for message in self._consumer.consume(1000, 0.02):
+            assert message.error() is None, message.error()
+            self.count += 1
+
+
+@contextmanager
+def librdkafka_member(broker: KafkaTools, group: str, topic: str) -> Iterator[LibrdkafkaMember]:
+    """A member of librdkafka's client, which leaves at the end."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "heartbeat.interval.ms": _BEAT_MS,
+            "partition.assignment.strategy": "range,roundrobin",
+        }
+    )
+    consumer.subscribe([topic])
+    try:
+        yield LibrdkafkaMember(consumer)
+    finally:
+        consumer.close()
