@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from pyspark_kafkaproto.client.group.coordinator import FENCED_INSTANCE_ID, Coordinator
-from pyspark_kafkaproto.client.group.membership import Commit, Membership, State
+from pyspark_kafkaproto.client.group.membership import NO_GENERATION, Commit, Membership, State
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.net import ConsumerConfig
@@ -148,9 +148,11 @@ class Keeper:
     def _commit(self, commits: list[Commit]) -> None:
         """Those of one generation go in one request: later offsets take the place of earlier."""
         current = self._membership.member
-        late = [item for item in commits if item.member != current]
+        # Without a generation a coordinator would take a commit for one from outside of the group.
+        is_out = current.generation == NO_GENERATION
+        late = [item for item in commits if is_out or item.member != current]
         self._membership.answer(late, _too_late(self._config.group_id))
-        ours = [item for item in commits if item.member == current]
+        ours = [item for item in commits if item not in late]
         if not ours:
             return
         offsets: dict[TopicPartition, CommittedOffset] = {}

@@ -324,6 +324,15 @@ def test_a_commit_after_the_generation_is_refused_and_says_why(filled, group, co
     assert ("lost", BOTH) in noted
 
 
+def test_who_is_no_member_any_more_does_not_commit_from_outside(filled, group, consumer_of):
+    consumer = consumer_of(max_poll_interval_ms=200, enable_auto_commit="false")
+    poll_rows(consumer, 40)
+    filled.wait_for_call("LeaveGroup")
+    with pytest.raises(BrokerError, match="ILLEGAL_GENERATION"):
+        consumer.commit()
+    assert not filled.asked("OffsetCommit")
+
+
 def test_commits_arrive_in_their_order_and_tell_how_they_went(filled, group, consumer_of):
     told = []
     consumer = consumer_of(listeners={"on_commit": lambda *said: told.append(said)})
