@@ -29,6 +29,9 @@ def kafka(broker):
 def topic(kafka, new_name):
     name = new_name()
     kafka.create_topics([NewTopic(name, PARTITIONS, 1)])
+    deadline = Deadline.after(20)
+    while not kafka.describe({name}).has(name):  # a busy broker hears of it a little later
+        deadline.check(f"the topic {name}")
     return name
 
 
