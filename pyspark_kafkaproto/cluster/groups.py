@@ -48,7 +48,7 @@ _MEMBER_ADVICE = {
     _ILLEGAL_GENERATION: _NO_LONGER,
     _UNKNOWN_MEMBER_ID: _NO_LONGER,
     _REBALANCE_IN_PROGRESS: "the group is sharing out anew: poll, and commit then",
-    _FENCED_INSTANCE_ID: "another member has come with the same group.instance.id",
+    _FENCED_INSTANCE_ID: "another member has come with the same group.instance.id and taken over",
 }
 _DELETE_ADVICE = {
     _GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic: stop them first",
