@@ -27,6 +27,7 @@ _COMMANDS = (
     "doctor",
     "groups",
     "lag",
+    "loadtest",
     "metadata",
     "offsets",
     "produce",
@@ -93,6 +94,7 @@ def kafkaproto() -> None:
       kafkaproto lag reports --watch
       kafkaproto doctor -F client.properties
       kafkaproto compare orders              both connectors, rows and speed
+      kafkaproto loadtest scratch            does it take and give what it should?
       kafkaproto devbroker start             a real Kafka on this machine
       kafkaproto dissect trace.pcap          what was said on the wire
 

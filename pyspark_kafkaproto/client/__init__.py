@@ -9,6 +9,7 @@ Nothing here knows of Spark.
 from pyspark_kafkaproto.client.committed import commit_ranges, committing, plan_ranges
 from pyspark_kafkaproto.client.decode import read_batches
 from pyspark_kafkaproto.client.fetch import Fetcher
+from pyspark_kafkaproto.client.loadtest import Load, LoadTest
 from pyspark_kafkaproto.client.plain import ProducerRecord
 from pyspark_kafkaproto.client.produce import Producer
 from pyspark_kafkaproto.client.queues import Written
@@ -22,6 +23,8 @@ from pyspark_kafkaproto.client.ranges import (
 
 __all__ = [
     "Fetcher",
+    "Load",
+    "LoadTest",
     "Mode",
     "OffsetRange",
     "Producer",
