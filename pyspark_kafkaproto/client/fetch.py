@@ -384,12 +384,7 @@ class Fetcher:
                 where=f"Fetch, partition {progress.topic_partition}",
             )
         if next_offset > data.high_watermark:
-            # The CRC does not cover a batch's base offset: this is what shows a damaged one.
-            raise CorruptRecords(
-                f"its batches end at {next_offset}, beyond the high watermark "
-                f"{data.high_watermark}",
-                base_offset=progress.position,
-            ).of(*progress.topic_partition)
+            self._check_end(progress, next_offset)
         aborted = [
             (item.producer_id, item.first_offset) for item in data.aborted_transactions or ()
         ]
@@ -398,6 +393,20 @@ class Fetcher:
         progress.position = next_offset
         progress.stalled_since = None
         return block
+
+    def _check_end(self, progress: RangeProgress, next_offset: int) -> None:
+        """Whether the log really goes to `next_offset`, which is more than the answer says.
+
+        A leader notes the high watermark and then reads up to where it is by then: while others
+        write, its answer may hold more. But the CRC does not cover a batch's base offset, and this
+        is what shows a damaged one.
+        """
+        end = self._bounds([progress.range], LATEST_TIMESTAMP)[progress.topic_partition]
+        if next_offset > end:
+            raise CorruptRecords(
+                f"its batches end at {next_offset}, beyond the end of the log, {end}",
+                base_offset=progress.position,
+            ).of(*progress.topic_partition)
 
     def _fit_next_batch(self, blocks: list[Block], cut: list[tuple[RangeProgress, int]]) -> None:
         """Where no batch came whole, the first one did not fit: ask for what it takes, or double.

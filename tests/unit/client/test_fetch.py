@@ -684,12 +684,22 @@ def test_hole_that_opens_in_the_middle_of_an_open_range_is_a_data_loss(brokers, 
         read(task((0, None, None)), config(max_partition_fetch_bytes=70_000))
 
 
-def test_batches_beyond_the_high_watermark_are_damaged(brokers, config, task):
+def test_batches_written_while_the_answer_was_made_are_read(brokers, config, task):
+    # A leader notes the high watermark, then reads up to where it is by then.
+    whole = brokers.logs["orders", 0].fill(3).fetch(0, 0, 64 << 10, is_first=True)
+    noted = Answered(
+        partition_index=0, high_watermark=25, last_stable_offset=25, records=whole.records
+    )
+    brokers.on("Fetch", answered(noted), DEFAULT)
+    assert read(task((0, 0, 30)), config()) == rows(0, 0, 30)
+
+
+def test_batches_beyond_the_end_of_the_log_are_damaged(brokers, config, task):
     log = brokers.logs["orders", 0].fill(2)
     far = bytearray(log.batches[1].data)
     far[:8] = (10**6).to_bytes(8)  # the base offset, which no CRC covers
     log.batches[1] = Batch(bytes(far), 20)
-    with pytest.raises(CorruptRecords, match=r"orders-0.*beyond the high watermark 20"):
+    with pytest.raises(CorruptRecords, match=r"orders-0.*beyond the end of the log, 20"):
         read(task((0, 0, 20)), config())
 
 
