@@ -20,9 +20,11 @@ from pyspark_kafkaproto.client.ranges import (
     ReadSettings,
     ReadTask,
 )
+from pyspark_kafkaproto.client.transactions import GroupMember
 
 __all__ = [
     "Fetcher",
+    "GroupMember",
     "Load",
     "LoadTest",
     "Mode",

@@ -24,7 +24,16 @@ from pyspark_kafkaproto.client.plain import ProducerRecord, record_at, to_arrow
 from pyspark_kafkaproto.client.queues import Identity, PartitionQueue, Written
 from pyspark_kafkaproto.client.refusals import Refusals
 from pyspark_kafkaproto.client.sending import Sender
-from pyspark_kafkaproto.cluster import Leader, Router, Topic, TopicPartition, Topology
+from pyspark_kafkaproto.client.transactions import GroupMember, Transactions
+from pyspark_kafkaproto.cluster import (
+    CommittedOffset,
+    Leader,
+    Router,
+    Topic,
+    TopicPartition,
+    Topology,
+)
+from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
 from pyspark_kafkaproto.net import Connections, ProducerConfig
 from pyspark_kafkaproto.records import group_rows
@@ -67,6 +76,14 @@ class Producer:
     idempotent unless its properties say otherwise. Nothing happens behind the caller's back: rows
     wait in open batches until these are full, `linger.ms` old when more rows come, or `flush`.
 
+    With the property `transactional.id` everything is sent inside transactions, which readers with
+    isolation.level=read_committed see whole or not at all:
+
+        producer.begin_transaction()
+        producer.send(rows)
+        producer.send_offsets_to_transaction({TopicPartition("orders", 0): 17}, "my-group")
+        producer.commit_transaction()
+
     Args:
         config: Kafka's producer and client properties, or them already read.
         topic: where rows go; None takes each row's own, from its column `topic`.
@@ -91,10 +108,10 @@ class Producer:
         self._owns_connections = connections is None
         self._router = Router(self.config.client, connections)
         self._refusals = Refusals(self.config, dead_letter_topic)
-        self._sender = Sender(self.config, self._router, self._refusals.refuse_batch, self._renew)
-        self._open_batches = Accumulator(self.config, self._sender)
+        self._transactions = _transactions(self.config, self._router)
         self._identity: Identity | None = None
         self._targets: dict[str, _Target] = {}
+        self._start_over()
         self._rows = 0
         self._ended_by: str | None = None
 
@@ -129,6 +146,8 @@ class Producer:
             KafkaProtoError: a row cannot be written, or one sent before. The producer has ended
                 then: what was not yet written is lost.
         """
+        if self._transactions is not None:
+            self._transactions.check_open()
         with self._ending_on_error():
             if hasattr(data, "num_rows"):
                 self._send_batch(data, self._timestamp_column)
@@ -151,11 +170,92 @@ class Producer:
                 self._write_out()
         return self._take_written()
 
+    def begin_transaction(self) -> None:
+        """Begin a transaction. The first one takes over the transactional id from whoever had it.
+
+        Raises:
+            LocalProtocolError: a transaction is open, or there is no transactional.id.
+            BrokerError: this user may not, or transaction.timeout.ms is more than brokers allow.
+        """
+        transactions = self._transactional
+        transactions.check_ready()
+        with self._ending_on_error():
+            identity = transactions.begin()
+            if identity != self._identity:
+                self._identity = identity
+                self._start_over()
+
+    def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        group: str,
+        member: GroupMember = GroupMember(),  # noqa: B008 - a value, nothing that changes
+    ) -> None:
+        """Commit the offsets of a consumer group with this transaction.
+
+        Args:
+            offsets: the next ones to read.
+            group: the consumer group.
+            member: who read them, so that the group can refuse one that is no member any more;
+                by default nobody, which a group with members takes as well.
+
+        Raises:
+            LocalProtocolError: no transaction is open.
+            BrokerError: they cannot be committed; the transaction can only be aborted then.
+        """
+        transactions = self._transactional
+        transactions.check_open()
+        with self._ending_on_error():
+            transactions.add_offsets(offsets, group, member)
+
+    def commit_transaction(self) -> dict[TopicPartition, Written]:
+        """Write what was sent, and commit; what was written, by partition.
+
+        Returns when it is committed. Where that is not known because nobody answers, call it
+        again: nothing else can be done with this producer until then.
+
+        Raises:
+            LocalProtocolError: no transaction is open.
+            BrokerError: it timed out, or another producer took over: nothing is committed.
+        """
+        transactions = self._transactional
+        written = self.flush() if transactions.is_open else {}
+        transactions.end(commit=True)
+        return written
+
+    def abort_transaction(self) -> None:
+        """Give up the transaction, after an error too: the producer can go on with the next one.
+
+        Raises:
+            LocalProtocolError: no transaction is open.
+            BrokerError: another producer took over.
+        """
+        transactions = self._transactional
+        self._sender.abandon()
+        transactions.end(commit=False)
+        self._identity = None
+        self._ended_by = None
+
+    def leave_transaction(self) -> Writer | None:
+        """Write what was sent and leave the transaction open, to be ended by somebody else.
+
+        Returns:
+            Who has written, which is what ends it (`cluster.transactions`); None where nothing was
+            sent.
+        """
+        transactions = self._transactional
+        self.flush()
+        return transactions.leave()
+
     def close(self) -> None:
-        """Flush and end; again does no harm."""
-        if self._ended_by is None:
+        """Flush and end; an open transaction is aborted. Again does no harm."""
+        if self._ended_by is not None:
+            return
+        if self._transactions is None:
             self.flush()
-            self.abandon()
+        elif self._transactions.is_open:
+            self.abort_transaction()
+        self.abandon()
 
     def abandon(self) -> None:
         """End without writing what is not yet written."""
@@ -182,6 +282,29 @@ class Producer:
             self._ended_by = f"with {type(error).__name__}"
             self.abandon()
             raise
+
+    @property
+    def _transactional(self) -> Transactions:
+        if self._transactions is None:
+            raise LocalProtocolError("there are no transactions without transactional.id")
+        return self._transactions
+
+    def _start_over(self) -> None:
+        """Begin with nothing sent, under whatever identity comes next."""
+        transactions = self._transactions
+        self._refusals.letters = []
+        self._sender = Sender(
+            self.config,
+            self._router,
+            self._refusals.refuse_batch,
+            self._renew,
+            transactional_id=None if transactions is None else transactions.transactional_id,
+            most_version=None if transactions is None else transactions.most_produce_version,
+            admit=None if transactions is None else transactions.admit,
+        )
+        self._open_batches = Accumulator(self.config, self._sender)
+        for target in self._targets.values():
+            target.queues.clear()
 
     def _write_out(self) -> None:
         self._open_batches.finish_all()
@@ -366,6 +489,14 @@ class Producer:
 
     def _renew(self, before: Identity, error: BrokerError) -> Identity:
         return next_identity(self._router, before, error)
+
+
+def _transactions(config: ProducerConfig, router: Router) -> Transactions | None:
+    if config.transactional_id is None:
+        return None
+    timeout_s = config.transaction_timeout_s
+    timeout_ms = None if timeout_s is None else round(timeout_s * 1000)
+    return Transactions(router, config.transactional_id, timeout_ms)
 
 
 def _leaders(topology: Topology, topic: Topic) -> dict[int, Leader]:

@@ -45,6 +45,8 @@ Answered = ProduceResponse.Topic.Partition
 # Called with a queue, a batch of it in flight, what the broker said of it, and that as an error:
 # gives the batches that it put in its place, or raises.
 Refuse = Callable[[PartitionQueue, Batch, Answered, BrokerError], list[Batch]]
+# Called with partitions before something is sent to them.
+Admit = Callable[[Sequence[TopicPartition]], None]
 # Called with the identity that a broker no longer takes, and its error: gives the next one.
 Renew = Callable[[Identity, BrokerError], Identity]
 
@@ -62,6 +64,7 @@ class Sender:
         renew: gives the identity after one that is no longer good.
         transactional_id: goes into requests; None without transactions.
         most_version: the highest version of Produce to use; None for the highest there is.
+        admit: takes partitions into the transaction.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Sender:
         *,
         transactional_id: str | None = None,
         most_version: int | None = None,
+        admit: Admit | None = None,
     ) -> None:
         self._config = config
         self._router = router
@@ -80,6 +84,7 @@ class Sender:
         self._renew = renew
         self._transactional_id = transactional_id
         self._most_version = most_version
+        self._admit = admit
         self._links: dict[Endpoint, Link] = {}
         self._ready: dict[TopicPartition, PartitionQueue] = {}
         self.held_bytes = 0
@@ -123,6 +128,8 @@ class Sender:
         now = time.monotonic()
         sendable = [queue for queue in self._ready.values() if self._may_go(queue, now)]
         self._find_leaders([queue for queue in sendable if queue.leader is None])
+        if self._admit is not None and sendable:
+            self._admit([queue.partition for queue in sendable])
         by_leader: dict[Endpoint, list[PartitionQueue]] = {}
         for queue in sendable:
             if queue.leader is not None:

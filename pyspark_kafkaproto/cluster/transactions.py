@@ -93,6 +93,19 @@ def is_version_2(connection: Connection) -> bool:
     return connection.features.get(_TRANSACTION_VERSION, 0) >= 2
 
 
+def has_version_2(router: Router, transactional_id: str) -> bool:
+    """Whether the coordinator of `transactional_id` has transactions of KIP-890."""
+    deadline = router.deadline()
+
+    def attempt() -> bool:
+        soon = deadline.sooner(router.config.request_timeout_s)
+        place = router.coordinators([transactional_id], soon, TRANSACTION_KEY)[transactional_id]
+        return is_version_2(router.connect(place, soon))
+
+    what = f"find the coordinator of transactional id {transactional_id!r}"
+    return router.retrying(what, attempt, deadline)
+
+
 def begin_writer(router: Router, transactional_id: str, timeout_ms: int | None = None) -> Writer:
     """A new epoch of a transactional id.
 
@@ -123,7 +136,7 @@ def _begin_writer(router: Router, transactional_id: str, timeout_ms: int) -> Wri
     )
 
     def read(answer: InitProducerIdResponse) -> Writer:
-        _check(answer.error_code, "InitProducerId", f"transactional id {transactional_id!r}")
+        checked(answer.error_code, "InitProducerId", f"transactional id {transactional_id!r}")
         return Writer(transactional_id, answer.producer_id, answer.producer_epoch)
 
     what = f"begin with transactional id {transactional_id!r}"
@@ -148,7 +161,10 @@ def end_transactions(
         lambda part: _end_request(part[0], commit=commit),
         lambda answer, part: {part[0]: _read_end(answer, part[0])},
         cut(1),
-        _highest_end(router, next(iter(writers))),
+        # Version 5 is for transactions of version 2 alone, and no other is right with them.
+        None
+        if has_version_2(router, next(iter(writers)).transactional_id)
+        else _LAST_END_WITHOUT_BUMP,
     )
     return ask(router, question, writers, lambda missing, soon: _places(router, missing, soon))
 
@@ -159,19 +175,6 @@ def _places(
     ids = {writer.transactional_id for writer in writers}
     found = router.coordinators(ids, deadline, TRANSACTION_KEY)
     return {writer: found[writer.transactional_id] for writer in writers}
-
-
-def _highest_end(router: Router, writer: Writer) -> int | None:
-    """Version 5 is for transactions of version 2 alone, and no other is right with them."""
-    deadline = router.deadline()
-
-    def attempt() -> int | None:
-        place = _places(router, [writer], deadline)[writer]
-        soon = deadline.sooner(router.config.request_timeout_s)
-        connection = router.connect(place, soon)
-        return None if is_version_2(connection) else _LAST_END_WITHOUT_BUMP
-
-    return router.retrying(f"find the coordinator of {writer}", attempt, deadline)
 
 
 def _end_request(writer: Writer, *, commit: bool) -> EndTxnRequest:
@@ -214,7 +217,7 @@ def list_transactions(
 
 
 def _read_listed(answer: ListTransactionsResponse, place: Endpoint) -> dict[str, ListedTransaction]:
-    _check(answer.error_code, "ListTransactions", f"broker {place}")
+    checked(answer.error_code, "ListTransactions", f"broker {place}")
     return {
         item.transactional_id: ListedTransaction(
             item.transactional_id, item.producer_id, item.transaction_state
@@ -272,6 +275,7 @@ def _described(
     )
 
 
-def _check(code: int, api: str, subject: str) -> None:
+def checked(code: int, api: str, subject: str) -> None:
+    """Raise the BrokerError of an error code, with what to do about it; nothing for 0."""
     if code:
         raise BrokerError(code, api, subject, _ADVICE.get(code, ""))

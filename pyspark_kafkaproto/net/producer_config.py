@@ -17,6 +17,7 @@ from pyspark_kafkaproto.net.properties import (
     kafka_property,
     one_of,
     seconds,
+    text,
     whole_number,
 )
 
@@ -74,6 +75,9 @@ class ProducerConfig:
     buffer_memory: int = kafka_property("buffer.memory", whole_number(1, 2**53), 32 * MIB)
     # The name is librdkafka's. The Java client has class names here, which mean nothing to us.
     partitioner: str = kafka_property("partitioner", one_of(*PARTITIONERS), "murmur2")
+    transactional_id: str | None = kafka_property("transactional.id", text)
+    # The Java client's is one minute; None is as long as the broker allows.
+    transaction_timeout_s: float | None = kafka_property("transaction.timeout.ms", seconds())
     partitioner_class: None = kafka_property(
         "partitioner.class",
         _refused(f"a Java class cannot be used here: give `partitioner`, {PARTITIONERS}"),
@@ -98,7 +102,10 @@ class ProducerConfig:
         }
         parsed = cls(client=ClientConfig.parse(rest, prefix), **values)
         parsed = _with_time_enough(parsed, prefix, is_given="delivery.timeout.ms" in own)
-        return _idempotent_or_not(parsed, prefix, is_asked="enable.idempotence" in own)
+        if parsed.transactional_id is not None:
+            parsed = _transactional(parsed, prefix)
+        is_asked = "enable.idempotence" in own or parsed.transactional_id is not None
+        return _idempotent_or_not(parsed, prefix, is_asked=is_asked)
 
     @property
     def level(self) -> int | None:
@@ -123,6 +130,16 @@ def _with_time_enough(config: ProducerConfig, prefix: str, *, is_given: bool) ->
             f"expected at least linger.ms + request.timeout.ms, {least_s * 1000:.0f}",
         )
     return replace(config, delivery_timeout_s=least_s)
+
+
+def _transactional(config: ProducerConfig, prefix: str) -> ProducerConfig:
+    """What a transactional id needs."""
+    if not config.transactional_id:
+        raise ConfigError(f"{prefix}transactional.id", "", "expected a name, or to be left out")
+    if not config.enable_idempotence:
+        reason = "transactions need idempotence: leave it out, or set it to true"
+        raise ConfigError(f"{prefix}enable.idempotence", "false", reason)
+    return config
 
 
 def _idempotent_or_not(config: ProducerConfig, prefix: str, *, is_asked: bool) -> ProducerConfig:

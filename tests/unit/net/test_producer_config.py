@@ -89,3 +89,15 @@ def test_idempotence_that_was_asked_for_does_not(name, text):
 
 def test_delivery_timeout_grows_with_what_it_holds():
     assert parse(request_timeout_ms="200000").delivery_timeout_s == 201
+
+
+def test_a_transactional_id_needs_idempotence_by_name():
+    config = parse(transactional_id="mine", transaction_timeout_ms="5000")
+    assert (config.transactional_id, config.transaction_timeout_s) == ("mine", 5.0)
+    assert parse().transactional_id is None
+    with pytest.raises(ConfigError, match=r"kafka\.enable\.idempotence.*transactions need"):
+        parse(transactional_id="mine", enable_idempotence="false")
+    with pytest.raises(ConfigError, match=r"kafka\.acks.*expected all"):
+        parse(transactional_id="mine", acks="1")
+    with pytest.raises(ConfigError, match=r"kafka\.transactional\.id.*expected a name"):
+        parse(transactional_id=" ")

@@ -1,0 +1,298 @@
+"""The transactions of one producer: begun, filled with partitions and offsets, ended.
+
+What is written in a transaction is seen by read_committed readers at its end, all or none. Which
+kind of transactions there is the cluster says (`transaction.version`): in version 1 every partition
+and group is announced to the coordinator before it is written to; in version 2 brokers do that
+themselves, and each end gives the producer a new epoch.
+
+Knows nothing of rows and batches. Protocol: KIP-98, KIP-447 (offsets), KIP-890 (version 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from pyspark_kafkaproto.client.queues import Identity
+from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
+from pyspark_kafkaproto.cluster.routing import TRANSACTION_KEY
+from pyspark_kafkaproto.cluster.topology import by_topic
+from pyspark_kafkaproto.cluster.transactions import (
+    Writer,
+    begin_writer,
+    checked,
+    end_transactions,
+    has_version_2,
+)
+from pyspark_kafkaproto.errors import LocalProtocolError
+from pyspark_kafkaproto.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
+from pyspark_kafkaproto.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
+from pyspark_kafkaproto.messages.add_partitions_to_txn import Topic as AddedTopic
+from pyspark_kafkaproto.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+
+# From version 4 on AddPartitionsToTxn is what brokers ask each other.
+_MOST_ADD_PARTITIONS = 3
+# Higher ones announce by themselves, which only transactions of version 2 know.
+_MOST_PRODUCE_VERSION_1 = 11
+_MOST_OFFSETS_VERSION_1 = 4
+_MOST_OFFSETS_BY_NAME = 5
+_OPERATION_NOT_ATTEMPTED = 55  # nothing was wrong with this one, but with another
+
+
+class GroupMember(NamedTuple):
+    """Who commits offsets: a member of the group, or by default nobody that the group knows."""
+
+    generation: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
+class _State(Enum):
+    READY = "no transaction is open: call begin_transaction first"
+    OPEN = "a transaction is open already: commit or abort it first"
+    COMMITTING = "whether the transaction was committed is not known: call commit_transaction again"
+    ABORTING = "whether the transaction was aborted is not known: call abort_transaction again"
+
+
+class Transactions:
+    """The transactions of one transactional id, one after the other.
+
+    Args:
+        router: whom to ask.
+        transactional_id: of the producer; whoever had it before is fenced by the first `begin`.
+        timeout_ms: how long one may stay open; None for as long as the broker allows.
+    """
+
+    def __init__(self, router: Router, transactional_id: str, timeout_ms: int | None) -> None:
+        self._router = router
+        self._timeout_ms = timeout_ms
+        self._writer: Writer | None = None
+        self._state = _State.READY
+        self._partitions: set[TopicPartition] = set()
+        self._groups: set[str] = set()
+        self.transactional_id = transactional_id
+        self.is_version_2 = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether rows can be written now."""
+        return self._state is _State.OPEN
+
+    @property
+    def most_produce_version(self) -> int | None:
+        """The highest version of Produce to write with; None for the highest there is."""
+        return None if self.is_version_2 else _MOST_PRODUCE_VERSION_1
+
+    def check_open(self) -> None:
+        """Refuse what has to happen inside a transaction.
+
+        Raises:
+            LocalProtocolError: none is open.
+        """
+        if self._state is not _State.OPEN:
+            raise LocalProtocolError(self._state.value)
+
+    def check_ready(self) -> None:
+        """Refuse to begin while something is not ended.
+
+        Raises:
+            LocalProtocolError: a transaction is open, or its end is not known.
+        """
+        if self._state is not _State.READY:
+            raise LocalProtocolError(self._state.value)
+
+    def begin(self) -> Identity:
+        """Begin a transaction; who writes in it.
+
+        Raises:
+            LocalProtocolError: one is open.
+            BrokerError: this user may not, or the broker takes no time-out as long.
+        """
+        self.check_ready()
+        if self._writer is None:
+            self._writer = begin_writer(self._router, self.transactional_id, self._timeout_ms)
+            self.is_version_2 = has_version_2(self._router, self.transactional_id)
+        self._state = _State.OPEN
+        return Identity(self._writer.producer_id, self._writer.epoch, is_transactional=True)
+
+    def admit(self, partitions: Iterable[TopicPartition]) -> None:
+        """Have `partitions` in the transaction before something is sent to them."""
+        new = set(partitions) - self._partitions
+        if not new:
+            return
+        if not self.is_version_2:
+            self._add_partitions(new)
+        self._partitions |= new
+
+    def add_offsets(
+        self,
+        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        group: str,
+        member: GroupMember = GroupMember(),  # noqa: B008 - a value, nothing that changes
+    ) -> None:
+        """Commit offsets of a group with the transaction.
+
+        Raises:
+            LocalProtocolError: no transaction is open.
+            BrokerError: the group knows no such member, this user may not, ….
+        """
+        self.check_open()
+        if not offsets:
+            return
+        if not self.is_version_2 and group not in self._groups:
+            self._add_group(group)
+        self._groups.add(group)
+        self._commit_offsets(offsets, group, member)
+
+    def end(self, *, commit: bool) -> None:
+        """End the transaction. Where the outcome is not known, nothing else but this can be done.
+
+        Raises:
+            LocalProtocolError: none is open, or it is being ended the other way.
+            BrokerError: it timed out, or another producer has taken over.
+            KafkaProtoError: the coordinator does not answer; call this again.
+        """
+        ending = _State.COMMITTING if commit else _State.ABORTING
+        if self._state not in {_State.OPEN, ending}:
+            raise LocalProtocolError(self._state.value)
+        if self._is_touched:
+            writer = self._checked_writer
+            self._state = ending
+            self._writer = end_transactions(self._router, [writer], commit=commit)[writer]
+        self._forget()
+        if not commit and not self.is_version_2:
+            # What was given up may still reach a broker: under a new epoch it is refused.
+            self._writer = None
+
+    def leave(self) -> Writer | None:
+        """Leave the open transaction to be ended by somebody else; None where nothing is in it."""
+        self.check_open()
+        writer = self._checked_writer if self._is_touched else None
+        self._forget()
+        self._writer = None
+        return writer
+
+    @property
+    def _is_touched(self) -> bool:
+        """Whether there is something to end: brokers refuse to commit nothing."""
+        return bool(self._partitions or self._groups)
+
+    @property
+    def _checked_writer(self) -> Writer:
+        assert self._writer is not None  # noqa: S101 - begin has made it
+        return self._writer
+
+    def _forget(self) -> None:
+        self._state = _State.READY
+        self._partitions.clear()
+        self._groups.clear()
+
+    def _add_partitions(self, partitions: Collection[TopicPartition]) -> None:
+        writer = self._checked_writer
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=writer.transactional_id,
+            v3_and_below_producer_id=writer.producer_id,
+            v3_and_below_producer_epoch=writer.epoch,
+            v3_and_below_topics=tuple(
+                AddedTopic(name=topic, partitions=tuple(item.partition for item in own))
+                for topic, own in by_topic(sorted(partitions))
+            ),
+        )
+
+        def read(answer: AddPartitionsToTxnResponse) -> None:
+            codes = {
+                item.partition_error_code: f"{writer}, {topic.name}-{item.partition_index}"
+                for topic in answer.results_by_topic_v3_and_below
+                for item in topic.results_by_partition
+            }
+            for code in sorted(codes, key=lambda code: code == _OPERATION_NOT_ATTEMPTED):
+                checked(code, "AddPartitionsToTxn", codes[code])
+
+        self._ask("add partitions", request, read, _MOST_ADD_PARTITIONS)
+
+    def _add_group(self, group: str) -> None:
+        writer = self._checked_writer
+        request = AddOffsetsToTxnRequest(
+            transactional_id=writer.transactional_id,
+            producer_id=writer.producer_id,
+            producer_epoch=writer.epoch,
+            group_id=group,
+        )
+
+        def read(answer: AddOffsetsToTxnResponse) -> None:
+            checked(answer.error_code, "AddOffsetsToTxn", f"{writer}, group {group!r}")
+
+        self._ask("add offsets", request, read, None)
+
+    def _ask(self, what: str, request: object, read: object, most: int | None) -> None:
+        writer = self._checked_writer
+        self._router.ask_coordinator(
+            f"{what} to {writer}",
+            writer.transactional_id,
+            request,
+            read,  # type: ignore[arg-type]  # each reads the answer to its own request
+            most,
+            TRANSACTION_KEY,
+        )
+
+    def _commit_offsets(
+        self,
+        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        group: str,
+        member: GroupMember,
+    ) -> None:
+        writer = self._checked_writer
+        request = TxnOffsetCommitRequest(
+            transactional_id=writer.transactional_id,
+            group_id=group,
+            producer_id=writer.producer_id,
+            producer_epoch=writer.epoch,
+            generation_id_or_member_epoch=member.generation,
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            topics=_topics(offsets),
+        )
+
+        def read(answer: TxnOffsetCommitResponse) -> None:
+            for topic in answer.topics:
+                for item in topic.partitions:
+                    where = f"{writer}, group {group!r}, {topic.name}-{item.partition_index}"
+                    checked(item.error_code, "TxnOffsetCommit", where)
+
+        most = _MOST_OFFSETS_BY_NAME if self.is_version_2 else _MOST_OFFSETS_VERSION_1
+        self._router.ask_coordinator(f"commit offsets in {writer}", group, request, read, most)
+
+
+def _topics(
+    offsets: Mapping[TopicPartition, int | CommittedOffset],
+) -> tuple[TxnOffsetCommitRequest.Topic, ...]:
+    topic_of = TxnOffsetCommitRequest.Topic
+    return tuple(
+        topic_of(
+            name=topic,
+            partitions=tuple(
+                topic_of.Partition(
+                    partition_index=item.partition,
+                    committed_offset=found.offset,
+                    committed_metadata=found.metadata,
+                )
+                for item in own
+                for found in (_offset(offsets[item]),)
+            ),
+        )
+        for topic, own in by_topic(sorted(offsets))
+    )
+
+
+def _offset(given: int | CommittedOffset) -> CommittedOffset:
+    return given if isinstance(given, CommittedOffset) else CommittedOffset(given)

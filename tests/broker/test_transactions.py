@@ -1,0 +1,196 @@
+"""Transactions at real brokers, of both kinds: what is committed is seen, once; nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto import KafkaCluster, Producer, ProducerRecord, TopicPartition
+from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
+from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.transactions import (
+    ONGOING,
+    end_transactions,
+    list_transactions,
+)
+from pyspark_kafkaproto.devbroker import DevBroker
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    KafkaProtoError,
+    LocalProtocolError,
+)
+from pyspark_kafkaproto.net import ClientConfig, connections_for
+
+pytestmark = pytest.mark.broker
+
+PARTITIONS = 2
+
+
+@pytest.fixture(scope="module", params=[None, "3.9.1"], ids=["version 2", "version 1"])
+def tools(request, broker):
+    """Brokers whose transactions are of version 2 and 1."""
+    if request.param is None:
+        yield broker
+        return
+    with DevBroker(version=request.param) as oldest:
+        yield oldest
+
+
+@pytest.fixture
+def topic(tools, new_name) -> str:
+    name = new_name()
+    tools.create_topic(name, PARTITIONS)
+    return name
+
+
+@pytest.fixture
+def make(tools, topic):
+    """Makes producers with a transactional id."""
+    made = []
+
+    def producer(transactional_id=None, **options):
+        properties = {
+            "bootstrap.servers": tools.bootstrap_servers,
+            "transactional.id": transactional_id or topic,
+        } | {name: options.pop(name) for name in list(options) if "." in name}
+        made.append(Producer(properties, **{"topic": topic} | options))
+        return made[-1]
+
+    yield producer
+    for one in made:
+        one.abandon()
+
+
+@pytest.fixture
+def router(tools):
+    found = Router(ClientConfig.parse({"bootstrap.servers": tools.bootstrap_servers}))
+    yield found
+    found.close()
+
+
+def records(name, count=50):
+    return [ProducerRecord(f"{name}{n}", partition=n % PARTITIONS) for n in range(count)]
+
+
+def committed(tools, topic):
+    """What our reader sees under read_committed, sorted."""
+    config = ClientConfig.parse(
+        {"bootstrap.servers": tools.bootstrap_servers, "isolation.level": "read_committed"}
+    )
+    ranges = tuple(OffsetRange(topic, number, 0, None) for number in range(PARTITIONS))
+    batches = read_batches(ReadTask(ranges, {}, {}), config, ReadSettings(), schema_for(["value"]))
+    found = [value.decode() for batch in batches for value in batch.column(0).to_pylist()]
+    connections_for(config).close()
+    return sorted(found)
+
+
+def values(*names, count=50):
+    return sorted(f"{name}{n}" for name in names for n in range(count))
+
+
+def test_what_is_committed_is_seen_once_by_both_readers(tools, topic, make):
+    producer = make()
+    group = {TopicPartition(topic, 0)}
+    with KafkaCluster({"bootstrap.servers": tools.bootstrap_servers}) as cluster:
+        for place, name in enumerate("abcdef"):
+            producer.begin_transaction()
+            producer.send(records(name))
+            if name == "d":
+                producer.flush()
+                assert committed(tools, topic) == values("a", "c")
+            producer.send_offsets_to_transaction({TopicPartition(topic, 0): place}, topic)
+            if name in "bd":
+                producer.abort_transaction()
+            else:
+                written = producer.commit_transaction()
+                assert sum(item.records for item in written.values()) == 50
+            expected = {"a": 0, "b": 0, "c": 2, "d": 2, "e": 4, "f": 5}[name]
+            assert cluster.get_consumer_offsets(topic, group) == {
+                TopicPartition(topic, 0): expected
+            }
+    producer.begin_transaction()  # an empty one is committed by saying nothing
+    assert producer.commit_transaction() == {}
+    assert committed(tools, topic) == values("a", "c", "e", "f")
+    lines = tools.run_tool(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *("--bootstrap-server", tools.bootstrap_servers, "--topic", topic, "--from-beginning"),
+        *("--isolation-level", "read_committed", "--max-messages", "200"),
+        *("--timeout-ms", "30000"),
+    ).splitlines()
+    assert sorted(line for line in lines if line[:1] in set("abcdef")) == values(*"acef")
+
+
+def test_a_producer_of_the_same_id_fences_the_first_by_name(tools, topic, make):
+    first, second = make(), make()
+    first.begin_transaction()
+    first.send(records("a"))
+    first.flush()
+    second.begin_transaction()
+    second.send(records("b"))
+    with pytest.raises(BrokerError, match=r"another producer .*has taken over") as seen:
+        first.commit_transaction()
+    assert topic in str(seen.value)
+    first.abandon()
+    second.commit_transaction()
+    assert committed(tools, topic) == values("b")
+
+
+def test_another_process_ends_what_was_left_and_may_do_so_twice(tools, topic, make, router):
+    kept, dropped, empty = make(f"{topic}-1"), make(f"{topic}-2"), make(f"{topic}-3")
+    left = []
+    for producer, name in ((kept, "a"), (dropped, "b")):
+        producer.begin_transaction()
+        producer.send(records(name))
+        left.append(producer.leave_transaction())
+    empty.begin_transaction()
+    assert empty.leave_transaction() is None
+    listed = list_transactions(router, topic, {ONGOING})
+    assert [item.transactional_id for item in listed] == [f"{topic}-1", f"{topic}-2"]
+    for _ in range(2):
+        end_transactions(router, left[:1], commit=True)
+        end_transactions(router, left[1:], commit=False)
+    assert committed(tools, topic) == values("a")
+    with pytest.raises(BrokerError, match=rf"{topic}-2.*ended the other way, or timed out"):
+        end_transactions(router, left[1:], commit=True)
+    assert list_transactions(router, topic, {ONGOING}) == []
+
+
+def test_an_error_is_survived_by_aborting(tools, topic, make):
+    producer = make(**{"max.request.size": "2000"})
+    with pytest.raises(LocalProtocolError, match="call begin_transaction first"):
+        producer.send(records("a"))
+    producer.begin_transaction()
+    with pytest.raises(LocalProtocolError, match="is open already"):
+        producer.begin_transaction()
+    producer.send(records("a"))
+    with pytest.raises(KafkaProtoError, match=r"row 50.*max\.request\.size"):
+        producer.send([ProducerRecord("x" * 5000)])
+    producer.abort_transaction()
+    producer.begin_transaction()
+    producer.send(records("b"))
+    producer.commit_transaction()
+    assert committed(tools, topic) == values("b")
+
+
+def test_what_the_broker_refuses_is_put_aside_in_the_same_transaction(tools, new_name, make):
+    small, letters = new_name(), new_name()
+    tools.create_topic(small, PARTITIONS, configs={"max.message.bytes": "3000"})
+    tools.create_topic(letters, PARTITIONS)
+    producer = make(topic=small, dead_letter_topic=letters)
+    for name, end in (("a", producer.abort_transaction), ("b", producer.commit_transaction)):
+        producer.begin_transaction()
+        large = ProducerRecord("x" * 9000, partition=0)
+        producer.send([*records(name), large, *records(f"{name}-")])
+        producer.flush()
+        assert producer.dead_letters
+        end()
+    assert committed(tools, small) == values("b", "b-")
+    assert committed(tools, letters) == ["x" * 9000]
+
+
+def test_a_timeout_beyond_the_brokers_is_refused(make):
+    with pytest.raises(BrokerError, match="INVALID_TRANSACTION_TIMEOUT"):
+        make(**{"transaction.timeout.ms": "2000000000"}).begin_transaction()
+    with pytest.raises(ConfigError, match="need idempotence"):
+        make(**{"enable.idempotence": "false"})

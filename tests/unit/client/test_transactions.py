@@ -1,0 +1,170 @@
+"""A producer's transactions: what is asked of whom, in which order, in both versions."""
+
+import pytest
+
+from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
+from pyspark_kafkaproto.messages import add_offsets_to_txn, add_partitions_to_txn, txn_offset_commit
+from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
+from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
+from tests.fake_broker import api_versions, close
+
+ONE = TopicPartition("orders", 0)
+ROWS = [ProducerRecord("a", partition=0), ProducerRecord("b", partition=1)]
+_COORDINATION = {
+    "InitProducerId": 5,
+    "AddPartitionsToTxn": 5,
+    "AddOffsetsToTxn": 4,
+    "TxnOffsetCommit": 5,
+    "EndTxn": 5,
+}
+_FENCED, _NOT_ATTEMPTED, _NOT_ALLOWED = 90, 55, 29
+
+
+def versions(brokers, level):
+    """ApiVersions of a cluster whose transactions are of this version."""
+
+    def answer(call):
+        feature = ApiVersionsResponse.FinalizedFeature(
+            name="transaction.version", max_version_level=level, min_version_level=0
+        )
+        return ApiVersionsResponse(
+            api_keys=api_versions(brokers, call).api_keys,
+            finalized_features=(feature,),
+            finalized_features_epoch=0,
+        )
+
+    return answer
+
+
+def added(*codes):
+    """An answer to AddPartitionsToTxn."""
+    result = add_partitions_to_txn.PartitionResult
+    topic = add_partitions_to_txn.TopicResult(
+        name="orders",
+        results_by_partition=tuple(
+            result(partition_index=n, partition_error_code=code) for n, code in enumerate(codes)
+        ),
+    )
+    return add_partitions_to_txn.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=(topic,))
+
+
+@pytest.fixture(params=[1, 2], ids=["version 1", "version 2"])
+def level(request, brokers):
+    """The version of transactions at the fake brokers, which are willing."""
+    for api, most in _COORDINATION.items():
+        brokers.versions[api] = (0, most)
+    brokers.on("ApiVersions", versions(brokers, request.param))
+    brokers.on("AddPartitionsToTxn", added(0, 0))
+    brokers.on("AddOffsetsToTxn", add_offsets_to_txn.AddOffsetsToTxnResponse())
+    brokers.on("TxnOffsetCommit", txn_offset_commit.TxnOffsetCommitResponse())
+    if request.param == 1:
+        brokers.on("EndTxn", EndTxnResponse())
+    else:
+        brokers.on("EndTxn", lambda call: _next_epoch(call.request))
+    return request.param
+
+
+def _next_epoch(request):
+    return EndTxnResponse(
+        producer_id=request.producer_id, producer_epoch=request.producer_epoch + 1
+    )
+
+
+def asked(brokers):
+    """The APIs of what was asked, without the looking up."""
+    found = [call.api for call in brokers.calls]
+    return [name for name in found if name not in {"ApiVersions", "Metadata", "FindCoordinator"}]
+
+
+def test_what_is_announced_and_what_is_not(brokers, producer, level):
+    writer = producer(transactional_id="mine", transaction_timeout_ms=7000)
+    for _ in range(2):
+        writer.begin_transaction()
+        writer.send(ROWS)
+        writer.send_offsets_to_transaction({ONE: 17}, "group")
+        writer.commit_transaction()
+    one = ["TxnOffsetCommit", "Produce", "EndTxn"]
+    if level == 1:
+        one = ["AddPartitionsToTxn", "AddOffsetsToTxn", *one]
+    once = sorted(one)
+    calls = asked(brokers)
+    assert calls[0] == "InitProducerId"
+    assert [sorted(calls[1 : 1 + len(one)]), sorted(calls[1 + len(one) :])] == [once, once]
+    (init,) = brokers.asked("InitProducerId")
+    assert (init.transactional_id, init.transaction_timeout_ms) == ("mine", 7000)
+    epochs = [request.producer_epoch for request in brokers.asked("EndTxn")]
+    assert epochs == ([0, 0] if level == 1 else [0, 1])
+    assert all(request.transactional_id == "mine" for request in brokers.asked("Produce"))
+    highest = max(call.header.api_version for call in brokers.calls if call.api == "Produce")
+    assert highest == 11 if level == 1 else highest >= 12
+
+
+def test_an_end_of_unknown_outcome_is_repeated_unchanged(brokers, producer, level):
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    brokers.on("EndTxn", close(), close(), _END[level])
+    writer.commit_transaction()
+    first, *others = brokers.asked("EndTxn")
+    assert others == [first, first]
+    assert len(brokers.asked("InitProducerId")) == 1
+
+
+_END = {1: EndTxnResponse(), 2: lambda call: _next_epoch(call.request)}
+
+
+def test_nothing_but_the_same_end_is_done_until_it_is_answered(brokers, producer, level):
+    writer = producer(transactional_id="mine", default_api_timeout_ms=200, request_timeout_ms=100)
+    writer.begin_transaction()
+    writer.send(ROWS)
+    brokers.on("EndTxn", close())
+    with pytest.raises(KafkaProtoError):
+        writer.commit_transaction()
+    for forbidden in (writer.begin_transaction, writer.abort_transaction):
+        with pytest.raises(LocalProtocolError, match="call commit_transaction again"):
+            forbidden()
+    brokers.on("EndTxn", _END[level])
+    writer.commit_transaction()
+    writer.begin_transaction()
+
+
+def test_nothing_is_sent_outside_and_nothing_is_ended_twice(brokers, producer, level):
+    del level
+    writer = producer(transactional_id="mine")
+    for early in (lambda: writer.send(ROWS), writer.commit_transaction, writer.abort_transaction):
+        with pytest.raises(LocalProtocolError, match="call begin_transaction first"):
+            early()
+    writer.begin_transaction()
+    assert writer.commit_transaction() == {}
+    assert brokers.asked("EndTxn") == []
+    with pytest.raises(LocalProtocolError, match=r"without transactional\.id"):
+        producer().begin_transaction()
+
+
+@pytest.mark.parametrize("level", [1], indirect=True)
+def test_the_partition_at_fault_is_named(brokers, producer, level):
+    del level
+    brokers.on("AddPartitionsToTxn", added(_NOT_ATTEMPTED, _NOT_ALLOWED))
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    with pytest.raises(BrokerError, match=r"orders-1.*TOPIC_AUTHORIZATION_FAILED"):
+        writer.flush()
+    writer.abort_transaction()
+    assert brokers.asked("EndTxn") == []  # nothing had come in
+    brokers.on("AddPartitionsToTxn", added(0, 0))
+    writer.begin_transaction()
+    writer.send(ROWS)
+    writer.commit_transaction()
+
+
+def test_whoever_was_fenced_is_told(brokers, producer, level):
+    del level
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    brokers.on("EndTxn", EndTxnResponse(error_code=_FENCED))
+    with pytest.raises(BrokerError, match=r"'mine'.*another producer has taken over"):
+        writer.commit_transaction()
