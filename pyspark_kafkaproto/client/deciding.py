@@ -1,0 +1,196 @@
+"""How transactions of many producers become one commit: decide, end each, say that it is done.
+
+    producers  write, flush, leave their transactions open
+    here       look whether all are still open → store the decision → end each → store "done"
+
+The decision is the commit: before it everything can be aborted, after it everything has to be
+committed, whoever does it and however often. What the look beforehand finds (a transaction that
+timed out, or was taken over) fails while all of it can still be repeated.
+Protocol: as in `cluster.transactions` and `decisions`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection, Mapping
+
+from pyspark_kafkaproto.client.decisions import Deciding, Decision, DecisionLog
+from pyspark_kafkaproto.cluster.transactions import (
+    ONGOING,
+    ListedTransaction,
+    Writer,
+    begin_writer,
+    describe_transactions,
+    end_transactions,
+    list_transactions,
+)
+from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
+
+_log = logging.getLogger(__name__)
+
+# What an EndTxn answers where a transaction is not any more what was decided about.
+_GONE = frozenset({47, 48, 49, 90})
+_SLOT = re.compile(r"\d+-\d+")
+
+
+def commit_batch(log: DecisionLog, name: str, batch: str, writers: Collection[Writer]) -> bool:
+    """Commit the transactions of one batch, all or none; False where it was committed before.
+
+    Args:
+        log: where the decision goes.
+        name: whose batch it is; names have one batch at a time.
+        batch: which; the same one is committed once, however often this is called.
+        writers: who has written in it. What they have written first counts: where the batch was
+            decided before, these are not looked at.
+
+    Raises:
+        LocalProtocolError: a transaction has timed out or was taken over; says whether before the
+            decision (nothing is committed, the batch can be repeated), or after.
+        BrokerError: somebody else decides for `name` now, or this user may not.
+    """
+    with log.deciding(name) as deciding:
+        last = deciding.last
+        if last is not None and last.batch == batch:
+            complete(deciding)
+            return False
+        if last is not None and not last.is_done:
+            raise _unfinished(log, name, last, batch)
+        if not writers:
+            return True
+        _check_all_open(log, batch, writers)
+        deciding.write(Decision(batch, False, tuple(sorted(writers))))
+        complete(deciding)
+    return True
+
+
+def abort_batch(log: DecisionLog, name: str, batch: str, writers: Collection[Writer]) -> bool:
+    """Abort what was written for a batch that failed; False where it was decided to commit it.
+
+    A batch whose commit failed may be decided nevertheless: then nothing is aborted, and the next
+    `commit_batch` of it completes it.
+    """
+    with log.deciding(name) as deciding:
+        if deciding.last is not None and deciding.last.batch == batch:
+            return False
+    for writer in writers:
+        try:
+            end_transactions(log.router, [writer], commit=False)
+        except BrokerError as error:
+            if error.code not in _GONE:
+                raise
+    return True
+
+
+def recover(log: DecisionLog, name: str, *, accept_missing: bool = False) -> Decision | None:
+    """Complete what was decided for `name`, and abort what was not; the decision, if one was open.
+
+    Args:
+        log: where decisions are.
+        name: whose.
+        accept_missing: whether a decision that cannot be completed any more, because transactions
+            have timed out meanwhile, is taken for done.
+
+    Raises:
+        LocalProtocolError: such a decision, unless that is accepted.
+    """
+    with log.deciding(name) as deciding:
+        last = deciding.last
+        is_open = last is not None and not last.is_done
+        if is_open:
+            complete(deciding, accept_missing=accept_missing)
+    sweep(log, name)
+    return last if is_open else None
+
+
+def complete(deciding: Deciding, *, accept_missing: bool = False) -> None:
+    """End each transaction of the last decision, and say that it is done."""
+    decision = deciding.last
+    if decision is None or decision.is_done:
+        return
+    try:
+        end_transactions(deciding.log.router, decision.writers, commit=True)
+    except BrokerError as error:
+        if error.code not in _GONE:
+            raise
+        missing = _end_one_by_one(deciding.log, decision)
+        text = _missing_text(decision, missing)
+        if not accept_missing:
+            raise LocalProtocolError(text) from error
+        _log.warning("%s", text)
+    deciding.write(Decision(decision.batch, True, decision.writers))
+
+
+def _end_one_by_one(log: DecisionLog, decision: Decision) -> list[BrokerError]:
+    """The rest is committed all the same; what is gone, with the brokers' reasons."""
+    missing = []
+    for writer in decision.writers:
+        try:
+            end_transactions(log.router, [writer], commit=True)
+        except BrokerError as error:
+            if error.code not in _GONE:
+                raise
+            missing.append(error)
+    return missing
+
+
+def _missing_text(decision: Decision, missing: Collection[BrokerError]) -> str:
+    return (
+        f"{decision} was decided, but {len(missing)} of its transactions are gone, and what was "
+        f"written in them: {'; '.join(map(str, missing))}. The time between the flush of a task "
+        "and the commit of its batch was more than transaction.timeout.ms, or the transactional "
+        "ids were used by somebody else. `kafkaproto transactions recover --accept-missing` goes "
+        "on without"
+    )
+
+
+def sweep(log: DecisionLog, name: str, keep: Collection[str] = ()) -> list[str]:
+    """Abort what is open of `name`: killed attempts, and those that came too late. Their ids."""
+    ids = log.ids_of(name)
+    listed = list_transactions(log.router, ids, {ONGOING})
+    swept = [
+        item.transactional_id
+        for item in listed
+        if _SLOT.fullmatch(item.transactional_id.removeprefix(ids))
+        and item.transactional_id not in keep
+    ]
+    for transactional_id in swept:
+        _log.info("transaction %r is left over, and aborted", transactional_id)
+        begin_writer(log.router, transactional_id)
+    return swept
+
+
+def open_transactions(log: DecisionLog) -> Mapping[str, list[ListedTransaction]]:
+    """What is open under the log's prefix, by name."""
+    start = f"{log.prefix}-"
+    found: dict[str, list[ListedTransaction]] = {}
+    for item in list_transactions(log.router, start, {ONGOING}):
+        name, dash, slot = item.transactional_id.removeprefix(start).rpartition("-")
+        name, dash, part = name.rpartition("-")
+        if dash and _SLOT.fullmatch(f"{part}-{slot}"):
+            found.setdefault(name, []).append(item)
+    return found
+
+
+def _check_all_open(log: DecisionLog, batch: str, writers: Collection[Writer]) -> None:
+    by_id = {writer.transactional_id: writer for writer in writers}
+    found = describe_transactions(log.router, by_id)
+    gone = [
+        f"{writer} is {found[name].state}"
+        + ("" if found[name].writer == writer else f", and of {found[name].writer} now")
+        for name, writer in sorted(by_id.items())
+        if found[name].state != ONGOING or found[name].writer != writer
+    ]
+    if gone:
+        raise LocalProtocolError(
+            f"batch {batch} cannot be committed, nothing of it is: {'; '.join(gone)}. Either it "
+            "took longer than transaction.timeout.ms, or somebody else uses the same "
+            "transactionalIdPrefix"
+        )
+
+
+def _unfinished(log: DecisionLog, name: str, last: Decision, batch: str) -> LocalProtocolError:
+    return LocalProtocolError(
+        f"{last} of {name!r} is not complete, and {batch} comes: `kafkaproto transactions recover "
+        f"{log.prefix}` completes it"
+    )

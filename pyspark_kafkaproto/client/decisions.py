@@ -1,0 +1,293 @@
+"""The decision log: which transactions of many producers belong together and are to be committed.
+
+A transaction belongs to one producer, and a batch is written by many. That all of theirs are to be
+committed is therefore one record in a compacted topic, written before the first of them is: who
+finds it after a crash ends the rest of them the same way. A record's key is (prefix, name), `name`
+being a query's or that of batch jobs, its value the last batch that was decided: batches of one
+name come one after the other, so compaction keeps exactly what matters.
+
+Records are written by a producer whose transactional id is made of prefix and name: who begins
+fences whoever decided for that name before, and reads behind that whatever was decided. Knows
+nothing of Spark and of rows.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+from pyspark_kafkaproto.client.plain import ProducerRecord
+from pyspark_kafkaproto.client.produce import Producer
+from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
+from pyspark_kafkaproto.cluster import NewTopic, Router, TopicPartition
+from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_found
+from pyspark_kafkaproto.cluster.topics import create_topics
+from pyspark_kafkaproto.cluster.transactions import (
+    ONGOING,
+    Writer,
+    begin_writer,
+    list_transactions,
+)
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
+from pyspark_kafkaproto.net import ClientConfig, Deadline, ProducerConfig, connections_for
+
+_log = logging.getLogger(__name__)
+
+DECISION_TOPIC: Final = "kafkaproto-decisions"
+
+_REPLICAS: Final = 3
+# Small segments: what compaction has not reached yet is read by everybody who comes.
+_CONFIGS: Final = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(8 << 20),
+    "min.cleanable.dirty.ratio": "0.1",
+    "max.message.bytes": str(4 << 20),
+}
+_MOST_BYTES: Final = 4 << 20
+# A decision takes milliseconds. One left open by a dead driver is waited for by everybody.
+_TIMEOUT_S: Final = 10.0
+_PAUSE_S: Final = 0.01
+# How long a driver may be at it before it is taken for dead: elections take a second or two.
+_PATIENCE_S: Final = 3.0
+_MOST_LOGS: Final = 8  # in one process: prefixes, mostly one
+
+_TOPIC_ALREADY_EXISTS: Final = 36
+_UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+_AUTHORIZATION_FAILED: Final = frozenset({29, 31})
+_DONE, _DECIDED = "done", "decided"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """That a batch is to be committed: which transactions, and whether all of them are."""
+
+    batch: str
+    is_done: bool
+    writers: tuple[Writer, ...]
+
+    def __str__(self) -> str:
+        state = _DONE if self.is_done else _DECIDED
+        return f"batch {self.batch} ({state}, {len(self.writers)} transactions)"
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What of a log was read: up to which offset of which topic, and the last of each name."""
+
+    topic_id: bytes | None
+    position: int
+    last: dict[str, Decision]
+
+
+# Workers of Spark live from batch to batch: what one has read it need not read again.
+_seen: dict[tuple[ClientConfig, str, str], _Seen] = {}
+
+
+class DecisionLog:
+    """The decisions under one prefix.
+
+    Args:
+        config: of the client; its connections are shared with others that use the same.
+        topic: where decisions are kept; one partition, compacted.
+        prefix: of all transactional ids.
+    """
+
+    def __init__(self, config: ClientConfig, topic: str, prefix: str) -> None:
+        self.prefix = prefix
+        self.topic = topic
+        self.config = config
+        self.router = Router(config, connections_for(config))
+
+    def ids_of(self, name: str) -> str:
+        """What the transactional ids of `name` begin with."""
+        return f"{self.prefix}-{name}-"
+
+    def ensure_topic(self) -> None:
+        """Make the topic where it is missing.
+
+        Raises:
+            BrokerError: it is missing and this user may not make it.
+            ConfigError: it is there, but could not keep decisions.
+        """
+        try:
+            count = len(self._describe().partitions)
+        except BrokerError as error:
+            if error.code != _UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            self._create()
+            return
+        if count != 1:
+            raise ConfigError("decisionTopic", self.topic, f"it has {count} partitions, not one")
+
+    def read(self) -> Mapping[str, Decision]:
+        """The last decision of each name, as of now: whoever is still deciding is waited for.
+
+        Raises:
+            BrokerError: there is no such topic, or this user may not read it.
+        """
+        topic_id = self._describe().topic_id
+        key = (self.config, self.topic, self.prefix)
+        seen = _seen.get(key)
+        if seen is None or seen.topic_id != topic_id:
+            if len(_seen) >= _MOST_LOGS:
+                _seen.clear()
+            seen = _seen[key] = _Seen(topic_id, self._bound(EARLIEST_TIMESTAMP), {})
+        stop = self._stable_end()
+        if stop > seen.position:
+            for name, decision in self._records(seen.position, stop):
+                seen.last[name] = decision
+            seen.position = stop
+        return dict(seen.last)
+
+    def deciding(self, name: str) -> Deciding:
+        """Who decides for `name` from now on; whoever did before is fenced."""
+        return Deciding(self, name)
+
+    # Reading
+
+    def _describe(self) -> Any:
+        deadline = self.router.deadline()
+
+        def attempt() -> Any:
+            return self.router.topology({self.topic}, deadline).topic(self.topic)
+
+        return self.router.retrying("find the decision topic", attempt, deadline)
+
+    @property
+    def _partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, 0)
+
+    def _bound(self, timestamp: int, *, stable: bool = False) -> int:
+        found = list_found(self.router, {self._partition: timestamp}, read_committed=stable)
+        item = found[self._partition]
+        return 0 if item is None else item.offset
+
+    def _stable_end(self) -> int:
+        """The end of the log, once every transaction before it has ended."""
+        end = self._bound(LATEST_TIMESTAMP)
+        deadline, patience = self.router.deadline(), Deadline.after(_PATIENCE_S)
+        while self._bound(LATEST_TIMESTAMP, stable=True) < end:
+            deadline.check(f"waiting for open transactions in {self.topic} to end")
+            if patience.has_passed:
+                self._fence_the_dead()
+                patience = deadline
+            time.sleep(_PAUSE_S)
+        return end
+
+    def _fence_the_dead(self) -> None:
+        """End what drivers of this prefix have left open; of others, the broker will in time."""
+        for item in list_transactions(self.router, f"{self.prefix}-driver-", {ONGOING}):
+            _log.warning("transaction %r is left over, and aborted", item.transactional_id)
+            begin_writer(self.router, item.transactional_id)
+
+    def _records(self, start: int, stop: int) -> Iterator[tuple[str, Decision]]:
+        from pyspark_kafkaproto.arrow import schema_for  # noqa: PLC0415 - pyarrow, for this alone
+        from pyspark_kafkaproto.client.decode import read_batches  # noqa: PLC0415 - as above
+
+        config = replace(self.config, isolation_level="read_committed")
+        task = ReadTask((OffsetRange(self.topic, 0, start, stop),), {}, {})
+        # Compaction takes records away: that is no loss.
+        settings = ReadSettings(fail_on_data_loss=False)
+        for batch in read_batches(task, config, settings, schema_for(["key", "value"])):
+            for key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                prefix, name = _read_key(key, self.topic)
+                if prefix == self.prefix and value is not None:
+                    yield name, self._read_value(name, value)
+
+    def _read_value(self, name: str, value: bytes) -> Decision:
+        ids = self.ids_of(name)
+        try:
+            found = json.loads(value)
+            writers = tuple(
+                Writer(f"{ids}{suffix}", int(producer_id), int(epoch))
+                for suffix, producer_id, epoch in found["transactions"]
+            )
+            return Decision(str(found["batch"]), found["state"] == _DONE, writers)
+        except (ValueError, KeyError, TypeError) as error:
+            text = f"a record of {name!r} is no decision: {error}"
+            raise RemoteProtocolError(text, where=self.topic) from error
+
+    # Making
+
+    def _create(self) -> None:
+        deadline = self.router.deadline()
+        brokers = len(self.router.topology((), deadline).brokers)
+        topic = NewTopic(self.topic, 1, min(_REPLICAS, brokers), _CONFIGS)
+        try:
+            create_topics(self.router, [topic])
+        except BrokerError as error:
+            if error.code in _AUTHORIZATION_FAILED:
+                raise BrokerError(
+                    error.code,
+                    "CreateTopics",
+                    f"topic {self.topic!r}",
+                    "decisions are kept there: make it (one partition, cleanup.policy=compact), "
+                    "or give this user the right CREATE on it",
+                ) from error
+            if error.code != _TOPIC_ALREADY_EXISTS:
+                raise
+
+
+class Deciding:
+    """The one who decides for a name, until somebody else begins to.
+
+    A context manager; `last` is the last decision that there was at its beginning.
+    """
+
+    def __init__(self, log: DecisionLog, name: str) -> None:
+        self.log = log
+        self.name = name
+        properties = ProducerConfig(
+            client=log.config,
+            transactional_id=f"{log.prefix}-driver-{name}",
+            transaction_timeout_s=_TIMEOUT_S,
+            compression_type="gzip",
+            max_request_size=_MOST_BYTES,
+        )
+        self._producer = Producer(properties, topic=log.topic, connections=log.router.connections)
+        self._producer.begin_transaction()
+        self.last = log.read().get(name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._producer.abandon()
+
+    def write(self, decision: Decision) -> None:
+        """Store a decision; it holds once this returns, and may hold if it raises.
+
+        Raises:
+            BrokerError: somebody else decides for this name now, or may not be written; it does
+                not hold then.
+        """
+        ids = self.log.ids_of(self.name)
+        value = {
+            "batch": decision.batch,
+            "state": _DONE if decision.is_done else _DECIDED,
+            "transactions": [
+                [writer.transactional_id.removeprefix(ids), writer.producer_id, writer.epoch]
+                for writer in (() if decision.is_done else decision.writers)
+            ],
+        }
+        text = json.dumps(value, separators=(",", ":"))
+        self._producer.send([ProducerRecord(text, key=_key(self.log.prefix, self.name))])
+        self._producer.commit_transaction()
+        self._producer.begin_transaction()
+        self.last = decision
+
+
+def _key(prefix: str, name: str) -> str:
+    return json.dumps([prefix, name], separators=(",", ":"))
+
+
+def _read_key(key: bytes | None, topic: str) -> tuple[str, str]:
+    with suppress(ValueError, TypeError):
+        prefix, name = json.loads(key or b"")
+        return str(prefix), str(name)
+    raise RemoteProtocolError(f"a record's key {key!r} is not of a decision", where=topic)
