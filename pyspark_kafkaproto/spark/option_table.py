@@ -14,6 +14,7 @@ from enum import Flag, auto
 from typing import Any
 
 from pyspark_kafkaproto.client import Mode, ReadSettings
+from pyspark_kafkaproto.client.decisions import DECISION_TOPIC
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.range_text import parse_ranges
 from pyspark_kafkaproto.spark.starts import (
@@ -463,6 +464,23 @@ OPTIONS: tuple[Option, ...] = (
         uses=Use.WRITE,
         is_ours=True,
     ),
+    Option(
+        "transactionalIdPrefix",
+        read_name,
+        None,
+        "Writes exactly once, in transactions whose ids begin with this: see exactly-once.md. One "
+        "batch job at a time, and any number of streams, may have the same.",
+        uses=Use.WRITE,
+        is_ours=True,
+    ),
+    Option(
+        "decisionTopic",
+        read_name,
+        DECISION_TOPIC,
+        "Where the commits of `transactionalIdPrefix` are decided; made where it is missing.",
+        uses=Use.WRITE,
+        is_ours=True,
+    ),
 )
 
 
@@ -491,6 +509,11 @@ REFUSED: tuple[Refused, ...] = (
         Use.READ,
     ),
     Refused("kafka.interceptor.classes", "interceptors are Java classes", Use.READ | Use.WRITE),
+    Refused(
+        "kafka.transactional.id",
+        "a transaction belongs to one task: set the source option transactionalIdPrefix",
+        Use.WRITE,
+    ),
     Refused("kafka.key.serializer", _BYTES, Use.WRITE),
     Refused("kafka.value.serializer", _BYTES, Use.WRITE),
 )

@@ -13,10 +13,10 @@ from pyspark_kafkaproto.spark.columns import checked_schema, default_schema, par
 from pyspark_kafkaproto.spark.options import damaged_column, option_value, parse_read_options
 from pyspark_kafkaproto.spark.read import KafkaReader
 from pyspark_kafkaproto.spark.stream.options import parse_stream_options
-from pyspark_kafkaproto.spark.write import KafkaWriter, batch_writer, stream_writer
+from pyspark_kafkaproto.spark.write import batch_writer, stream_writer
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+    from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
     from pyspark.sql.types import StructType
 
     from pyspark_kafkaproto.spark.stream.reader import KafkaStreamReader
@@ -84,7 +84,7 @@ class DefaultSource(DataSource):
             )
         return checked_schema(schema, aside)
 
-    def writer(self, schema: StructType, overwrite: bool) -> KafkaWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A batch writer of rows of `schema`, everything checked that can be before a row comes."""
         return batch_writer(schema, self._lowered(), overwrite=overwrite)
 

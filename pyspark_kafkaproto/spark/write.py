@@ -2,7 +2,7 @@
 
 A task writes and flushes before it reports, so what a job or a micro-batch has committed is in the
 log. Without transactions what a failed or repeated task wrote before stays there too: at least
-once, as with Spark's own sink.
+once, as with Spark's own sink. With them it is `exactly_once` that says what is committed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import pickle
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -20,6 +20,7 @@ from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.client import Producer, Written
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
+from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.net import connections_for
 from pyspark_kafkaproto.spark.read import check_version
@@ -40,11 +41,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TaskReport(WriterCommitMessage):
-    """What one task wrote, by partition; how many rows came, and went to the dead letter topic."""
+    """What one task wrote, by partition; how many rows came, and went to the dead letter topic.
+
+    writer: who has left a transaction open with it. query: whose micro-batch it is.
+    """
 
     rows: int
     written: Mapping[TopicPartition, Written]
     dead_letters: int
+    writer: Writer | None = None
+    query: str | None = None
 
 
 class KafkaWriter(DataSourceArrowWriter):
@@ -74,7 +80,9 @@ class KafkaWriter(DataSourceArrowWriter):
         _log.warning("the write failed; %s stay in their topics", summary(messages))
 
 
-def batch_writer(schema: StructType, options: Mapping[str, str], *, overwrite: bool) -> KafkaWriter:
+def batch_writer(
+    schema: StructType, options: Mapping[str, str], *, overwrite: bool
+) -> DataSourceArrowWriter:
     """A checked writer of a batch query.
 
     Raises:
@@ -83,7 +91,14 @@ def batch_writer(schema: StructType, options: Mapping[str, str], *, overwrite: b
     """
     if overwrite:
         raise ConfigError("mode", "overwrite", "a topic cannot be overwritten: use append")
-    return KafkaWriter(_checked(schema, options))
+    checked = _checked(schema, options)
+    if checked.transactions is None:
+        return KafkaWriter(checked)
+    from pyspark_kafkaproto.spark.exactly_once import (  # noqa: PLC0415 - what few writes need
+        exactly_once_writer,
+    )
+
+    return exactly_once_writer(checked)
 
 
 def stream_writer(schema: StructType, options: Mapping[str, str]) -> DataSourceStreamArrowWriter:
@@ -96,7 +111,14 @@ def stream_writer(schema: StructType, options: Mapping[str, str]) -> DataSourceS
         raise UnsupportedVersion(
             "this version of Spark has no Arrow writers for streams: 4.1 is the first one"
         ) from error
-    return KafkaStreamWriter(_checked(schema, options))
+    checked = _checked(schema, options)
+    if checked.transactions is None:
+        return KafkaStreamWriter(checked)
+    from pyspark_kafkaproto.spark.exactly_once_stream import (  # noqa: PLC0415 - what few writes need
+        exactly_once_stream_writer,
+    )
+
+    return exactly_once_stream_writer(checked)
 
 
 def _checked(schema: StructType, options: Mapping[str, str]) -> WriteOptions:
@@ -109,8 +131,13 @@ def _checked(schema: StructType, options: Mapping[str, str]) -> WriteOptions:
     return parsed
 
 
-def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> TaskReport:
-    """Write Arrow batches, all in one producer, and flush."""
+def write_rows(
+    options: WriteOptions, batches: Iterable[pa.RecordBatch], transactional_id: str | None = None
+) -> TaskReport:
+    """Write Arrow batches, all in one producer, and flush.
+
+    With a transactional id the transaction stays open, and the report says whose it is.
+    """
     configure_logging()
     say_which_codec()
     spare_the_collector()
@@ -119,7 +146,7 @@ def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> Task
     with (
         packets_with_errors(),
         Producer(
-            options.producer,
+            replace(options.producer, transactional_id=transactional_id),
             topic=options.topic,
             timestamp_column=options.timestamp_column,
             dead_letter_topic=options.dead_letter_topic,
@@ -127,9 +154,14 @@ def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> Task
         ) as producer,
     ):
         for batch in batches:
+            if not rows and batch.num_rows and transactional_id is not None:
+                producer.begin_transaction()
             rows += batch.num_rows
-            producer.send(_fields(batch, options.columns))
-        report = TaskReport(rows, producer.flush(), producer.dead_letters)
+            if batch.num_rows:
+                producer.send(_fields(batch, options.columns))
+        written = producer.flush()
+        writer = producer.leave_transaction() if rows and transactional_id is not None else None
+        report = TaskReport(rows, written, producer.dead_letters, writer)
     _log.info("wrote %s in %.3f s", summary([report]), time.monotonic() - began)
     return report
 

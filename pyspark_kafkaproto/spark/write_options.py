@@ -7,8 +7,8 @@ to the option `topic`; columns that no record has are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from pyspark.sql.types import (
     ArrayType,
@@ -28,6 +28,8 @@ from pyspark_kafkaproto.spark.option_table import Use
 from pyspark_kafkaproto.spark.options import CLIENT_PREFIX, client_properties, read_values
 
 TIMESTAMP: Final = "timestamp"
+# An id's next transaction waits until the last one's markers are written: milliseconds.
+_BACKOFF_S: Final = 0.01
 
 _TEXT: Final = (StringType, CharType, VarcharType)
 _TYPES: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
@@ -38,6 +40,14 @@ _TYPES: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "headers": ((ArrayType,), "array<struct<key:string,value:binary>>"),
 }
 _PAIR: Final = (("key", _TEXT), ("value", (BinaryType,)))
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionOptions:
+    """How to write exactly once: what transactional ids begin with, where commits are decided."""
+
+    prefix: str
+    decision_topic: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,7 @@ class WriteOptions:
     columns: Mapping[str, int]
     timestamp_column: str | None
     dead_letter_topic: str | None
+    transactions: TransactionOptions | None = None
 
     @property
     def topics(self) -> frozenset[str]:
@@ -83,13 +94,40 @@ def parse_write_options(options: Mapping[str, str], schema: StructType) -> Write
             "required when no 'topic' attribute is present. Use the topic option for setting a "
             "topic",
         )
+    properties = client_properties(options)
+    producer = ProducerConfig.parse(properties, CLIENT_PREFIX)
+    transactions = _transactions(options, values, producer)
+    if transactions is not None and "retry.backoff.ms" not in properties:
+        producer = replace(producer, client=replace(producer.client, retry_backoff_s=_BACKOFF_S))
     return WriteOptions(
-        producer=ProducerConfig.parse(client_properties(options), CLIENT_PREFIX),
+        producer=producer,
         topic=topic,
         columns=columns,
         timestamp_column=None if time_column is None else TIMESTAMP,
         dead_letter_topic=_dead_letter_topic(values["onInvalidRecord"], values["deadLetterTopic"]),
+        transactions=transactions,
     )
+
+
+def _transactions(
+    options: Mapping[str, str], values: Mapping[str, Any], producer: ProducerConfig
+) -> TransactionOptions | None:
+    prefix, topic = values["transactionalIdPrefix"], values["decisionTopic"]
+    if prefix is None:
+        if "decisiontopic" in options:
+            raise ConfigError(
+                "decisionTopic", topic, "has a meaning only with transactionalIdPrefix"
+            )
+        return None
+    if not producer.enable_idempotence:
+        raise ConfigError(
+            "transactionalIdPrefix",
+            prefix,
+            "transactions need idempotence: kafka.enable.idempotence=true with kafka.acks=all, "
+            "kafka.retries of 1 or more, and at most 5 "
+            "kafka.max.in.flight.requests.per.connection",
+        )
+    return TransactionOptions(prefix, topic)
 
 
 def _dead_letter_topic(on_invalid: str, topic: str | None) -> str | None:

@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError
 from pyspark_kafkaproto.spark import read
 from pyspark_kafkaproto.spark.write import KafkaWriter
-from pyspark_kafkaproto.spark.write_options import parse_write_options
+from pyspark_kafkaproto.spark.write_options import TransactionOptions, parse_write_options
 
 SERVERS = {"kafka.bootstrap.servers": "b-1:9092"}
 LEAST = SERVERS | {"topic": "orders"}
@@ -127,3 +127,28 @@ def test_a_pickled_writer_asks_for_its_own_version(monkeypatch):
     monkeypatch.setattr(read, "__version__", "0.0.1")
     with pytest.raises(LocalProtocolError, match=r"install the same version on both"):
         pickle.loads(pickled)
+
+
+def test_exactly_once_is_asked_for_by_a_prefix():
+    options = parse_write_options(LEAST | {"transactionalidprefix": "job"}, VALUE)
+    assert options.transactions == TransactionOptions("job", "kafkaproto-decisions")
+    assert options.producer.client.retry_backoff_s < 0.1
+    given = LEAST | {"transactionalidprefix": "job", "decisiontopic": "d"}
+    given |= {"kafka.retry.backoff.ms": "300"}
+    options = parse_write_options(given, VALUE)
+    assert options.transactions == TransactionOptions("job", "d")
+    assert options.producer.client.retry_backoff_s == 0.3
+    assert parse_write_options(LEAST, VALUE).transactions is None
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"decisiontopic": "d"}, "decisionTopic.*only with transactionalIdPrefix"),
+        ({"transactionalidprefix": "p", "kafka.acks": "1"}, "transactionalIdPrefix.*idempotence"),
+        ({"kafka.transactional.id": "t"}, "set the source option transactionalIdPrefix"),
+    ],
+)
+def test_transactions_that_cannot_be_are_refused(given, text):
+    with pytest.raises(ConfigError, match=text):
+        parse_write_options(LEAST | given, VALUE)

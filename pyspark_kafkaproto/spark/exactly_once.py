@@ -1,0 +1,144 @@
+"""Exactly-once writes of batch queries: a transaction in each task, one decision on the driver.
+
+Tasks write, flush and leave their transactions open; what they report is who can end them. The
+driver decides for all of them at once (`client.deciding`). A task's transactional id is made of
+prefix, name, its partition and attempt: no attempt takes over what another has finished, and ids
+are used again from batch to batch. See docs/exactly-once.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from pyspark_kafkaproto import __version__
+from pyspark_kafkaproto.client.deciding import abort_batch, commit_batch, recover, sweep
+from pyspark_kafkaproto.client.decisions import DecisionLog
+from pyspark_kafkaproto.cluster.capturing import packets_with_errors
+from pyspark_kafkaproto.cluster.transactions import Writer
+from pyspark_kafkaproto.errors import KafkaProtoError, LocalProtocolError
+from pyspark_kafkaproto.spark.read import check_version
+from pyspark_kafkaproto.spark.workers import configure_logging
+from pyspark_kafkaproto.spark.write import TaskReport, summary, write_rows
+from pyspark_kafkaproto.spark.write_options import WriteOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_log = logging.getLogger(__name__)
+
+BATCH_JOBS: Final = "batch"
+
+
+class ExactlyOnceWriter(DataSourceArrowWriter):
+    """Writes the rows of a batch query, all or none."""
+
+    def __init__(self, options: WriteOptions, job: str) -> None:
+        self._options = options
+        self._job = job
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load_writer, (__version__, pickle.dumps((self._options, self._job)))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
+        """Write one task's rows into a transaction, which stays open."""
+        transactional_id = id_of_task(log_of(self._options), BATCH_JOBS)
+        return write_rows(self._options, iterator, transactional_id)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """All tasks have written: decide, and end their transactions."""
+        configure_logging()
+        log = log_of(self._options)
+        with packets_with_errors():
+            commit_batch(log, BATCH_JOBS, self._job, writers_of(messages))
+            sweep_rest(log, BATCH_JOBS)
+        _log.info("committed %s", summary(messages))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """A task or the commit failed: abort what was not decided."""
+        configure_logging()
+        abort_rest(log_of(self._options), BATCH_JOBS, self._job, messages)
+
+
+def exactly_once_writer(options: WriteOptions) -> ExactlyOnceWriter:
+    """A writer of a batch query; completes first what a job before it has left.
+
+    Raises:
+        BrokerError: the decision topic can neither be used nor made.
+        LocalProtocolError: what was decided cannot be completed any more.
+    """
+    log = log_of(options)
+    with packets_with_errors():
+        log.ensure_topic()
+        completed = recover(log, BATCH_JOBS)
+    if completed is not None:
+        _log.warning("completed %s, which a job before has left", completed)
+    return ExactlyOnceWriter(options, uuid.uuid4().hex)
+
+
+def _load_writer(version: str, payload: bytes) -> ExactlyOnceWriter:
+    check_version(version)
+    options, job = pickle.loads(payload)  # noqa: S301 - Spark's own channel, pickled above
+    return ExactlyOnceWriter(options, job)
+
+
+def log_of(options: WriteOptions) -> DecisionLog:
+    """Where the commits of a write are decided."""
+    chosen = options.transactions
+    if chosen is None:
+        raise LocalProtocolError("a write without transactionalIdPrefix decides nothing")
+    return DecisionLog(options.producer.client, chosen.decision_topic, chosen.prefix)
+
+
+def task_context() -> TaskContext:
+    """The task that this is.
+
+    Raises:
+        LocalProtocolError: it is none.
+    """
+    context = TaskContext.get()
+    if context is None:
+        raise LocalProtocolError("a transaction is written by a task of Spark, and this is none")
+    return context
+
+
+def id_of_task(log: DecisionLog, name: str) -> str:
+    """The transactional id of this task."""
+    context = task_context()
+    return f"{log.ids_of(name)}{context.partitionId()}-{context.attemptNumber()}"
+
+
+def writers_of(messages: Sequence[WriterCommitMessage | None]) -> list[Writer]:
+    """Who has left a transaction open; tasks without rows have none."""
+    reports = [message for message in messages if isinstance(message, TaskReport)]
+    return [report.writer for report in reports if report.writer is not None]
+
+
+def sweep_rest(log: DecisionLog, name: str) -> None:
+    """Abort what killed and speculative attempts have left; the commit holds without that."""
+    try:
+        sweep(log, name)
+    except KafkaProtoError as error:
+        _log.warning(
+            "transactions that are left over under %s stay open until they time out: %s",
+            log.ids_of(name),
+            error,
+        )
+
+
+def abort_rest(
+    log: DecisionLog, name: str, batch: str, messages: Sequence[WriterCommitMessage | None]
+) -> None:
+    """Abort a batch that failed, unless it was decided in spite of that."""
+    with packets_with_errors():
+        if abort_batch(log, name, batch, writers_of(messages)):
+            sweep_rest(log, name)
+            _log.warning("batch %s failed, and was aborted: %s", batch, summary(messages))
+        else:
+            _log.warning("batch %s is decided, whatever failed: it will be completed", batch)

@@ -1,0 +1,138 @@
+"""Exactly-once writes of a stream's micro-batches: as `exactly_once`, for Spark 4.1 and later.
+
+Spark repeats a micro-batch whose commit it has not noted, and may split it over tasks differently.
+So the driver looks up what was decided before it ships a writer, and tasks of a batch that is
+decided write nothing. Which query it is only tasks know: they tell the driver.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from pyspark_kafkaproto import __version__
+from pyspark_kafkaproto.client.deciding import commit_batch
+from pyspark_kafkaproto.client.decisions import DecisionLog
+from pyspark_kafkaproto.cluster.capturing import packets_with_errors
+from pyspark_kafkaproto.errors import LocalProtocolError
+from pyspark_kafkaproto.spark.exactly_once import (
+    abort_rest,
+    id_of_task,
+    log_of,
+    sweep_rest,
+    task_context,
+    writers_of,
+)
+from pyspark_kafkaproto.spark.read import check_version
+from pyspark_kafkaproto.spark.workers import configure_logging
+from pyspark_kafkaproto.spark.write import TaskReport, summary, write_rows
+from pyspark_kafkaproto.spark.write_options import WriteOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_log = logging.getLogger(__name__)
+
+_QUERY: Final = "sql.streaming.queryId"
+_BATCH: Final = "streaming.sql.batchId"
+
+
+class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
+    """Writes the rows of one micro-batch, once however often it is repeated.
+
+    Args:
+        options: of the write.
+        decided: the last batch that each query of the prefix has decided, when this was made.
+    """
+
+    def __init__(self, options: WriteOptions, decided: Mapping[str, str]) -> None:
+        self._options = options
+        self._decided = decided
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load_writer, (__version__, pickle.dumps((self._options, self._decided)))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
+        """Write one task's rows into a transaction, which stays open; nothing if it is decided."""
+        query, batch = _local(_QUERY), _local(_BATCH)
+        log = log_of(self._options)
+        last = self._decided.get(query)
+        if last == batch:
+            configure_logging()
+            _log.info("batch %s is decided: it is not written again", batch)
+            return TaskReport(0, {}, 0, None, query)
+        if last is not None and int(last) > int(batch):
+            raise _is_behind(log, query, batch, last)
+        report = write_rows(self._options, iterator, id_of_task(log, query))
+        return TaskReport(report.rows, report.written, report.dead_letters, report.writer, query)
+
+    def commit(
+        self,
+        messages: Sequence[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803 - Spark's name
+    ) -> None:
+        """All tasks have written: decide, and end their transactions."""
+        configure_logging()
+        log, query = log_of(self._options), _query_of(messages)
+        if query is None:  # no task, no rows
+            return
+        with packets_with_errors():
+            is_new = commit_batch(log, query, str(batchId), writers_of(messages))
+            sweep_rest(log, query)
+        state = "committed" if is_new else "was committed before"
+        _log.info("batch %d %s: %s", batchId, state, summary(messages))
+
+    def abort(
+        self,
+        messages: Sequence[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803 - Spark's name
+    ) -> None:
+        """A task or the commit failed: abort what was not decided."""
+        configure_logging()
+        query = _query_of(messages)
+        if query is not None:
+            abort_rest(log_of(self._options), query, str(batchId), messages)
+
+
+def exactly_once_stream_writer(options: WriteOptions) -> ExactlyOnceStreamWriter:
+    """A writer of one micro-batch, which knows what was decided before.
+
+    Raises:
+        BrokerError: the decision topic can neither be used nor made.
+    """
+    log = log_of(options)
+    with packets_with_errors():
+        log.ensure_topic()
+        decided = {name: decision.batch for name, decision in log.read().items()}
+    return ExactlyOnceStreamWriter(options, decided)
+
+
+def _load_writer(version: str, payload: bytes) -> ExactlyOnceStreamWriter:
+    check_version(version)
+    options, decided = pickle.loads(payload)  # noqa: S301 - Spark's own channel, pickled above
+    return ExactlyOnceStreamWriter(options, decided)
+
+
+def _local(name: str) -> str:
+    """What Spark says to the tasks of a micro-batch."""
+    value = task_context().getLocalProperty(name)
+    if value is None:
+        raise LocalProtocolError(f"Spark did not tell this task {name}: it is of no micro-batch")
+    return value
+
+
+def _query_of(messages: Sequence[WriterCommitMessage | None]) -> str | None:
+    reports = [message for message in messages if isinstance(message, TaskReport)]
+    return reports[0].query if reports else None
+
+
+def _is_behind(log: DecisionLog, query: str, batch: str, last: str) -> LocalProtocolError:
+    return LocalProtocolError(
+        f"query {query} is at batch {batch}, and has decided batch {last} already: its checkpoint "
+        f"is older than what it has written (topic {log.topic}). With another "
+        "transactionalIdPrefix it goes on, and writes again what came after the checkpoint"
+    )

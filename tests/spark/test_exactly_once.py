@@ -1,0 +1,109 @@
+"""Exactly-once writes by Spark itself: a task that is tried again, a batch that is repeated."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as fn
+
+from pyspark_kafkaproto import KafkaCluster
+from tests.spark.rival import load, rows
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def options(broker, new_topic):
+    """Of an exactly-once write to a topic of its own."""
+    topic = new_topic(partitions=2)
+    return {
+        "kafka.bootstrap.servers": broker.bootstrap_servers,
+        "topic": topic,
+        "transactionalIdPrefix": topic,
+        "decisionTopic": f"{topic}-decisions",
+    }
+
+
+def seen(spark, options, **more):
+    """How often each value is seen by a read_committed reader of either connector."""
+    servers, topic = options["kafka.bootstrap.servers"], options["topic"]
+    more = {"kafka.isolation.level": "read_committed"} | more
+    found = [
+        Counter(
+            int(row.value) for row in rows(load(spark, source, servers, subscribe=topic, **more))
+        )
+        for source in ("kafkaproto", "kafka")
+    ]
+    assert found[0] == found[1]
+    return found[0]
+
+
+def test_a_batch_job_is_seen_whole_or_not_at_all(spark, options):
+    frame = spark.range(0, 3000, 1, 3).select(fn.col("id").cast("string").alias("value"))
+    frame.write.format("kafkaproto").options(**options).mode("append").save()
+    assert seen(spark, options) == Counter(range(3000))
+    failing = frame.select(
+        fn.when(fn.col("value") == 2999, fn.raise_error(fn.lit("in the last task")))
+        .otherwise(fn.col("value")).alias("value")
+    )  # fmt: skip
+    with pytest.raises(Exception, match="in the last task"):
+        failing.write.format("kafkaproto").options(**options).mode("append").save()
+    assert seen(spark, options) == Counter(range(3000))
+    everything = seen(spark, options, **{"kafka.isolation.level": "read_uncommitted"})
+    assert sum(everything.values()) > 3000  # it had written, and was aborted
+    with KafkaCluster({"bootstrap.servers": options["kafka.bootstrap.servers"]}) as cluster:
+        partitions = cluster.get_partitions({options["topic"]})
+        latest = cluster.get_latest_leader_offsets(partitions)
+        assert cluster.get_last_stable_offsets(partitions) == latest
+
+
+def test_a_stream_repeats_a_batch_that_spark_did_not_note(spark, options, tmp_path):
+    source, checkpoint = tmp_path / "source", tmp_path / "checkpoint"
+    source.mkdir()
+
+    def run():
+        query = (
+            spark.readStream.text(str(source))
+            .repartition(2)
+            .writeStream.format("kafkaproto")
+            .options(**options)
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(120)
+
+    for number in range(3):
+        lines = range(100 * number, 100 * (number + 1))
+        (source / f"{number}.txt").write_text("\n".join(map(str, lines)))
+        run()
+        if number == 0:
+            shutil.copytree(checkpoint, tmp_path / "older")
+    assert seen(spark, options) == Counter(range(300))
+    # As after a crash between our commit and Spark's own.
+    for name in ("2", ".2.crc"):
+        (checkpoint / "commits" / name).unlink(missing_ok=True)
+    run()
+    assert seen(spark, options) == Counter(range(300))
+    # A checkpoint from before the last batch would write that again.
+    shutil.rmtree(checkpoint)
+    (tmp_path / "older").rename(checkpoint)
+    with pytest.raises(Exception, match="its checkpoint is older than what it has written"):
+        run()
+    assert seen(spark, options) == Counter(range(300))
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({"kafka.acks": "1"}, "transactionalIdPrefix.*need idempotence"),
+        ({"kafka.transactional.id": "mine"}, "set the source option transactionalIdPrefix"),
+    ],
+)
+def test_what_cannot_be_is_refused(spark, options, more, text):
+    writer = spark.range(1).selectExpr("'v' as value").write.format("kafkaproto")
+    with pytest.raises(AnalysisException, match=text):
+        writer.options(**options | more).mode("append").save()
