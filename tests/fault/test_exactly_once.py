@@ -1,0 +1,141 @@
+"""A process dies after each request and each answer of an exactly-once write, one after the other.
+
+Then it is run again, as Spark would, and a read_committed reader sees every row of a stream exactly
+once, and all or none of a batch. CI takes some of the points at random, the long run all of them
+(about 420 of a stream; -s shows each, and what became of it).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections import Counter
+
+import pytest
+from pyspark.sql.types import StringType, StructField, StructType
+
+from pyspark_kafkaproto import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
+from pyspark_kafkaproto.client.deciding import recover
+from pyspark_kafkaproto.client.decisions import DecisionLog
+from pyspark_kafkaproto.net import ClientConfig, Deadline
+from pyspark_kafkaproto.spark.write_options import parse_write_options
+from tests.fault.dying import FailPoints
+from tests.fault.micro_batches import Query
+
+pytestmark = [pytest.mark.fault, pytest.mark.broker]
+
+PARTITIONS, TASKS, ROWS = 2, 2, 20
+SEED = 9
+_SCHEMA = StructType([StructField("value", StringType())])
+_PAUSE_S = 0.01
+
+
+class Written:
+    """What a topic should hold, and what readers see."""
+
+    def __init__(self, servers, topic):
+        self.servers, self.topic = servers, topic
+        self.expected = Counter()
+        self.turn = 0
+        options = {
+            "kafka.bootstrap.servers": servers,
+            "topic": topic,
+            "transactionalidprefix": topic,
+            "decisiontopic": f"{topic}-decisions",
+        }
+        self.options = parse_write_options(options, _SCHEMA)
+
+    def new_rows(self):
+        self.turn += 1
+        return [f"{self.turn}-{n}" for n in range(ROWS)]
+
+    def seen(self):
+        """What a read_committed reader sees, once nothing is open any more."""
+        config = ClientConfig.parse(
+            {"bootstrap.servers": self.servers, "isolation.level": "read_committed"}
+        )
+        partitions = {TopicPartition(self.topic, n) for n in range(PARTITIONS)}
+        deadline = Deadline.after(30)
+        with KafkaCluster({"bootstrap.servers": self.servers}) as cluster:
+            while cluster.get_latest_leader_offsets(partitions) != cluster.get_last_stable_offsets(
+                partitions
+            ):
+                deadline.check("waiting for transactions that are left open")
+                time.sleep(_PAUSE_S)
+        task = ReadTask(tuple(OffsetRange(*item, 0, None) for item in partitions), {}, {})
+        found = Counter()
+        for batch in read_batches(task, config, ReadSettings(), schema_for(["value"])):
+            found.update(value.decode() for value in batch.column(0).to_pylist())
+        return found
+
+    def compare(self):
+        seen = self.seen()
+        missing, more = self.expected - seen, seen - self.expected
+        assert (missing, more) == (Counter(), Counter())
+
+    def recover(self):
+        config = ClientConfig.parse({"bootstrap.servers": self.servers})
+        log = DecisionLog(config, f"{self.topic}-decisions", self.topic)
+        log.ensure_topic()
+        return recover(log, "batch")
+
+
+@pytest.fixture
+def written(broker, new_topic):
+    return Written(broker.bootstrap_servers, new_topic(PARTITIONS))
+
+
+def stream_turn(query, written):
+    """A micro-batch, repeated until it comes through."""
+    rows = written.new_rows()
+    written.expected.update(rows)
+    runs = 1
+    while not query.micro_batch(written.turn, rows):
+        runs += 1
+        assert runs < 4, query.why
+        query.points.revive()
+    written.compare()
+    return f"{runs} runs"
+
+
+def batch_turn(query, written):
+    """A job that is not repeated: recovered, it has written all or nothing."""
+    rows = written.new_rows()
+    came_through = query.job(rows)
+    query.points.revive()
+    recovered = written.recover()
+    count = sum(written.seen()[row] for row in rows)
+    assert count in ({ROWS} if came_through else {0, ROWS})
+    if count:
+        written.expected.update(rows)
+    written.compare()
+    state = "through" if came_through else "failed"
+    return f"{state}{', recovered' if recovered else ''}, {count} rows"
+
+
+def points_of(query, written, turn):
+    """Every step of a turn as it mostly is: the topic of decisions is there."""
+    for _ in range(2):
+        query.points.arm()
+        turn(query, written)
+    return [f"{step} {scope}" for step in query.points.steps() for scope in ("all", "worker")]
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("most", [8, pytest.param(None, marks=pytest.mark.long)])
+@pytest.mark.parametrize("turn", [stream_turn, batch_turn], ids=["stream", "batch"])
+def test_a_process_dies_at_each_step(written, tmp_path, turn, most):
+    query = Query(written.options, FailPoints(tmp_path / "points"), str(uuid.uuid4()), TASKS)
+    points = points_of(query, written, turn)
+    chosen = points if most is None else random.Random(SEED).sample(points, most)
+    hits = 0
+    for point in chosen:
+        query.points.arm(point)
+        outcome = turn(query, written)
+        hits += query.points.was_hit
+        print(f"{point}: {'hit' if query.points.was_hit else 'not met'}, {outcome}")
+    print(f"{len(points)} points, {len(chosen)} taken, {hits} hit")
+    assert hits == len(chosen)
