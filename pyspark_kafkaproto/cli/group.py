@@ -33,6 +33,7 @@ _COMMANDS = (
     "produce",
     "tap",
     "topics",
+    "transactions",
 )
 
 

@@ -1,0 +1,113 @@
+"""`kafkaproto transactions`: what exactly-once writes have left, shown and put in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from pyspark_kafkaproto.cli.connection import configured, confirmed, json_option, yes_option
+from pyspark_kafkaproto.cli.output import show
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.client.decisions import DecisionLog
+
+_TOPIC = "kafkaproto-decisions"
+_HEADINGS = {
+    "name": "name",
+    "batch": "batch",
+    "state": "state",
+    "decided": "to commit",
+    "open": "open",
+}
+_topic_option = click.option(
+    "--decision-topic", default=_TOPIC, show_default=True, help="The option decisionTopic."
+)
+
+
+@click.group()
+def transactions() -> None:
+    """Transactions of exactly-once writes, by their transactionalIdPrefix.
+
+    \b
+    Examples:
+      kafkaproto transactions list nightly
+      kafkaproto transactions recover nightly
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+
+
+@transactions.command("list")
+@configured
+@click.argument("prefix")
+@_topic_option
+@json_option
+def list_(properties: Mapping[str, str], prefix: str, decision_topic: str, as_json: bool) -> None:
+    """Show what was decided last under PREFIX, and what is open.
+
+    A row for each streaming query, by its id, and one named `batch` for batch jobs. In state
+    `decided` some transactions may still have to be committed: `recover` does so.
+    """
+    from pyspark_kafkaproto.client.deciding import open_transactions  # noqa: PLC0415 - pyarrow
+
+    log = _log(properties, decision_topic, prefix)
+    decisions, left = log.read(), open_transactions(log)
+    rows = []
+    for name in sorted(decisions.keys() | left.keys()):
+        decision = decisions.get(name)
+        rows.append(
+            {
+                "name": name,
+                "batch": None if decision is None else decision.batch,
+                "state": None if decision is None else ("done" if decision.is_done else "decided"),
+                "decided": 0 if decision is None else len(decision.writers),
+                "open": len(left.get(name, ())),
+            }
+        )
+    show(rows, _HEADINGS, as_json=as_json)
+
+
+@transactions.command()
+@configured
+@click.argument("prefix")
+@click.option("--name", "names", multiple=True, metavar="NAME", help="Only this one of `list`.")
+@click.option(
+    "--accept-missing",
+    is_flag=True,
+    help="Take for done what was decided, but is gone: its transactions have timed out.",
+)
+@_topic_option
+@yes_option
+def recover(
+    properties: Mapping[str, str],
+    prefix: str,
+    names: tuple[str, ...],
+    accept_missing: bool,
+    decision_topic: str,
+    is_sure: bool,
+) -> None:
+    """Commit what was decided under PREFIX, and abort what is open and was not.
+
+    For what a dead job or query has left; one that runs is fenced, and fails.
+    """
+    from pyspark_kafkaproto.client import deciding  # noqa: PLC0415 - pyarrow
+
+    log = _log(properties, decision_topic, prefix)
+    decisions = log.read()
+    waiting = {name for name, decision in decisions.items() if not decision.is_done}
+    chosen = sorted(names or waiting | deciding.open_transactions(log).keys())
+    if not chosen:
+        click.echo(f"nothing is open under {prefix}")
+        return
+    confirmed(f"Fence whoever writes as {', '.join(chosen)}, and recover?", is_sure=is_sure)
+    for name in chosen:
+        completed = deciding.recover(log, name, accept_missing=accept_missing)
+        what = "nothing was decided" if completed is None else f"completed {completed}"
+        click.echo(f"{name}: {what}; what was not decided is aborted")
+
+
+def _log(properties: Mapping[str, str], topic: str, prefix: str) -> DecisionLog:
+    from pyspark_kafkaproto.client.decisions import DecisionLog  # noqa: PLC0415 - pyarrow
+    from pyspark_kafkaproto.net import ClientConfig  # noqa: PLC0415 - as above
+
+    return DecisionLog(ClientConfig.parse(properties), topic, prefix)
