@@ -3,6 +3,7 @@
     python bench/write.py            five codecs, both tunings, five rounds
     python bench/write.py --quick    few rows, one round: does everything run?
     python bench/write.py --memory   memory of Spark's Python workers instead of speed
+    python bench/write.py --exactly-once   what transactions cost, for many rows and for 1,000
 
 Both sinks run with conf/, acks=all and idempotent, and write the same rows of a Parquet folder to a
 fresh topic. `alike` gives both the same batch size and linger, `defaults` leaves each its own.
@@ -53,6 +54,9 @@ PARTITIONS = 4
 TUNED = {"batch.size": str(256 << 10), "linger.ms": "100"}
 NEEDED = {"alike": 1.5, "defaults": 3.0}
 ENCODED_SHARE = 0.80
+TRANSACTIONAL_SHARE = 0.80
+MANY, FEW = 1_000_000, 1_000
+MOST_MARKERS = 100  # a control record per task and partition
 MEMORY_BYTES = 100_000_000
 GROWTH_BYTES = 20_000_000
 FULL_RECORDS, QUICK_RECORDS = 4_000_000, 200_000
@@ -68,6 +72,7 @@ class Bench:
         self.tools = tools
         self.app = app
         self.records = records
+        self.is_transactional = False
         self.rows = folder / f"rows-{records}"
         self._numbers = itertools.count()
         lines = folder / "lines"
@@ -87,7 +92,7 @@ class Bench:
             seconds = write(topic)
             with KafkaCluster({"bootstrap.servers": self.tools.bootstrap_servers}) as cluster:
                 ends = cluster.get_latest_leader_offsets(cluster.get_partitions({topic}))
-            if sum(ends.values()) != self.records:
+            if not 0 <= sum(ends.values()) - self.records <= MOST_MARKERS * self.is_transactional:
                 raise RunFailed(f"{topic} holds {sum(ends.values())} of {self.records} records")
         finally:
             self.tools.run_tool(
@@ -109,6 +114,19 @@ class Bench:
         self.app.ask("collect_garbage")
         return self.into_topic(
             lambda topic: self.app.ask("write", source, options | {"topic": topic})["seconds"]
+        )
+
+    def once(self, *, exactly: bool) -> float:
+        """Seconds of one write by Spark, in transactions or only idempotent."""
+        self.is_transactional = exactly
+        options = {
+            "kafka.bootstrap.servers": self.tools.bootstrap_servers,
+            "rows": str(self.rows),
+        }
+        options |= {"transactionalIdPrefix": "bench-write"} if exactly else {}
+        self.app.ask("collect_garbage")
+        return self.into_topic(
+            lambda topic: self.app.ask("write", OURS, options | {"topic": topic})["seconds"]
         )
 
     def alone(self, codec: str) -> dict[str, float]:
@@ -268,6 +286,32 @@ def memory(tools: KafkaTools, folder: Path, records: int) -> list[Bar]:
     ]
 
 
+def exactly_once(
+    tools: KafkaTools, app: SparkApp, folder: Path, rounds: int
+) -> tuple[Results, list[Bar]]:
+    """Transactional writing beside idempotent, interleaved; the first round warms up."""
+    results: Results = {}
+    for records in (MANY, FEW):
+        bench = Bench(tools, app, folder, records)
+        for number in range(rounds + 1):
+            for who, exactly in (("idempotent", False), ("transactional", True)):
+                progress(f"{records:,} records: round {number} of {rounds}: {who}")
+                seconds = bench.once(exactly=exactly)
+                if number:
+                    results.setdefault((f"{records:,} records", "defaults", who), []).append(
+                        seconds
+                    )
+    progress("")
+    middle = {(key[0], key[2]): median(seconds) for key, seconds in results.items()}
+    for (what, who), seconds in middle.items():
+        print(f"{what}, {who}: {seconds:.3f} s")
+    few, many = f"{FEW:,} records", f"{MANY:,} records"
+    pays = middle[few, "transactional"] - middle[few, "idempotent"]
+    print(f"a batch of {few} pays {pays * 1000:.0f} ms", end="\n\n")
+    ratio = middle[many, "idempotent"] / middle[many, "transactional"]
+    return results, [Bar(f"{many}: of idempotent writing", TRANSACTIONAL_SHARE, ratio)]
+
+
 def table(results: Results, records: int) -> str:
     """One row per measure: medians over the rounds."""
     rows = [
@@ -290,6 +334,9 @@ def main() -> int:
             tools = stack.enter_context(broker(keep=False))
             if options.memory:
                 bars = memory(tools, folder, options.records)
+            elif options.exactly_once:
+                app = stack.enter_context(SparkApp(ROOT / "conf", SPARK_CONF, folder / "app"))
+                results, bars = exactly_once(tools, app, folder, options.rounds)
             else:
                 conf = SPARK_CONF | {"spark.jars": ",".join(connector_jars())}
                 app = stack.enter_context(SparkApp(ROOT / "conf", conf, folder / "app"))
@@ -316,6 +363,7 @@ def parse() -> argparse.Namespace:
     add("--codecs", type=lambda text: tuple(text.split(",")), default=CODECS)
     add("--rounds", type=int, help="kept rounds (default 5); one more warms up")
     add("--memory", action="store_true", help="memory of Python workers instead of speed")
+    add("--exactly-once", action="store_true", help="what transactions cost, instead")
     add("--quick", action="store_true", help="few rows, one round, two codecs")
     add("--json", type=Path, help="write everything that was measured to this file")
     options = parser.parse_args()
