@@ -20,11 +20,9 @@ from pyspark_kafkaproto.client.ranges import (
     ReadSettings,
     ReadTask,
 )
-from pyspark_kafkaproto.client.transactions import GroupMember
 
 __all__ = [
     "Fetcher",
-    "GroupMember",
     "Load",
     "LoadTest",
     "Mode",

@@ -24,7 +24,7 @@ from pyspark_kafkaproto.client.plain import ProducerRecord, record_at, to_arrow
 from pyspark_kafkaproto.client.queues import Identity, PartitionQueue, Written
 from pyspark_kafkaproto.client.refusals import Refusals
 from pyspark_kafkaproto.client.sending import Sender
-from pyspark_kafkaproto.client.transactions import GroupMember, Transactions
+from pyspark_kafkaproto.client.transactions import Transactions
 from pyspark_kafkaproto.cluster import (
     CommittedOffset,
     Leader,
@@ -33,6 +33,7 @@ from pyspark_kafkaproto.cluster import (
     TopicPartition,
     Topology,
 )
+from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
 from pyspark_kafkaproto.net import Connections, ProducerConfig
@@ -189,7 +190,7 @@ class Producer:
         self,
         offsets: Mapping[TopicPartition, int | CommittedOffset],
         group: str,
-        member: GroupMember = GroupMember(),  # noqa: B008 - a value, nothing that changes
+        member: GroupMember | None = None,
     ) -> None:
         """Commit the offsets of a consumer group with this transaction.
 
@@ -197,7 +198,7 @@ class Producer:
             offsets: the next ones to read.
             group: the consumer group.
             member: who read them, so that the group can refuse one that is no member any more;
-                by default nobody, which a group with members takes as well.
+                None is nobody, which a group with members takes as well.
 
         Raises:
             LocalProtocolError: no transaction is open.

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple
 
 from pyspark_kafkaproto.client.queues import Identity
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
+from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.cluster.routing import TRANSACTION_KEY
 from pyspark_kafkaproto.cluster.topology import by_topic
 from pyspark_kafkaproto.cluster.transactions import (
@@ -49,12 +49,7 @@ _MOST_OFFSETS_BY_NAME = 5
 _OPERATION_NOT_ATTEMPTED = 55  # nothing was wrong with this one, but with another
 
 
-class GroupMember(NamedTuple):
-    """Who commits offsets: a member of the group, or by default nobody that the group knows."""
-
-    generation: int = -1
-    member_id: str = ""
-    group_instance_id: str | None = None
+_NOBODY = GroupMember("", -1)
 
 
 class _State(Enum):
@@ -138,7 +133,7 @@ class Transactions:
         self,
         offsets: Mapping[TopicPartition, int | CommittedOffset],
         group: str,
-        member: GroupMember = GroupMember(),  # noqa: B008 - a value, nothing that changes
+        member: GroupMember | None = None,
     ) -> None:
         """Commit offsets of a group with the transaction.
 
@@ -152,7 +147,7 @@ class Transactions:
         if not self.is_version_2 and group not in self._groups:
             self._add_group(group)
         self._groups.add(group)
-        self._commit_offsets(offsets, group, member)
+        self._commit_offsets(offsets, group, member or _NOBODY)
 
     def end(self, *, commit: bool) -> None:
         """End the transaction. Where the outcome is not known, nothing else but this can be done.
@@ -259,7 +254,7 @@ class Transactions:
             producer_epoch=writer.epoch,
             generation_id_or_member_epoch=member.generation,
             member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
+            group_instance_id=member.instance_id,
             topics=_topics(offsets),
         )
 
