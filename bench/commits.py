@@ -1,6 +1,6 @@
 """How many commits a second, and how many rows are read again after a kill, per commit mode.
 
-    KAFKA_BOOTSTRAP_SERVERS=host:port python bench/commits.py [--seconds 3]
+    python bench/commits.py [--seconds 3]
 
 A member in a process of its own reads a topic batch by batch and commits: `sync` waits for each
 commit, `async` does not, `auto` leaves it to auto.commit.interval.ms (1 s here). It is met by
@@ -20,10 +20,10 @@ import uuid
 
 from pyspark_kafkaproto import Consumer, KafkaCluster
 from pyspark_kafkaproto.cluster import NewTopic
-from pyspark_kafkaproto.devbroker import KafkaTools
+from pyspark_kafkaproto.devbroker import DevBroker, KafkaTools
 
 MODES = ("sync", "async", "auto")
-RECORDS = 1_000_000
+RECORDS = 300_000
 AUTO_MS = 1000
 
 
@@ -31,14 +31,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=3.0)
     seconds = parser.parse_args().seconds
-    servers = os.environ["KAFKA_BOOTSTRAP_SERVERS"]
+    given = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
+    if given:
+        run(given, seconds)
+        return
+    with DevBroker() as broker:
+        run(broker.bootstrap_servers, seconds)
+
+
+def run(servers: str, seconds: float) -> None:
+    """Each mode in turn, on one topic."""
     topic = f"commits-{uuid.uuid4().hex[:8]}"
     with KafkaCluster({"bootstrap.servers": servers}) as kafka:
         kafka.create_topics([NewTopic(topic, 1, 1)])
         tools = KafkaTools(servers)
         # Small batches: many polls, so many commits.
         tools.produce_perf(topic, RECORDS, 100, properties={"batch.size": "2000", "linger.ms": "0"})
-        print(f"{'mode':6} {'commits/s':>10} {'rows/s':>10} {'read again':>11}")
+        print(f"{'mode':6} {'commits/s':>10} {'rows/s':>10} {'read again':>11}", flush=True)
         for mode in MODES:
             print(measured(kafka, servers, topic, mode, seconds), flush=True)
         kafka.delete_topics({topic})
