@@ -228,8 +228,22 @@ def check_selection(options: Mapping[str, str], names: Collection[str] = _SELECT
         raise ConfigError(
             " / ".join(names),
             ", ".join(given) or None,
-            "exactly one of them must be given: it says which topics are read",
+            "exactly one of them must be given: it says which topics are read"
+            + _misspelt(options, names),
         )
+
+
+def _misspelt(options: Mapping[str, str], names: Collection[str]) -> str:
+    """A hint at an option that reads like one of `names`."""
+    for name in options:
+        if name not in {known.lower() for known in names} and (
+            close := difflib.get_close_matches(
+                name, [known.lower() for known in names], n=1, cutoff=0.8
+            )
+        ):
+            meant = next(known for known in names if known.lower() == close[0])
+            return f" (there is {name!r}: did you mean {meant}?)"
+    return ""
 
 
 def _overridden(options: Mapping[str, str], names: Collection[str]) -> list[str]:

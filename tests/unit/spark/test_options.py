@@ -320,3 +320,8 @@ def test_one_option_can_be_asked_for_alone():
 def test_options_are_pickled_for_the_executors():
     options = parse_read_options(SERVERS | {"subscribepattern": "ord.*"})
     assert pickle.loads(pickle.dumps(options)) == options
+
+
+def test_a_selection_that_is_misspelt_is_pointed_out():
+    with pytest.raises(ConfigError, match=r"there is 'subcribe': did you mean subscribe\?"):
+        parse_read_options({"kafka.bootstrap.servers": "b-1:9092", "subcribe": "orders"})
