@@ -179,6 +179,33 @@ def send_all(
     return answers
 
 
+def ask_all_brokers(
+    router: Router, what: str, request: Any, read: Callable[[Any, str], Mapping[_K, _T]]
+) -> dict[_K, _T]:
+    """What all brokers together know, where each knows a part.
+
+    Args:
+        router: whom to ask through.
+        what: names the work in errors.
+        request: the same for each.
+        read: an answer's part, with the broker that gave it for errors to name.
+    """
+    deadline = router.deadline()
+
+    def attempt() -> dict[_K, _T]:
+        brokers = router.topology((), deadline).brokers.values()
+        places = [broker.endpoint for broker in brokers]
+        found: dict[_K, _T] = {}
+        answers = send_all(router, [(place, request) for place in places], deadline)
+        for place, answer in zip(places, answers, strict=True):
+            if isinstance(answer, KafkaProtoError):
+                raise answer
+            found |= read(answer, str(place))
+        return found
+
+    return router.retrying(what, attempt, deadline)
+
+
 class _Line:
     """What one broker is asked: requests not sent yet, and those whose answers are awaited."""
 

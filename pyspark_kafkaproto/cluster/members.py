@@ -12,13 +12,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pyspark_kafkaproto.cluster.asking import Question, ask, cut, send_all
+from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
 from pyspark_kafkaproto.cluster.groups import check_groups, named
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import (
     BrokerError,
-    KafkaProtoError,
     RemoteProtocolError,
     UnsupportedVersion,
 )
@@ -105,20 +104,8 @@ def list_groups(
 ) -> list[ListedGroup]:
     """The groups of all brokers, sorted by name; with `states` or `types`, those alone."""
     request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
-    deadline = router.deadline()
-
-    def attempt() -> list[ListedGroup]:
-        brokers = router.topology((), deadline).brokers.values()
-        places = [broker.endpoint for broker in brokers]
-        answers = send_all(router, [(place, request) for place in places], deadline)
-        found: dict[str, ListedGroup] = {}
-        for place, answer in zip(places, answers, strict=True):
-            if isinstance(answer, KafkaProtoError):
-                raise answer
-            found |= _read_listed(answer, str(place))
-        return sorted(found.values(), key=lambda item: item.group)
-
-    return router.retrying("list groups", attempt, deadline)
+    found = ask_all_brokers(router, "list groups", request, _read_listed)
+    return sorted(found.values(), key=lambda item: item.group)
 
 
 def describe_groups(router: Router, groups: Collection[str]) -> dict[str, DescribedGroup]:

@@ -12,10 +12,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyspark_kafkaproto.cluster.asking import Question, ask, cut, send_all
+from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
 from pyspark_kafkaproto.cluster.routing import TRANSACTION_KEY, Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
-from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
+from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -200,23 +200,11 @@ def list_transactions(
 ) -> list[ListedTransaction]:
     """The transactions of all coordinators whose ids begin with `prefix`, sorted by id."""
     request = ListTransactionsRequest(state_filters=tuple(states))
-    deadline = router.deadline()
-
-    def attempt() -> list[ListedTransaction]:
-        brokers = router.topology((), deadline).brokers.values()
-        places = [broker.endpoint for broker in brokers]
-        found: dict[str, ListedTransaction] = {}
-        answers = send_all(router, [(place, request) for place in places], deadline)
-        for place, answer in zip(places, answers, strict=True):
-            if isinstance(answer, KafkaProtoError):
-                raise answer
-            found |= _read_listed(answer, place)
-        return [found[name] for name in sorted(found) if name.startswith(prefix)]
-
-    return router.retrying("list transactions", attempt, deadline)
+    found = ask_all_brokers(router, "list transactions", request, _read_listed)
+    return [found[name] for name in sorted(found) if name.startswith(prefix)]
 
 
-def _read_listed(answer: ListTransactionsResponse, place: Endpoint) -> dict[str, ListedTransaction]:
+def _read_listed(answer: ListTransactionsResponse, place: str) -> dict[str, ListedTransaction]:
     checked(answer.error_code, "ListTransactions", f"broker {place}")
     return {
         item.transactional_id: ListedTransaction(
