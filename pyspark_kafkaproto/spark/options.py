@@ -235,15 +235,19 @@ def check_selection(options: Mapping[str, str], names: Collection[str] = _SELECT
 
 def _misspelt(options: Mapping[str, str], names: Collection[str]) -> str:
     """A hint at an option that reads like one of `names`."""
-    for name in options:
-        if name not in {known.lower() for known in names} and (
-            close := difflib.get_close_matches(
-                name, [known.lower() for known in names], n=1, cutoff=0.8
-            )
-        ):
-            meant = next(known for known in names if known.lower() == close[0])
-            return f" (there is {name!r}: did you mean {meant}?)"
+    given = {name.lower() for name in names}
+    for option in options:
+        meant = None if option in given else _close_to(option, names, cutoff=0.8)
+        if meant is not None:
+            return f" (there is {option!r}: did you mean {meant}?)"
     return ""
+
+
+def _close_to(text: str, names: Collection[str], cutoff: float = 0.6) -> str | None:
+    """The one of `names` that `text`, in lower case, is likely meant to be."""
+    by_low = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(text, by_low, n=1, cutoff=cutoff)
+    return by_low[close[0]] if close else None
 
 
 def _overridden(options: Mapping[str, str], names: Collection[str]) -> list[str]:
@@ -266,8 +270,8 @@ def _check_known(options: Mapping[str, str], use: Use) -> None:
         if low in elsewhere:
             _log.warning("option %s has no effect in %s", elsewhere[low].name, _NAMES[use])
             continue
-        close = difflib.get_close_matches(low, known, n=1)
-        hint = f"; did you mean {known[close[0]].name}?" if close else ""
+        close = _close_to(low, [option.name for option in known.values()])
+        hint = f"; did you mean {close}?" if close else ""
         _log.warning("option %r is not known to kafkaproto and has no effect%s", name, hint)
     if "groupidprefix" in options:
         _log.warning("option groupIdPrefix has no effect: reading uses no consumer group")
