@@ -123,6 +123,13 @@ class PartitionQueue:
         return self.waiting[0] if self.waiting else None
 
     @property
+    def waiting_bytes(self) -> int:
+        """The size of everything that is to be sent."""
+        return sum(
+            batch.size_bytes for batches in (self.returned, self.waiting) for batch in batches
+        )
+
+    @property
     def is_done(self) -> bool:
         """Whether every finished batch was written."""
         return not (self.waiting or self.returned or self.in_flight)

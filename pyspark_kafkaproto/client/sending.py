@@ -98,10 +98,10 @@ class Sender:
         self._ready[queue.partition] = queue
 
     def pump(self) -> None:
-        """Take the answers that are there, send what may be sent; waits for nothing."""
+        """Take the answers that are there, send what is worth a request; waits for nothing."""
         self.offered_bytes = 0
         self._receive(0.0)
-        self._send()
+        self._send(is_pressing=False)
 
     def drain(self, most_bytes: int = 0) -> None:
         """Send and wait until no more than `most_bytes` are held; 0 is until all is written.
@@ -109,10 +109,12 @@ class Sender:
         Raises:
             KafkaProtoError: a batch cannot be written; names its partition, rows and size.
         """
-        self.pump()
+        self.offered_bytes = 0
+        self._receive(0.0)
+        self._send(is_pressing=True)
         while self.held_bytes > most_bytes:
             self._receive(self._idle_s())
-            self._send()
+            self._send(is_pressing=True)
 
     def abandon(self) -> None:
         """Give up what is in flight: its answers must not be taken for somebody else's."""
@@ -124,7 +126,8 @@ class Sender:
 
     # Sending
 
-    def _send(self) -> None:
+    def _send(self, *, is_pressing: bool) -> None:
+        """Send what may go; unless somebody waits for it, only what is worth a request."""
         now = time.monotonic()
         sendable = [queue for queue in self._ready.values() if self._may_go(queue, now)]
         self._find_leaders([queue for queue in sendable if queue.leader is None])
@@ -136,12 +139,24 @@ class Sender:
                 by_leader.setdefault(queue.leader.endpoint, []).append(queue)
         for endpoint, queues in by_leader.items():
             link = self._links.setdefault(endpoint, Link(endpoint))
+            if not (is_pressing or self._is_worth_a_request(link, queues)):
+                continue
             while queues and link.has_room(self._config.max_in_flight):
                 if not self._send_one(link, self._fill(queues)):
                     break
                 now = time.monotonic()
                 queues = [queue for queue in queues if queue.can_send(now)]  # noqa: PLW2901
         self._forget_idle()
+
+    def _is_worth_a_request(self, link: Link, queues: Sequence[PartitionQueue]) -> bool:
+        """Whether the leader has nothing to do, or a full request waits for it.
+
+        Each request has its price here and at the broker, whatever it holds: while one is under
+        way, what was finished meanwhile gathers.
+        """
+        if not link.sent:
+            return True
+        return sum(queue.waiting_bytes for queue in queues) >= self._config.max_request_size
 
     def _may_go(self, queue: PartitionQueue, now: float) -> bool:
         head = queue.head

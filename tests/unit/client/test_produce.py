@@ -102,6 +102,23 @@ def test_requests_are_pipelined_up_to_max_in_flight(brokers, producer, most):
     assert len(brokers.asked("Produce")) == before + most
 
 
+def test_while_a_request_is_under_way_the_next_one_fills(brokers, producer):
+    writer = producer("many", batch_size=100, max_request_size=1000)
+    writer.send([ProducerRecord("x", partition=n) for n in range(8)])
+    writer.flush()  # from here on the broker knows the producer
+    before = len(brokers.asked("Produce"))
+    brokers.on("Produce", STALL)
+    for partition in range(7):
+        # A full batch each, and the start of another.
+        writer.send([ProducerRecord("x" * 30, partition=partition) for _ in range(2)])
+        brokers.wait_for_call("Produce", before + 1)
+    assert sent_batches(brokers)[before:] == [[("many", 0)]]
+    writer._open_batches.finish_all()
+    writer._sender.pump()
+    brokers.wait_for_call("Produce", before + 2)
+    assert set(sent_batches(brokers)[before + 1]) >= {("many", n) for n in range(1, 7)}
+
+
 def test_nothing_is_pipelined_before_the_broker_knows_the_producer(brokers, producer):
     writer = producer(batch_size=100)
     brokers.on("Produce", STALL)
