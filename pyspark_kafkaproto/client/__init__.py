@@ -3,16 +3,18 @@
 `ranges` says what to read, `fetch` gets it block by block, `decode` turns blocks into Arrow record
 batches, `committed` plans what a group has not seen, `produce` writes such batches; `consumer`
 reads as a member of a group (its parts: `group`), and is not imported here: executors do without.
+What writes is loaded on first use: each Python process of Spark that reads would pay for it.
 Nothing here knows of Spark.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pyspark_kafkaproto.client.committed import commit_ranges, committing, plan_ranges
 from pyspark_kafkaproto.client.decode import read_batches
 from pyspark_kafkaproto.client.fetch import Fetcher
-from pyspark_kafkaproto.client.loadtest import Load, LoadTest
-from pyspark_kafkaproto.client.plain import ProducerRecord
-from pyspark_kafkaproto.client.produce import Producer
-from pyspark_kafkaproto.client.queues import Written
 from pyspark_kafkaproto.client.ranges import (
     Mode,
     OffsetRange,
@@ -20,6 +22,21 @@ from pyspark_kafkaproto.client.ranges import (
     ReadSettings,
     ReadTask,
 )
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.client.loadtest import Load, LoadTest
+    from pyspark_kafkaproto.client.plain import ProducerRecord
+    from pyspark_kafkaproto.client.produce import Producer
+    from pyspark_kafkaproto.client.queues import Written
+
+# name -> the module here that defines it
+_LOADED_ON_USE = {
+    "Load": "loadtest",
+    "LoadTest": "loadtest",
+    "Producer": "produce",
+    "ProducerRecord": "plain",
+    "Written": "queues",
+}
 
 __all__ = [
     "Fetcher",
@@ -38,3 +55,13 @@ __all__ = [
     "plan_ranges",
     "read_batches",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name from its module on first use (PEP 562)."""
+    home = _LOADED_ON_USE.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value

@@ -38,8 +38,6 @@ from pyspark_kafkaproto.net import ClientConfig, Deadline, ProducerConfig, conne
 
 _log = logging.getLogger(__name__)
 
-DECISION_TOPIC: Final = "kafkaproto-decisions"
-
 _REPLICAS: Final = 3
 # Small segments: what compaction has not reached yet is read by everybody who comes.
 _CONFIGS: Final = {

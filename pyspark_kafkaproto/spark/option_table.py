@@ -14,7 +14,6 @@ from enum import Flag, auto
 from typing import Any
 
 from pyspark_kafkaproto.client import Mode, ReadSettings
-from pyspark_kafkaproto.client.decisions import DECISION_TOPIC
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.range_text import parse_ranges
 from pyspark_kafkaproto.spark.starts import (
@@ -476,7 +475,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "decisionTopic",
         read_name,
-        DECISION_TOPIC,
+        "kafkaproto-decisions",
         "Where the commits of `transactionalIdPrefix` are decided; made where it is missing.",
         uses=Use.WRITE,
         is_ours=True,

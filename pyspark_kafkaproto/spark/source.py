@@ -13,7 +13,6 @@ from pyspark_kafkaproto.spark.columns import checked_schema, default_schema, par
 from pyspark_kafkaproto.spark.options import damaged_column, option_value, parse_read_options
 from pyspark_kafkaproto.spark.read import KafkaReader
 from pyspark_kafkaproto.spark.stream.options import parse_stream_options
-from pyspark_kafkaproto.spark.write import batch_writer, stream_writer
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
@@ -86,12 +85,16 @@ class DefaultSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A batch writer of rows of `schema`, everything checked that can be before a row comes."""
+        from pyspark_kafkaproto.spark.write import batch_writer  # noqa: PLC0415 - readers do without
+
         return batch_writer(schema, self._lowered(), overwrite=overwrite)
 
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamArrowWriter:
         """The same for the micro-batches of a stream; complete mode writes all rows each time."""
+        from pyspark_kafkaproto.spark.write import stream_writer  # noqa: PLC0415 - as above
+
         del overwrite
         return stream_writer(schema, self._lowered())
 

@@ -46,3 +46,13 @@ def test_an_exit_code_can_be_an_answer(tmp_path: Path) -> None:
     )
 
     assert (done.returncode, done.stdout) == (3, "out\n")
+
+
+def test_bytecode_is_kept_as_that_of_an_installed_package_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    script = "import sys; print(sys.dont_write_bytecode)"
+    done = run([sys.executable, "-S", "-c", script], cwd=tmp_path, timeout_s=60)
+
+    assert done.stdout == "False\n"

@@ -32,3 +32,21 @@ def test_older_pyspark_reads_batches_and_refuses_streams_by_its_version():
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("UnsupportedVersion reading streams needs PySpark 4.2 or later")
+
+
+READS_ALONE = """
+import sys
+from pyspark_kafkaproto.spark import DefaultSource
+import pyspark_kafkaproto.spark.stream.reader
+found = {name.removeprefix("pyspark_kafkaproto.") for name in sys.modules}
+print(*sorted(found & {"client.produce", "client.transactions", "client.loadtest", "capture",
+                       "spark.write", "spark.write_options", "cluster.transactions"}))
+"""
+
+
+def test_what_reads_does_not_load_what_writes():
+    """Each Python process of Spark would pay for it: the one of a stream is new for each query."""
+    done = subprocess.run(
+        [sys.executable, "-c", READS_ALONE], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "\n"
