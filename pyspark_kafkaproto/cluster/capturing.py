@@ -3,8 +3,8 @@
 `capture.to` names a folder, on the machine the process runs on: one file per process, readable by
 its owner alone; a fork begins its own. Frames are written as they come, so that a worker that is
 killed leaves what it said. Unless `capture.errors` is false, each connection remembers the start
-of its last frames; an error that reaches the user has them written beside it, and says where.
-Secrets are left out of both.
+of its last frames; an error that reaches the user and that packets can explain has them written
+beside it, and says where. Secrets are left out of both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pyspark_kafkaproto.cluster.ring import Ring
 from pyspark_kafkaproto.errors import (
-    AuthenticationFailed,
     BrokerError,
     ConfigError,
     ConnectionFailed,
@@ -43,9 +42,8 @@ _FILES_MAX = 5
 # What was said long before an error has little to do with it.
 _RECENT_NS = 120 * 1_000_000_000
 
-# What packets can explain: a wrong option, say, they cannot.
+# What packets can explain. A wrong option they cannot, nor a wrong password: it is hidden in them.
 _ABOUT_BROKERS = (
-    AuthenticationFailed,
     BrokerError,
     ConnectionFailed,
     DataLoss,
@@ -53,6 +51,47 @@ _ABOUT_BROKERS = (
     RemoteProtocolError,
     UnsupportedVersion,
 )
+# Answers that say all there is to say: no such thing, no right, a value that cannot be. They come
+# of what was asked for, and packets would repeat the text.
+_PLAIN_ANSWERS = frozenset(
+    {
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "DELEGATION_TOKEN_AUTHORIZATION_FAILED",
+        "DELEGATION_TOKEN_AUTH_DISABLED",
+        "DELEGATION_TOKEN_EXPIRED",
+        "DELEGATION_TOKEN_NOT_FOUND",
+        "DELEGATION_TOKEN_OWNER_MISMATCH",
+        "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED",
+        "DUPLICATE_RESOURCE",
+        "GROUP_AUTHORIZATION_FAILED",
+        "GROUP_ID_NOT_FOUND",
+        "GROUP_SUBSCRIBED_TO_TOPIC",
+        "INVALID_CONFIG",
+        "INVALID_GROUP_ID",
+        "INVALID_PARTITIONS",
+        "INVALID_REGULAR_EXPRESSION",
+        "INVALID_REPLICATION_FACTOR",
+        "INVALID_REPLICA_ASSIGNMENT",
+        "INVALID_SESSION_TIMEOUT",
+        "INVALID_TOPIC_EXCEPTION",
+        "INVALID_TRANSACTION_TIMEOUT",
+        "MESSAGE_TOO_LARGE",
+        "NON_EMPTY_GROUP",
+        "NO_REASSIGNMENT_IN_PROGRESS",
+        "POLICY_VIOLATION",
+        "RESOURCE_NOT_FOUND",
+        "SECURITY_DISABLED",
+        "TOPIC_ALREADY_EXISTS",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "TOPIC_DELETION_DISABLED",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        "TRANSACTIONAL_ID_NOT_FOUND",
+        "UNACCEPTABLE_CREDENTIAL",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+)
+
+_SAYS_WHERE = "its last packets: kafkaproto dissect"
 
 _rings: deque[Ring] = deque(maxlen=_RINGS_MAX)
 _written: list[Path] = []
@@ -107,12 +146,23 @@ def packets_with_errors() -> Iterator[None]:
         raise
 
 
+def packets_explain(error: KafkaProtoError) -> bool:
+    """Whether the last packets say more of an error than its text does.
+
+    Lost connections, time-outs, damaged bytes, versions and answers that were not to be expected:
+    yes. Options, logins, and answers that are complete, such as an unknown topic: no.
+    """
+    if isinstance(error, BrokerError):
+        return error.error.name not in _PLAIN_ANSWERS
+    return isinstance(error, _ABOUT_BROKERS)
+
+
 def add_packets(error: KafkaProtoError) -> None:
     """Write what was said last, and end the error's text with the command that shows it.
 
-    It is not about brokers, nothing was said, or it cannot be written: it stays as it is.
+    Packets do not explain it, nothing was said, or it cannot be written: it stays as it is.
     """
-    if not isinstance(error, _ABOUT_BROKERS):
+    if not packets_explain(error) or _SAYS_WHERE in str(error):
         return
     recent = time_ns() - _RECENT_NS
     rings = [ring for ring in _rings if ring.frames and ring.frames[-1].time_ns > recent]
@@ -128,5 +178,5 @@ def add_packets(error: KafkaProtoError) -> None:
             for ring in rings:
                 ring.write(recorder)
         _written.append(path)
-        text = f"{error.args[0]}\nits last packets: kafkaproto dissect {path}"
+        text = f"{error.args[0]}\n{_SAYS_WHERE} {path}"
         error.args = (text, *error.args[1:])

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark_kafkaproto.cluster import CommittedOffset, KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster.capturing import add_packets, packets_with_errors
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
@@ -52,6 +53,7 @@ class GroupCommits:
         """Close all connections."""
         self._cluster.close()
 
+    @packets_with_errors()
     def check_free(self) -> None:
         """Refuse a group that has members: only they may commit to it.
 
@@ -115,6 +117,7 @@ class GroupCommits:
         _log.warning("group %r: %s: %s", self._group, what, error)
 
     def _try_commit(self, *, again: bool = False) -> None:
+        failed_before = self._has_failed
         try:
             ahead = self._ahead(again=again)
             if ahead:
@@ -124,6 +127,8 @@ class GroupCommits:
                 )
         except KafkaProtoError as error:
             self._done = None  # whatever is committed is looked up again
+            if not failed_before:  # a process leaves few files: one is enough for this
+                add_packets(error)
             self._warn("the commit failed and is tried again later", error)
             return
         finally:

@@ -24,6 +24,7 @@ from pyspark.sql.streaming.datasource import (
 
 from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.spark.read import TaskPartition, check_version, read_partition
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNow
 from pyspark_kafkaproto.spark.stream.commits import GroupCommits
@@ -84,11 +85,16 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if group is None:
             return None
         commits = GroupCommits(self._options.read.driver, group)
-        commits.check_free()
+        try:
+            commits.check_free()
+        except BaseException:
+            commits.close()
+            raise
         return commits
 
     # Offsets
 
+    @packets_with_errors()
     def initialOffset(self) -> StreamOffsets:  # noqa: N802 - Spark's name
         """Where a query without a checkpoint starts. Asked several times: the same answer."""
         if self._first is None:
@@ -100,6 +106,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Never ReadAllAvailable: that one then means Trigger.Once."""
         return ReadMaxRows(self._options.limits.max_offsets or MOST)
 
+    @packets_with_errors()
     def latestOffset(self, start: StreamOffsets, limit: ReadLimit) -> StreamOffsets:  # noqa: N802
         """Where the next micro-batch ends; `start` itself if there is to be none."""
         at = from_json(start)
@@ -122,12 +129,14 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where partitions ended when `latestOffset` last looked."""
         return to_json(self._latest) if self._latest else None
 
+    @packets_with_errors()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Remember where partitions end now: the query ends there."""
         self._available = AvailableNow(self._tail.ends({}))
 
     # Batches
 
+    @packets_with_errors()
     def partitions(self, start: StreamOffsets, end: StreamOffsets) -> list[TaskPartition]:
         """The input partitions of the micro-batch [start, end)."""
         at, until = from_json(start), from_json(end)
@@ -143,6 +152,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         read = self._options.read
         return read_partition(partition, self._schema, read.client, read.settings)
 
+    @packets_with_errors()
     def commit(self, end: StreamOffsets) -> None:
         """The engine has done with everything before `end`."""
         if self._commits is not None:

@@ -5,7 +5,6 @@ import pickle
 import stat
 import subprocess
 import sys
-from collections import deque
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,28 @@ import pytest
 from pyspark_kafkaproto.capture.about import about, text_of
 from pyspark_kafkaproto.capture.recorder import Address, Recorder
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, capturing
-from pyspark_kafkaproto.cluster.capturing import packets_with_errors
+from pyspark_kafkaproto.cluster.capturing import packets_explain, packets_with_errors
 from pyspark_kafkaproto.cluster.ring import FRAMES_KEPT, Ring
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
+from pyspark_kafkaproto.errors import (
+    ERROR_CODES,
+    AuthenticationFailed,
+    BrokerError,
+    ConfigError,
+    ConnectionFailed,
+    CorruptRecords,
+    DataLoss,
+    DeadlineExceeded,
+    KafkaProtoError,
+    LocalProtocolError,
+    RemoteProtocolError,
+    UnsupportedVersion,
+)
+from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateRequest
 from pyspark_kafkaproto.net import Endpoint
 from pyspark_kafkaproto.spark.options import client_config
 from pyspark_kafkaproto.wire.frame import encode_request
-from tests.fake_broker import FakeCluster
+from tests.fake_broker import FakeCluster, cut
 from tests.unit.capture.talks import fetch_request, fetch_response
 from tests.unit.capture.wire import read
 
@@ -62,20 +75,20 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
             cluster.get_partitions(["orders"])
 
 
-@pytest.fixture
-def nothing_remembered(monkeypatch, tmp_path):
-    monkeypatch.setattr(capturing, "_rings", deque(maxlen=32))
-    monkeypatch.setattr(capturing, "_written", [])
-    monkeypatch.setattr(capturing.tempfile, "tempdir", str(tmp_path))
-    return tmp_path
-
-
-def failing(**properties):
-    """Ask for a topic that nobody knows."""
+def failing(topic="orders", answer=None, **properties):
+    """Ask where a partition ends; the answer is cut unless another one is given."""
     with FakeCluster({"orders": 1}) as fake:
+        fake.on("ListOffsets", answer or cut(ListOffsetsResponse(), 5))
         common = {"bootstrap.servers": fake.bootstrap_servers, "default.api.timeout.ms": 300}
         with packets_with_errors(), KafkaCluster({**common, **properties}) as cluster:
-            cluster.get_latest_leader_offsets([TopicPartition("nothing", 0)])
+            cluster.get_latest_leader_offsets([TopicPartition(topic, 0)])
+
+
+def refusal(code):
+    """ListOffsets answered with an error code."""
+    partition = ListOffsetsResponse.Topic.Partition(partition_index=0, error_code=code)
+    topic = ListOffsetsResponse.Topic(name="orders", partitions=(partition,))
+    return ListOffsetsResponse(topics=(topic,))
 
 
 def test_an_error_says_where_its_last_packets_are(nothing_remembered):
@@ -85,9 +98,67 @@ def test_an_error_says_where_its_last_packets_are(nothing_remembered):
     assert str(caught.value).endswith(f"kafkaproto dissect {path}")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     messages, _ = read(path.read_bytes())
-    assert messages[-1].api == "Metadata"
-    assert text_of(about(messages[-1])).endswith("for nothing")
+    assert messages[-1].api == "ListOffsets"
+    assert text_of(about(messages[-1])).startswith("orders[0")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["TOPIC_AUTHORIZATION_FAILED", "INVALID_TOPIC_EXCEPTION"])
+def test_an_answer_that_is_complete_leaves_no_packets(nothing_remembered, name):
+    (code,) = [row.code for row in ERROR_CODES.values() if row.name == name]
+    with pytest.raises(BrokerError, match=name) as caught:
+        failing(answer=refusal(code))
+    assert "dissect" not in str(caught.value)
+    assert list(nothing_remembered.iterdir()) == []
+
+
+def test_a_topic_that_nobody_knows_leaves_no_packets(nothing_remembered):
+    with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        failing(topic="nothing")
+    assert list(nothing_remembered.iterdir()) == []
+
+
+def test_an_answer_that_nobody_expects_leaves_its_packets(nothing_remembered):
+    with pytest.raises(BrokerError, match=r"UNKNOWN_SERVER_ERROR.*\n.*dissect"):
+        failing(answer=refusal(-1))
+    (path,) = nothing_remembered.iterdir()
+    messages, _ = read(path.read_bytes())
+    assert text_of(about(messages[-1])).endswith("UNKNOWN_SERVER_ERROR(-1) for orders-0")
+
+
+@pytest.mark.parametrize(
+    ("error", "explained"),
+    [
+        (ConnectionFailed("b:1", "receive", "it was closed"), True),
+        (DeadlineExceeded("fetching", 3), True),
+        (RemoteProtocolError("3 bytes are left"), True),
+        (CorruptRecords("the CRC differs"), True),
+        (UnsupportedVersion("no version of Fetch is shared"), True),
+        (DataLoss("X", "gone"), True),
+        (BrokerError(6, "Fetch", "orders-0"), True),
+        (BrokerError(32_000, "Fetch", "orders-0"), True),
+        (BrokerError(3, "Metadata", "topic 'orders'"), False),
+        (BrokerError(30, "JoinGroup", "group 'g'"), False),
+        (AuthenticationFailed("b:1", "PLAIN", "wrong password"), False),
+        (ConfigError("subscribe", "", "a topic"), False),
+        (LocalProtocolError("no transaction is open"), False),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_packets_explain_what_an_answer_does_not_say(error, explained):
+    assert packets_explain(error) is explained
+
+
+def test_every_answer_that_is_plain_is_an_error_of_kafkas():
+    names = {row.name for row in ERROR_CODES.values()}
+    assert names.issuperset(capturing._PLAIN_ANSWERS)
+
+
+def test_blocks_inside_each_other_say_it_once(nothing_remembered):
+    with pytest.raises(KafkaProtoError) as caught, packets_with_errors():
+        failing()
+    assert str(caught.value).count("dissect") == 1
+    assert len(list(nothing_remembered.iterdir())) == 1
 
 
 def test_errors_come_without_packets_when_that_is_asked_for(nothing_remembered):
@@ -102,8 +173,8 @@ def test_a_process_that_fails_again_and_again_leaves_few_files(nothing_remembere
     ring.on_frame("sent", memoryview(bytes(20)))
     capturing._rings.append(ring)
     for _ in range(20):
-        with pytest.raises(BrokerError), packets_with_errors():
-            raise BrokerError(3, "Metadata", "topic 'orders'")
+        with pytest.raises(ConnectionFailed), packets_with_errors():
+            raise ConnectionFailed("b:1", "receive", "it was closed")
     assert 0 < len(list(nothing_remembered.iterdir())) <= 5
 
 

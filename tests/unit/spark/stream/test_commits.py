@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, capturing
+from pyspark_kafkaproto.cluster.ring import Ring
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, ConnectionFailed
-from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.net import ClientConfig, Endpoint
 from pyspark_kafkaproto.spark.stream.commits import GroupCommits
 from pyspark_kafkaproto.spark.stream.listener import BehindLatest, OffsetCommitListener
 
@@ -69,6 +70,21 @@ def test_commit_that_fails_is_tried_again_and_stops_nobody(kafka, commits, clock
     clock.now += 11
     commits.keep_alive()
     assert kafka.commits == [{ONE: (6, "")}]
+
+
+def test_commit_that_fails_says_where_its_packets_are_once(
+    kafka, commits, clock, caplog, nothing_remembered
+):
+    ring = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2))
+    ring.on_frame("sent", memoryview(bytes(20)))
+    capturing._rings.append(ring)
+    for failure in range(3):
+        kafka.error = BrokerError(15, "OffsetCommit", f"group 'g', failure {failure}")
+        commits.commit({ONE: 6})
+        clock.now += 11
+    (path,) = nothing_remembered.iterdir()
+    assert caplog.text.count(f"kafkaproto dissect {path}") == 1
+    assert "failure 2" in caplog.text
 
 
 def test_idle_stream_commits_again_before_its_offsets_expire(kafka, commits, clock):

@@ -6,10 +6,12 @@ import pickle
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss, KafkaProtoError
+from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
+from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNowFailed
 from pyspark_kafkaproto.spark.stream.limits import MOST
-from tests.fake_broker import FakeTopic, topic_id_of
+from tests.fake_broker import FakeTopic, cut, topic_id_of
 from tests.fake_log import FakeLog
 
 NO_LIMIT = ReadMaxRows(MOST)
@@ -294,3 +296,37 @@ def test_reader_that_is_pickled_opens_nothing(brokers, stream):
     copy = pickle.loads(pickle.dumps(stream()))
     copy.stop()
     assert brokers.calls == []
+
+
+# Errors
+
+
+QUESTIONS = {
+    "initialOffset": lambda reader: reader.initialOffset(),
+    "latestOffset": lambda reader: reader.latestOffset(BEGINNING, NO_LIMIT),
+    "prepareForTriggerAvailableNow": lambda reader: reader.prepareForTriggerAvailableNow(),
+    "partitions": lambda reader: reader.partitions(BEGINNING, END),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_error_on_the_driver_says_where_its_packets_are(
+    brokers, stream, nothing_remembered, question
+):
+    brokers.on("Metadata", cut(MetadataResponse(), 5))
+    with pytest.raises(KafkaProtoError, match="its last packets: kafkaproto dissect") as caught:
+        QUESTIONS[question](stream())
+    (path,) = nothing_remembered.iterdir()
+    assert str(caught.value).endswith(str(path))
+
+
+def test_a_group_that_cannot_be_looked_at_says_where_its_packets_are(
+    brokers, stream, nothing_remembered
+):
+    del brokers.versions["ConsumerGroupDescribe"]
+    refused = DescribeGroupsResponse.Group(error_code=-1, group_id="g")
+    brokers.on("DescribeGroups", DescribeGroupsResponse(groups=(refused,)))
+    reader = stream(commitGroupId="g")
+    with pytest.raises(BrokerError, match=r"UNKNOWN_SERVER_ERROR.*\n.*dissect") as caught:
+        reader.commit(END)
+    assert len(list(nothing_remembered.iterdir())) == str(caught.value).count("dissect") == 1
