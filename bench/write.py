@@ -294,7 +294,8 @@ def exactly_once(
     for records in (MANY, FEW):
         bench = Bench(tools, app, folder, records)
         for number in range(rounds + 1):
-            for who, exactly in (("idempotent", False), ("transactional", True)):
+            both = [("idempotent", False), ("transactional", True)]
+            for who, exactly in both if number % 2 else reversed(both):
                 progress(f"{records:,} records: round {number} of {rounds}: {who}")
                 seconds = bench.once(exactly=exactly)
                 if number:

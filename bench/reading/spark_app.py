@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import broadcast, monotonically_increasing_id
 
 from reading.dropping import Dropping
 from reading.prebuilt import Prebuilt
@@ -62,12 +63,12 @@ def write(spark: SparkSession, source: str, options: dict[str, str]) -> dict[str
 
 def make_rows(spark: SparkSession, source: str, options: dict[str, str]) -> dict[str, int]:
     """Rows to write, as many as asked, made of the lines of a text file; `source` is where to."""
-    lines = spark.read.text(options["lines"])
-    times = int(options["records"]) // lines.count() + 1
-    many = lines.crossJoin(spark.range(times)).limit(int(options["records"]))
-    many.select("value").repartition(int(options["tasks"])).write.option(
-        "compression", "none"
-    ).parquet(source)
+    lines = spark.read.text(options["lines"]).coalesce(1)
+    lines = lines.withColumn("line", monotonically_increasing_id())
+    # All lines in their order, again and again: equal ones side by side would compress to nothing.
+    numbers = spark.range(0, int(options["records"]), 1, int(options["tasks"]))
+    many = numbers.join(broadcast(lines), numbers["id"] % lines.count() == lines["line"])
+    many.select("value").write.option("compression", "none").parquet(source)
     return {"records": spark.read.parquet(source).count()}
 
 

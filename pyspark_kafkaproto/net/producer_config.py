@@ -65,7 +65,7 @@ class ProducerConfig:
     # The Java client's are 16 KiB and 5 ms, for rows that come one by one while somebody waits.
     # Here they come thousands at a time, and what counts is the last one: larger batches compress
     # better and cost broker and readers less. Below the 1 MiB that brokers accept by default.
-    batch_size: int = kafka_property("batch.size", whole_number(0, INT32_MAX), 256 << 10)
+    batch_size: int = kafka_property("batch.size", whole_number(0, INT32_MAX), 512 << 10)
     linger_s: float = kafka_property("linger.ms", seconds(0), 1.0)
     max_request_size: int = kafka_property("max.request.size", whole_number(100, INT32_MAX), MIB)
     max_in_flight: int = kafka_property(_IN_FLIGHT, whole_number(1, INT32_MAX), 5)
