@@ -11,6 +11,7 @@ from enum import Enum
 
 from pyspark_kafkaproto.client.batches import Batch
 from pyspark_kafkaproto.client.queues import PartitionQueue
+from pyspark_kafkaproto.cluster.transactions import ADVICE
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 
@@ -24,7 +25,6 @@ DUPLICATE_SEQUENCE_NUMBER = 46
 INVALID_PRODUCER_EPOCH = 47
 UNKNOWN_PRODUCER_ID = 59
 INVALID_RECORD = 87
-PRODUCER_FENCED = 90
 
 TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
 _ABOUT_RECORDS = TOO_LARGE | {INVALID_TIMESTAMP, INVALID_RECORD}
@@ -32,15 +32,13 @@ _ABOUT_THE_PRODUCER = frozenset(
     {OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH}
 )
 
-_FENCED = "another producer with the same transactional.id has taken over: this one may not go on"
 _ADVICE = {
+    **ADVICE,
     TOPIC_AUTHORIZATION_FAILED: "this user needs the right WRITE on the topic",
     CLUSTER_AUTHORIZATION_FAILED: "this user needs the right IDEMPOTENT_WRITE on the cluster, or "
     "WRITE on a topic; or set enable.idempotence to false",
     MESSAGE_TOO_LARGE: "larger than the topic's max.message.bytes: raise that, or make it smaller",
     RECORD_LIST_TOO_LARGE: "larger than a log segment (segment.bytes) of the broker",
-    INVALID_PRODUCER_EPOCH: _FENCED,
-    PRODUCER_FENCED: _FENCED,
 }
 
 

@@ -8,9 +8,9 @@ Protocol: KIP-98, KIP-360; KIP-664 (listing); KIP-890 (version 2, where the clus
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
 from pyspark_kafkaproto.cluster.routing import TRANSACTION_KEY, Router
@@ -43,13 +43,19 @@ _INVALID_PRODUCER_ID_MAPPING = 49
 _INVALID_TRANSACTION_TIMEOUT = 50
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
 _PRODUCER_FENCED = 90
-_ADVICE = {
+# A coordinator fences whose transaction it has timed out, as it does whoever was taken over.
+_FENCED = (
+    "another producer has taken over this transactional id, or the transaction timed out "
+    "(transaction.timeout.ms): this producer may not go on"
+)
+# What an error code means for whoever writes in a transaction, whichever API answers it.
+ADVICE: Final[Mapping[int, str]] = {
     _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user needs the rights WRITE and DESCRIBE on the "
     "transactional id",
     _INVALID_TXN_STATE: "the transaction was ended the other way, or timed out before it was ended "
     "(transaction.timeout.ms)",
-    _INVALID_PRODUCER_EPOCH: "another producer has taken over this transactional id",
-    _PRODUCER_FENCED: "another producer has taken over this transactional id",
+    _INVALID_PRODUCER_EPOCH: _FENCED,
+    _PRODUCER_FENCED: _FENCED,
     _INVALID_PRODUCER_ID_MAPPING: "the transactional id has expired, or another producer has it",
 }
 
@@ -188,7 +194,7 @@ def _end_request(writer: Writer, *, commit: bool) -> EndTxnRequest:
 
 def _read_end(answer: EndTxnResponse, writer: Writer) -> Writer | BrokerError:
     if answer.error_code:
-        advice = _ADVICE.get(answer.error_code, "")
+        advice = ADVICE.get(answer.error_code, "")
         return BrokerError(answer.error_code, "EndTxn", str(writer), advice)
     if answer.producer_id < 0:
         return writer
@@ -248,7 +254,7 @@ def _described(
     if item.error_code:
         subject = f"transactional id {item.transactional_id!r}"
         return BrokerError(
-            item.error_code, "DescribeTransactions", subject, _ADVICE.get(item.error_code, "")
+            item.error_code, "DescribeTransactions", subject, ADVICE.get(item.error_code, "")
         )
     return DescribedTransaction(
         Writer(item.transactional_id, item.producer_id, item.producer_epoch),
@@ -266,4 +272,4 @@ def _described(
 def checked(code: int, api: str, subject: str) -> None:
     """Raise the BrokerError of an error code, with what to do about it; nothing for 0."""
     if code:
-        raise BrokerError(code, api, subject, _ADVICE.get(code, ""))
+        raise BrokerError(code, api, subject, ADVICE.get(code, ""))

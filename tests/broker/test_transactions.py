@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from pyspark_kafkaproto import KafkaCluster, Producer, ProducerRecord, TopicPartition
@@ -20,11 +22,13 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
     LocalProtocolError,
 )
-from pyspark_kafkaproto.net import ClientConfig, connections_for
+from pyspark_kafkaproto.net import ClientConfig, Deadline, connections_for
+from tests.settled import wait_until_settled
 
 pytestmark = pytest.mark.broker
 
 PARTITIONS = 2
+_PAUSE_S = 0.1
 
 
 @pytest.fixture(scope="module", params=[None, "3.9.1"], ids=["version 2", "version 1"])
@@ -74,7 +78,14 @@ def records(name, count=50):
 
 
 def committed(tools, topic):
-    """What our reader sees under read_committed, sorted."""
+    """What our reader sees under read_committed, sorted, once all that has ended is marked so."""
+    partitions = {TopicPartition(topic, number) for number in range(PARTITIONS)}
+    wait_until_settled(tools.bootstrap_servers, partitions)
+    return readable(tools, topic)
+
+
+def readable(tools, topic):
+    """What our reader sees under read_committed now, sorted."""
     config = ClientConfig.parse(
         {"bootstrap.servers": tools.bootstrap_servers, "isolation.level": "read_committed"}
     )
@@ -98,7 +109,8 @@ def test_what_is_committed_is_seen_once_by_both_readers(tools, topic, make):
             producer.send(records(name))
             if name == "d":
                 producer.flush()
-                assert committed(tools, topic) == values("a", "c")
+                # It was let in, so those before it are marked; its own rows are not to be seen.
+                assert readable(tools, topic) == values("a", "c")
             producer.send_offsets_to_transaction({TopicPartition(topic, 0): place}, topic)
             if name in "bd":
                 producer.abort_transaction()
@@ -134,6 +146,20 @@ def test_a_producer_of_the_same_id_fences_the_first_by_name(tools, topic, make):
     first.abandon()
     second.commit_transaction()
     assert committed(tools, topic) == values("b")
+
+
+def test_a_commit_that_comes_too_late_is_told_so(tools, topic, make, router):
+    late = make(**{"transaction.timeout.ms": "1000"})
+    late.begin_transaction()
+    late.send(records("a"))
+    late.flush()
+    deadline = Deadline.after(60)
+    while list_transactions(router, topic, {ONGOING}):  # brokers look every ten seconds
+        deadline.check("waiting for the transaction to time out")
+        time.sleep(_PAUSE_S)
+    with pytest.raises(BrokerError, match=r"timed out \(transaction\.timeout\.ms\)"):
+        late.commit_transaction()
+    assert committed(tools, topic) == []
 
 
 def test_another_process_ends_what_was_left_and_may_do_so_twice(tools, topic, make, router):

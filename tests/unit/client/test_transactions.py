@@ -9,6 +9,7 @@ from pyspark_kafkaproto.messages import add_offsets_to_txn, add_partitions_to_tx
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
 from tests.fake_broker import api_versions, close
+from tests.fake_produce import produce, refusing
 
 ONE = TopicPartition("orders", 0)
 ROWS = [ProducerRecord("a", partition=0), ProducerRecord("b", partition=1)]
@@ -19,7 +20,7 @@ _COORDINATION = {
     "TxnOffsetCommit": 5,
     "EndTxn": 5,
 }
-_FENCED, _NOT_ATTEMPTED, _NOT_ALLOWED = 90, 55, 29
+_NOT_ATTEMPTED, _NOT_ALLOWED = 55, 29
 
 
 def versions(brokers, level):
@@ -160,11 +161,68 @@ def test_the_partition_at_fault_is_named(brokers, producer, level):
     writer.commit_transaction()
 
 
-def test_whoever_was_fenced_is_told(brokers, producer, level):
-    del level
-    writer = producer(transactional_id="mine")
+def refused_by(api, code):
+    """An answer of `api` with an error code."""
+    if api == "Produce":
+        return refusing(code)
+    if api == "AddPartitionsToTxn":
+        return added(code, code)
+    if api == "AddOffsetsToTxn":
+        return add_offsets_to_txn.AddOffsetsToTxnResponse(error_code=code)
+    if api == "EndTxn":
+        return EndTxnResponse(error_code=code)
+    topic = txn_offset_commit.TxnOffsetCommitResponse.Topic
+    refused = topic.Partition(partition_index=0, error_code=code)
+    return txn_offset_commit.TxnOffsetCommitResponse(
+        topics=(topic(name="orders", partitions=(refused,)),)
+    )
+
+
+_TAKEN_OVER = r"another producer .*has taken over.*, or .* timed out \(transaction\.timeout\.ms\)"
+_WHY = {
+    47: _TAKEN_OVER,  # INVALID_PRODUCER_EPOCH
+    48: r"was ended .*, or timed out .*\(transaction\.timeout\.ms\)",  # INVALID_TXN_STATE
+    49: "the transactional id has expired, or another producer has it",
+    59: "UNKNOWN_PRODUCER_ID",
+    90: _TAKEN_OVER,  # PRODUCER_FENCED
+    120: "TRANSACTION_ABORTABLE",
+}
+# All that is asked in a transaction of version 1, in its order.
+_STEPS = ("AddPartitionsToTxn", "Produce", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn")
+
+
+def whole_transaction(writer):
     writer.begin_transaction()
     writer.send(ROWS)
-    brokers.on("EndTxn", EndTxnResponse(error_code=_FENCED))
-    with pytest.raises(BrokerError, match=r"'mine'.*another producer has taken over"):
-        writer.commit_transaction()
+    writer.flush()
+    writer.send_offsets_to_transaction({ONE: 17}, "group")
+    writer.commit_transaction()
+
+
+@pytest.mark.parametrize("level", [1], indirect=True)
+@pytest.mark.parametrize("code", _WHY)
+@pytest.mark.parametrize("api", _STEPS)
+def test_whoever_may_not_go_on_is_told_why_wherever_it_is(brokers, producer, level, api, code):
+    del level
+    brokers.on(api, refused_by(api, code))
+    with pytest.raises(BrokerError, match=_WHY[code]) as seen:
+        whole_transaction(producer(transactional_id="mine"))
+    assert (seen.value.api, seen.value.code) == (api, code)
+    assert len(brokers.asked(api)) == 1
+
+
+@pytest.mark.parametrize("level", [1], indirect=True)
+@pytest.mark.parametrize("code", [7, 14, 51])  # timed out, coordinator loads, another one is ending
+@pytest.mark.parametrize("api", _STEPS)
+def test_what_passes_is_waited_for(brokers, producer, level, api, code):
+    del level
+    good = {
+        "AddPartitionsToTxn": added(0, 0),
+        "Produce": lambda call: produce(brokers, call),
+        "AddOffsetsToTxn": add_offsets_to_txn.AddOffsetsToTxnResponse(),
+        "TxnOffsetCommit": txn_offset_commit.TxnOffsetCommitResponse(),
+        "EndTxn": EndTxnResponse(),
+    }
+    brokers.on(api, refused_by(api, code), close(), good[api])
+    whole_transaction(producer(transactional_id="mine"))
+    assert len(brokers.asked(api)) >= 3
