@@ -12,13 +12,14 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 
+from pyspark_kafkaproto.net import connections_for
 from pyspark_kafkaproto.spark.exactly_once import exactly_once_writer
 from pyspark_kafkaproto.spark.exactly_once_stream import exactly_once_stream_writer
 from pyspark_kafkaproto.spark.write_options import WriteOptions
@@ -43,6 +44,22 @@ class Query:
         self.tasks = tasks
         self.runs = 0
         self.why = ""
+        self._forks = True
+
+    @contextmanager
+    def in_this_process(self) -> Iterator[None]:
+        """Meanwhile nothing is forked, and nothing dies.
+
+        What is imported and compiled at first use is then there for all processes forked later:
+        without that each of them takes a third of a second of CPU for it.
+        """
+        self._forks = False
+        try:
+            yield
+        finally:
+            self._forks = True
+            TaskContext._taskContext = None
+            connections_for(self.options.producer.client).close()
 
     def micro_batch(self, batch: int, rows: Sequence[str]) -> bool:
         """One run of a micro-batch; whether it came through."""
@@ -117,6 +134,8 @@ class Query:
 
     def _process(self, role: str, work: Callable[[], Any]) -> Any:
         """What `work` gives in a process of its own."""
+        if not self._forks:
+            return work()
         here, there = _fork.Pipe(duplex=False)
         process = _fork.Process(target=self._inside, args=(role, work, there))
         process.start()

@@ -8,29 +8,28 @@ once, and all or none of a batch. CI takes some of the points at random, the lon
 from __future__ import annotations
 
 import random
-import time
 import uuid
 from collections import Counter
 
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from pyspark_kafkaproto import KafkaCluster, TopicPartition
+from pyspark_kafkaproto import TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.client.deciding import recover
 from pyspark_kafkaproto.client.decisions import DecisionLog
-from pyspark_kafkaproto.net import ClientConfig, Deadline
+from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.spark.write_options import parse_write_options
 from tests.fault.dying import FailPoints
 from tests.fault.micro_batches import Query
+from tests.settled import wait_until_settled
 
 pytestmark = [pytest.mark.fault, pytest.mark.broker]
 
 PARTITIONS, TASKS, ROWS = 2, 2, 20
 SEED = 9
 _SCHEMA = StructType([StructField("value", StringType())])
-_PAUSE_S = 0.01
 
 
 class Written:
@@ -58,13 +57,7 @@ class Written:
             {"bootstrap.servers": self.servers, "isolation.level": "read_committed"}
         )
         partitions = {TopicPartition(self.topic, n) for n in range(PARTITIONS)}
-        deadline = Deadline.after(30)
-        with KafkaCluster({"bootstrap.servers": self.servers}) as cluster:
-            while cluster.get_latest_leader_offsets(partitions) != cluster.get_last_stable_offsets(
-                partitions
-            ):
-                deadline.check("waiting for transactions that are left open")
-                time.sleep(_PAUSE_S)
+        wait_until_settled(self.servers, partitions)
         task = ReadTask(tuple(OffsetRange(*item, 0, None) for item in partitions), {}, {})
         found = Counter()
         for batch in read_batches(task, config, ReadSettings(), schema_for(["value"])):
@@ -84,8 +77,12 @@ class Written:
 
 
 @pytest.fixture
-def written(broker, new_topic):
-    return Written(broker.bootstrap_servers, new_topic(PARTITIONS))
+def new_written(broker, new_topic):
+    return lambda: Written(broker.bootstrap_servers, new_topic(PARTITIONS))
+
+
+def new_query(written, tmp_path):
+    return Query(written.options, FailPoints(tmp_path / "points"), str(uuid.uuid4()), TASKS)
 
 
 def stream_turn(query, written):
@@ -124,11 +121,21 @@ def points_of(query, written, turn):
     return [f"{step} {scope}" for step in query.points.steps() for scope in ("all", "worker")]
 
 
+def warm_up(written, tmp_path, turn):
+    """Have all imported and compiled that is so at first use, to be there in forked processes."""
+    query = new_query(written, tmp_path)
+    query.points.arm()
+    with query.in_this_process():
+        turn(query, written)
+
+
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("most", [8, pytest.param(None, marks=pytest.mark.long)])
 @pytest.mark.parametrize("turn", [stream_turn, batch_turn], ids=["stream", "batch"])
-def test_a_process_dies_at_each_step(written, tmp_path, turn, most):
-    query = Query(written.options, FailPoints(tmp_path / "points"), str(uuid.uuid4()), TASKS)
+def test_a_process_dies_at_each_step(new_written, tmp_path, turn, most):
+    warm_up(new_written(), tmp_path, turn)
+    written = new_written()
+    query = new_query(written, tmp_path)
     points = points_of(query, written, turn)
     chosen = points if most is None else random.Random(SEED).sample(points, most)
     hits = 0
