@@ -28,6 +28,8 @@ CLIENT_PREFIX = "kafka."
 _SELECTIONS = ("assign", "subscribe", "subscribePattern")
 _RANGES = "offsetRanges"
 _CAPTURE_TO = "captureTo"
+# What Spark hands over though it is for Spark alone.
+_SPARKS_OWN = frozenset({"checkpointlocation"})
 # The first that is given counts; the others are not even read, as in Spark's own connector.
 STARTS = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 ENDS = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
@@ -265,7 +267,7 @@ def _check_known(options: Mapping[str, str], use: Use) -> None:
             )
     for name in options:
         low = name.lower()
-        if low in known or low.startswith(CLIENT_PREFIX):
+        if low in known or low in _SPARKS_OWN or low.startswith(CLIENT_PREFIX):
             continue
         if low in elsewhere:
             _log.warning("option %s has no effect in %s", elsewhere[low].name, _NAMES[use])

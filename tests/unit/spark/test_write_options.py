@@ -115,6 +115,11 @@ def test_an_option_of_reading_has_no_effect_and_says_so(caplog):
     assert "startingOffsets has no effect in writes" in caplog.text
 
 
+def test_sparks_own_option_is_not_called_unknown(caplog):
+    parse_write_options(LEAST | {"checkpointlocation": "folder"}, VALUE)
+    assert "checkpoint" not in caplog.text
+
+
 def test_no_topic_is_refused_in_sparks_words():
     with pytest.raises(ConfigError, match="required when no 'topic' attribute is present"):
         parse_write_options(SERVERS, VALUE)
