@@ -3,6 +3,7 @@
     python bench/read.py            all workloads, five rounds: about an hour on two cores
     python bench/read.py --quick    small topics, one round: does everything run?
     python bench/read.py --memory   memory of Spark's Python workers instead of speed
+    python bench/read.py --ring     what it costs to remember the last frames, without Spark
 
 Needs the extras `spark` and `bench`; a rival that is not installed is named as such. Topics are
 written by Kafka's own producer into the dev broker, or into KAFKA_BOOTSTRAP_SERVERS when that is
@@ -26,7 +27,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from reading import memory
+from reading import memory, ring
 from reading.bars import Bar, rate_bars, wide_bars
 from reading.measures import (
     CONF,
@@ -100,6 +101,10 @@ def run(options: argparse.Namespace, workloads: Sequence[Workload]) -> tuple[Res
         if options.memory:
             narrow = [workload for workload in workloads if not workload.is_wide]
             table, bars = memory.measure(place, topics, narrow, SPARK_CONF, options.rounds)
+            print(table, end="\n\n", flush=True)
+            return {}, bars
+        if options.ring:
+            table, bars = ring.measure(place, topics, workloads, options.rounds)
             print(table, end="\n\n", flush=True)
             return {}, bars
         chosen = {
@@ -284,6 +289,7 @@ def parse() -> argparse.Namespace:
     add("--rounds", type=int, help="kept rounds (default 5); one more warms up")
     add("--slow-rival", action="store_true", help="Spark's own on many partitions: minutes a round")
     add("--memory", action="store_true", help="memory of Python workers instead of speed")
+    add("--ring", action="store_true", help="cost of remembering the last frames instead of speed")
     add("--keep-topics", action="store_true", help="the next run finds them (and the dev broker)")
     add("--property", type=name_and_value, action="append", default=[], help=_PROPERTY_HELP)
     add("--quick", action="store_true", help="small topics, one round, two codecs")

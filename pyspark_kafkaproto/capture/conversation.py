@@ -195,7 +195,8 @@ def read_messages(
     time_ns = 0
     for packet in reader:
         time_ns = packet.time_ns
-        yield from conversation.feed(packet)
+        if found := conversation.feed(packet):
+            yield from found
     yield from conversation.finish()
     if reader.damage:
         yield Note(time_ns, None, f"the capture ends early: {reader.damage}")

@@ -26,6 +26,9 @@ _AUTHENTICATION = 51
 
 _IPV4_FRONT = Struct(">BxHxxHxB")
 _TCP_FRONT = Struct(">IIBB")
+# Most packets: Ethernet, IPv4 without options, TCP. From the ethertype to the flags.
+_PLAIN = Struct(">HBxHxxHxBxx8s4sIIBB")
+_PLAIN_STOP, _IP_START, _TCP_START = 48, 14, 34
 
 
 class Segment(NamedTuple):
@@ -45,6 +48,10 @@ class Segment(NamedTuple):
 
 def tcp_segment(link_type: int, data: bytes) -> Segment | None:
     """The segment in a packet; None for anything else, and for one that is cut in its headers."""
+    if link_type == ETHERNET and len(data) >= _PLAIN_STOP:
+        plain = _from_plain(data)
+        if plain is not None:
+            return plain
     try:
         pos = 14 if link_type == ETHERNET else _ip_position(link_type, data)
         if link_type == ETHERNET and data[12:14] not in _PLAIN_ETHERNET:
@@ -57,6 +64,20 @@ def tcp_segment(link_type: int, data: bytes) -> Segment | None:
         return _from_ipv6(data, pos) if version == 6 else None
     except (IndexError, ValueError):
         return None
+
+
+def _from_plain(data: bytes) -> Segment | None:
+    """The same at one go, where the headers are the usual ones; None: look closely."""
+    kind, first, total, fragment, protocol, hosts, ports, seq, ack, offset, flags = (
+        _PLAIN.unpack_from(data, 12)
+    )
+    if kind != _ETHERTYPE_IPV4 or first != 0x45 or protocol != _TCP or fragment & 0x1FFF:
+        return None
+    start, stop = _TCP_START + (offset >> 4) * 4, _IP_START + total
+    if offset < 0x50 or start > stop:
+        return None
+    payload = data[start:stop]
+    return Segment(hosts + ports, seq, ack, flags, payload, stop - start - len(payload))
 
 
 _PLAIN_ETHERNET = frozenset({b"\x08\x00", b"\x86\xdd"})

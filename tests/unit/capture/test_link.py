@@ -1,5 +1,6 @@
 """Link layers and IP: the same segment comes out of every wrapping."""
 
+import random
 from struct import pack
 
 import pytest
@@ -39,6 +40,21 @@ def test_every_link_type(link_type, wrap, packet):
     ends = link.endpoints(segment.flow)
     assert [end.rpartition(":")[2] for end in ends] == ["50000", "9092"]
     assert link.endpoints(link.reverse(segment.flow)) == ends[::-1]
+
+
+def test_the_short_way_says_what_the_long_way_says():
+    """Ethernet and IPv4 as usual are read at one go: damaged headers too, or not at all."""
+    rng = random.Random(20261122)
+    found = 0
+    for _ in range(5000):
+        data = bytearray(ethernet(V4))
+        for _ in range(rng.choice([0, 1, 2])):
+            data[rng.randrange(14, len(data))] = rng.choice([0, 1, 0x45, 0x50, 0x7F, 0xFF])
+        frame = bytes(data[: rng.choice([len(data), rng.randrange(len(data))])])
+        segment = link.tcp_segment(link.ETHERNET, frame)
+        assert segment == link.tcp_segment(link.RAW, frame[14:])
+        found += segment is not None
+    assert 1000 < found < 4000
 
 
 def test_addresses_are_shown_as_people_write_them():
