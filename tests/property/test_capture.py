@@ -102,7 +102,8 @@ def run(seed, count, lines_only=False):
     kinds = originals()
     for number in range(count):
         data = damaged(rng, rng.choice(kinds))
-        began = time.perf_counter()
+        # The processor's time: a process that was paused, or found the machine busy, does not hang.
+        began = time.process_time()
         try:
             if lines_only and number % 8:
                 for item in read_messages(open_capture(io.BytesIO(data)), limits=_LIMITS):
@@ -113,7 +114,7 @@ def run(seed, count, lines_only=False):
             pass
         except Exception as error:
             raise AssertionError(f"seed {seed}, capture {number}") from error
-        assert time.perf_counter() - began < 10, f"seed {seed}, capture {number} hangs"
+        assert time.process_time() - began < 10, f"seed {seed}, capture {number} hangs"
 
 
 def test_the_original_shows_no_secret():
