@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from pyspark_kafkaproto.records import reference, reference_write
+from pyspark_kafkaproto.records.batch import base_offset
 from pyspark_kafkaproto.records.columns import (
     BinaryColumn,
     Columns,
@@ -61,6 +62,7 @@ __all__ = [
     "Skimmed",
     "TimestampInput",
     "WriteColumns",
+    "base_offset",
     "damaged_at",
     "decode",
     "encode_batch",

@@ -96,6 +96,12 @@ def byte_view(block: Buffer, pos: int) -> memoryview:
     return view
 
 
+def base_offset(block: Buffer) -> int:
+    """The offset that a block's first batch, of at least a few bytes, says it begins at."""
+    first: int = layout.FRONT.unpack_from(block)[0]
+    return first
+
+
 def read_header(block: memoryview, pos: int, limit_bytes: int) -> BatchHeader | None:
     """The header of the batch at `pos`, or None when the block's end cuts the batch.
 

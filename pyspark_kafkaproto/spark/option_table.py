@@ -299,7 +299,8 @@ OPTIONS: tuple[Option, ...] = (
         read_count,
         None,
         "At most about this many bytes a micro-batch, as they lie in the log (compressed), by the "
-        "mean size of each partition's offsets. Needs the right DESCRIBE on the cluster.",
+        "mean size of each partition's offsets. Without the right DESCRIBE on the cluster the "
+        "query warns, and goes by the size of the batches that come next.",
         uses=Use.STREAM,
         is_ours=True,
     ),

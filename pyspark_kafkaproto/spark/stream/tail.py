@@ -10,10 +10,12 @@ import logging
 import time
 from collections.abc import Collection, Mapping
 
+from pyspark_kafkaproto.client import OffsetRange
+from pyspark_kafkaproto.client.probe import probe_bytes_per_offset
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
-from pyspark_kafkaproto.errors import BrokerError, DataLoss
+from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError, UnsupportedVersion
 from pyspark_kafkaproto.spark.options import ReadOptions
-from pyspark_kafkaproto.spark.planning import describe_selection, select_partitions
+from pyspark_kafkaproto.spark.planning import describe_selection, make_task, select_partitions
 
 _log = logging.getLogger(__name__)
 
@@ -23,6 +25,7 @@ _TOPOLOGY_AGE_S = 1.0
 _TRIES = 3
 _BETWEEN_TRIES_S = 0.3
 _UNKNOWN_TOPIC_OR_PARTITION = 3
+_CLUSTER_AUTHORIZATION_FAILED = 31
 
 Offsets = dict[TopicPartition, int]
 
@@ -36,6 +39,7 @@ class Tail:
         self._topology: Topology | None = None
         self._looked_up_at = 0.0
         self._topic_ids: dict[str, bytes | None] = {}
+        self._says_probed = False
 
     def close(self) -> None:
         """Close all connections."""
@@ -92,14 +96,38 @@ class Tail:
         """The first offset of each that is still there."""
         return self.cluster.get_earliest_leader_offsets(partitions) if partitions else {}
 
-    def bytes_per_offset(
-        self, partitions: Collection[TopicPartition]
+    def bytes_per_offset(self, starts: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
+        """About how many bytes of the log each offset takes; 0 where nothing is known of it.
+
+        Args:
+            starts: the partitions, and where the stream is in each.
+        """
+        try:
+            sizes = self.cluster.get_log_sizes(starts)
+        except (BrokerError, UnsupportedVersion) as error:
+            if isinstance(error, BrokerError) and error.code != _CLUSTER_AUTHORIZATION_FAILED:
+                raise
+            return self._probed(starts, error)
+        earliest = self.beginnings(starts)
+        latest = self.latest(starts)
+        return {item: sizes[item] / max(1, latest[item] - earliest[item]) for item in starts}
+
+    def _probed(
+        self, starts: Mapping[TopicPartition, int], refused: KafkaProtoError
     ) -> dict[TopicPartition, float]:
-        """About how many bytes of the log each offset takes; 0 where the log is empty."""
-        sizes = self.cluster.get_log_sizes(partitions)
-        earliest = self.beginnings(partitions)
-        latest = self.latest(partitions)
-        return {item: sizes[item] / max(1, latest[item] - earliest[item]) for item in partitions}
+        """The same by a look at the next batches, where brokers do not say how large logs are."""
+        if not self._says_probed:
+            self._says_probed = True
+            _log.warning(
+                "maxBytesPerTrigger goes by the size of the batches that come next, not by that of "
+                "the whole log: %s",
+                refused,
+            )
+        ranges = [OffsetRange(*item, start, start + 1) for item, start in starts.items()]
+        task = make_task(self.topology(), ranges)
+        found = probe_bytes_per_offset(task, self._options.client)
+        others = sum(found.values()) / max(1, len(found))
+        return {item: found.get(item, others) for item in starts}
 
     def _check_same_topics(self, found: Topology) -> None:
         """A topic with another id is another topic: its offsets mean other records."""

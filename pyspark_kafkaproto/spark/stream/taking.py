@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from math import inf
 
 from pyspark_kafkaproto.cluster import TopicPartition
@@ -47,14 +47,14 @@ class Taking:
             return dict(at)
         self._last_batch_at = time.monotonic()
         if self._limits.max_bytes is not None and sizes:
-            self._look_at_sizes(sizes)
+            self._look_at_sizes({item: starts[item] for item in sizes})
             most = min(most, offsets_for_bytes(sizes, self._means, self._limits.max_bytes))
         return share_out(starts, ends, most)
 
-    def _look_at_sizes(self, partitions: Collection[TopicPartition]) -> None:
+    def _look_at_sizes(self, starts: _Offsets) -> None:
         now = time.monotonic()
-        if now - self._means_at > _MEANS_AGE_S or not self._means.keys() >= set(partitions):
-            self._means, self._means_at = self._tail.bytes_per_offset(partitions), now
+        if now - self._means_at > _MEANS_AGE_S or not self._means.keys() >= starts.keys():
+            self._means, self._means_at = self._tail.bytes_per_offset(starts), now
 
     def _is_too_little(self, count: int) -> bool:
         least = self._limits.min_offsets

@@ -75,3 +75,17 @@ def test_a_stream_may_start_at_latest_where_its_group_has_committed_nothing():
     assert options.start_moves
     with pytest.raises(ConfigError, match=r"committedFallback.*of a stream, latest"):
         parse(**given | {"committedFallback": "committed"})
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "10MB", "1e6", "", "many"])
+def test_bytes_of_a_batch_are_a_number_of_at_least_one(text):
+    with pytest.raises(ConfigError, match=r"maxBytesPerTrigger"):
+        parse(maxBytesPerTrigger=text)
+
+
+def test_bytes_of_a_batch_go_with_the_other_limits():
+    limits = parse(
+        maxBytesPerTrigger="1000000", maxOffsetsPerTrigger="90", minOffsetsPerTrigger="5"
+    ).limits
+    assert (limits.max_bytes, limits.max_offsets, limits.min_offsets) == (1_000_000, 90, 5)
+    assert parse().limits.max_bytes is None

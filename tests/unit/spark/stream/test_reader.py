@@ -8,6 +8,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
+from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNowFailed
 from pyspark_kafkaproto.spark.stream.limits import MOST
@@ -330,3 +331,84 @@ def test_a_group_that_cannot_be_looked_at_says_where_its_packets_are(
     with pytest.raises(BrokerError, match=r"UNKNOWN_SERVER_ERROR.*\n.*dissect") as caught:
         reader.commit(END)
     assert len(list(nothing_remembered.iterdir())) == str(caught.value).count("dissect") == 1
+
+
+# Limits by bytes
+
+
+@pytest.fixture
+def sized(brokers):
+    """`orders` with 100 records in each partition, of about 100 bytes and of about 1,000."""
+    brokers.versions["DescribeLogDirs"] = (1, 4)
+    for partition, size_bytes in enumerate((100, 1000)):
+        brokers.logs["orders", partition] = FakeLog().fill(10, 10, size_bytes)
+    return brokers
+
+
+def log_bytes(brokers, partition):
+    return sum(len(batch.data) for batch in brokers.logs["orders", partition].batches)
+
+
+def test_bytes_of_a_batch_go_by_the_size_of_the_logs(sized, stream):
+    sizes = [log_bytes(sized, 0), log_bytes(sized, 1)]
+    folder = DescribeLogDirsResponse.LogDir
+    partitions = tuple(
+        folder.Topic.Partition(partition_index=number, partition_size=size)
+        for number, size in enumerate(sizes)
+    )
+    topics = (folder.Topic(name="orders", partitions=partitions),)
+    sized.on("DescribeLogDirs", DescribeLogDirsResponse(results=(folder(topics=topics),)))
+    reader = stream(startingOffsets="earliest", maxBytesPerTrigger=str(sum(sizes) // 4 + 9))
+
+    end = reader.latestOffset(reader.initialOffset(), NO_LIMIT)
+
+    assert end == {"orders": {"0": 25, "1": 25}}
+    assert not sized.asked("Fetch")
+
+
+@pytest.mark.parametrize(
+    ("is_offered", "reason"),
+    [
+        (True, "this user needs the right DESCRIBE on the cluster"),
+        (False, "does not offer DescribeLogDirs"),
+    ],
+)
+def test_where_brokers_do_not_say_how_large_logs_are_the_next_batches_do(
+    sized, stream, caplog, is_offered, reason
+):
+    sized.on("DescribeLogDirs", DescribeLogDirsResponse(error_code=31))
+    if not is_offered:
+        del sized.versions["DescribeLogDirs"]
+    quarter = (log_bytes(sized, 0) + log_bytes(sized, 1)) // 4 + 9
+    reader = stream(startingOffsets="earliest", maxBytesPerTrigger=str(quarter))
+
+    at = reader.initialOffset()
+    ends = []
+    while (at := reader.latestOffset(at, NO_LIMIT)) not in ends:
+        ends.append(at)
+
+    assert ends == [{"orders": {"0": end, "1": end}} for end in (25, 50, 75, 100)]
+    (warned,) = [item.getMessage() for item in caplog.records if item.levelname == "WARNING"]
+    assert "maxBytesPerTrigger goes by the size of the batches that come next" in warned
+    assert reason in warned
+
+
+def test_the_next_batches_are_looked_at_from_the_middle_of_one_on(sized, stream, clock):
+    """An offset takes what it takes in its whole batch, not in what is left of it."""
+    sized.on("DescribeLogDirs", DescribeLogDirsResponse(error_code=31))
+    one = log_bytes(sized, 1) // 100
+    reader = stream(
+        assign='{"orders":[1]}', startingOffsets="earliest", maxBytesPerTrigger=str(9 * one + 50)
+    )
+
+    end = reader.latestOffset({"orders": {"1": 99}}, NO_LIMIT)
+    assert end == {"orders": {"1": 100}}
+    clock.now += 11
+    assert reader.latestOffset({"orders": {"1": 8}}, NO_LIMIT) == {"orders": {"1": 17}}
+
+
+def test_other_errors_of_log_sizes_are_not_passed_over(sized, stream):
+    sized.on("DescribeLogDirs", DescribeLogDirsResponse(error_code=56))
+    reader = stream(startingOffsets="earliest", maxBytesPerTrigger="1000")
+    with pytest.raises(BrokerError, match="DescribeLogDirs"):
+        reader.latestOffset(reader.initialOffset(), NO_LIMIT)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.spark.stream.limits import MOST, StreamLimits
 from pyspark_kafkaproto.spark.stream.taking import Taking
@@ -19,7 +21,7 @@ class FakeTail:
         return dict.fromkeys(partitions, 0)
 
     def bytes_per_offset(self, partitions):
-        self.asked.append(set(partitions))
+        self.asked.append(partitions)
         return dict.fromkeys(partitions, 10.0)
 
 
@@ -32,7 +34,32 @@ def test_mean_sizes_are_asked_for_now_and_then_and_for_each_partition(clock):
 
     assert take({ONE: 1000}) == take({ONE: 1000}) == {ONE: 50}
     assert take({ONE: 1000, TWO: 1000}) == {ONE: 25, TWO: 25}
-    assert tail.asked == [{ONE}, {ONE, TWO}]
+    assert tail.asked == [{ONE: 0}, {ONE: 0, TWO: 0}]
     clock.now += 11
     take({ONE: 1000})
-    assert tail.asked == [{ONE}, {ONE, TWO}, {ONE}]
+    assert tail.asked == [{ONE: 0}, {ONE: 0, TWO: 0}, {ONE: 0}]
+
+
+@pytest.mark.parametrize(
+    ("most", "max_bytes", "taken"),
+    [(30, 500, 30), (80, 500, 50), (MOST, 500, 50), (MOST, 5, 1), (MOST, 10_000_000, 1000)],
+)
+def test_the_smaller_of_both_limits_counts_and_a_batch_is_never_empty(most, max_bytes, taken):
+    taking = Taking(FakeTail(), StreamLimits(max_bytes=max_bytes))
+
+    assert taking.take({ONE: 0}, {ONE: 1000}, most, waits=True) == {ONE: taken}
+
+
+def test_a_batch_waits_for_offsets_whatever_their_bytes(clock):
+    tail = FakeTail()
+    taking = Taking(tail, StreamLimits(min_offsets=100, max_delay_s=60, max_bytes=50))
+
+    def take(at, end):
+        return taking.take({ONE: at}, {ONE: end}, MOST, waits=True)[ONE]
+
+    assert take(0, 5) == 5, "the first batch never waits"
+    assert take(5, 104) == 5
+    assert take(5, 105) == 10, "what is there counts for one limit, what is taken for the other"
+    assert take(10, 105) == 10
+    clock.now += 61
+    assert take(10, 105) == 15
