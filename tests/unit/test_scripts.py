@@ -36,6 +36,7 @@ case "$*" in
         mkdir -p "$records"
         wc -l <"$FAKE/calls" >"$records/_kernel.cpython-311.so"
         ;;
+    *"/tools/compile_spark_zip.py") [ ! -e "$FAKE/no zip" ] ;;
     *) echo "unknown call: $*" >&2; exit 99 ;;
 esac
 """
@@ -108,6 +109,16 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path):
     return Machine(tmp_path)
+
+
+def test_sparks_archive_is_compiled_once_and_a_failure_of_that_stops_nothing(machine):
+    machine.set("no zip")
+    code, _, err = machine.run("my job.py")
+    assert code == 7
+    assert "pyspark.zip has no bytecode" in err
+    machine.run("my job.py")
+    calls = (machine.fake / "calls").read_text().splitlines()
+    assert sum("compile_spark_zip.py" in call for call in calls) == 1
 
 
 def test_any_job_is_run_with_conf_and_the_venvs_own_spark(machine):
