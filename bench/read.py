@@ -23,9 +23,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
+from zipfile import ZipFile
 
 from reading import memory, ring
 from reading.bars import Bar, rate_bars, wide_bars
@@ -243,7 +245,20 @@ def machine_facts() -> dict[str, str]:
         "decoder": IMPLEMENTATION,
         "Kafka": resolve_version(None),
         **{name: _installed(name) for name in packages},
+        "pyspark.zip": "compiled" if _is_archive_compiled() else "sources alone",
     }
+
+
+def _is_archive_compiled() -> bool:
+    """Whether Python processes of Spark need not compile PySpark (tools/compile_spark_zip.py)."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        return False
+    archive = Path(found.origin).parent / "python" / "lib" / "pyspark.zip"
+    if not archive.is_file():
+        return False
+    with ZipFile(archive) as file:
+        return "pyspark/__init__.pyc" in file.namelist()
 
 
 def _installed(package: str) -> str:
