@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import click
 
 from pyspark_kafkaproto.cli.client_properties import gather
 from pyspark_kafkaproto.cluster import KafkaCluster
+
+# Whoever waits for longer wants to know what for.
+QUIET_S = 2.0
 
 _OPTIONS = (
     click.option(
@@ -49,10 +54,28 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def run(properties: Mapping[str, str], *arguments: Any, **options: Any) -> Any:
-        with KafkaCluster(properties) as cluster:
+        with KafkaCluster(properties) as cluster, _waiting_aloud(cluster):
             return command(cluster, *arguments, **options)
 
     return configured(run)
+
+
+@contextmanager
+def _waiting_aloud(cluster: KafkaCluster) -> Iterator[None]:
+    """Say once, on standard error, who is waited for if nobody answers for a while."""
+
+    def say() -> None:
+        if silent := cluster.waits_for:
+            click.echo(f"no broker has answered yet, still trying {silent}", err=True)
+
+    timer = Timer(QUIET_S, say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()  # what it says comes before an error
 
 
 def configured(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,6 +21,7 @@ from pyspark_kafkaproto.cli.record_format import Record, Render, make_render
 from pyspark_kafkaproto.cli.values import find_partitions
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
 
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 _FOLLOW_S = 0.3
@@ -184,6 +185,10 @@ class _Bounds:
             return self.within(dict.fromkeys(self._first, int(where)))
         if match := _LAST.fullmatch(where):
             return self.within({item: end - int(match[1]) for item, end in self._last.items()})
+        if where.startswith(("latest-", "last-")):  # as Spark's option startingOffsets has it
+            count = where.partition("-")[2] or "N"
+            hint = f"last:{count} for the last {'record' if count == '1' else f'{count} records'}"
+            raise ConfigError(option, where, f"write {hint} of each partition")
         found = self._cluster.get_leader_offsets(self._first.keys(), parse_time(option, where))
         return self.within(found)
 

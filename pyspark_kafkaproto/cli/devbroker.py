@@ -179,6 +179,8 @@ def _show_started(data_dir: Path, *, as_json: bool) -> None:
     click.echo(json.dumps(_as_json(data_dir, running)) if as_json else running.bootstrap_servers)
     for name, address in list(running.listeners.items())[1:]:
         click.echo(f"listener {name}: {address}", err=True)
+    click.echo("for the commands here and for jobs, in this shell:", err=True)
+    click.echo(f"export KAFKA_BOOTSTRAP_SERVERS={running.bootstrap_servers}", err=True)
 
 
 def _as_json(data_dir: Path, running: RunningBroker | None) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from pyspark_kafkaproto.cluster import (
     TopicPartition,
     ToTime,
 )
+from pyspark_kafkaproto.errors import ConfigError
 
 _STATES = (
     *("Empty", "Stable", "PreparingRebalance", "CompletingRebalance", "Dead"),
@@ -161,7 +162,14 @@ def reset(
     if isinstance(to, ToOffsets) and topics:
         raise click.UsageError("--to names its partitions: --topic does not go with it")
     partitions = find_partitions(cluster, "--topic", topics) if topics else None
-    planned = cluster.reset_consumer_offsets(group, to, partitions, dry_run=True)
+    try:
+        planned = cluster.reset_consumer_offsets(group, to, partitions, dry_run=True)
+    except ConfigError as error:
+        if error.option != "partitions":  # as Python has it
+            raise
+        raise click.UsageError(
+            f"group {group} has committed nothing: name what to reset, --topic TOPIC"
+        ) from error
     if not dry_run:
         if not is_sure:
             click.echo(table_text(_moved_rows(planned), _MOVED), err=True)

@@ -63,6 +63,18 @@ class KafkaCluster(GroupWindow, AdminWindow):
         """Close all connections; the cluster can be used again, which opens new ones."""
         self._router.close()
 
+    @property
+    def waits_for(self) -> str:
+        """The addresses that have not answered, with why; empty once any broker has answered.
+
+        May be asked from another thread while a call waits.
+        """
+        shown = (
+            f"{place} ({getattr(error, 'reason', error)})" if error else str(place)
+            for place, error in self._router.waits_for().items()
+        )
+        return ", ".join(shown)
+
     # Metadata
 
     def describe(

@@ -70,6 +70,7 @@ class Router:
         self._silent: set[Endpoint] = set()  # asked in vain the last time: asked last
         self._met: tuple[Endpoint, ...] = ()  # the bootstrap server that answered last
         self._answered: Endpoint | None = None  # whoever answered `ask_any` last
+        self._failed: dict[Endpoint, KafkaProtoError] = {}  # why, the last time
         self._topology: Topology | None = None
         self._coordinators: dict[tuple[int, str], Endpoint] = {}
 
@@ -101,7 +102,7 @@ class Router:
             try:
                 answer = attempt(endpoint)
             except (ConnectionFailed, DeadlineExceeded) as error:
-                failures[endpoint] = error
+                failures[endpoint] = self._failed[endpoint] = error
                 self._silent.add(endpoint)
                 if deadline.has_passed:
                     break
@@ -116,6 +117,12 @@ class Router:
             is_misspelt = getattr(failed, "stage", "") == "resolve"
             failed.patience_s = 0.0 if is_misspelt else self.config.connection_setup_timeout_s
         raise failed
+
+    def waits_for(self) -> dict[Endpoint, KafkaProtoError | None]:
+        """Whom it has asked in vain so far, and why; empty once anybody has answered."""
+        if self._answered is not None:
+            return {}
+        return {place: self._failed.get(place) for place in self.config.bootstrap_servers}
 
     def distrust_last(self) -> None:
         """The last answer of `ask_any` was out of date: its broker is asked last the next time."""

@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+from threading import Event
 
 import pytest
 
+from pyspark_kafkaproto.cli import connection
 from pyspark_kafkaproto.cli import lag as lag_command
 from pyspark_kafkaproto.cli.exits import exit_code_of
 from pyspark_kafkaproto.cli.group import kafkaproto
@@ -25,6 +27,7 @@ from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
 from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from tests.fake_broker import DEFAULT
 from tests.unit.cluster.committing import FakeCoordinator
 from tests.unit.cluster.test_members import assigned, classic, describing, listed
 
@@ -67,6 +70,43 @@ def test_errors_are_a_line_and_a_code(command):
     assert command("topics", "nonsense").exit_code == 2
 
 
+def late(seconds):
+    """A fake node's answer, that much later."""
+
+    def answer(_):
+        Event().wait(seconds)
+        return DEFAULT
+
+    return answer
+
+
+def test_what_is_waited_for_is_said(command, monkeypatch):
+    """Whoever types a wrong address should not look at nothing for ten seconds."""
+    monkeypatch.setattr(connection, "QUIET_S", 0.05)
+    patience = "socket.connection.setup.timeout.ms=600"
+    done = command("metadata", "-b", "127.0.0.1:1,127.0.0.1:2", "-X", patience)
+    assert done.exit_code == 4
+    waits, error, *_ = done.stderr.splitlines()
+    assert waits.startswith("no broker has answered yet, still trying 127.0.0.1:1 (")
+    assert waits.count("onnection refused") == 2
+    assert error.startswith("Error: ")
+
+
+def test_a_broker_that_says_nothing_is_waited_for_aloud(brokers, command, monkeypatch):
+    monkeypatch.setattr(connection, "QUIET_S", 0.05)
+    brokers.on("ApiVersions", late(0.5))
+    done = command("metadata", "orders")
+    assert done.exit_code == 0
+    places = brokers.bootstrap_servers.replace(",", ", ")
+    assert done.stderr.splitlines()[0] == f"no broker has answered yet, still trying {places}"
+
+
+def test_where_a_broker_has_answered_nothing_is_said(brokers, command, monkeypatch):
+    monkeypatch.setattr(connection, "QUIET_S", 0.05)
+    brokers.on("ListOffsets", late(0.3))
+    assert command("offsets", "orders").stderr == ""
+
+
 def test_metadata_as_table_and_as_json(command, rows):
     shown = command("metadata", "orders").stdout
     assert "cluster fake, 2 brokers" in shown
@@ -104,6 +144,13 @@ def test_consume_formats_and_bounds(command):
     assert values("--from", "-10m", "-n", "1", "--follow") == WHOLE[:1]
     first = json.loads(command("consume", "orders", "-n", "1").stdout)
     assert (first["topic"], first["partition"], first["offset"]) == ("orders", 0, 0)
+
+
+def test_consume_says_how_the_last_records_are_asked_for(command):
+    done = command("consume", "orders", "--from", "latest-1")
+    assert done.exit_code == 2
+    assert "'latest-1'" in done.stderr
+    assert "last:1 for the last record of each partition" in done.stderr
 
 
 def test_consume_for_a_group_commits_what_was_printed_and_only_when_told(brokers, command):
@@ -155,6 +202,14 @@ def test_reset_moves_after_a_yes(brokers, command, way, after):
     assert done.exit_code == 0
     assert done.stdout.splitlines()[1].split() == ["orders", "0", "20", str(after)]
     assert coordinator.offsets["g"] == {("orders", 0): (after, "")}
+
+
+def test_reset_of_a_group_that_is_new_asks_for_topics_by_their_option(brokers, command):
+    FakeCoordinator(brokers)
+    done = command("groups", "reset", "new", "--to-earliest", "--yes")
+    assert done.exit_code == 2
+    assert "group new has committed nothing: name what to reset, --topic TOPIC" in done.stderr
+    assert "partitions" not in done.stderr
 
 
 def test_reset_takes_one_way(command):

@@ -76,6 +76,7 @@ def test_start_prints_the_address_alone_on_standard_output(run, tmp_path):
     done = run("devbroker", "start", "--data-dir", str(tmp_path), "--property", "a.b=c=d")
     assert done.exit_code == 0
     assert done.stdout == "127.0.0.1:9092\n"
+    assert "export KAFKA_BOOTSTRAP_SERVERS=127.0.0.1:9092\n" in done.stderr
     assert f"kafkaproto devbroker stop --data-dir {tmp_path}\n" in done.stderr
     expected = DEFAULTS | {"properties": {"a.b": "c=d"}}
     assert FakeBroker.last == (tmp_path, expected, True)
