@@ -4,6 +4,7 @@ import pytest
 
 from pyspark_kafkaproto.spark import DefaultSource
 from tests.secure_broker import PASSWORD, TOPIC, login
+from tests.spark.streaming import NOW, finish
 
 pytestmark = pytest.mark.spark
 
@@ -49,3 +50,12 @@ def test_a_wrong_password_says_so_and_is_not_shown(spark, secure, capfd):
     with pytest.raises(Exception, match="SCRAM-SHA-512 authentication failed") as caught:
         frame.collect()
     assert TELLING not in f"{caught.value} {_shown_in_the_ui(spark)} {capfd.readouterr()}"
+
+
+def test_a_stream_is_limited_by_bytes_without_any_right_on_the_cluster(spark, secure, tmp_path):
+    """Brokers tell the size of logs to those alone who may DESCRIBE the cluster."""
+    limited = {"startingOffsets": "earliest", "maxBytesPerTrigger": "1"}
+    frame = spark.readStream.format("kafkaproto").options(**_options(secure), **limited).load()
+    writer = frame.writeStream.format("noop").trigger(**NOW)
+    progress = finish(writer.option("checkpointLocation", str(tmp_path)).start())
+    assert [each["numInputRows"] for each in progress if each["numInputRows"]] == [1, 1, 1]
