@@ -37,10 +37,10 @@ from reading.workloads import CODECS, SMALL_BYTES, payload_lines
 
 from pyspark_kafkaproto import KafkaCluster, Producer, TopicPartition
 from pyspark_kafkaproto.arrow import write_columns
-from pyspark_kafkaproto.client.batches import Batch, Rows, Span
-from pyspark_kafkaproto.client.identity import new_identity
-from pyspark_kafkaproto.client.queues import PartitionQueue
-from pyspark_kafkaproto.client.sending import Sender
+from pyspark_kafkaproto.client.writing.batches import Batch, Rows, Span
+from pyspark_kafkaproto.client.writing.identity import new_identity
+from pyspark_kafkaproto.client.writing.queues import PartitionQueue
+from pyspark_kafkaproto.client.writing.sending import Sender
 from pyspark_kafkaproto.cluster import Router
 from pyspark_kafkaproto.devbroker import KafkaTools
 from pyspark_kafkaproto.errors import DevBrokerFailed

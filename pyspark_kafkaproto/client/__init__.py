@@ -25,17 +25,17 @@ from pyspark_kafkaproto.client.ranges import (
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.client.loadtest import Load, LoadTest
-    from pyspark_kafkaproto.client.plain import ProducerRecord
     from pyspark_kafkaproto.client.produce import Producer
-    from pyspark_kafkaproto.client.queues import Written
+    from pyspark_kafkaproto.client.writing.plain import ProducerRecord
+    from pyspark_kafkaproto.client.writing.queues import Written
 
 # name -> the module here that defines it
 _LOADED_ON_USE = {
     "Load": "loadtest",
     "LoadTest": "loadtest",
     "Producer": "produce",
-    "ProducerRecord": "plain",
-    "Written": "queues",
+    "ProducerRecord": "writing.plain",
+    "Written": "writing.queues",
 }
 
 __all__ = [

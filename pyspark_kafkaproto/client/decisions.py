@@ -21,9 +21,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
-from pyspark_kafkaproto.client.plain import ProducerRecord
 from pyspark_kafkaproto.client.produce import Producer
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
+from pyspark_kafkaproto.client.writing.plain import ProducerRecord
 from pyspark_kafkaproto.cluster import NewTopic, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_found
 from pyspark_kafkaproto.cluster.topics import create_topics

@@ -16,15 +16,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from pyspark_kafkaproto.arrow import write_columns
-from pyspark_kafkaproto.client.accumulate import Accumulator
-from pyspark_kafkaproto.client.batches import Rows
-from pyspark_kafkaproto.client.identity import new_identity, next_identity
-from pyspark_kafkaproto.client.placement import Placement
-from pyspark_kafkaproto.client.plain import ProducerRecord, record_at, to_arrow
-from pyspark_kafkaproto.client.queues import Identity, PartitionQueue, Written
-from pyspark_kafkaproto.client.refusals import Refusals
-from pyspark_kafkaproto.client.sending import Sender
 from pyspark_kafkaproto.client.transactions import Transactions
+from pyspark_kafkaproto.client.writing.accumulate import Accumulator
+from pyspark_kafkaproto.client.writing.batches import Rows
+from pyspark_kafkaproto.client.writing.identity import new_identity, next_identity
+from pyspark_kafkaproto.client.writing.placement import Placement
+from pyspark_kafkaproto.client.writing.plain import ProducerRecord, record_at, to_arrow
+from pyspark_kafkaproto.client.writing.queues import Identity, PartitionQueue, Written
+from pyspark_kafkaproto.client.writing.refusals import Refusals
+from pyspark_kafkaproto.client.writing.sending import Sender
 from pyspark_kafkaproto.cluster import (
     CommittedOffset,
     Leader,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 
-from pyspark_kafkaproto.client.queues import Identity
+from pyspark_kafkaproto.client.writing.queues import Identity
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.cluster.routing import TRANSACTION_KEY

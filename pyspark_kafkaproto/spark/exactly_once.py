@@ -25,8 +25,8 @@ from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.spark.read import check_version
 from pyspark_kafkaproto.spark.workers import configure_logging
-from pyspark_kafkaproto.spark.write import TaskReport, summary, write_rows
 from pyspark_kafkaproto.spark.write_options import WriteOptions
+from pyspark_kafkaproto.spark.write_task import TaskReport, summary, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,8 +14,8 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.spark.workers import configure_logging
-from pyspark_kafkaproto.spark.write import TaskReport, load_options, summary, write_rows
 from pyspark_kafkaproto.spark.write_options import WriteOptions
+from pyspark_kafkaproto.spark.write_task import TaskReport, load_options, summary, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask, fetch, loss, sending
+from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask, fetch, loss
+from pyspark_kafkaproto.client.writing import sending
 from pyspark_kafkaproto.cluster import Leader, TopicPartition
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, connection, deadline, pool, retry
 from tests.clock import stop_clock

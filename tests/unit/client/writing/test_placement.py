@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto.arrow import write_columns
-from pyspark_kafkaproto.client.placement import Placement
+from pyspark_kafkaproto.client.writing.placement import Placement
 from pyspark_kafkaproto.records import partition_keys
 
 

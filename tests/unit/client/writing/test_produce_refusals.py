@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
-from pyspark_kafkaproto.client.refusals import RecordRefused
+from pyspark_kafkaproto.client.writing.refusals import RecordRefused
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.produce import ProduceResponse

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pyspark_kafkaproto.client.batches import Batch
-from pyspark_kafkaproto.client.queues import PartitionQueue
+from pyspark_kafkaproto.client.writing.batches import Batch
+from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.errors import UnsupportedVersion
 from pyspark_kafkaproto.messages.produce import ProduceRequest

@@ -9,15 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from pyspark_kafkaproto.client.batches import Batch, span_of
-from pyspark_kafkaproto.client.plain import (
+from pyspark_kafkaproto.client.writing.batches import Batch, span_of
+from pyspark_kafkaproto.client.writing.plain import (
     ProducerRecord,
     decoded_batch,
     encoded_part,
     records_of,
 )
-from pyspark_kafkaproto.client.queues import PartitionQueue
-from pyspark_kafkaproto.client.verdicts import TOO_LARGE
+from pyspark_kafkaproto.client.writing.queues import PartitionQueue
+from pyspark_kafkaproto.client.writing.verdicts import TOO_LARGE
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.messages.produce import ProduceResponse

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from pyspark_kafkaproto.client.batches import Batch, Rows, Span
-from pyspark_kafkaproto.client.queues import PartitionQueue
-from pyspark_kafkaproto.client.sending import Sender
+from pyspark_kafkaproto.client.writing.batches import Batch, Rows, Span
+from pyspark_kafkaproto.client.writing.queues import PartitionQueue
+from pyspark_kafkaproto.client.writing.sending import Sender
 from pyspark_kafkaproto.errors import InvalidRecord
 from pyspark_kafkaproto.net import Deadline, ProducerConfig
 from pyspark_kafkaproto.records import BatchBuilder, WriteColumns

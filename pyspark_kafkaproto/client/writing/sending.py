@@ -17,10 +17,10 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from pyspark_kafkaproto.client.batches import Batch
-from pyspark_kafkaproto.client.links import Link, Sent
-from pyspark_kafkaproto.client.queues import Identity, PartitionQueue
-from pyspark_kafkaproto.client.verdicts import Verdict, verdict_on
+from pyspark_kafkaproto.client.writing.batches import Batch
+from pyspark_kafkaproto.client.writing.links import Link, Sent
+from pyspark_kafkaproto.client.writing.queues import Identity, PartitionQueue
+from pyspark_kafkaproto.client.writing.verdicts import Verdict, verdict_on
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.errors import (
     BrokerError,

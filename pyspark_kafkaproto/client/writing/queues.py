@@ -15,7 +15,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pyspark_kafkaproto.client.batches import Batch, Span, next_sequence
+from pyspark_kafkaproto.client.writing.batches import Batch, Span, next_sequence
 from pyspark_kafkaproto.cluster import Leader, TopicPartition
 from pyspark_kafkaproto.records import BatchBuilder, restamped
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark_kafkaproto.client.queues import Identity
-from pyspark_kafkaproto.client.verdicts import (
+from pyspark_kafkaproto.client.writing.queues import Identity
+from pyspark_kafkaproto.client.writing.verdicts import (
     CLUSTER_AUTHORIZATION_FAILED,
     INVALID_PRODUCER_EPOCH,
 )

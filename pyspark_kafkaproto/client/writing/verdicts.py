@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from pyspark_kafkaproto.client.batches import Batch
-from pyspark_kafkaproto.client.queues import PartitionQueue
+from pyspark_kafkaproto.client.writing.batches import Batch
+from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.cluster.transactions import ADVICE
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.produce import ProduceResponse
