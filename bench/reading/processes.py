@@ -151,7 +151,7 @@ def _environment(more: Mapping[str, str]) -> dict[str, str]:
     """Ours, with this benchmark importable here and in Spark's workers.
 
     Bytecode is kept, as that of an installed package is: where the environment forbids it, each
-    Python process that Spark starts would compile this checkout anew (0.3 s of CPU).
+    Python process that Spark starts would compile this checkout anew (0.2 s of CPU).
     """
     path = os.pathsep.join(filter(None, [str(BENCH), os.environ.get("PYTHONPATH")]))
     kept = {
