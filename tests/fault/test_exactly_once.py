@@ -2,7 +2,7 @@
 
 Then it is run again, as Spark would, and a read_committed reader sees every row of a stream exactly
 once, and all or none of a batch. CI takes some of the points at random, the long run all of them
-(about 420 of a stream; -s shows each, and what became of it).
+(212 of a stream; -s shows each, and what became of it).
 """
 
 from __future__ import annotations
