@@ -25,17 +25,23 @@ from pyspark_kafkaproto.cluster.transactions import (
     end_transactions,
     list_transactions,
 )
-from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
 
 _log = logging.getLogger(__name__)
 
 # What an EndTxn answers where a transaction is not any more what was decided about.
 _GONE = frozenset({47, 48, 49, 90})
-_SLOT = re.compile(r"\d+-\d+")
+# What follows a name in the ids of its writers: which job where names have several, and who in it.
+_SLOT = re.compile(r"(?:[0-9a-f]{8}-)?\d+-\d+")
+_NAME_AND_SLOT = re.compile(rf"(.+?)-{_SLOT.pattern}")
 
 
-def commit_batch(log: DecisionLog, name: str, batch: str, writers: Collection[Writer]) -> bool:
+def commit_batch(
+    log: DecisionLog, name: str, batch: str, writers: Collection[Writer], *, job: str = ""
+) -> bool:
     """Commit the transactions of one batch, all or none; False where it was committed before.
+
+    What killed attempts have left open is aborted behind it.
 
     Args:
         log: where the decision goes.
@@ -43,6 +49,8 @@ def commit_batch(log: DecisionLog, name: str, batch: str, writers: Collection[Wr
         batch: which; the same one is committed once, however often this is called.
         writers: who has written in it. What they have written first counts: where the batch was
             decided before, these are not looked at.
+        job: of `name`, whose transactional ids it is in (`DecisionLog.ids_of`); all of them if
+            there are no jobs.
 
     Raises:
         LocalProtocolError: a transaction has timed out or was taken over; says whether before the
@@ -50,35 +58,67 @@ def commit_batch(log: DecisionLog, name: str, batch: str, writers: Collection[Wr
         BrokerError: somebody else decides for `name` now, or this user may not.
     """
     with log.deciding(name) as deciding:
-        last = deciding.last
-        if last is not None and last.batch == batch:
-            complete(deciding)
-            return False
-        if last is not None and not last.is_done:
-            raise _unfinished(log, name, last, batch)
-        if not writers:
-            return True
-        _check_all_open(log, batch, writers)
+        is_new = _commit(deciding, batch, writers)
+        # Here, where whoever else decided is fenced, and nobody is known to have come after.
+        _sweep_rest(log, name, job)
+    return is_new
+
+
+def _commit(deciding: Deciding, batch: str, writers: Collection[Writer]) -> bool:
+    last = deciding.last
+    if last is not None and last.batch == batch:
+        complete(deciding)
+        return False
+    if last is not None and not last.is_done:
+        raise _unfinished(deciding.log, deciding.name, last, batch)
+    if writers:
+        _check_all_open(deciding.log, batch, writers)
         deciding.write(Decision(batch, False, tuple(sorted(writers))))
         complete(deciding)
     return True
 
 
-def abort_batch(log: DecisionLog, name: str, batch: str, writers: Collection[Writer]) -> bool:
+def abort_batch(
+    log: DecisionLog, name: str, batch: str, writers: Collection[Writer], *, job: str = ""
+) -> bool:
     """Abort what was written for a batch that failed; False where it was decided to commit it.
 
     A batch whose commit failed may be decided nevertheless: then nothing is aborted, and the next
-    `commit_batch` of it completes it.
+    `commit_batch` of it completes it. Of another batch nothing is aborted that was decided.
+
+    Args:
+        log: where decisions are.
+        name: whose batch it is.
+        batch: which.
+        writers: who is known to have written in it.
+        job: of `name`: with it nothing of other jobs is touched, and nobody fenced, who may well
+            have fenced this one. Without it nobody decides for `name` while this aborts.
     """
+    if job:
+        return _abort(log, name, batch, writers, log.read().get(name), job)
     with log.deciding(name) as deciding:
-        if deciding.last is not None and deciding.last.batch == batch:
-            return False
+        return _abort(log, name, batch, writers, deciding.last, job)
+
+
+def _abort(
+    log: DecisionLog,
+    name: str,
+    batch: str,
+    writers: Collection[Writer],
+    last: Decision | None,
+    job: str,
+) -> bool:
+    if last is not None and last.batch == batch:
+        return False
     for writer in writers:
         try:
             end_transactions(log.router, [writer], commit=False)
         except BrokerError as error:
             if error.code not in _GONE:
                 raise
+    is_open = last is not None and not last.is_done
+    keep = {writer.transactional_id for writer in last.writers} if last and is_open else set()
+    _sweep_rest(log, name, job, keep)
     return True
 
 
@@ -99,7 +139,7 @@ def recover(log: DecisionLog, name: str, *, accept_missing: bool = False) -> Dec
         is_open = last is not None and not last.is_done
         if is_open:
             complete(deciding, accept_missing=accept_missing)
-    sweep(log, name)
+        sweep(log, name)
     return last if is_open else None
 
 
@@ -144,9 +184,16 @@ def _missing_text(decision: Decision, missing: Collection[BrokerError]) -> str:
     )
 
 
-def sweep(log: DecisionLog, name: str, keep: Collection[str] = ()) -> list[str]:
-    """Abort what is open of `name`: killed attempts, and those that came too late. Their ids."""
-    ids = log.ids_of(name)
+def sweep(log: DecisionLog, name: str, job: str = "", keep: Collection[str] = ()) -> list[str]:
+    """Abort what is open of `name`: killed attempts, and those that came too late. Their ids.
+
+    Args:
+        log: whose prefix it is.
+        name: whose transactions.
+        job: of which job of `name`; of all if it is empty.
+        keep: ids that are left alone.
+    """
+    ids = log.ids_of(name, job)
     listed = list_transactions(log.router, ids, {ONGOING})
     swept = [
         item.transactional_id
@@ -160,15 +207,26 @@ def sweep(log: DecisionLog, name: str, keep: Collection[str] = ()) -> list[str]:
     return swept
 
 
+def _sweep_rest(log: DecisionLog, name: str, job: str, keep: Collection[str] = ()) -> None:
+    """Sweep behind a batch that was ended, which holds without that."""
+    try:
+        sweep(log, name, job, keep)
+    except KafkaProtoError as error:
+        _log.warning(
+            "transactions that are left over under %s stay open until they time out: %s",
+            log.ids_of(name, job),
+            error,
+        )
+
+
 def open_transactions(log: DecisionLog) -> Mapping[str, list[ListedTransaction]]:
     """What is open under the log's prefix, by name."""
     start = f"{log.prefix}-"
     found: dict[str, list[ListedTransaction]] = {}
     for item in list_transactions(log.router, start, {ONGOING}):
-        name, dash, slot = item.transactional_id.removeprefix(start).rpartition("-")
-        name, dash, part = name.rpartition("-")
-        if dash and _SLOT.fullmatch(f"{part}-{slot}"):
-            found.setdefault(name, []).append(item)
+        parts = _NAME_AND_SLOT.fullmatch(item.transactional_id.removeprefix(start))
+        if parts:
+            found.setdefault(parts[1], []).append(item)
     return found
 
 

@@ -101,9 +101,12 @@ class DecisionLog:
         self.config = config
         self.router = Router(config, connections_for(config))
 
-    def ids_of(self, name: str) -> str:
-        """What the transactional ids of `name` begin with."""
-        return f"{self.prefix}-{name}-"
+    def ids_of(self, name: str, job: str = "") -> str:
+        """What the transactional ids of `name` begin with, or those of one of its jobs.
+
+        A job is called by eight hexadecimal digits.
+        """
+        return f"{self.prefix}-{name}-{job}-" if job else f"{self.prefix}-{name}-"
 
     def ensure_topic(self) -> None:
         """Make the topic where it is missing.

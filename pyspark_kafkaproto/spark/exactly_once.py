@@ -2,8 +2,8 @@
 
 Tasks write, flush and leave their transactions open; what they report is who can end them. The
 driver decides for all of them at once (`client.deciding`). A task's transactional id is made of
-prefix, name, its partition and attempt: no attempt takes over what another has finished, and ids
-are used again from batch to batch. See docs/exactly-once.md.
+prefix, name, job, its partition and attempt: no attempt takes over what another has finished. A
+stream uses ids again from batch to batch. See docs/exactly-once.md.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pyspark_kafkaproto import __version__
-from pyspark_kafkaproto.client.deciding import abort_batch, commit_batch, recover, sweep
+from pyspark_kafkaproto.client.deciding import abort_batch, commit_batch, recover
 from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.cluster.transactions import Writer
-from pyspark_kafkaproto.errors import KafkaProtoError, LocalProtocolError
+from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.spark.read import check_version
 from pyspark_kafkaproto.spark.workers import configure_logging
 from pyspark_kafkaproto.spark.write_options import WriteOptions
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 BATCH_JOBS: Final = "batch"
+_JOB_DIGITS: Final = 8
 
 
 class ExactlyOnceWriter(DataSourceArrowWriter):
@@ -48,7 +49,7 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """Write one task's rows into a transaction, which stays open."""
-        transactional_id = id_of_task(log_of(self._options), BATCH_JOBS)
+        transactional_id = id_of_task(log_of(self._options), BATCH_JOBS, self._ids)
         return write_rows(self._options, iterator, transactional_id)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -56,14 +57,18 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
         configure_logging()
         log = log_of(self._options)
         with packets_with_errors():
-            commit_batch(log, BATCH_JOBS, self._job, writers_of(messages))
-            sweep_rest(log, BATCH_JOBS)
+            commit_batch(log, BATCH_JOBS, self._job, writers_of(messages), job=self._ids)
         _log.info("committed %s", summary(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """A task or the commit failed: abort what was not decided."""
         configure_logging()
-        abort_rest(log_of(self._options), BATCH_JOBS, self._job, messages)
+        abort_rest(log_of(self._options), BATCH_JOBS, self._job, messages, self._ids)
+
+    @property
+    def _ids(self) -> str:
+        """What this job is called in transactional ids: it keeps its hands off others' so."""
+        return self._job[:_JOB_DIGITS]
 
 
 def exactly_once_writer(options: WriteOptions) -> ExactlyOnceWriter:
@@ -108,10 +113,10 @@ def task_context() -> TaskContext:
     return context
 
 
-def id_of_task(log: DecisionLog, name: str) -> str:
+def id_of_task(log: DecisionLog, name: str, job: str = "") -> str:
     """The transactional id of this task."""
     context = task_context()
-    return f"{log.ids_of(name)}{context.partitionId()}-{context.attemptNumber()}"
+    return f"{log.ids_of(name, job)}{context.partitionId()}-{context.attemptNumber()}"
 
 
 def writers_of(messages: Sequence[WriterCommitMessage | None]) -> list[Writer]:
@@ -120,25 +125,16 @@ def writers_of(messages: Sequence[WriterCommitMessage | None]) -> list[Writer]:
     return [report.writer for report in reports if report.writer is not None]
 
 
-def sweep_rest(log: DecisionLog, name: str) -> None:
-    """Abort what killed and speculative attempts have left; the commit holds without that."""
-    try:
-        sweep(log, name)
-    except KafkaProtoError as error:
-        _log.warning(
-            "transactions that are left over under %s stay open until they time out: %s",
-            log.ids_of(name),
-            error,
-        )
-
-
 def abort_rest(
-    log: DecisionLog, name: str, batch: str, messages: Sequence[WriterCommitMessage | None]
+    log: DecisionLog,
+    name: str,
+    batch: str,
+    messages: Sequence[WriterCommitMessage | None],
+    job: str = "",
 ) -> None:
     """Abort a batch that failed, unless it was decided in spite of that."""
     with packets_with_errors():
-        if abort_batch(log, name, batch, writers_of(messages)):
-            sweep_rest(log, name)
+        if abort_batch(log, name, batch, writers_of(messages), job=job):
             _log.warning("batch %s failed, and was aborted: %s", batch, summary(messages))
         else:
             _log.warning("batch %s is decided, whatever failed: it will be completed", batch)

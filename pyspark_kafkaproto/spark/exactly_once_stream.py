@@ -23,7 +23,6 @@ from pyspark_kafkaproto.spark.exactly_once import (
     abort_rest,
     id_of_task,
     log_of,
-    sweep_rest,
     task_context,
     writers_of,
 )
@@ -82,7 +81,6 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
             return
         with packets_with_errors():
             is_new = commit_batch(log, query, str(batchId), writers_of(messages))
-            sweep_rest(log, query)
         state = "committed" if is_new else "was committed before"
         _log.info("batch %d %s: %s", batchId, state, summary(messages))
 

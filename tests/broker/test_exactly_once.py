@@ -1,0 +1,153 @@
+"""Exactly-once writing where others write beside it: jobs, drivers and late attempts of one prefix.
+
+Spark's tasks and drivers are played here, so that each step comes exactly when it hurts most.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.sql.types import StringType, StructField, StructType
+
+from pyspark_kafkaproto import TopicPartition
+from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, deciding, read_batches
+from pyspark_kafkaproto.cluster.transactions import ONGOING, list_transactions
+from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.net import ClientConfig, connections_for
+from pyspark_kafkaproto.spark.exactly_once import exactly_once_writer, log_of
+from pyspark_kafkaproto.spark.exactly_once_stream import exactly_once_stream_writer
+from pyspark_kafkaproto.spark.write_options import parse_write_options
+from tests.settled import wait_until_settled
+
+pytestmark = pytest.mark.broker
+
+ROWS = 5
+_SCHEMA = StructType([StructField("value", StringType())])
+
+
+@pytest.fixture
+def topic(new_topic):
+    return new_topic(1)
+
+
+@pytest.fixture
+def options(broker, topic):
+    """Of an exactly-once write to a topic of its own."""
+    yield parse_write_options(
+        {
+            "kafka.bootstrap.servers": broker.bootstrap_servers,
+            "topic": topic,
+            "transactionalidprefix": topic,
+            "decisiontopic": f"{topic}-decisions",
+        },
+        _SCHEMA,
+    )
+    TaskContext._taskContext = None
+
+
+@pytest.fixture
+def attempt():
+    """Runs a task's attempt; Spark numbers all attempts of an application, one after the other."""
+    count = 0
+
+    def run(writer, name, partition, *, number=0, batch=None):
+        nonlocal count
+        count += 1
+        context = TaskContext()
+        context._partitionId, context._attemptNumber = partition, number
+        context._taskAttemptId = count
+        context._localProperties = {
+            "sql.streaming.queryId": "query",
+            "streaming.sql.batchId": str(batch),
+        }
+        TaskContext._setTaskContext(context)
+        return writer.write(iter([pa.record_batch({"value": [name] * ROWS})]))
+
+    return run
+
+
+def seen(options):
+    """How often a read_committed reader sees each value."""
+    servers = ",".join(str(place) for place in options.producer.client.bootstrap_servers)
+    wait_until_settled(servers, {TopicPartition(options.topic, 0)})
+    config = ClientConfig.parse({"bootstrap.servers": servers, "isolation.level": "read_committed"})
+    task = ReadTask((OffsetRange(options.topic, 0, 0, None),), {}, {})
+    found = Counter()
+    for batch in read_batches(task, config, ReadSettings(), schema_for(["value"])):
+        found.update(value.decode() for value in batch.column(0).to_pylist())
+    connections_for(config).close()
+    return found
+
+
+def test_a_job_that_was_fenced_leaves_the_next_one_alone(options, attempt):
+    first = exactly_once_writer(options)
+    written = [attempt(first, "first", partition) for partition in range(2)]
+    second = exactly_once_writer(options)
+    by_second = [attempt(second, "second", partition) for partition in range(2)]
+    with pytest.raises(KafkaProtoError, match="nothing of it is"):
+        first.commit(written)
+    first.abort(written)
+    second.commit(by_second)
+    assert seen(options) == Counter(second=2 * ROWS)
+
+
+def test_an_abort_between_the_ends_of_anothers_decision_takes_nothing_away(
+    options, attempt, monkeypatch
+):
+    first = exactly_once_writer(options)
+    written = [attempt(first, "first", partition) for partition in range(2)]
+    second = exactly_once_writer(options)
+    by_second = [attempt(second, "second", partition) for partition in range(2)]
+    end_transactions, places = deciding.end_transactions, []
+
+    def end_with_another_between(router, writers, *, commit):
+        if commit and not places:
+            places.append("between")
+            end_transactions(router, sorted(writers)[:1], commit=True)
+            first.abort(written)
+        return end_transactions(router, writers, commit=commit)
+
+    monkeypatch.setattr(deciding, "end_transactions", end_with_another_between)
+    second.commit(by_second)
+    assert places
+    assert seen(options) == Counter(second=2 * ROWS)
+
+
+def test_what_a_dead_job_has_left_is_found_by_the_next(options, attempt):
+    dead = exactly_once_writer(options)
+    attempt(dead, "dead", 0)
+    log = log_of(options)
+    (left,) = list_transactions(log.router, log.prefix, {ONGOING})
+    assert deciding.open_transactions(log) == {"batch": [left]}
+    exactly_once_writer(options)
+    assert deciding.open_transactions(log) == {}
+
+
+def test_a_job_that_failed_or_came_through_leaves_no_attempt_open(options, attempt):
+    log = log_of(options)
+    for end in ("commit", "abort"):
+        job = exactly_once_writer(options)
+        attempt(job, "killed", 0)
+        written = [attempt(job, "kept", 0, number=1)]
+        getattr(job, end)(written)
+        assert deciding.open_transactions(log) == {}
+    assert seen(options) == Counter(kept=ROWS)
+
+
+def test_a_streams_abort_keeps_what_another_driver_has_decided(options, attempt, monkeypatch):
+    def writer():
+        return exactly_once_stream_writer(options)
+
+    stale = [attempt(writer(), "stale", 0, batch=1)]
+    kept = [attempt(writer(), "kept", partition, batch=2) for partition in range(2)]
+    with monkeypatch.context() as patch:  # it dies once it has decided
+        patch.setattr(deciding, "complete", lambda *_: None)
+        patch.setattr(deciding, "sweep", lambda *_, **__: [])
+        writer().commit(kept, 2)
+    writer().abort(stale, 1)
+    writer().commit(kept, 2)
+    assert seen(options) == Counter(kept=2 * ROWS)
