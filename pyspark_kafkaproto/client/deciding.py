@@ -242,8 +242,8 @@ def _check_all_open(log: DecisionLog, batch: str, writers: Collection[Writer]) -
     if gone:
         raise LocalProtocolError(
             f"batch {batch} cannot be committed, nothing of it is: {'; '.join(gone)}. Either it "
-            "took longer than transaction.timeout.ms, or somebody else uses the same "
-            "transactionalIdPrefix"
+            "took longer than transaction.timeout.ms, or a late attempt of a task has taken it over, or "
+            "somebody else uses the same transactionalIdPrefix"
         )
 
 

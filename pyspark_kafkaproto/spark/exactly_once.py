@@ -2,8 +2,8 @@
 
 Tasks write, flush and leave their transactions open; what they report is who can end them. The
 driver decides for all of them at once (`client.deciding`). A task's transactional id is made of
-prefix, name, job, its partition and attempt: no attempt takes over what another has finished. A
-stream uses ids again from batch to batch. See docs/exactly-once.md.
+prefix, name, job, its partition and the attempt's number in the application: no attempt takes over
+what another has finished, and a stream uses ids again after many batches. See docs/exactly-once.md.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ _log = logging.getLogger(__name__)
 
 BATCH_JOBS: Final = "batch"
 _JOB_DIGITS: Final = 8
+# So many attempts later an id is used again: none is late by as many, and brokers keep all ids.
+_ATTEMPTS: Final = 1000
 
 
 class ExactlyOnceWriter(DataSourceArrowWriter):
@@ -114,9 +116,14 @@ def task_context() -> TaskContext:
 
 
 def id_of_task(log: DecisionLog, name: str, job: str = "") -> str:
-    """The transactional id of this task."""
+    """The transactional id of this task's attempt.
+
+    Spark counts the attempts of a task anew in each batch and each attempt of a stage, and one that
+    lost may write its first rows long after. So it is the attempt's number in the application.
+    """
     context = task_context()
-    return f"{log.ids_of(name, job)}{context.partitionId()}-{context.attemptNumber()}"
+    attempt = context.taskAttemptId() % _ATTEMPTS
+    return f"{log.ids_of(name, job)}{context.partitionId()}-{attempt}"
 
 
 def writers_of(messages: Sequence[WriterCommitMessage | None]) -> list[Writer]:

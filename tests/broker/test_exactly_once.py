@@ -15,7 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from pyspark_kafkaproto import TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, deciding, read_batches
-from pyspark_kafkaproto.cluster.transactions import ONGOING, list_transactions
+from pyspark_kafkaproto.cluster.transactions import ONGOING, begin_writer, list_transactions
 from pyspark_kafkaproto.errors import KafkaProtoError
 from pyspark_kafkaproto.net import ClientConfig, connections_for
 from pyspark_kafkaproto.spark.exactly_once import exactly_once_writer, log_of
@@ -151,3 +151,27 @@ def test_a_streams_abort_keeps_what_another_driver_has_decided(options, attempt,
     writer().abort(stale, 1)
     writer().commit(kept, 2)
     assert seen(options) == Counter(kept=2 * ROWS)
+
+
+def test_an_attempt_that_begins_late_takes_nothing_over(options, attempt):
+    def writer():
+        return exactly_once_stream_writer(options)
+
+    first = writer()
+    written = [attempt(first, "first", 0, number=1, batch=1)]  # speculative, and the one that won
+    writer().commit(written, 1)
+    written = [attempt(writer(), "second", 0, batch=2)]
+    # Only now the other one of batch 1 has its first rows: its number is that of batch 2's.
+    attempt(first, "late", 0, batch=1)
+    # A stage that is tried again counts its attempts from 0 too.
+    attempt(writer(), "again", 0, batch=2)
+    writer().commit(written, 2)
+    assert seen(options) == Counter(first=ROWS, second=ROWS)
+
+
+def test_whose_work_was_taken_over_is_told_of_late_attempts(options, attempt):
+    written = [attempt(exactly_once_writer(options), "taken over", 0)]
+    begin_writer(log_of(options).router, written[0].writer.transactional_id)
+    job = exactly_once_writer(options)
+    with pytest.raises(KafkaProtoError, match="a late attempt of a task has taken it over"):
+        job.commit(written)

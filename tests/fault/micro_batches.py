@@ -43,6 +43,7 @@ class Query:
         self.name = name
         self.tasks = tasks
         self.runs = 0
+        self.attempts = 0
         self.why = ""
         self._forks = True
 
@@ -105,6 +106,7 @@ class Query:
 
     def _task(self, writer: bytes, batch: int | None, partition: int, rows: Sequence[str]) -> Any:
         def attempt(number: int) -> Any:
+            self.attempts += 1
             return self._process(
                 "task", lambda: self._write(writer, batch, partition, number, rows)
             )
@@ -126,6 +128,7 @@ class Query:
         properties = {"sql.streaming.queryId": self.name, "streaming.sql.batchId": str(batch)}
         context = TaskContext()
         context._partitionId, context._attemptNumber = partition, attempt
+        context._taskAttemptId = self.attempts
         context._localProperties = {} if batch is None else properties
         TaskContext._setTaskContext(context)
         half = len(rows) // 2

@@ -71,10 +71,9 @@ def test_a_node_dies_in_the_middle_of_a_micro_batch(trio, kafka, written, tmp_pa
     query = Query(written.options, FailPoints(tmp_path / "points"), str(uuid.uuid4()), TASKS)
     query.points.arm()
     stream_turn(query, written)
-    ids = f"{written.topic}-{query.name}-0-0"
     driver = f"{written.topic}-driver-{query.name}"
     finders = (
-        lambda: coordinator(trio, ids, TRANSACTION_KEY),
+        lambda: coordinator(trio, next_id(written, query), TRANSACTION_KEY),
         lambda: leader(trio, written.topic),
         lambda: coordinator(trio, driver, TRANSACTION_KEY),
         lambda: leader(trio, f"{written.topic}-decisions"),
@@ -89,6 +88,12 @@ def test_a_node_dies_in_the_middle_of_a_micro_batch(trio, kafka, written, tmp_pa
         dying.join()
         assert query.points.was_hit
         print(f"node {node} killed at {point}: {outcome}")
+
+
+def next_id(written, query):
+    """The transactional id that the next batch's first partition is written with."""
+    speculative = query.attempts + 1
+    return f"{written.topic}-{query.name}-0-{speculative + 1}"
 
 
 def kill_when_reached(trio, points, node):
