@@ -241,9 +241,9 @@ def _check_all_open(log: DecisionLog, batch: str, writers: Collection[Writer]) -
     ]
     if gone:
         raise LocalProtocolError(
-            f"batch {batch} cannot be committed, nothing of it is: {'; '.join(gone)}. Either it "
-            "took longer than transaction.timeout.ms, or a late attempt of a task has taken it over, or "
-            "somebody else uses the same transactionalIdPrefix"
+            f"batch {batch} cannot be committed, nothing of it is: {'; '.join(gone)}. Either "
+            "it took longer than transaction.timeout.ms, or a late attempt of a task has taken it "
+            "over, or somebody else uses the same transactionalIdPrefix"
         )
 
 

@@ -14,7 +14,6 @@ nothing of Spark and of rows.
 from __future__ import annotations
 
 import json
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -27,16 +26,9 @@ from pyspark_kafkaproto.client.writing.plain import ProducerRecord
 from pyspark_kafkaproto.cluster import NewTopic, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_found
 from pyspark_kafkaproto.cluster.topics import create_topics
-from pyspark_kafkaproto.cluster.transactions import (
-    ONGOING,
-    Writer,
-    begin_writer,
-    list_transactions,
-)
+from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
-from pyspark_kafkaproto.net import ClientConfig, Deadline, ProducerConfig, connections_for
-
-_log = logging.getLogger(__name__)
+from pyspark_kafkaproto.net import ClientConfig, ProducerConfig, connections_for
 
 _REPLICAS: Final = 3
 # Small segments: what compaction has not reached yet is read by everybody who comes.
@@ -47,11 +39,10 @@ _CONFIGS: Final = {
     "max.message.bytes": str(4 << 20),
 }
 _MOST_BYTES: Final = 4 << 20
-# A decision takes milliseconds. One left open by a dead driver is waited for by everybody.
+# A decision takes milliseconds, or seconds where a broker dies meanwhile. One left open by a dead
+# driver is waited for by everybody, so long, and until brokers look for such (every 10 s).
 _TIMEOUT_S: Final = 10.0
 _PAUSE_S: Final = 0.01
-# How long a driver may be at it before it is taken for dead: elections take a second or two.
-_PATIENCE_S: Final = 3.0
 _MOST_LOGS: Final = 8  # in one process: prefixes, mostly one
 
 _TOPIC_ALREADY_EXISTS: Final = 36
@@ -169,22 +160,17 @@ class DecisionLog:
         return 0 if item is None else item.offset
 
     def _stable_end(self) -> int:
-        """The end of the log, once every transaction before it has ended."""
+        """The end of the log, once every transaction before it has ended.
+
+        Nobody is fenced for that: who seems dead may be waiting for an election. Whoever decides
+        has fenced those of his own name; of others the broker ends what is left.
+        """
         end = self._bound(LATEST_TIMESTAMP)
-        deadline, patience = self.router.deadline(), Deadline.after(_PATIENCE_S)
+        deadline = self.router.deadline()
         while self._bound(LATEST_TIMESTAMP, stable=True) < end:
             deadline.check(f"waiting for open transactions in {self.topic} to end")
-            if patience.has_passed:
-                self._fence_the_dead()
-                patience = deadline
             time.sleep(_PAUSE_S)
         return end
-
-    def _fence_the_dead(self) -> None:
-        """End what drivers of this prefix have left open; of others, the broker will in time."""
-        for item in list_transactions(self.router, f"{self.prefix}-driver-", {ONGOING}):
-            _log.warning("transaction %r is left over, and aborted", item.transactional_id)
-            begin_writer(self.router, item.transactional_id)
 
     def _records(self, start: int, stop: int) -> Iterator[tuple[str, Decision]]:
         from pyspark_kafkaproto.arrow import schema_for  # noqa: PLC0415 - pyarrow, for this alone

@@ -5,14 +5,16 @@ Spark's tasks and drivers are played here, so that each step comes exactly when 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import StringType, StructField, StructType
 
-from pyspark_kafkaproto import TopicPartition
+from pyspark_kafkaproto import ProducerRecord, TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, deciding, read_batches
 from pyspark_kafkaproto.cluster.transactions import ONGOING, begin_writer, list_transactions
@@ -26,6 +28,7 @@ from tests.settled import wait_until_settled
 pytestmark = pytest.mark.broker
 
 ROWS = 5
+_ELECTION_S, _WAIT_S = 5.0, 30.0
 _SCHEMA = StructType([StructField("value", StringType())])
 
 
@@ -175,3 +178,18 @@ def test_whose_work_was_taken_over_is_told_of_late_attempts(options, attempt):
     job = exactly_once_writer(options)
     with pytest.raises(KafkaProtoError, match="a late attempt of a task has taken it over"):
         job.commit(written)
+
+
+def test_whoever_reads_decisions_waits_for_other_drivers(options, new_name):
+    log = log_of(options)
+    log.ensure_topic()
+    with log.deciding("one") as busy, ThreadPoolExecutor(1) as pool:
+        producer = busy._producer
+        producer.send([ProducerRecord("{}", key=json.dumps([new_name(), "one"]))])
+        producer.flush()  # and now its coordinator is away, for longer than an election takes
+        reading = pool.submit(log.deciding, "two")
+        with pytest.raises(TimeoutError):
+            reading.result(_ELECTION_S)
+        producer.commit_transaction()
+        with reading.result(_WAIT_S) as other:
+            assert other.last is None
