@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Collection, Mapping
 
 from pyspark_kafkaproto.client.decisions import Deciding, Decision, DecisionLog
 from pyspark_kafkaproto.cluster.transactions import (
     ONGOING,
+    DescribedTransaction,
     ListedTransaction,
     Writer,
     begin_writer,
@@ -31,6 +33,10 @@ _log = logging.getLogger(__name__)
 
 # What an EndTxn answers where a transaction is not any more what was decided about.
 _GONE = frozenset({47, 48, 49, 90})
+# How much of a transaction's time has to be left when it is decided: for the decision, an election
+# in between, and all the ends. Of short times less.
+_LEAST_LEFT_MS = 10_000
+_LEAST_PART_LEFT = 5
 # What follows a name in the ids of its writers: which job where names have several, and who in it.
 _SLOT = re.compile(r"(?:[0-9a-f]{8}-)?\d+-\d+")
 _NAME_AND_SLOT = re.compile(rf"(.+?)-{_SLOT.pattern}")
@@ -233,18 +239,37 @@ def open_transactions(log: DecisionLog) -> Mapping[str, list[ListedTransaction]]
 def _check_all_open(log: DecisionLog, batch: str, writers: Collection[Writer]) -> None:
     by_id = {writer.transactional_id: writer for writer in writers}
     found = describe_transactions(log.router, by_id)
-    gone = [
-        f"{writer} is {found[name].state}"
-        + ("" if found[name].writer == writer else f", and of {found[name].writer} now")
-        for name, writer in sorted(by_id.items())
-        if found[name].state != ONGOING or found[name].writer != writer
-    ]
+    now_ms = int(_now_s() * 1000)
+    states = {writer: _why_not(writer, found[name], now_ms) for name, writer in by_id.items()}
+    gone = [f"{writer} is {why}" for writer, why in sorted(states.items()) if why]
     if gone:
         raise LocalProtocolError(
             f"batch {batch} cannot be committed, nothing of it is: {'; '.join(gone)}. Either "
             "it took longer than transaction.timeout.ms, or a late attempt of a task has taken it "
             "over, or somebody else uses the same transactionalIdPrefix"
         )
+
+
+def _why_not(writer: Writer, found: DescribedTransaction, now_ms: int) -> str:
+    """What of a transaction speaks against deciding about it; empty if nothing does."""
+    if found.writer != writer:
+        return f"{found.state}, and of {found.writer} now"
+    if found.state != ONGOING:
+        return found.state
+    # Brokers look every ten seconds for those that are over time: one of them is still Ongoing.
+    age_ms = now_ms - found.started_at_ms
+    least_ms = min(_LEAST_LEFT_MS, found.timeout_ms // _LEAST_PART_LEFT)
+    if found.timeout_ms - age_ms >= least_ms:
+        return ""
+    return (
+        f"open for {age_ms // 1000} of its {found.timeout_ms / 1000:g} s by this machine's clock, "
+        "which leaves too little for its commit"
+    )
+
+
+def _now_s() -> float:
+    """The time as brokers should have it too."""
+    return time.time()
 
 
 def _unfinished(log: DecisionLog, name: str, last: Decision, batch: str) -> LocalProtocolError:

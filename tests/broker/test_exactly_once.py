@@ -5,6 +5,7 @@ Spark's tasks and drivers are played here, so that each step comes exactly when 
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,12 @@ from pyspark.sql.types import StringType, StructField, StructType
 from pyspark_kafkaproto import ProducerRecord, TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, deciding, read_batches
-from pyspark_kafkaproto.cluster.transactions import ONGOING, begin_writer, list_transactions
+from pyspark_kafkaproto.cluster.transactions import (
+    ONGOING,
+    begin_writer,
+    describe_transactions,
+    list_transactions,
+)
 from pyspark_kafkaproto.errors import KafkaProtoError
 from pyspark_kafkaproto.net import ClientConfig, connections_for
 from pyspark_kafkaproto.spark.exactly_once import exactly_once_writer, log_of
@@ -178,6 +184,29 @@ def test_whose_work_was_taken_over_is_told_of_late_attempts(options, attempt):
     job = exactly_once_writer(options)
     with pytest.raises(KafkaProtoError, match="a late attempt of a task has taken it over"):
         job.commit(written)
+
+
+@pytest.mark.parametrize(("age_s", "is_soon_enough"), [(48, True), (52, False), (70, False)])
+def test_a_batch_with_too_little_time_left_is_not_decided(
+    options, attempt, monkeypatch, age_s, is_soon_enough
+):
+    producer = dataclasses.replace(options.producer, transaction_timeout_s=60.0)
+    job = exactly_once_writer(dataclasses.replace(options, producer=producer))
+    written = [attempt(job, "old", 0)]
+    (writer,) = [report.writer for report in written]
+    log = log_of(options)
+    found = describe_transactions(log.router, [writer.transactional_id])
+    began = found[writer.transactional_id].started_at_ms / 1000
+    monkeypatch.setattr(deciding, "_now_s", lambda: began + age_s)
+    if is_soon_enough:
+        job.commit(written)
+    else:
+        # Brokers look for what has timed out every ten seconds only: it is Ongoing all the time.
+        with pytest.raises(KafkaProtoError, match=r"open for \d+ of its 60 s"):
+            job.commit(written)
+        job.abort(written)
+    assert seen(options) == Counter({"old": ROWS} if is_soon_enough else {})
+    assert deciding.open_transactions(log) == {}
 
 
 def test_whoever_reads_decisions_waits_for_other_drivers(options, new_name):
