@@ -89,6 +89,8 @@ class GroupCommits:
         coordinator that does not answer more often than every 10 s.
         """
         self._metadata = metadata
+        if self._done is not None and offsets == self._wanted:
+            return  # an idle stream says so at each look; `keep_alive` counts from the last commit
         self._wanted = dict(offsets)
         if not self._has_failed or self._waited_s() > _TRY_AGAIN_S:
             self._try_commit()
@@ -136,11 +138,16 @@ class GroupCommits:
         self._done = (self._done or {}) | ahead
 
     def _ahead(self, *, again: bool) -> dict[TopicPartition, int]:
-        """What there is to commit: never an offset before one that is committed."""
-        if self._done is None:
+        """What there is to commit: never an offset before one that is committed.
+
+        The group is asked each time: others may commit to it, and partitions may be new here.
+        """
+        if again or self._done is None or self._beyond(self._done):
             self._done = self._cluster.get_consumer_offsets(self._group, self._wanted)
-        return {
-            item: at
-            for item, at in self._wanted.items()
-            if at > self._done.get(item, -1) or (again and at == self._done.get(item))
-        }
+        return self._beyond(self._done) | (self._equal(self._done) if again else {})
+
+    def _beyond(self, done: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        return {item: at for item, at in self._wanted.items() if at > done.get(item, -1)}
+
+    def _equal(self, done: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        return {item: at for item, at in self._wanted.items() if at == done.get(item)}

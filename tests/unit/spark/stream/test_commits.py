@@ -29,6 +29,7 @@ def kafka(monkeypatch):
         if told.error:
             raise told.error
         told.commits.append({item: tuple(at) for item, at in offsets.items()})
+        told.committed |= {item: at.offset for item, at in offsets.items()}
 
     def describe(self, groups):
         if told.unknown:
@@ -50,6 +51,22 @@ def test_offsets_never_move_backwards(kafka, commits):
     commits.commit({ONE: 4, TWO: 3})
     commits.commit({ONE: 6, TWO: 2})
     assert kafka.commits == [{TWO: (3, "")}, {ONE: (6, "")}]
+
+
+def test_partition_that_comes_later_does_not_move_backwards(kafka, commits):
+    kafka.committed = {TWO: 9}
+    commits.commit({ONE: 3})
+    commits.commit({ONE: 4, TWO: 2})
+    assert kafka.committed == {ONE: 4, TWO: 9}
+
+
+def test_what_others_have_committed_meanwhile_does_not_move_backwards(kafka, commits, clock):
+    commits.commit({ONE: 6})
+    kafka.committed[ONE] = 8
+    commits.commit({ONE: 7})
+    clock.now += 601
+    commits.keep_alive()
+    assert kafka.committed == {ONE: 8}
 
 
 def test_nothing_new_is_not_committed(kafka, commits):
@@ -91,6 +108,17 @@ def test_idle_stream_commits_again_before_its_offsets_expire(kafka, commits, clo
     commits.commit({ONE: 6})
     clock.now += 601
     commits.keep_alive()
+    commits.keep_alive()
+    assert kafka.commits == [{ONE: (6, "")}] * 2
+
+
+def test_stream_that_says_where_it_is_at_each_look_commits_again_as_well(kafka, commits, clock):
+    for _ in range(7):
+        clock.now += 100
+        commits.keep_alive()
+        commits.commit({ONE: 6})
+    assert kafka.commits == [{ONE: (6, "")}]
+    clock.now += 100
     commits.keep_alive()
     assert kafka.commits == [{ONE: (6, "")}] * 2
 
