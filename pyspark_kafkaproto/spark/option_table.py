@@ -200,9 +200,9 @@ OPTIONS: tuple[Option, ...] = (
         "was restarted goes on where its checkpoint says. Partitions that are added while it runs "
         "are read from their first offset.",
         uses=Use.STREAM,
-        differs="Spark's own has `earliest`, `latest` and JSON only. A start that moves (all but "
-        "`earliest` and numbers) is logged as an empty batch 0, so that a restart cannot move it; "
-        "not so under Trigger.Once, which reads at once.",
+        differs="Spark's own has `earliest`, `latest` and JSON only. The start is logged as an "
+        "empty batch 0, so that a restart cannot move it; not so under Trigger.Once, which reads "
+        "at once.",
     ),
     Option(
         "startingTimestamp",

@@ -18,7 +18,7 @@ from pyspark_kafkaproto.spark.options import (
     gather,
     read_values,
 )
-from pyspark_kafkaproto.spark.starts import Earliest, Latest, Specific
+from pyspark_kafkaproto.spark.starts import Latest
 from pyspark_kafkaproto.spark.stream.limits import StreamLimits
 
 
@@ -35,14 +35,6 @@ class StreamOptions:
     read: ReadOptions
     limits: StreamLimits
     commit_group: str | None
-
-    @property
-    def start_moves(self) -> bool:
-        """Whether the start means other offsets when it is resolved again later."""
-        limit = self.read.start.limit
-        if isinstance(limit, Specific):
-            return any(isinstance(item, Latest) for item in limit.offsets.values())
-        return not isinstance(limit, Earliest)
 
 
 def parse_stream_options(options: Mapping[str, str]) -> StreamOptions:

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
+from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.read import TaskPartition, check_version, read_partition
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNow
 from pyspark_kafkaproto.spark.stream.commits import GroupCommits
@@ -60,8 +61,9 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._options = options
         self._first: Offsets | None = None  # where a query without a checkpoint starts
+        self._start_refused: ConfigError | None = None
         self._is_asked = False  # whether this run has been asked where a batch ends
-        self._is_start_logged = False
+        self._is_batch_0_logged = False
         self._latest: Offsets = {}
         self._available: AvailableNow | None = None
         self._idle_since: float | None = None
@@ -96,10 +98,17 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @packets_with_errors()
     def initialOffset(self) -> StreamOffsets:  # noqa: N802 - Spark's name
-        """Where a query without a checkpoint starts. Asked several times: the same answer."""
+        """Where a query without a checkpoint starts. Asked several times: the same answer.
+
+        Before it runs a batch 0 again that an earlier run has logged, the engine asks, too. A start
+        that does not fit partitions which were added since is no error then: so a fresh query is
+        told only by `latestOffset`, which the engine asks next.
+        """
         if self._first is None:
-            snapshot = None if self._available is None else self._available.ends
-            self._first = resolve_stream_start(self._tail, self._options.read, snapshot)
+            try:
+                self._first = self._resolve_start()
+            except ConfigError as error:
+                self._first, self._start_refused = {}, error
         return to_json(self._first)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
@@ -110,12 +119,15 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: StreamOffsets, limit: ReadLimit) -> StreamOffsets:  # noqa: N802
         """Where the next micro-batch ends; `start` itself if there is to be none."""
         at = from_json(start)
+        if self._start_refused is not None and not self._is_batch_0_logged:
+            raise self._start_refused
         self._is_asked = True
         if self._commits is not None:
             self._commits.keep_alive()
         if self._is_fresh(at) and not isinstance(limit, ReadAllAvailable):
-            # An empty batch 0 logs the start: after a restart it would have moved.
-            self._is_start_logged = True
+            # An empty batch 0 logs the start: after a restart it may have moved, and partitions
+            # may have been added.
+            self._is_batch_0_logged = True
             return start
         self._keep_pace()
         self._latest = self._ends(at)
@@ -141,7 +153,10 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The input partitions of the micro-batch [start, end)."""
         at, until = from_json(start), from_json(end)
         if self._is_unfinished_start(at):
-            at = start_of_logged_batch_0(at, until)
+            self._is_batch_0_logged = True
+            if self._start_refused is not None:
+                at = self._resolve_start(until)
+            at = start_of_logged_batch_0(self._options.read, at, until)
         if self._available is not None:
             self._available.check(until, self._tail.ends(until))
         tasks = plan_batch(self._tail, self._options.read, at, until)
@@ -167,12 +182,16 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # How these are answered
 
+    def _resolve_start(self, among: Offsets | None = None) -> Offsets:
+        snapshot = None if self._available is None else self._available.ends
+        return resolve_stream_start(self._tail, self._options.read, snapshot, among)
+
     def _is_fresh(self, at: Offsets) -> bool:
-        return self._options.start_moves and not self._is_start_logged and self._first == at
+        return not self._is_batch_0_logged and self._first == at
 
     def _is_unfinished_start(self, at: Offsets) -> bool:
         """Whether an earlier run has logged batch 0, which is run again before anything else."""
-        return self._options.start_moves and not self._is_asked and self._first == at
+        return not self._is_asked and self._first == at
 
     def _keep_pace(self) -> None:
         if self._idle_since is not None:

@@ -7,7 +7,7 @@ it asks for the start once more, which may have moved on since.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
@@ -21,7 +21,12 @@ _log = logging.getLogger(__name__)
 _Offsets = Mapping[TopicPartition, int]
 
 
-def resolve_stream_start(tail: Tail, options: ReadOptions, snapshot: _Offsets | None) -> Offsets:
+def resolve_stream_start(
+    tail: Tail,
+    options: ReadOptions,
+    snapshot: _Offsets | None,
+    among: Collection[TopicPartition] | None = None,
+) -> Offsets:
     """The offset that each partition starts at.
 
     Args:
@@ -29,6 +34,7 @@ def resolve_stream_start(tail: Tail, options: ReadOptions, snapshot: _Offsets | 
         options: says where.
         snapshot: where a run under Trigger.AvailableNow ends. The engine has it taken before it
             asks for the start: what comes in between is not part of the run.
+        among: the partitions that count, where an earlier run has logged which they are.
 
     Raises:
         BrokerError: a topic or partition that is named is not there.
@@ -37,6 +43,8 @@ def resolve_stream_start(tail: Tail, options: ReadOptions, snapshot: _Offsets | 
     partitions = tail.partitions(must_exist=True)
     if snapshot is not None:
         partitions = [item for item in partitions if item in snapshot]
+    if among is not None:
+        partitions = [item for item in partitions if item in among]
     bounds = resolve_starts(tail.cluster, options, partitions)
     earliest = tail.beginnings([item for item, at in bounds.items() if isinstance(at, Earliest)])
     rest = [item for item in bounds if item not in earliest]
@@ -46,21 +54,32 @@ def resolve_stream_start(tail: Tail, options: ReadOptions, snapshot: _Offsets | 
     return earliest | {item: min(numbers.get(item, ends[item]), ends[item]) for item in rest}
 
 
-def start_of_logged_batch_0(first: _Offsets, end: _Offsets) -> Offsets:
+def start_of_logged_batch_0(options: ReadOptions, first: _Offsets, end: _Offsets) -> Offsets:
     """Where batch 0 starts that an earlier run has logged and not finished.
 
-    Of a start that moves this source logs an empty batch 0, at the start: so what is resolved now
-    lies there or beyond. Trigger.Once, or Spark's own connector, may have logged records too.
+    This source logs an empty batch 0, at the start: so what is resolved now lies there or beyond.
+    Trigger.Once, or Spark's own connector, may have logged records too. Partitions that were added
+    since are not part of the batch.
     """
-    moved = sorted(item for item, offset in end.items() if first.get(item, offset) > offset)
-    if moved:
+    starts = {item: min(first.get(item, offset), offset) for item, offset in end.items()}
+    moved = [item for item in end if first.get(item, 0) > end[item]]
+    # What comes next is looked at by the batch that reads it, and lost there if it is gone.
+    unsure = [item for item, at in starts.items() if 0 < at < end[item] and _moves(options, item)]
+    if moved or unsure:
         _log.warning(
-            "batch 0 was logged by an earlier run and not finished: the query starts where that "
-            'batch ended. This source logs it empty; if Trigger.Once or format("kafka") has '
-            "logged it, what it was to read before %s is not read",
-            ", ".join(f"{item} at {end[item]}" for item in moved),
+            "batch 0 was logged by an earlier run and not finished, and a checkpoint does not say "
+            "where it starts: it is read from where the start lies now, but not beyond its end. "
+            'This source logs it empty; if Trigger.Once or format("kafka") has logged it, what it '
+            "was to read before %s is not read",
+            ", ".join(f"{item} at {starts[item]}" for item in sorted(moved + unsure)),
         )
-    return {item: min(first.get(item, offset), offset) for item, offset in end.items()}
+    return starts
+
+
+def _moves(options: ReadOptions, partition: TopicPartition) -> bool:
+    """Whether the start of a partition may be another offset when it is resolved again."""
+    limit = options.start.limit
+    return not (isinstance(limit, Specific) and isinstance(limit.offsets.get(partition), int))
 
 
 def _check_inside(tail: Tail, options: ReadOptions, starts: _Offsets, ends: _Offsets) -> None:

@@ -53,26 +53,11 @@ def test_bad_values_are_named(options, named):
         parse(**options)
 
 
-@pytest.mark.parametrize(
-    ("start", "moves"),
-    [
-        ("latest", True),
-        ("-10m", True),
-        ('{"orders":{"0":-1}}', True),
-        ("earliest", False),
-        ('{"orders":{"0":5}}', False),
-    ],
-)
-def test_some_starts_move(start, moves):
-    assert parse(startingOffsets=start).start_moves is moves
-
-
 def test_a_stream_may_start_at_latest_where_its_group_has_committed_nothing():
     """As consumers do with auto.offset.reset=latest; a batch would have nothing to read."""
     given = {"startingOffsets": "committed", "kafka.group.id": "g", "committedFallback": "latest"}
     options = parse(**given)
     assert options.read.fallback == Latest()
-    assert options.start_moves
     with pytest.raises(ConfigError, match=r"committedFallback.*of a stream, latest"):
         parse(**given | {"committedFallback": "committed"})
 

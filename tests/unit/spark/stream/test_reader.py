@@ -37,6 +37,11 @@ def ranges(partitions):
     ]
 
 
+def started(reader):
+    """Where the query starts, logged as its batch 0."""
+    return reader.latestOffset(reader.initialOffset(), NO_LIMIT)
+
+
 # Starts
 
 
@@ -55,12 +60,79 @@ def test_start_is_the_same_however_often_it_is_asked_for(brokers, stream):
     assert reader.initialOffset() == first
 
 
-def test_start_that_moves_is_logged_as_an_empty_batch(brokers, stream):
-    reader = stream()
+NUMBERS = '{"orders":{"0":50,"1":-2}}'
+
+
+@pytest.mark.parametrize(
+    ("given", "first"),
+    [("latest", END), ("earliest", BEGINNING), (NUMBERS, {"orders": {"0": 50, "1": 0}})],
+)
+def test_start_is_logged_as_an_empty_batch(brokers, stream, given, first):
+    reader = stream(startingOffsets=given)
     start = reader.initialOffset()
     brokers.logs["orders", 1].stop = 31
-    assert reader.latestOffset(start, NO_LIMIT) == start
+    assert reader.latestOffset(start, NO_LIMIT) == start == first
     assert reader.latestOffset(start, NO_LIMIT) == {"orders": {"0": 100, "1": 31}}
+
+
+def test_records_lost_between_a_kill_in_batch_0_and_the_restart_are_a_loss(brokers, stream):
+    """Not left out: the batch after the empty one starts where the first run has started."""
+    first = stream(startingOffsets="earliest")
+    logged = started(first)
+    brokers.logs["orders", 0].start = 15
+    again = stream(startingOffsets="earliest")
+    assert again.partitions(again.initialOffset(), logged) == []
+    end = again.latestOffset(logged, NO_LIMIT)
+    assert ranges(again.partitions(logged, end)) == [(0, 10, 100), (1, 0, 30)]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        {"startingOffsets": "earliest"},
+        {"startingOffsets": "latest"},
+        {"startingOffsets": NUMBERS},
+        {"startingOffsetsByTimestamp": '{"orders":{"0":1,"1":1}}'},
+    ],
+    ids=lambda start: next(iter(start.values()))[:9],
+)
+def test_partition_added_before_batch_0_is_run_again_belongs_to_the_next(
+    brokers, stream, clock, start
+):
+    logged = {"orders": {"0": 60, "1": 30}}
+    before = stream(**start).initialOffset()
+    add_partition(brokers, stop=7)
+    again = stream(**start)
+    planned = again.partitions(again.initialOffset(), logged)
+    starts = {number: min(at, logged["orders"][number]) for number, at in before["orders"].items()}
+    assert ranges(planned) == [
+        (int(number), at, logged["orders"][number])
+        for number, at in starts.items()
+        if at < logged["orders"][number]
+    ]
+    end = again.latestOffset(logged, NO_LIMIT)
+    assert ranges(again.partitions(logged, end)) == [(0, 60, 100), (2, 0, 7)]
+
+
+def test_fresh_query_must_name_all_partitions(brokers, stream):
+    reader = stream(startingOffsets='{"orders":{"0":50}}')
+    start = reader.initialOffset()
+    with pytest.raises(ConfigError, match="START_OFFSET_DOES_NOT_MATCH_ASSIGNED"):
+        reader.latestOffset(start, NO_LIMIT)
+
+
+def test_batch_0_of_the_other_source_is_read_again_from_numbers_without_a_warning(stream, caplog):
+    reader = stream(startingOffsets=NUMBERS)
+    again = reader.partitions(reader.initialOffset(), END)
+    assert ranges(again) == [(0, 50, 100), (1, 0, 30)]
+    assert not caplog.records
+
+
+def test_batch_0_with_records_whose_start_may_have_moved_is_warned_of(stream, caplog):
+    reader = stream(startingOffsets="earliest")
+    again = reader.partitions(reader.initialOffset(), END)
+    assert ranges(again) == [(0, 10, 100), (1, 0, 30)]
+    assert "before orders-0 at 10 is not read" in caplog.text
 
 
 def test_logged_start_is_planned_even_if_records_came_meanwhile(brokers, stream):
@@ -100,15 +172,9 @@ def test_batch_0_of_trigger_once_is_planned_as_it_was_taken(brokers, stream):
 def test_start_beyond_the_log_is_refused_by_its_option(stream):
     beyond = '{"orders":{"0":101,"1":-2}}'
     with pytest.raises(ConfigError, match=r"startingOffsets.*orders-0.*101.*10 to 100"):
-        stream(startingOffsets=beyond).initialOffset()
+        started(stream(startingOffsets=beyond))
     lenient = stream(startingOffsets=beyond, failOnDataLoss="false")
     assert lenient.initialOffset() == {"orders": {"0": 100, "1": 0}}
-
-
-@pytest.mark.parametrize("start", ["earliest", '{"orders":{"0":10,"1":0}}'])
-def test_start_that_stays_is_read_at_once(stream, start):
-    reader = stream(startingOffsets=start)
-    assert reader.latestOffset(reader.initialOffset(), NO_LIMIT) == END
 
 
 def test_trigger_once_reads_at_once_and_without_limits(brokers, stream):
@@ -257,7 +323,7 @@ def test_available_now_ends_at_its_snapshot(brokers, stream):
     reader = stream(startingOffsets="earliest")
     reader.prepareForTriggerAvailableNow()
     brokers.logs["orders", 0].stop = 500
-    at, batches = reader.initialOffset(), 0
+    at, batches = started(reader), 0
     while (end := reader.latestOffset(at, ReadMaxRows(50))) != at:
         at, batches = end, batches + 1
     assert (at, batches) == (END, 3)
@@ -360,7 +426,7 @@ def test_bytes_of_a_batch_go_by_the_size_of_the_logs(sized, stream):
     sized.on("DescribeLogDirs", DescribeLogDirsResponse(results=(folder(topics=topics),)))
     reader = stream(startingOffsets="earliest", maxBytesPerTrigger=str(sum(sizes) // 4 + 9))
 
-    end = reader.latestOffset(reader.initialOffset(), NO_LIMIT)
+    end = reader.latestOffset(started(reader), NO_LIMIT)
 
     assert end == {"orders": {"0": 25, "1": 25}}
     assert not sized.asked("Fetch")
@@ -382,7 +448,7 @@ def test_where_brokers_do_not_say_how_large_logs_are_the_next_batches_do(
     quarter = (log_bytes(sized, 0) + log_bytes(sized, 1)) // 4 + 9
     reader = stream(startingOffsets="earliest", maxBytesPerTrigger=str(quarter))
 
-    at = reader.initialOffset()
+    at = started(reader)
     ends = []
     while (at := reader.latestOffset(at, NO_LIMIT)) not in ends:
         ends.append(at)
@@ -411,4 +477,4 @@ def test_other_errors_of_log_sizes_are_not_passed_over(sized, stream):
     sized.on("DescribeLogDirs", DescribeLogDirsResponse(error_code=56))
     reader = stream(startingOffsets="earliest", maxBytesPerTrigger="1000")
     with pytest.raises(BrokerError, match="DescribeLogDirs"):
-        reader.latestOffset(reader.initialOffset(), NO_LIMIT)
+        reader.latestOffset(started(reader), NO_LIMIT)
