@@ -121,7 +121,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         at = from_json(start)
         if self._start_refused is not None and not self._is_batch_0_logged:
             raise self._start_refused
-        self._is_asked = True
+        was_asked, self._is_asked = self._is_asked, True
         if self._commits is not None:
             self._commits.keep_alive()
         if self._is_fresh(at) and not isinstance(limit, ReadAllAvailable):
@@ -134,6 +134,10 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         refuse_losses(self._options.read, at, self._latest)
         taken = self._take(at, limit)
         is_idle = taken == at
+        if is_idle and was_asked and at and self._commits is not None:
+            # The engine has done with what comes before, and tells `commit` of it only when there
+            # is a next batch: after a restart, maybe not for days.
+            self._commits.commit(at)
         self._idle_since = time.monotonic() if is_idle else None
         return start if is_idle else to_json(taken)
 

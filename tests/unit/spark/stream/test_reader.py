@@ -2,10 +2,12 @@
 
 import json
 import pickle
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
@@ -314,6 +316,50 @@ def test_large_batches_are_split_as_batch_reads_are(stream):
     planned = ranges(reader.partitions(BEGINNING, END))
     assert len(planned) == 4
     assert sum(stop - start for _, start, stop in planned) == 120
+
+
+# Commits to a group
+
+
+@pytest.fixture
+def group(monkeypatch):
+    """What the stream's group has committed."""
+    committed = {}
+    found = {"g": SimpleNamespace(members=())}
+
+    def commit(self, group, offsets):
+        committed.update({item: at.offset for item, at in offsets.items()})
+
+    monkeypatch.setattr(KafkaCluster, "describe_groups", lambda self, groups: found)
+    monkeypatch.setattr(KafkaCluster, "get_consumer_offsets", lambda *_: dict(committed))
+    monkeypatch.setattr(KafkaCluster, "set_consumer_offsets", commit)
+    return committed
+
+
+ALL_READ = {TopicPartition("orders", 0): 100, TopicPartition("orders", 1): 30}
+
+
+def test_query_restarted_over_a_quiet_topic_commits_and_renews_what_it_has_read(
+    stream, group, clock
+):
+    reader = stream(commitGroupId="g")
+    for _ in range(2):
+        reader.latestOffset(END, NO_LIMIT)
+    assert group == ALL_READ
+    group.clear()  # expired
+    clock.now += 601
+    reader.latestOffset(END, NO_LIMIT)
+    assert group == ALL_READ
+
+
+def test_what_is_not_read_yet_is_not_committed(brokers, stream, group):
+    reader = stream(commitGroupId="g", startingOffsets="earliest")
+    at = started(reader)
+    assert reader.latestOffset(at, NO_LIMIT) == END
+    assert group == {}, "the engine reads what it was told of only now"
+    reader.commit(at)
+    assert reader.latestOffset(END, NO_LIMIT) == END
+    assert group == ALL_READ, "it asks for the next batch when it is done with the last"
 
 
 # Trigger.AvailableNow
