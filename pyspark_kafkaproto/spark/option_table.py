@@ -308,8 +308,8 @@ OPTIONS: tuple[Option, ...] = (
         "commitGroupId",
         read_name,
         None,
-        "Commit what micro-batches have read to this consumer group, one batch behind while it is busy, "
-        "so that Kafka's tools see the query's lag. For exact commits: OffsetCommitListener.",
+        "Commit what micro-batches have read to this consumer group, one batch behind while it "
+        "is busy, so that Kafka's tools see the query's lag. For exact commits: OffsetCommitListener.",
         uses=Use.STREAM,
         is_ours=True,
     ),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import KafkaProtoError
+
+_Offsets = Mapping[TopicPartition, int]
 
 _ADVICE = "The error could be transient: restart your query, and report if you still see it."
 
@@ -27,10 +29,23 @@ class AvailableNow:
 
     def __init__(self, ends: Mapping[TopicPartition, int]) -> None:
         self.ends = dict(ends)
+        self._is_checked = False
 
-    def check(
-        self, end: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
-    ) -> None:
+    def ends_beyond(
+        self, at: _Offsets, ask: Callable[[_Offsets], _Offsets]
+    ) -> dict[TopicPartition, int]:
+        """The ends; those that lie before where the query is are asked for again, once.
+
+        The snapshot is taken before that is known, so a broker's bad moment may be in it.
+        """
+        behind = [item for item, offset in at.items() if self.ends.get(item, -1) < offset]
+        if behind and not self._is_checked:
+            latest = ask(at)
+            self.ends |= {item: latest[item] for item in behind if item in latest}
+        self._is_checked = True
+        return self.ends
+
+    def check(self, end: _Offsets, latest: _Offsets) -> None:
         """A batch's end against the snapshot and against what is there now.
 
         A batch that an earlier run has logged may lack partitions that were added since; they are

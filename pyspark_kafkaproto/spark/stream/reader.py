@@ -202,7 +202,9 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             time.sleep(max(0.0, self._idle_since + _IDLE_PACE_S - time.monotonic()))
 
     def _ends(self, at: Mapping[TopicPartition, int]) -> Offsets:
-        return self._tail.ends(at) if self._available is None else self._available.ends
+        if self._available is None:
+            return self._tail.ends(at)
+        return self._available.ends_beyond(at, self._tail.ends)
 
     def _take(self, at: Offsets, limit: ReadLimit) -> Offsets:
         if isinstance(limit, ReadAllAvailable):

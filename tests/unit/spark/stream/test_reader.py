@@ -389,6 +389,38 @@ def test_available_now_never_starts_behind_its_snapshot(brokers, stream, clock):
     assert reader.latestOffset(at, NO_LIMIT) == at
 
 
+@pytest.mark.parametrize("strict", ["true", "false"])
+@pytest.mark.parametrize("moment", ["no topic", "an end that is too early"])
+def test_a_brokers_bad_moment_does_not_stay_in_the_snapshot(brokers, stream, clock, strict, moment):
+    """In the checkpoint, it would have the next run read all again as added partitions."""
+    reader = stream(failOnDataLoss=strict)
+    if moment == "no topic":
+        orders = brokers.topics.pop("orders")
+        reader.prepareForTriggerAvailableNow()
+        brokers.topics["orders"] = orders
+    else:
+        brokers.logs["orders", 0].stop = 20
+        reader.prepareForTriggerAvailableNow()
+    brokers.logs["orders", 0].stop = 110
+    brokers.logs["orders", 1].stop = 31
+    at = {"orders": {"0": 100, "1": 30}}
+    end = reader.latestOffset(at, NO_LIMIT)
+    assert end == {"orders": {"0": 110, "1": 31 if moment == "no topic" else 30}}
+    assert reader.partitions(at, end)
+    brokers.logs["orders", 0].stop = 120
+    assert reader.latestOffset(end, NO_LIMIT) == end
+
+
+def test_what_is_lost_is_lost_to_the_snapshot_as_well(brokers, stream, clock):
+    brokers.topics.clear()
+    strict, lenient = stream(), stream(failOnDataLoss="false")
+    for reader in (strict, lenient):
+        reader.prepareForTriggerAvailableNow()
+    with pytest.raises(DataLoss, match="PARTITIONS_DELETED"):
+        strict.latestOffset(END, NO_LIMIT)
+    assert lenient.latestOffset(END, NO_LIMIT) == {}
+
+
 def test_available_now_names_what_may_not_change(brokers, stream):
     reader = stream()
     reader.prepareForTriggerAvailableNow()
