@@ -309,7 +309,8 @@ OPTIONS: tuple[Option, ...] = (
         read_name,
         None,
         "Commit what micro-batches have read to this consumer group, one batch behind while it "
-        "is busy, so that Kafka's tools see the query's lag. For exact commits: OffsetCommitListener.",
+        "is busy, so that Kafka's tools see the query's lag. For exact commits: "
+        "OffsetCommitListener.",
         uses=Use.STREAM,
         is_ours=True,
     ),
