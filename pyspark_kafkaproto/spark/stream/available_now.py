@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import KafkaProtoError
 
+_Partitions = Collection[TopicPartition]
 _Offsets = Mapping[TopicPartition, int]
 
 _ADVICE = "The error could be transient: restart your query, and report if you still see it."
@@ -44,6 +45,14 @@ class AvailableNow:
             self.ends |= {item: latest[item] for item in behind if item in latest}
         self._is_checked = True
         return self.ends
+
+    def add_topics(self, partitions: _Partitions, ask: Callable[[_Partitions], _Offsets]) -> None:
+        """Topics of which the snapshot has nothing, where a query is to start in them.
+
+        They were not seen at a broker's bad moment, or are as new as the query.
+        """
+        known = {item.topic for item in self.ends}
+        self.ends |= ask([item for item in partitions if item.topic not in known])
 
     def check(self, end: _Offsets, latest: _Offsets) -> None:
         """A batch's end against the snapshot and against what is there now.

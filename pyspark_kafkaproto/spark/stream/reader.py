@@ -187,7 +187,10 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # How these are answered
 
     def _resolve_start(self, among: Offsets | None = None) -> Offsets:
-        snapshot = None if self._available is None else self._available.ends
+        snapshot = None
+        if self._available is not None:
+            self._available.add_topics(self._tail.partitions(must_exist=True), self._tail.latest)
+            snapshot = self._available.ends
         return resolve_stream_start(self._tail, self._options.read, snapshot, among)
 
     def _is_fresh(self, at: Offsets) -> bool:

@@ -62,7 +62,7 @@ def start_of_logged_batch_0(options: ReadOptions, first: _Offsets, end: _Offsets
     since are not part of the batch.
     """
     starts = {item: min(first.get(item, offset), offset) for item, offset in end.items()}
-    moved = [item for item in end if first.get(item, 0) > end[item]]
+    moved = [item for item, offset in end.items() if first.get(item, 0) > offset > 0]
     # What comes next is looked at by the batch that reads it, and lost there if it is gone.
     unsure = [item for item, at in starts.items() if 0 < at < end[item] and _moves(options, item)]
     if moved or unsure:
