@@ -143,7 +143,10 @@ class Conversation:
             pair = pair[1], pair[0]
         peers = Peers(self.connections, *pair)
         has_start = bool(segment.flags & SYN)
-        opened = Connection(self._shared, peers, segment.flow, client, has_start=has_start)
+        is_named = bool(self._ports)
+        opened = Connection(
+            self._shared, peers, segment.flow, client, has_start=has_start, is_named=is_named
+        )
         self._make_room()
         self._flows[segment.flow] = opened, 0
         self._flows[reverse(segment.flow)] = opened, 1

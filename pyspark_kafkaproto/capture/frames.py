@@ -21,6 +21,7 @@ _KEPT_BYTES_MAX = 64 << 20
 # What a frame may keep without asking, and what of it is kept when there is no memory left.
 _SMALL_BYTES = 16 << 10
 HEAD_BYTES = 14  # of a request: API key, version, correlation id, size and start of the client id
+_CUT_BYTES_MIN = 12  # size, API key, version and correlation id: to know a cut request by
 _SIZE = Struct(">i")
 # Found in the middle of other bytes: what is larger is more likely chance than a frame.
 _SOUGHT_BYTES_MAX = 8 << 20
@@ -43,7 +44,7 @@ class FrameOwner(Protocol):
     """Who knows what the frames of a stream look like."""
 
     def is_plausible(self, head: bytes, size_bytes: int) -> bool:
-        """Whether a frame can begin with `head`, which is all of it or HEAD_BYTES."""
+        """Whether a frame can begin with `head`: all of it, HEAD_BYTES, or what was captured."""
 
     def is_sound(self, payload: bytes | bytearray) -> bool:
         """Whether a whole frame is what it seems."""
@@ -55,7 +56,7 @@ class FrameOwner(Protocol):
         """A frame."""
 
     def refuse(self, start: bytes) -> bool:
-        """The step was lost at bytes that are no frame; whether to seek on."""
+        """The step was lost: at bytes that are no frame, or at a gap (b""). Whether to seek on."""
 
 
 class Frames:
@@ -113,13 +114,15 @@ class Frames:
     def gap(self, size_bytes: int, time_ns: int) -> None:
         """So many bytes are missing from the stream; -1: nobody knows how many."""
         self._time_ns = time_ns
+        if self._size < 0 and self.is_in_step:
+            self._begin_cut()
         known = len(self._buffer) + self._passed
         if self._size >= 0 and not self._sought and 0 < size_bytes <= self._need - known:
             self._passed += size_bytes
             if known + size_bytes == self._need:
                 self._deliver(self._take_buffer())
         else:
-            self._lose()
+            self._lose(b"")
 
     def end(self) -> None:
         """The stream is over: what there is of a frame is one."""
@@ -160,7 +163,7 @@ class Frames:
         """Look at the start of a frame; False when more of it is needed first."""
         (size,) = _SIZE.unpack_from(self._buffer)
         if not SIZE_PREFIX_BYTES <= size <= FRAME_BYTES_MAX:
-            self._lose()
+            self._lose(bytes(self._buffer[:64]))
             return bool(self._buffer)
         wanted = SIZE_PREFIX_BYTES + min(size, HEAD_BYTES)
         if len(self._buffer) < wanted:
@@ -168,10 +171,19 @@ class Frames:
             return False
         head = bytes(self._buffer[SIZE_PREFIX_BYTES:wanted])
         if not self._owner.is_plausible(head, size):
-            self._lose()
+            self._lose(bytes(self._buffer[:64]))
             return bool(self._buffer)
         self._announce(size)
         return True
+
+    def _begin_cut(self) -> None:
+        """A gap is near the start of a frame: what is there may be enough to know it."""
+        if len(self._buffer) < _CUT_BYTES_MIN:
+            return
+        (size,) = _SIZE.unpack_from(self._buffer)
+        head = bytes(self._buffer[SIZE_PREFIX_BYTES:])
+        if SIZE_PREFIX_BYTES <= size <= FRAME_BYTES_MAX and self._owner.is_plausible(head, size):
+            self._announce(size)
 
     def _announce(self, size: int) -> None:
         """A frame of this size begins: see how much of it may be kept."""
@@ -219,9 +231,9 @@ class Frames:
 
     # Out of step
 
-    def _lose(self) -> None:
-        """Nothing says any more where a frame begins."""
-        keep_seeking = self._owner.refuse(bytes(self._buffer[:64]))
+    def _lose(self, start: bytes) -> None:
+        """Nothing says any more where a frame begins; `start` says so, or a gap (b"")."""
+        keep_seeking = self._owner.refuse(start)
         self.is_in_step = False
         self._next_frame()
         self._from = 0

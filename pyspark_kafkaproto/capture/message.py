@@ -174,14 +174,19 @@ SECRET_APIS = frozenset({36, 38, 39, 40, 41, 32, 33, 44, 51})
 
 
 def is_request(head: bytes, size_bytes: int, *, any_api: bool = False) -> bool:
-    """Whether a frame begins like a request; `any_api`: like one of an API not known here, too."""
-    if len(head) < 10:
+    """Whether a frame begins like a request; `any_api`: like one of an API not known here, too.
+
+    Of a frame that a capture has cut, eight bytes are enough.
+    """
+    if len(head) < _REQUEST_HEAD.size or size_bytes < 10:
         return False
     api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(head)
     if not (0 <= api_key <= _API_KEY_MAX and 0 <= version <= _VERSION_MAX) or correlation_id < 0:
         return False
     if not any_api and find_api(api_key) is None:
         return False
+    if len(head) < 10:
+        return True
     size = int.from_bytes(head[8:10], signed=True)
     if not -1 <= size <= size_bytes - 10:
         return False

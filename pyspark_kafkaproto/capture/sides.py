@@ -85,16 +85,25 @@ class Connection:
         kind: UNDECIDED, KAFKA, TLS or OTHER.
         pending: the requests without a response, by correlation id.
         has_tokens: whether bare SASL tokens are to be expected.
+        is_named: whether its port was said to be a broker's, so that a bad start proves nothing.
         last_ns: when it was last heard of.
     """
 
     def __init__(
-        self, shared: Shared, peers: Peers, flow: bytes, client: int | None, *, has_start: bool
+        self,
+        shared: Shared,
+        peers: Peers,
+        flow: bytes,
+        client: int | None,
+        *,
+        has_start: bool,
+        is_named: bool = False,
     ) -> None:
         self.shared = shared
         self.peers = peers
         self.flow = flow
         self.has_start = has_start
+        self.is_named = is_named
         self.kind = UNDECIDED
         self.pending: dict[int, Asked] = {}
         self.asked = 0
@@ -275,10 +284,13 @@ class _Side:
         return self._pattern[1]
 
     def refuse(self, start: bytes) -> bool:
-        """No frame is here; a connection that begins like this is not Kafka's."""
-        del start
+        """No frame is here; a client that begins like this does not speak Kafka.
+
+        A gap proves nothing, nor does a response: its request may be lost, or come late.
+        """
         connection = self._connection
-        if connection.kind == UNDECIDED and self.frames.is_in_step and connection.has_start:
+        is_beginning = self.frames.is_in_step and connection.has_start and self.role != RESPONSE
+        if connection.kind == UNDECIDED and is_beginning and start and not connection.is_named:
             connection.settle(OTHER)
         return connection.kind in {UNDECIDED, KAFKA}
 
@@ -361,10 +373,10 @@ class _Side:
 
 def _request_facts(payload: bytes | bytearray) -> dict[str, Any]:
     """What the header of a request says; nothing where it is cut."""
-    if len(payload) < 10:
+    if len(payload) < _REQUEST_HEAD.size:
         return {}
     api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(payload)
-    size = int.from_bytes(payload[8:10], signed=True)
+    size = int.from_bytes(payload[8:10], signed=True) if len(payload) >= 10 else -1
     client_id = None if size < 0 else str(payload[10 : 10 + size], "utf-8", "replace")
     return {
         "api_key": api_key,

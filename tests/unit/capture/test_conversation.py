@@ -9,6 +9,7 @@ import pytest
 from pyspark_kafkaproto.capture import Conversation, Limits, open_capture
 from pyspark_kafkaproto.capture.about import about, text_of
 from pyspark_kafkaproto.capture.message import REQUEST, RESPONSE, TOKEN
+from pyspark_kafkaproto.capture.report import detail_lines, line
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pyspark_kafkaproto.messages.fetch import FetchRequest
 from pyspark_kafkaproto.messages.produce import ProduceRequest
@@ -157,6 +158,45 @@ def test_snapped_packets_show_what_was_captured():
     messages, _ = read(fetches(talk, 2, start=2).pcap())
     assert told(messages) == pairs(3)
     assert messages[1].lost_bytes == messages[1].size_bytes - len(messages[1].payload) > 800
+
+
+@pytest.mark.parametrize("ports", [[], [9092]])
+def test_a_lost_first_request_does_not_hide_the_connection(ports):
+    talk = Talk().open().lose(0, fetch_request(1)).say(1, fetch_response(1))
+    messages, notes = read(fetches(talk, 20, start=2).close().pcap(), ports)
+    assert set(pairs(15, start=7)) <= set(told(messages))
+    assert not any("neither Kafka" in note.text for note in notes)
+
+
+@pytest.mark.parametrize("ports", [[], [9092]])
+def test_a_first_answer_that_stands_before_its_request(ports):
+    """Several queues of a network card, captured with `tcpdump -i any`."""
+    talk = Talk().open()
+    opened = len(talk.packets)
+    fetches(talk, 1)
+    talk.packets[opened:] = talk.packets[opened:][::-1]
+    messages, _ = read(fetches(talk, 5, start=2).close().pcap(), ports)
+    assert told(messages) == [(REQUEST, "Fetch", 1), *pairs(5, start=2)]
+
+
+def test_the_shortest_start_of_a_frame_is_enough():
+    """A snap length that leaves 12 bytes: size, API, version, correlation id."""
+    talk = Talk().open()
+    for number in range(1, 6):
+        for side, frame in ((0, fetch_request(number)), (1, fetch_response(number))):
+            talk.packet(side, payload=frame, keep=14 + 20 + 20 + 12)
+            talk.seqs[side] += len(frame)
+    messages, _ = read(talk.close().pcap())
+    assert told(messages) == pairs(5)
+    assert {len(message.payload) for message in messages} == {8}
+    assert all("were not captured" in line(message) for message in messages)
+    assert all(list(detail_lines(message)) for message in messages)
+
+
+def test_a_port_that_was_named_is_searched_whatever_comes_first():
+    talk = Talk().open().say(0, b"PROXY TCP4 10.0.0.1 10.0.0.2 50000 9092\r\n")
+    fetches(talk, 3)
+    assert told(read(talk.pcap(), ports=[9092])[0]) == pairs(3)
 
 
 def test_a_port_is_used_again():
