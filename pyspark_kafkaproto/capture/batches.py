@@ -11,6 +11,7 @@ Formats: records/layout.py for magic 2; for 0 and 1 the message format of Kafka 
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 from struct import Struct
 
 from pyspark_kafkaproto.errors import CorruptRecords
@@ -22,7 +23,7 @@ from pyspark_kafkaproto.wire.trace import Node
 
 RECORDS_MAX = 10_000
 _LIMIT_BYTES = 64 << 20
-_DEPTH_MAX = 2  # a compressed message holds messages, and those are not compressed
+_DEPTH_MAX = 1  # a compressed message holds messages, and those are not compressed
 
 _BATCH_FIELDS = (
     ("base_offset", 0, "q"),
@@ -57,32 +58,79 @@ _FLAGS = (
 _MARKERS = {layout.ABORT_MARKER: "ABORT", layout.COMMIT_MARKER: "COMMIT"}
 
 
-def open_records(node: Node, records_max: int = RECORDS_MAX) -> None:
+class Room:
+    """What may still be opened of one message: few bytes on the wire can hold very many records.
+
+    Attributes:
+        records: so many more records and headers.
+        batches: so many more batches and old messages.
+        decompressed_bytes: so many more bytes.
+    """
+
+    def __init__(self, records_max: int = RECORDS_MAX) -> None:
+        self.records = self.batches = records_max
+        self.decompressed_bytes = _LIMIT_BYTES
+
+    def decompress(self, codec: int, data: memoryview) -> memoryview:
+        """The content of `data`; DecompressionFailed where there is no room for it."""
+        content = bytes(compression.decompress(codec, data, self.decompressed_bytes))
+        self.decompressed_bytes -= len(content)
+        return memoryview(content)
+
+
+def open_records(node: Node, room: Room | None = None) -> None:
     """Hang what is in a `records` field below its node.
 
     Args:
         node: its value is the field's content, which ends where the node ends.
-        records_max: of one batch, so many are shown.
+        room: what bounds it, shared by the fields of a message.
     """
     if node.value is None:
         return
     data = memoryview(node.value).cast("B")
-    _Opened(data, node.stop - len(data), records_max).open(node)
+    _Opened(data, node.stop - len(data), room or Room()).open(node)
+
+
+class _Full(Exception):
+    """There is no room for a record."""
+
+
+class _Walk(Walk):
+    """Reads no record that there is no room for: one may have millions of headers."""
+
+    def __init__(self, header: BatchHeader, records: memoryview, room: Room) -> None:
+        super().__init__(header, records)
+        self._room = room
+
+    def _headers(self) -> list[tuple[memoryview, memoryview | None]]:
+        start = self._pos
+        cost = 1 + max(0, self._varint())
+        if cost > self._room.records:
+            raise _Full
+        self._pos = start
+        headers = super()._headers()
+        self._room.records -= cost
+        return headers
 
 
 class _Opened:
     """One field's batches; `base` is the position of its first byte in the frame, -1 for none."""
 
-    def __init__(self, data: memoryview, base: int, records_max: int, depth: int = 0) -> None:
+    def __init__(self, data: memoryview, base: int, room: Room, depth: int = 0) -> None:
         self._data = data
         self._base = base
-        self._records_max = records_max
+        self._room = room
         self._depth = depth
 
     def open(self, parent: Node) -> None:
         """All of them, one after the other."""
         pos = index = 0
         while pos < len(self._data):
+            if not self._room.batches:
+                left = len(self._data) - pos
+                parent.add("more", *self._range(pos, len(self._data)), f"{left} bytes")
+                return
+            self._room.batches -= 1
             pos = self._one(parent, index, pos)
             index += 1
 
@@ -155,18 +203,19 @@ class _Opened:
         body = self._data[start : header.stop]
         base = -1 if self._base < 0 else self._base + start
         if header.codec and body:
-            body = memoryview(bytes(compression.decompress(header.codec, body, _LIMIT_BYTES)))
+            body = self._room.decompress(header.codec, body)
             base = -1
         inner = node.add("records", *self._range(start, header.stop))
         check_count(header, len(body))
-        walk = Walk(header, body)
-        pos = 0
-        for record in walk:
-            if record.ordinal < self._records_max:
+        walk = _Walk(header, body, self._room)
+        pos = shown = 0
+        with suppress(_Full):
+            for record in walk:
                 _record(inner, record, header, (body, base, pos, walk.pos))
-            pos = walk.pos
-        if header.record_count > self._records_max:
-            inner.add("more", value=f"{header.record_count - self._records_max} records")
+                pos = walk.pos
+                shown += 1
+        if header.record_count > shown:
+            inner.add("more", value=f"{header.record_count - shown} records")
 
     # Magic 0 and 1
 
@@ -207,12 +256,12 @@ class _Opened:
             node.problem = "compressed messages inside compressed messages"
             return
         try:
-            inner = bytes(compression.decompress(codec, content, _LIMIT_BYTES))
+            inner = self._room.decompress(codec, content)
         except DecompressionFailed as error:
             node.problem = str(error)
             return
         below = node.add("messages")
-        _Opened(memoryview(inner), -1, self._records_max, self._depth + 1).open(below)
+        _Opened(inner, -1, self._room, self._depth + 1).open(below)
 
 
 def _record(

@@ -6,7 +6,7 @@ the whole body where it might hold one and cannot be read field by field.
 
 from __future__ import annotations
 
-from pyspark_kafkaproto.capture.batches import RECORDS_MAX, open_records
+from pyspark_kafkaproto.capture.batches import RECORDS_MAX, Room, open_records
 from pyspark_kafkaproto.capture.message import REQUEST, TOKEN, Message
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
 from pyspark_kafkaproto.messages import find_api
@@ -40,7 +40,7 @@ def tree(message: Message, records_max: int = RECORDS_MAX) -> Node:
 
     Args:
         message: any.
-        records_max: of one batch, so many records are shown.
+        records_max: so many records are shown, of all its batches together.
     """
     frame = frame_bytes(message)
     root = Node(message.title, 0, len(frame))
@@ -117,12 +117,13 @@ def _tags(frame: bytes, pos: int, root: Node) -> int:
 
 def _open(message: Message, root: Node, frame: bytes, records_max: int) -> None:
     """Hang below their nodes what bytes fields hold."""
+    room = Room(records_max)
     embeds = message.api_key in _GROUP_APIS
     for node in list(root.walk()):
         if node.is_null or node.problem:
             continue
         if node.kind == "records":
-            open_records(node, records_max)
+            open_records(node, room)
         elif embeds and node.kind == "bytes" and node.name in _EMBEDDED and node.value:
             _embed(node, frame)
 

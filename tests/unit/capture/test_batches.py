@@ -5,7 +5,7 @@ from struct import pack
 
 import pytest
 
-from pyspark_kafkaproto.capture.batches import open_records
+from pyspark_kafkaproto.capture.batches import Room, open_records
 from pyspark_kafkaproto.records import NewRecord, compression, encode_batch, layout
 from pyspark_kafkaproto.records.encoding import sealed
 from pyspark_kafkaproto.wire.trace import Node
@@ -79,8 +79,56 @@ def test_a_wrong_crc_is_said_and_the_records_are_shown_all_the_same():
 
 
 def test_many_records_are_cut_off():
-    (batch,) = opened(encode_batch([NewRecord(b"v")] * 10), records_max=3).children
+    (batch,) = opened(encode_batch([NewRecord(b"v")] * 10), room=Room(3)).children
     assert [node.name for node in batch.children[-1].children] == ["[0]", "[1]", "[2]", "more"]
+
+
+def below(node):
+    return sum(1 for _ in node.walk()) - 1
+
+
+def test_all_batches_of_a_message_share_one_bound():
+    many = encode_batch([NewRecord(b"")] * 300, codec=compression.GZIP)
+    room = Room(500)
+    first, second = (opened(many * 2, room=room) for _ in range(2))
+    assert [len(batch.children[-1].children) for batch in first.children] == [300, 201]
+    assert first.children[1].children[-1].children[-1].value == "100 records"
+    assert [node.value for node in second.children[0].children[-1].children] == ["300 records"]
+
+
+def test_the_number_of_batches_is_bounded():
+    nodes = opened(encode_batch([NewRecord(b"v")]) * 20, room=Room(5)).children
+    assert [node.name for node in nodes] == ["[0]", "[1]", "[2]", "[3]", "[4]", "more"]
+    assert (nodes[-1].stop, nodes[-1].value) == (nodes[-2].stop + 15 * 69, f"{15 * 69} bytes")
+
+
+def test_one_record_with_very_many_headers_is_left_out():
+    data = encode_batch([NewRecord(b"v"), NewRecord(b"v", None, 0, [(b"", None)] * 50_000)])
+    (batch,) = opened(data).children
+    assert [node.name for node in batch.children[-1].children] == ["[0]", "more"]
+
+
+def test_a_small_old_set_of_very_many_messages():
+    inner = message(b"", key=None) * 100_000
+    data = message(compression.compress(compression.GZIP, inner), attributes=1)
+    assert len(data) < 30_000
+    assert below(opened(data, room=Room(50))) < 1000
+
+
+def test_compressed_messages_inside_compressed_ones_are_not_opened():
+    packed = message(compression.compress(1, message(b"") * 1000), attributes=1)
+    data = message(compression.compress(1, packed * 100), attributes=1)
+    (outer,) = opened(data).children
+    inner = outer.children[-1].children
+    assert len(inner) == 100
+    assert {node.problem for node in inner} == {"compressed messages inside compressed messages"}
+
+
+def test_what_is_decompressed_is_bounded_for_the_whole_message():
+    room = Room()
+    data = encode_batch([NewRecord(bytes(20 << 20))], codec=compression.ZSTD)
+    batches = opened(data * 5, room=room).children
+    assert [bool(batch.problem) for batch in batches] == [False] * 3 + [True] * 2
 
 
 def test_a_cut_batch_an_unknown_magic_and_a_fragment():
