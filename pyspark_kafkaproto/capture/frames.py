@@ -25,6 +25,10 @@ _CUT_BYTES_MIN = 12  # size, API key, version and correlation id: to know a cut 
 _SIZE = Struct(">i")
 # Found in the middle of other bytes: what is larger is more likely chance than a frame.
 _SOUGHT_BYTES_MAX = 8 << 20
+# Bytes of such frames that turned out to be none, at first and per byte passed over, up to which
+# larger ones are tried: what they cost stays in proportion to the capture.
+_IN_VAIN = ((4 << 20, 8, _SOUGHT_BYTES_MAX), (64 << 20, 64, 64 << 10))
+_SOUGHT_BYTES_LEAST = 1 << 10
 
 
 class Frame(NamedTuple):
@@ -70,6 +74,7 @@ class Frames:
         "_need",
         "_owner",
         "_passed",
+        "_rejected_bytes",
         "_reserved",
         "_size",
         "_skipped",
@@ -90,6 +95,7 @@ class Frames:
         self._time_ns = 0
         self._skipped = 0
         self._from = 0
+        self._rejected_bytes = 0
         self._next_frame()
 
     def _next_frame(self) -> None:
@@ -267,13 +273,20 @@ class Frames:
             self._wake = wanted
             return False
         head = bytes(self._buffer[SIZE_PREFIX_BYTES:wanted])
-        if size > _SOUGHT_BYTES_MAX or not self._owner.is_plausible(head, size):
+        if size > self._sought_max() or not self._owner.is_plausible(head, size):
             self._skip(1)
             self._wake = 1
             return bool(self._buffer)
         self._announce(size)
         self._sought = True
         return True
+
+    def _sought_max(self) -> int:
+        """How large a frame is tried: smaller, the more was read in vain."""
+        for at_first, per_byte, size_max in _IN_VAIN:
+            if self._rejected_bytes <= at_first + per_byte * self.skipped_bytes:
+                return size_max
+        return _SOUGHT_BYTES_LEAST
 
     def _accept(self) -> bool:
         """Whether a frame that was found by its looks is one."""
@@ -284,5 +297,6 @@ class Frames:
         return False
 
     def _reject(self) -> None:
+        self._rejected_bytes += self._size
         self._next_frame()
         self._skip(1)

@@ -8,7 +8,7 @@ Source: RFC 9293, section 3.4.
 
 from __future__ import annotations
 
-from bisect import insort
+from heapq import heappop, heappush
 from typing import Protocol
 
 _MASK = 0xFFFFFFFF
@@ -19,6 +19,8 @@ _PATIENCE_SEGMENTS = 8
 # Segments that lie far behind everything: the port serves a new connection whose SYN was lost.
 _STRAYS_MAX = 8
 _WINDOW_BYTES_MAX = 1 << 30
+# What a segment that waits takes beside its payload.
+_WAITING_BYTES = 256
 
 
 class Sink(Protocol):
@@ -67,6 +69,7 @@ class Assembler:
 
     __slots__ = (
         "_acknowledged",
+        "_base",
         "_budget",
         "_next",
         "_strays",
@@ -85,7 +88,8 @@ class Assembler:
         self.missing_bytes = 0
         self._budget = budget
         self._next: int | None = None
-        # (bytes ahead of the first that waits, sequence number, payload, missing bytes, time)
+        self._base = 0
+        # A heap of (bytes beyond `_base`, sequence number, payload, missing bytes, time).
         self._waiting: list[tuple[int, int, bytes, int, int]] = []
         self._waits = 0
         self._strays = 0
@@ -159,14 +163,16 @@ class Assembler:
             self._deliver(payload, missing_bytes, time_ns)
 
     def _hold(self, seq: int, payload: bytes, missing_bytes: int, time_ns: int) -> None:
-        if not self._budget.reserve(len(payload)):
+        if not self._budget.reserve(len(payload) + _WAITING_BYTES):
             self.flush()
             self._jump(seq, time_ns)
             self._deliver(payload, missing_bytes, time_ns)
             return
-        # Nothing delivered moves while something waits, so `ahead` orders it.
         assert self._next is not None  # noqa: S101  `push` has set it
-        insort(self._waiting, ((seq - self._next) & _MASK, seq, payload, missing_bytes, time_ns))
+        if not self._waiting:
+            self._base = self._next
+        beyond = (seq - self._base) & _MASK
+        heappush(self._waiting, (beyond, seq, payload, missing_bytes, time_ns))
 
     def _go_on(self) -> None:
         """Deliver what waits and can be delivered; give a hole up when it will stay one."""
@@ -185,8 +191,8 @@ class Assembler:
             known = (self._next - seq) & _MASK
             if known >= _HALF:
                 return
-            self._waiting.pop(0)
-            self._budget.release(len(payload))
+            heappop(self._waiting)
+            self._budget.release(len(payload) + _WAITING_BYTES)
             self._waits, self._acknowledged = 0, False
             if known:
                 self._overlapping(seq, payload, missing_bytes, time_ns)

@@ -3,6 +3,9 @@
 import io
 import os
 import random
+import time
+from struct import pack
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +13,7 @@ from pyspark_kafkaproto.capture import Conversation, Limits, open_capture
 from pyspark_kafkaproto.capture.about import about, text_of
 from pyspark_kafkaproto.capture.message import REQUEST, RESPONSE, TOKEN
 from pyspark_kafkaproto.capture.report import detail_lines, line
+from pyspark_kafkaproto.capture.tcp import Assembler, Budget
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pyspark_kafkaproto.messages.fetch import FetchRequest
 from pyspark_kafkaproto.messages.produce import ProduceRequest
@@ -197,6 +201,59 @@ def test_a_port_that_was_named_is_searched_whatever_comes_first():
     talk = Talk().open().say(0, b"PROXY TCP4 10.0.0.1 10.0.0.2 50000 9092\r\n")
     fetches(talk, 3)
     assert told(read(talk.pcap(), ports=[9092])[0]) == pairs(3)
+
+
+def processor_s(job):
+    began = time.process_time()
+    job()
+    return time.process_time() - began
+
+
+def candidates(count, size):
+    """Junk in which a frame of `size` bytes seems to begin every 16 bytes."""
+    return pack(">ihhihh", size, 3, 0, 1, -1, 0) * count
+
+
+def test_junk_full_of_seeming_frames_takes_time_in_proportion():
+    talk = Talk().open().say(0, fetch_request(1)).say(0, b"\xff" * 4)
+    talk.say(0, candidates(32_000, 256 << 10), 60_000)
+    talk.say(0, b"\xff" * (300 << 10), 60_000)  # so that the last of them can be judged
+    capture = fetches(talk, 5, start=2).pcap()
+    messages = []
+    assert processor_s(lambda: messages.extend(read(capture)[0])) < 3
+    assert set(pairs(5, start=2)) <= set(told(messages))
+
+
+@pytest.mark.parametrize("is_reversed", [True, False])
+def test_very_many_early_segments_take_time_in_proportion(is_reversed):
+    fed, gaps = [], []
+    sink = SimpleNamespace(feed=lambda chunk, _: fed.append(chunk), gap=lambda n, _: gaps.append(n))
+    budget = Budget(128 << 20)
+    assembler = Assembler(sink, budget)
+    assembler.begin(0)
+    seqs = range(1, 200_001)
+
+    def push():
+        for seq in reversed(seqs) if is_reversed else seqs:
+            assembler.push(seq, bytes([seq & 255]), 0, 1)
+        assert budget.left_bytes < (128 << 20) - 200 * len(seqs)
+        assembler.push(0, b"\0", 0, 1)
+
+    assert processor_s(push) < 4
+    assert b"".join(fed) == bytes(range(256)) * (200_001 // 256) + bytes(range(200_001 % 256))
+    assert (gaps, budget.left_bytes) == ([], 128 << 20)
+
+
+def test_an_overlap_does_not_mix_up_what_waits():
+    fed = []
+    assembler = Assembler(SimpleNamespace(feed=lambda c, _: fed.append(c), gap=None), Budget(9999))
+    assembler.begin(100)
+    assembler.push(100, b"0123456789", 0, 1)
+    assembler.push(130, b"d" * 10, 0, 1)
+    assembler.push(105, b"56789" + b"b" * 10, 0, 1)  # its new end is delivered: 120 is next
+    assembler.push(135, b"d" * 5 + b"e" * 5, 0, 1)
+    assembler.push(120, b"c" * 10, 0, 1)
+    assert b"".join(fed) == b"0123456789" + b"b" * 10 + b"c" * 10 + b"d" * 10 + b"e" * 5
 
 
 def test_a_port_is_used_again():
