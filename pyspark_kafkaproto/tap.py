@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import logging
 import threading
+from ipaddress import ip_address
 from typing import Any, Self
 
 from pyspark_kafkaproto.capture.recorder import Address, Recorder, Track, Write
-from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.messages import find_api, response_class
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.relay import FrameStream, Listener
@@ -46,9 +47,15 @@ class Tap:
         to: a broker of the cluster.
         write: takes the bytes of the pcapng file, in order.
         host: the address to listen on, which is also what clients are told.
+
+    Raises:
+        ConfigError: nobody can listen there, or it is every address of the machine (0.0.0.0, ::).
     """
 
     def __init__(self, port: int, to: Endpoint, write: Write, host: str = "127.0.0.1") -> None:
+        if _is_unspecified(host):
+            reason = "one address of this machine: it is what clients are told to connect to"
+            raise ConfigError("--host", host, reason)
         self._host = host
         self._recorder = Recorder(write)
         self._lock = threading.Lock()
@@ -102,6 +109,13 @@ class Tap:
             self._streams -= {client, upstream}
 
 
+def _is_unspecified(host: str) -> bool:
+    try:
+        return ip_address(host or "0.0.0.0").is_unspecified  # noqa: S104  refused, not bound to
+    except ValueError:
+        return False
+
+
 def _address(endpoint: Endpoint) -> Address:
     return Address(endpoint.host, endpoint.port)
 
@@ -126,22 +140,39 @@ class _Talk:
         self._track = track
         self._listen = listen
         self._telling: dict[int, tuple[int, int]] = {}
+        self._lock = threading.Lock()  # each direction has a thread
 
     def request(self, payload: bytes) -> bytes:
         """A client's frame, passed on unchanged."""
         self._track.sent(payload)
         if len(payload) >= _REQUEST_START_BYTES:
             api_key, version, correlation_id = peek_request(payload)
-            if version >= _TELLING.get(api_key, 1 << 15) and len(self._telling) < _PENDING_MAX:
-                self._telling[correlation_id] = api_key, version
+            if version >= _TELLING.get(api_key, 1 << 15):
+                self._expect(correlation_id, api_key, version)
         return payload
+
+    def _expect(self, correlation_id: int, api_key: int, version: int) -> None:
+        """An answer that tells addresses may come; the oldest of too many never will."""
+        with self._lock:
+            self._telling.pop(correlation_id, None)  # to stand last
+            self._telling[correlation_id] = api_key, version
+            if len(self._telling) > _PENDING_MAX:
+                del self._telling[next(iter(self._telling))]
+
+    def _expected(self, correlation_id: int) -> tuple[int, int] | None:
+        """What is answered. Answers come in order: what was asked before has none (acks=0)."""
+        with self._lock:
+            asked = self._telling.get(correlation_id)
+            while asked is not None and correlation_id in self._telling:
+                del self._telling[next(iter(self._telling))]
+            return asked
 
     def response(self, payload: bytes) -> bytes:
         """A broker's frame, with the tap's addresses in place of brokers'."""
         self._track.received(payload)
         if not self._telling or len(payload) < SIZE_PREFIX_BYTES:
             return payload
-        asked = self._telling.pop(peek_correlation_id(payload), None)
+        asked = self._expected(peek_correlation_id(payload))
         return payload if asked is None else self._replaced(payload, *asked)
 
     def _replaced(self, payload: bytes, api_key: int, version: int) -> bytes:

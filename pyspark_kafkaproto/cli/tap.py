@@ -17,7 +17,9 @@ from pyspark_kafkaproto.tap import Tap
 
 @click.command()
 @click.option("--listen", "port", required=True, type=click.IntRange(0, 65535), metavar="PORT")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="The address to listen on, and to tell."
+)
 @click.option("--to", "target", required=True, metavar="HOST:PORT", help="A broker.")
 @click.option("-w", "--write", "file", required=True, metavar="FILE", help="pcapng; - for stdout.")
 def tap(port: int, host: str, target: str, file: str) -> None:

@@ -2,13 +2,16 @@
 
 import io
 from contextlib import closing
+from struct import pack
 
 import pytest
 
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
+from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
-from pyspark_kafkaproto.tap import Tap
+from pyspark_kafkaproto.tap import Tap, _Talk
+from pyspark_kafkaproto.wire.frame import encode_response
 from tests.fake_broker import FakeCluster
 from tests.unit.capture.wire import read
 
@@ -47,3 +50,44 @@ def test_a_port_that_is_taken_is_named():
     nobody, write = Endpoint("127.0.0.1", 1), io.BytesIO().write
     with Tap(0, nobody, write) as tap, pytest.raises(ConfigError, match=str(tap.endpoint.port)):
         Tap(tap.endpoint.port, nobody, write)
+
+
+class Silence:
+    """A track of which nobody asks anything."""
+
+    def sent(self, payload):
+        pass
+
+    received = sent
+
+
+def tells_the_broker(talk, number):
+    """Whether an answer to Metadata comes through with the broker's own address."""
+    talk.request(pack(">hhih", 3, 1, number, -1) + b"\xff\xff\xff\xff")
+    broker = MetadataResponse.Broker(node_id=1, host="real-broker", port=9092)
+    answer = encode_response(MetadataResponse(brokers=(broker,)), 1, number)
+    return b"real-broker" in talk.response(answer[4:])
+
+
+def test_what_is_never_answered_does_not_let_clients_go_round_the_tap():
+    talk = _Talk(Silence(), lambda _: Endpoint("127.0.0.1", 1))
+    assert not tells_the_broker(talk, 1)
+    for number in range(2, 12_002):  # Produce with acks=0
+        talk.request(pack(">hhih", 0, 10, number, -1))
+    assert not tells_the_broker(talk, 13_000)
+
+
+def test_an_answer_ends_the_wait_for_all_before_it():
+    talk = _Talk(Silence(), lambda _: Endpoint("127.0.0.1", 1))
+    for number in range(100):
+        talk.request(pack(">hhih", 0, 10, number, -1))
+    assert not tells_the_broker(talk, 200)
+    # The number comes again, in a request whose answer tells nothing.
+    assert talk.response(pack(">i", 7) + b"other") == pack(">i", 7) + b"other"
+    assert not talk._telling
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+def test_an_address_that_clients_cannot_be_told_is_refused(host):
+    with pytest.raises(ConfigError, match="one address of this machine"):
+        Tap(0, Endpoint("127.0.0.1", 1), io.BytesIO().write, host)
