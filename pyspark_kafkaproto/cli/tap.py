@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 import click
 
+from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import Endpoint
 from pyspark_kafkaproto.tap import Tap
 
@@ -39,21 +40,26 @@ def tap(port: int, host: str, target: str, file: str) -> None:
     if file == "-":
         _run(port, broker, host, sys.stdout.buffer)
         return
-    with private_file(Path(file)) as stream:
-        _run(port, broker, host, stream)
+    try:
+        # Without a buffer: what could not be written must not be tried again as the file is closed.
+        with private_file(Path(file)) as stream:
+            _run(port, broker, host, stream)
+    except OSError as error:
+        raise ConfigError("--write", file, f"it cannot be written: {error.strerror}") from error
     click.echo(f"kafkaproto dissect {file}", err=True)
 
 
 def private_file(path: Path) -> BinaryIO:
     """A new file that its owner alone can read, in place of an old one."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    stream = os.fdopen(os.open(path, flags, 0o600), "wb")
+    stream = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
     path.chmod(0o600)
     return stream
 
 
 def _run(port: int, broker: Endpoint, host: str, stream: BinaryIO) -> None:
     ended = threading.Event()
+    failures: list[OSError] = []
 
     def end(*_: Any) -> None:
         ended.set()
@@ -62,12 +68,19 @@ def _run(port: int, broker: Endpoint, host: str, stream: BinaryIO) -> None:
         signal.signal(number, end)
 
     def write(data: bytes) -> None:
+        left = memoryview(data)
         try:
-            stream.write(data)
+            while left and not failures:
+                left = left[stream.write(left) :]
             stream.flush()
         except BrokenPipeError:  # nobody reads the capture any more
+            ended.set()
+        except OSError as error:  # a full disk: what is said from here on would be lost
+            failures.append(error)
             ended.set()
 
     with Tap(port, broker, write, host) as running:
         click.echo(f"{running.endpoint} leads to {broker}; Ctrl-C ends it", err=True)
         ended.wait()
+    if failures:
+        raise failures[0]

@@ -9,6 +9,7 @@ beside it, and says where. Secrets are left out of both.
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections import deque
@@ -35,6 +36,8 @@ from pyspark_kafkaproto.net.connection import OnFrame
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.capture.recorder import Recorder
+
+_log = logging.getLogger(__name__)
 
 # Of one process: connections that are remembered, and files it leaves, however often it fails.
 _RINGS_MAX = 32
@@ -117,9 +120,35 @@ def _recorder(folder: str, pid: int) -> Recorder:
     path = Path(folder) / f"kafkaproto-{pid}-{time_ns() // 1_000_000}.pcapng"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return Recorder(_private_file(path).write)
+        return Recorder(_FrameFile(path).write)
     except OSError as error:
         raise ConfigError("capture.to", folder, f"a folder to write to ({error})") from error
+
+
+class _FrameFile:
+    """Takes frames until it cannot; then it says so once, and the connections go on without it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = _private_file(path)
+        self._is_over = False
+
+    def write(self, data: bytes) -> None:
+        """All of `data`, or nothing: the file ends with the last whole block."""
+        if self._is_over:
+            return
+        start = self._file.tell()
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            self._is_over = True
+            _log.warning("capture.to: %s takes no more frames: %s", self._path, error.strerror)
+            with suppress(OSError):
+                self._file.truncate(start)
+            with suppress(OSError):
+                self._file.close()
 
 
 def _private_file(path: Path) -> BinaryIO:

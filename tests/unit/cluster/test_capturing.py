@@ -75,6 +75,31 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
             cluster.get_partitions(["orders"])
 
 
+WITHOUT_ROOM = """
+import logging, resource, signal, sys
+logging.basicConfig()
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))
+from pyspark_kafkaproto.cluster import KafkaCluster
+properties = {"bootstrap.servers": sys.argv[1], "capture.to": sys.argv[2]}
+for _ in range(2):
+    with KafkaCluster(properties) as cluster:
+        print(len(cluster.get_partitions(["orders"])))
+"""
+
+
+def test_a_disk_that_is_full_ends_the_capture_and_not_the_work(tmp_path):
+    with FakeCluster({"orders": 3}) as fake:
+        command = [sys.executable, "-c", WITHOUT_ROOM, fake.bootstrap_servers, str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout.split(), done.returncode) == (["3", "3"], 0), done.stderr
+    (path,) = tmp_path.iterdir()
+    assert done.stderr.count(f"{path} takes no more frames: File too large") == 1
+    messages, notes = read(path.read_bytes())
+    assert messages
+    assert not [note for note in notes if "ends early" in note.text]
+
+
 def failing(topic="orders", answer=None, **properties):
     """Ask where a partition ends; the answer is cut unless another one is given."""
     with FakeCluster({"orders": 1}) as fake:
