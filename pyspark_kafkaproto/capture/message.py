@@ -133,6 +133,8 @@ class Message:
                 self._body = self._read()
             except (RemoteProtocolError, LocalProtocolError) as error:
                 self.problem = str(error)
+                if self.is_hidden:
+                    self.client_id = None  # where its size is damaged, it holds what follows
                 if self.lost_bytes:
                     self.problem = f"{self.lost_bytes} bytes of its end were not captured"
         return self._body

@@ -19,6 +19,7 @@ _ORDER_MAGIC = 0x1A2B3C4D
 _END_OF_OPTIONS, _TSRESOL, _TSOFFSET = 0, 9, 14
 _PACKET_BLOCKS = {OLD_PACKET: 20, SIMPLE: 4, ENHANCED: 20}
 _OVERHEAD_BYTES = 12  # type, length, and the length again at the end
+_INTERFACES_MAX = 65_536
 _BLOCK_BYTES_MAX = PACKET_BYTES_MAX + (1 << 20)
 
 
@@ -75,6 +76,8 @@ class PcapngReader:
         body = source.data[source.pos + 8 : source.pos + size - 4]
         source.pos += size
         if kind == INTERFACE:
+            if len(self._interfaces) >= _INTERFACES_MAX:
+                raise _Damage(f"a section with more than {_INTERFACES_MAX} interfaces")
             self._interfaces.append(self._interface(body))
         return self._packet(kind, body) if kind in _PACKET_BLOCKS else None
 

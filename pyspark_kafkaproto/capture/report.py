@@ -62,7 +62,16 @@ def line(message: Message, found: About | None = None) -> str:
         text_of(found),
         _remarks(message),
     ]
-    return "  ".join(word for word in words if word).rstrip()
+    return printed("  ".join(word for word in words if word).rstrip())
+
+
+def printed(text: str) -> str:
+    """What a terminal only shows: names come from anybody, and may hold its control characters."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def _remarks(message: Message) -> str:
@@ -81,7 +90,7 @@ def note_line(note: Note) -> str:
     of = ""
     if note.peers is not None:
         of = f"connection {note.peers.number}, {note.peers.client} → {note.peers.broker}: "
-    return f"{'':>6}  {time_text(note.time_ns)}  {of}{note.text}"
+    return printed(f"{'':>6}  {time_text(note.time_ns)}  {of}{note.text}")
 
 
 # The field tree
@@ -102,10 +111,11 @@ def _node_lines(node: Node, indent: int) -> Iterator[str]:
         place = f"{child.start}:{child.stop}" if child.start >= 0 else ""
         value = node_text(child)
         problem = f"  ! {child.problem}" if child.problem else ""
-        yield f"{'':>{indent}}{place:<12} {child.name}{': ' + value if value else ''}{problem}"
+        shown = f"{place:<12} {child.name}{': ' + value if value else ''}{problem}"
+        yield f"{'':>{indent}}{printed(shown)}"
         yield from _node_lines(child, indent + 2)
     if indent == 2 and node.problem:
-        yield f"{'':>{indent}}! {node.problem}"
+        yield f"{'':>{indent}}! {printed(node.problem)}"
 
 
 def node_text(node: Node) -> str:

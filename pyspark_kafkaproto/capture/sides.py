@@ -32,6 +32,8 @@ UNDECIDED, KAFKA, TLS, OTHER = "undecided", "Kafka", "TLS", "other"
 _PRODUCE, _METADATA, _CREATE_TOPICS, _DESCRIBE_TOPICS = 0, 3, 19, 75
 _TOPIC_NAMES_MAX = 100_000
 _PENDING_MAX = 10_000
+# Characters that are kept of a name; Kafka's topics have 249 at most.
+_NAME_MAX = 256
 _UNDECIDED_BYTES_MAX = 512 << 10
 # Correlation ids that are looked for at once when the step is lost.
 _SOUGHT_MAX = 64
@@ -322,6 +324,8 @@ class _Side:
         connection.has_tokens = message.api_key == SASL_HANDSHAKE and message.version == 0
         if message.api_key == _PRODUCE and _wants_no_answer(message):
             return
+        if message.is_hidden:
+            message.body()  # which tells whether its client id can be shown
         asked = Asked(
             message.number, facts["api_key"], message.version, frame.time_ns, message.client_id
         )
@@ -377,7 +381,10 @@ def _request_facts(payload: bytes | bytearray) -> dict[str, Any]:
         return {}
     api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(payload)
     size = int.from_bytes(payload[8:10], signed=True) if len(payload) >= 10 else -1
-    client_id = None if size < 0 else str(payload[10 : 10 + size], "utf-8", "replace")
+    client_id = None
+    if size >= 0:
+        start = payload[10 : 10 + min(size, 4 * _NAME_MAX)]
+        client_id = str(start, "utf-8", "replace")[:_NAME_MAX]
     return {
         "api_key": api_key,
         "version": version,
@@ -396,4 +403,4 @@ def _learn_names(message: Message, names: dict[bytes, str]) -> None:
     for topic in getattr(message.body(), "topics", ()) or ():
         topic_id = getattr(topic, "topic_id", None)
         if topic_id and topic.name and any(topic_id) and len(names) < _TOPIC_NAMES_MAX:
-            names[topic_id] = topic.name
+            names[topic_id] = topic.name[:_NAME_MAX]

@@ -51,13 +51,16 @@ def tree(message: Message, records_max: int = RECORDS_MAX) -> Node:
         body = trace(cls, frame, message.read_version, pos)
     except (LocalProtocolError, RemoteProtocolError) as error:
         _unread(message, root, frame, str(error))
+        if message.is_hidden:
+            _hide(message, root, len(frame))
         return root
     root.children += body.children
     root.problem = body.problem
     if body.problem and message.lost_bytes:
         root.problem = f"{message.lost_bytes} bytes of its end were not captured"
     if body.problem and message.is_hidden:
-        body.children[-1].is_secret = True
+        _hide(message, root, len(frame))
+        return root
     _open(message, root, frame, records_max)
     return root
 
@@ -73,6 +76,15 @@ def _unread(message: Message, root: Node, frame: bytes, reason: str) -> None:
     node.kind = "bytes"
     node.is_secret = message.is_hidden
     root.problem = reason
+
+
+def _hide(message: Message, root: Node, stop: int) -> None:
+    """Nothing behind the correlation id is to be seen: one damaged byte moves all that follows."""
+    start = {REQUEST: 12, TOKEN: SIZE_PREFIX_BYTES}.get(message.kind, 8)
+    start = min(start, stop)
+    root.children = [child for child in root.children if child.start >= 0 and child.stop <= start]
+    node = root.add("unread", start, stop)
+    node.kind, node.is_secret = "bytes", True
 
 
 def _header(message: Message, frame: bytes, root: Node) -> int:

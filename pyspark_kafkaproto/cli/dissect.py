@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
@@ -28,6 +29,7 @@ from pyspark_kafkaproto.capture.report import (
     line,
     note_as_json,
     note_line,
+    printed,
 )
 from pyspark_kafkaproto.capture.selection import Selection, Shown, api_named, duration_ns
 from pyspark_kafkaproto.capture.statistics import Statistics
@@ -124,7 +126,7 @@ def _show_statistics(chosen: Iterator[Shown], *, is_json: bool) -> None:
     if statistics.topic_bytes:
         table = Table("Topic", "Written", "Read")
         for topic, (written, read) in sorted(statistics.topic_bytes.items()):
-            table.add_row(topic, size_text(written), size_text(read))
+            table.add_row(escape(printed(topic)), size_text(written), size_text(read))
         console.print(table)
     if statistics.errors:
         table = Table("API", "Error", "Count")

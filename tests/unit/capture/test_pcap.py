@@ -146,3 +146,11 @@ def test_a_pipe_gives_its_packets_as_they_come():
     assert next(reader).data == DATA
     assert len(pipe.pieces) == 1
     assert len(list(reader)) == 1
+
+
+def test_the_number_of_interfaces_is_bounded():
+    data = section() + interface(RAW) * 65_537
+    read, damage = packets(data + enhanced(0, 1))
+    assert (read, damage) == ([], "a section with more than 65536 interfaces")
+    read, damage = packets(section() + interface(RAW) * 65_536 + enhanced(65_535, 1))
+    assert (len(read), damage) == (1, "")

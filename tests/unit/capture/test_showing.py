@@ -5,11 +5,16 @@ import re
 
 import pytest
 
+from pyspark_kafkaproto.capture.message import Message, Peers
 from pyspark_kafkaproto.capture.page import Page
 from pyspark_kafkaproto.capture.report import as_json, detail_lines, line, note_line
+from pyspark_kafkaproto.capture.secrets import Speakers
 from pyspark_kafkaproto.capture.selection import Selection, api_named, duration_ns
+from pyspark_kafkaproto.capture.sides import _request_facts
 from pyspark_kafkaproto.capture.statistics import Statistics
+from pyspark_kafkaproto.capture.tree import tree
 from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.messages.alter_configs import AlterConfigsRequest
 from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateRequest
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from pyspark_kafkaproto.wire.frame import encode_request
@@ -159,3 +164,60 @@ def test_neither_page_nor_text_shows_a_secret():
 def test_notes_name_their_connection():
     _, (note,) = read(Talk().open().say(0, fetch_request(1)).close().pcap())
     assert "connection 1, 10.0.0.1:50000 → 10.0.0.2:9092: no response" in note_line(note)
+
+
+SECRETS = (
+    SaslAuthenticateRequest(auth_bytes=b"\0alice\0s3cret"),
+    AlterConfigsRequest(
+        resources=(
+            AlterConfigsRequest.Resource(
+                resource_type=2,
+                resource_name="orders",
+                configs=(AlterConfigsRequest.Resource.Config(name="password", value="s3cret"),),
+            ),
+        )
+    ),
+)
+
+
+@pytest.mark.parametrize("request_", SECRETS, ids=lambda request: request.API_NAME)
+def test_what_damage_makes_unreadable_is_hidden_as_a_whole(request_):
+    hidden = 0
+    for version in request_.VERSIONS:
+        frame = encode_request(request_, version, 7, "client")
+        for at in range(12, len(frame)):
+            for byte in (0x00, 0x01, 0x7F, 0xFF):
+                payload = frame[4:at] + bytes([byte]) + frame[at + 1 :]
+                message = Message(
+                    1,
+                    0,
+                    Peers(1, "c:1", "b:1"),
+                    "request",
+                    payload=payload,
+                    size_bytes=len(payload),
+                    **_request_facts(payload),
+                )
+                if not tree(message).problem:
+                    continue
+                hidden += 1
+                assert Speakers().hide_request(payload) == payload[:8] + bytes(len(payload) - 8)
+                texts = [*detail_lines(message), json.dumps(as_json(message, with_fields=True))]
+                assert "s3cret" not in "".join(texts), (version, at, byte)
+    assert hidden > 30
+
+
+def test_names_do_not_steer_the_terminal():
+    name = "to\x1b[31mXX\x9b\u202e"
+    said = Talk().open().say(0, metadata_request(1, topic=name, client_id="good\x1b]0;x\x07"))
+    (message,), _ = read(said.pcap())
+    shown = [line(message), *detail_lines(message)]
+    assert all(text.isprintable() for text in shown)
+    assert r"to\x1b[31mXX\x9b\u202e" in shown[0]
+
+
+def test_what_is_kept_of_names_is_bounded():
+    names = metadata_response(1, topic="t" * 30_000)
+    said = Talk().open().say(0, metadata_request(1, client_id="c" * 30_000)).say(1, names)
+    first, second = read(said.pcap())[0]
+    assert len(first.client_id) == len(second.client_id) == 256
+    assert [len(name) for name in second.topic_names.values()] == [256]
