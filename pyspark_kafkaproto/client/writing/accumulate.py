@@ -13,7 +13,7 @@ from pyspark_kafkaproto.client.writing.batches import Batch, Rows, Span
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.client.writing.sending import Sender
 from pyspark_kafkaproto.errors import InvalidRecord
-from pyspark_kafkaproto.net import Deadline, ProducerConfig
+from pyspark_kafkaproto.net import ProducerConfig
 from pyspark_kafkaproto.records import BatchBuilder, WriteColumns
 
 # Called with a row of the Arrow batch that can never be written, and why.
@@ -104,8 +104,7 @@ class Accumulator:
         self._close(queue, size_bytes)
         if len(self._spare) < _SPARE_BUILDERS and queue.limit_bytes == self.limit_bytes:
             self._spare.append(builder)
-        deadline = Deadline.after(self._config.delivery_timeout_s)
-        batch = Batch(data, records, queue.next_order(), sequence, spans, deadline)
+        batch = Batch(data, records, queue.next_order(), sequence, spans)
         self._sender.offer(queue, batch)
         if self._sender.offered_bytes >= self._config.max_request_size:
             self._sender.pump()

@@ -61,7 +61,8 @@ class Batch:
         order: its place among the batches of its partition; what it is split into comes where it
             was.
         base_sequence: of its first record; -1 without idempotence.
-        deadline: by when it has to be delivered (delivery.timeout.ms).
+        deadline: by when it has to be delivered (delivery.timeout.ms). None until the first try:
+            while no rows come nobody sends what waits, and that is no broker's fault.
         failures: what was tried and how it ended, different ones only.
     """
 
@@ -70,7 +71,7 @@ class Batch:
     order: tuple[int, ...]
     base_sequence: int
     spans: list[Span]
-    deadline: Deadline
+    deadline: Deadline | None = None
     tries: int = 0
     failures: list[str] = field(default_factory=list)
 
@@ -78,6 +79,12 @@ class Batch:
     def size_bytes(self) -> int:
         """As it is sent."""
         return len(self.data)
+
+    def tried_within(self, timeout_s: float) -> Deadline:
+        """The end of its tries; the first one begins now at the latest."""
+        if self.deadline is None:
+            self.deadline = Deadline.after(timeout_s)
+        return self.deadline
 
     def note(self, error: KafkaProtoError) -> None:
         """Remember a try that failed."""

@@ -151,7 +151,6 @@ class Refusals:
             order=(*batch.order, index),
             base_sequence=batch.base_sequence,
             spans=[span_of(numbers[row] for row in rows)],
-            deadline=batch.deadline,
         )
 
     def _puts_aside(self, topic: str | None) -> bool:

@@ -160,7 +160,9 @@ class Sender:
 
     def _may_go(self, queue: PartitionQueue, now: float) -> bool:
         head = queue.head
-        if head is not None and not queue.in_flight and head.deadline.has_passed:
+        if head is None or queue.in_flight or head.deadline is None:
+            return queue.can_send(now)
+        if head.deadline.has_passed:
             raise self._given_up(queue, head)
         return queue.can_send(now)
 
@@ -185,7 +187,8 @@ class Sender:
         """One request; whether it went out."""
         deadline = Deadline.after(self._config.client.request_timeout_s)
         for _, batch in chosen:
-            deadline = batch.deadline if batch.deadline.at < deadline.at else deadline
+            own = batch.tried_within(self._config.delivery_timeout_s)
+            deadline = own if own.at < deadline.at else deadline
         try:
             link.send(self._router, self._config, chosen, deadline, self._id_and_version())
         except (ConnectionFailed, DeadlineExceeded) as error:
@@ -298,6 +301,7 @@ class Sender:
             self._delivered(queue, batch, -1)
         elif verdict is Verdict.OVERTOOK:
             queue.give_back(batch)
+            batch.deadline = None  # nothing is wrong with it: its time begins after that one's
         elif verdict is Verdict.REFUSED:
             parts = self._refuse(queue, batch, data, error)
             self.held_bytes += sum(part.size_bytes for part in parts) - batch.size_bytes
@@ -353,7 +357,7 @@ class Sender:
         until = now + self._config.client.backoff.wait_s(queue.failures_in_a_row)
         if until - queue.troubled_since > error.patience_s:
             raise error
-        if until > head.deadline.at:
+        if until > head.tried_within(self._config.delivery_timeout_s).at:
             head.note(error)
             raise self._given_up(queue, head) from error
         queue.paused_until = until
@@ -362,7 +366,7 @@ class Sender:
         what = f"write {batch} to {queue.partition}"
         if batch.tries > self._config.retries:
             what += f" in {batch.tries} tries (retries is {self._config.retries})"
-        return DeadlineExceeded(what, batch.deadline.timeout_s, batch.failures)
+        return DeadlineExceeded(what, self._config.delivery_timeout_s, batch.failures)
 
     def _idle_s(self) -> float:
         """How long nothing is to be done unless an answer comes."""

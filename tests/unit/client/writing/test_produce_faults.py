@@ -13,6 +13,7 @@ from pyspark_kafkaproto.errors import (
     RemoteProtocolError,
 )
 from pyspark_kafkaproto.messages.produce import ProduceResponse
+from pyspark_kafkaproto.net import wait_for_answers
 from pyspark_kafkaproto.records.layout import HEADER
 from tests.fake_broker import DEFAULT, STALL, close, cut
 from tests.fake_produce import produce, refusing, values
@@ -255,6 +256,43 @@ def test_retries_are_counted(brokers, producer):
     writer.send(numbered())
     with pytest.raises(DeadlineExceeded, match=r"in 4 tries \(retries is 3\)"):
         writer.flush()
+
+
+def answered(writer):
+    """Wait until the answer to what is in flight has come; nobody takes it."""
+    (link,) = writer._sender._links.values()
+    assert wait_for_answers([link.connection], 10)
+
+
+def test_batches_that_wait_for_the_next_call_do_not_grow_old(brokers, producer, clock):
+    writer = producer(batch_size=100)
+    writer.send(numbered())
+    answered(writer)
+    clock.now += 1000
+    writer.send(numbered(start=ROWS))
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == [f"{n}".encode() for n in range(2 * ROWS)]
+
+
+def test_pieces_of_a_refused_batch_do_not_grow_old(brokers, producer, clock):
+    brokers.on("Produce", refusing(10), DEFAULT)
+    writer = producer()
+    writer.send(numbered())
+    writer._open_batches.finish_all()
+    writer._sender.pump()
+    answered(writer)
+    clock.now += 1000
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == EXPECTED
+
+
+def test_what_has_no_leader_grows_old(brokers, producer, clock):
+    brokers.topics["orders"].move(0, -1)
+    writer = producer(delivery_timeout_ms=40_000, retry_backoff_ms=1000, retry_backoff_max_ms=1000)
+    writer.send(numbered())
+    with pytest.raises(DeadlineExceeded, match=r"LEADER_NOT_AVAILABLE"):
+        writer.flush()
+    assert sum(clock.slept) == pytest.approx(40, abs=2)
 
 
 def test_a_topic_deleted_meanwhile_is_named_soon(brokers, producer, clock):
