@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyspark_kafkaproto.arrow import write_columns
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.records import (
     BatchBuilder,
@@ -128,6 +129,13 @@ def encoded_part(decoded: Decoded, rows: Sequence[int], codec: int, level: int |
     """Some rows of a decoded batch as a batch of their own."""
     builder = BatchBuilder(codec=codec, level=level, limit_bytes=_NO_LIMIT)
     builder.append(_columns(decoded), array("i", rows), 0, 0)
+    return builder.finish()
+
+
+def encoded_record(record: ProducerRecord, codec: int, level: int | None) -> bytes:
+    """One record as a batch of its own."""
+    builder = BatchBuilder(codec=codec, level=level, limit_bytes=_NO_LIMIT)
+    builder.append(write_columns(to_arrow([record]), timestamp_column="timestamp"), None, 0, 0)
     return builder.finish()
 
 

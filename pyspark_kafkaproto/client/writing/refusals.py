@@ -1,7 +1,8 @@
 """Records that can never be written: what is too large, malformed, or refused by the broker.
 
 They fail the write, or go to a dead letter topic with the reason in their headers, counted. A batch
-that the broker refuses without saying which record is at fault is halved until one is left.
+that the broker refuses without saying which record is at fault is halved until one is left. A
+letter that is too large for its topic is cut, and says what was left out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pyspark_kafkaproto.client.writing.plain import (
     ProducerRecord,
     decoded_batch,
     encoded_part,
+    encoded_record,
     records_of,
 )
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
@@ -108,6 +110,11 @@ class Refusals:
                 raise error
             middle = batch.records // 2
             groups = [list(range(middle)), list(range(middle, batch.records))]
+        elif error.code in TOO_LARGE and (
+            letter := self._cut_letter(queue, batch, decoded, numbers)
+        ):
+            queue.replace(batch, [letter])
+            return [letter]
         else:
             self._put_aside_rows(queue, decoded, reasons, numbers, error)
             groups = [[row for row in range(batch.records) if row not in reasons]]
@@ -179,25 +186,64 @@ class Refusals:
     def _fitting(self, letter: ProducerRecord) -> ProducerRecord:
         """The letter without what cannot be written anywhere: it says what was left out."""
         room = self._config.max_request_size - _ROOM_BYTES
-        left_out = []
-        if letter.value is not None and _size(letter) > room:
-            left_out.append(f"value ({_size_of(letter.value)} bytes)")
-            letter = letter._replace(value=None)
-        if _size(letter) > room:
-            left_out.append(f"headers ({_size_of(letter.headers)} bytes)")
-            letter = letter._replace(headers=_own_headers(letter))
-        if letter.key is not None and _size(letter) > room:
-            left_out.append(f"key ({_size_of(letter.key)} bytes)")
-            letter = letter._replace(key=None)
-        if not left_out:
-            return letter
-        note = (LEFT_OUT_HEADER, ", ".join(left_out).encode())
-        return letter._replace(headers=[*letter.headers, note])
+        while _size(letter) > room:
+            smaller = _cut(letter)
+            if smaller is None:
+                break
+            letter = smaller
+        return letter
+
+    def _cut_letter(
+        self, queue: PartitionQueue, batch: Batch, decoded: Decoded, numbers: Sequence[int]
+    ) -> Batch | None:
+        """A letter that is too large for its topic without the next thing it can do without.
+
+        None where it is no letter, or has nothing left to leave out.
+        """
+        if queue.partition.topic != self.dead_letter_topic:
+            return None
+        (letter,) = records_of(decoded, [0])
+        smaller = _cut(letter) if _our_headers(letter) else None
+        if smaller is None:
+            return None
+        return Batch(
+            data=encoded_record(smaller, self._config.codec, self._config.level),
+            records=1,
+            order=(*batch.order, 0),
+            base_sequence=batch.base_sequence,
+            spans=[span_of(numbers)],
+        )
 
 
-def _own_headers(letter: ProducerRecord) -> list[tuple[str | bytes, bytes | None]]:
-    ours = (REASON_HEADER, TOPIC_HEADER, PARTITION_HEADER)
-    return [pair for pair in letter.headers[-len(ours) :] if pair[0] in ours]
+def _cut(letter: ProducerRecord) -> ProducerRecord | None:
+    """The letter without its value, else its record's headers, else its key; None without all."""
+    ours = _our_headers(letter)
+    headers = letter.headers[: len(letter.headers) - len(ours)]
+    if letter.value:
+        what = f"value ({_size_of(letter.value)} bytes)"
+        letter = letter._replace(value=None)
+    elif headers:
+        what = f"headers ({_size_of(headers)} bytes)"
+        headers = []
+    elif letter.key:
+        what = f"key ({_size_of(letter.key)} bytes)"
+        letter = letter._replace(key=None)
+    else:
+        return None
+    before = dict(ours).pop(LEFT_OUT_HEADER, None)
+    note = what if before is None else f"{before.decode()}, {what}"
+    kept = [pair for pair in ours if pair[0] != LEFT_OUT_HEADER]
+    return letter._replace(headers=[*headers, *kept, (LEFT_OUT_HEADER, note.encode())])
+
+
+def _our_headers(letter: ProducerRecord) -> list[tuple[str, bytes | None]]:
+    """The headers that a letter has beside its record's, which may be a letter's itself."""
+    named = [
+        (key if isinstance(key, str) else key.decode(errors="replace"), value)
+        for key, value in letter.headers
+    ]
+    begins = [place for place, (key, _) in enumerate(named) if key == REASON_HEADER]
+    return named[begins[-1] :] if begins else []
 
 
 def _reasons(

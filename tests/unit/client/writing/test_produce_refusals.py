@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.client.writing.plain import decoded_batch, records_of
 from pyspark_kafkaproto.client.writing.refusals import RecordRefused
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError
@@ -34,6 +35,12 @@ def numbered(count=ROWS, **fields):
 
 def texts(numbers):
     return [f"{n}".encode() for n in numbers]
+
+
+def keys(log):
+    """The key of each record."""
+    taken = [decoded_batch(batch.data, log.stop) for batch in log.batches]
+    return [record.key for part in taken for record in records_of(part, range(part.rows))]
 
 
 def headers_of(log):
@@ -243,6 +250,42 @@ def test_header_keys_are_never_null(producer, letters):
     writer.send(batch)
     writer.flush()
     assert values(letters) == [b"1"]
+
+
+@pytest.mark.parametrize(
+    ("most_bytes", "left_out", "kept"),
+    [
+        (2000, b"value (3000 bytes)", (b"", b"k" * 500, b"h" * 500)),
+        (1000, b"value (3000 bytes), headers (501 bytes)", (b"", b"k" * 500, None)),
+        (560, b"value (3000 bytes), headers (501 bytes), key (500 bytes)", (b"", None, None)),
+    ],
+)
+def test_a_letter_is_cut_to_what_its_topic_takes(
+    brokers, producer, letters, most_bytes, left_out, kept
+):
+    brokers.on("Produce", size_limited(brokers, most_bytes))
+    writer = producer(dead_letter_topic="letters")
+    records = numbered(5)
+    records[2] = ProducerRecord("x" * 3000, "k" * 500, partition=0, headers=[("h", b"h" * 500)])
+    writer.send(records)
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == texts([0, 1, 3, 4])
+    (pairs,) = headers_of(letters)
+    assert pairs["kafkaproto.left_out"] == left_out
+    assert pairs["kafkaproto.reason"].startswith(b"MESSAGE_TOO_LARGE")
+    assert pairs["kafkaproto.topic"] == b"orders"
+    value, key, own = kept
+    assert (values(letters), keys(letters), pairs.get("h")) == ([value], [key], own)
+    assert writer.dead_letters == 1
+
+
+def test_a_row_for_the_dead_letter_topic_itself_is_not_cut(brokers, producer, letters):
+    brokers.on("Produce", size_limited(brokers, 1000))
+    writer = producer(topic=None, dead_letter_topic="letters")
+    writer.send([ProducerRecord("x" * 3000, topic="letters")])
+    with pytest.raises(BrokerError, match=r"letters-0, row 0.*MESSAGE_TOO_LARGE"):
+        writer.flush()
+    assert values(letters) == []
 
 
 def test_a_letter_that_is_refused_too_fails_the_write(brokers, producer, letters):
