@@ -217,7 +217,8 @@ class Producer:
 
         Raises:
             LocalProtocolError: no transaction is open.
-            BrokerError: it timed out, or another producer took over: nothing is committed.
+            BrokerError: it timed out, or another producer took over: nothing is committed. After a
+                time-out the next transaction can be begun.
         """
         transactions = self._transactional
         written = self.flush() if transactions.is_open else {}

@@ -19,13 +19,15 @@ from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.cluster.routing import TRANSACTION_KEY
 from pyspark_kafkaproto.cluster.topology import by_topic
 from pyspark_kafkaproto.cluster.transactions import (
+    FENCED,
+    FENCED_CODES,
     Writer,
     begin_writer,
     checked,
     end_transactions,
     has_version_2,
 )
-from pyspark_kafkaproto.errors import LocalProtocolError
+from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
 from pyspark_kafkaproto.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -39,6 +41,7 @@ from pyspark_kafkaproto.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
+from pyspark_kafkaproto.net.retry import is_retriable
 
 # From version 4 on AddPartitionsToTxn is what brokers ask each other.
 _MOST_ADD_PARTITIONS = 3
@@ -57,6 +60,8 @@ class _State(Enum):
     OPEN = "a transaction is open already: commit or abort it first"
     COMMITTING = "whether the transaction was committed is not known: call commit_transaction again"
     ABORTING = "whether the transaction was aborted is not known: call abort_transaction again"
+    DENIED = "the transaction could not be ended, nothing of it is committed: begin the next one"
+    FENCED = f"{FENCED}: make a new one"
 
 
 class Transactions:
@@ -103,7 +108,7 @@ class Transactions:
         Raises:
             LocalProtocolError: a transaction is open, or its end is not known.
         """
-        if self._state is not _State.READY:
+        if self._state not in {_State.READY, _State.DENIED}:
             raise LocalProtocolError(self._state.value)
 
     def begin(self) -> Identity:
@@ -152,18 +157,31 @@ class Transactions:
     def end(self, *, commit: bool) -> None:
         """End the transaction. Where the outcome is not known, nothing else but this can be done.
 
+        What was denied is ended too: it may be aborted, which asks nobody, and the next one begins
+        with a new epoch. Whoever was fenced stays so, or two would take over from each other.
+
         Raises:
             LocalProtocolError: none is open, or it is being ended the other way.
             BrokerError: it timed out, or another producer has taken over.
             KafkaProtoError: the coordinator does not answer; call this again.
         """
         ending = _State.COMMITTING if commit else _State.ABORTING
+        if self._state is _State.DENIED and not commit:
+            self._state = _State.READY
+            return
         if self._state not in {_State.OPEN, ending}:
             raise LocalProtocolError(self._state.value)
         if self._is_touched:
             writer = self._checked_writer
             self._state = ending
-            self._writer = end_transactions(self._router, [writer], commit=commit)[writer]
+            try:
+                self._writer = end_transactions(self._router, [writer], commit=commit)[writer]
+            except BrokerError as error:
+                if not is_retriable(error):
+                    self._forget()
+                    self._writer = None
+                    self._state = _State.FENCED if error.code in FENCED_CODES else _State.DENIED
+                raise
         self._forget()
         if not commit and not self.is_version_2:
             # What was given up may still reach a broker: under a new epoch it is refused.

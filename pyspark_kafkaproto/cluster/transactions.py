@@ -44,18 +44,19 @@ _INVALID_TRANSACTION_TIMEOUT = 50
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
 _PRODUCER_FENCED = 90
 # A coordinator fences whose transaction it has timed out, as it does whoever was taken over.
-_FENCED = (
+FENCED: Final = (
     "another producer has taken over this transactional id, or the transaction timed out "
     "(transaction.timeout.ms): this producer may not go on"
 )
+FENCED_CODES: Final = frozenset({_INVALID_PRODUCER_EPOCH, _PRODUCER_FENCED})
 # What an error code means for whoever writes in a transaction, whichever API answers it.
 ADVICE: Final[Mapping[int, str]] = {
     _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user needs the rights WRITE and DESCRIBE on the "
     "transactional id",
     _INVALID_TXN_STATE: "the transaction was ended the other way, or timed out before it was ended "
     "(transaction.timeout.ms)",
-    _INVALID_PRODUCER_EPOCH: _FENCED,
-    _PRODUCER_FENCED: _FENCED,
+    _INVALID_PRODUCER_EPOCH: FENCED,
+    _PRODUCER_FENCED: FENCED,
     _INVALID_PRODUCER_ID_MAPPING: "the transactional id has expired, or another producer has it",
 }
 

@@ -159,7 +159,12 @@ def test_a_commit_that_comes_too_late_is_told_so(tools, topic, make, router):
         time.sleep(_PAUSE_S)
     with pytest.raises(BrokerError, match=r"timed out .*\(transaction\.timeout\.ms\)"):
         late.commit_transaction()
+    late.abort_transaction()
     assert committed(tools, topic) == []
+    late.begin_transaction()
+    late.send(records("b"))
+    late.commit_transaction()
+    assert committed(tools, topic) == values("b")
 
 
 def test_another_process_ends_what_was_left_and_may_do_so_twice(tools, topic, make, router):

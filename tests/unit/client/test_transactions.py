@@ -131,6 +131,46 @@ def test_nothing_but_the_same_end_is_done_until_it_is_answered(brokers, producer
     writer.begin_transaction()
 
 
+@pytest.mark.parametrize("ends_with_abort", [True, False])
+def test_after_a_commit_that_was_denied_the_next_transaction_begins(
+    brokers, producer, level, ends_with_abort
+):
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    brokers.on("EndTxn", EndTxnResponse(error_code=48))
+    with pytest.raises(BrokerError, match=_WHY[48]):
+        writer.commit_transaction()
+    with pytest.raises(LocalProtocolError, match="nothing of it is committed"):
+        writer.commit_transaction()
+    if ends_with_abort:
+        writer.abort_transaction()
+    assert len(brokers.asked("EndTxn")) == 1
+    brokers.on("EndTxn", _END[level])
+    writer.begin_transaction()
+    writer.send(ROWS)
+    written = writer.commit_transaction()
+    assert sum(item.records for item in written.values()) == len(ROWS)
+    assert len(brokers.asked("InitProducerId")) == 2
+
+
+@pytest.mark.parametrize("code", [47, 90])
+@pytest.mark.parametrize("end", ["commit_transaction", "abort_transaction"])
+def test_whoever_was_fenced_never_takes_over_again(brokers, producer, level, code, end):
+    del level
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    writer.flush()
+    brokers.on("EndTxn", EndTxnResponse(error_code=code))
+    with pytest.raises(BrokerError, match=_TAKEN_OVER):
+        getattr(writer, end)()
+    for later in (writer.begin_transaction, writer.abort_transaction, writer.commit_transaction):
+        with pytest.raises(LocalProtocolError, match=f"{_TAKEN_OVER}.*make a new one"):
+            later()
+    assert len(brokers.asked("InitProducerId")) == 1
+
+
 def test_nothing_is_sent_outside_and_nothing_is_ended_twice(brokers, producer, level):
     del level
     writer = producer(transactional_id="mine")
