@@ -35,7 +35,12 @@ from pyspark_kafkaproto.cluster import (
 )
 from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.cluster.transactions import Writer
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    KafkaProtoError,
+    LocalProtocolError,
+)
 from pyspark_kafkaproto.net import Connections, ProducerConfig
 from pyspark_kafkaproto.records import group_rows
 
@@ -46,6 +51,7 @@ _log = logging.getLogger(__name__)
 
 _TIMESTAMP = "timestamp"
 _NOWHERE = -1
+_ABORT_S = 5.0  # for the abort after an error: whoever waits for that error should not wait long
 
 
 class _Picked(NamedTuple):
@@ -128,6 +134,7 @@ class Producer:
         if kind is None:
             self.close()
         else:
+            self._abort_open()
             self.abandon()
 
     @property
@@ -252,8 +259,8 @@ class Producer:
     def close(self) -> None:
         """Flush and end; an open transaction is aborted. Again does no harm."""
         if self._ended_by is not None:
-            return
-        if self._transactions is None:
+            self._abort_open()
+        elif self._transactions is None:
             self.flush()
         elif self._transactions.is_open:
             self.abort_transaction()
@@ -265,6 +272,20 @@ class Producer:
         self._sender.abandon()
         if self._owns_connections:
             self._router.close()
+
+    def _abort_open(self) -> None:
+        """After an error: readers with read_committed would wait for what is open to time out."""
+        transactions = self._transactions
+        if transactions is None or not transactions.is_open:
+            return
+        self._sender.abandon()
+        try:
+            transactions.end(commit=False, within_s=_ABORT_S)
+        except KafkaProtoError as error:
+            _log.warning(
+                "the transaction %r stays open until it times out: %s",
+                transactions.transactional_id, error,
+            )  # fmt: skip
 
     def check_topics(self, names: Collection[str]) -> None:
         """Look topics up before anything is sent.

@@ -11,6 +11,7 @@ Knows nothing of rows and batches. Protocol: KIP-98, KIP-447 (offsets), KIP-890 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from enum import Enum
 
 from pyspark_kafkaproto.client.writing.queues import Identity
@@ -154,11 +155,15 @@ class Transactions:
         self._groups.add(group)
         self._commit_offsets(offsets, group, member or _NOBODY)
 
-    def end(self, *, commit: bool) -> None:
+    def end(self, *, commit: bool, within_s: float | None = None) -> None:
         """End the transaction. Where the outcome is not known, nothing else but this can be done.
 
         What was denied is ended too: it may be aborted, which asks nobody, and the next one begins
         with a new epoch. Whoever was fenced stays so, or two would take over from each other.
+
+        Args:
+            commit: or abort.
+            within_s: gives up after this instead of default.api.timeout.ms.
 
         Raises:
             LocalProtocolError: none is open, or it is being ended the other way.
@@ -175,7 +180,8 @@ class Transactions:
             writer = self._checked_writer
             self._state = ending
             try:
-                self._writer = end_transactions(self._router, [writer], commit=commit)[writer]
+                ended = end_transactions(self._within(within_s), [writer], commit=commit)
+                self._writer = ended[writer]
             except BrokerError as error:
                 if not is_retriable(error):
                     self._forget()
@@ -186,6 +192,17 @@ class Transactions:
         if not commit and not self.is_version_2:
             # What was given up may still reach a broker: under a new epoch it is refused.
             self._writer = None
+
+    def _within(self, timeout_s: float | None) -> Router:
+        if timeout_s is None:
+            return self._router
+        config = self._router.config
+        hasty = replace(
+            config,
+            default_api_timeout_s=min(config.default_api_timeout_s, timeout_s),
+            request_timeout_s=min(config.request_timeout_s, timeout_s),
+        )
+        return Router(hasty, self._router.connections)
 
     def leave(self) -> Writer | None:
         """Leave the open transaction to be ended by somebody else; None where nothing is in it."""

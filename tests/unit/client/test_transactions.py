@@ -3,6 +3,7 @@
 import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.client import produce as produce_module
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.messages import add_offsets_to_txn, add_partitions_to_txn, txn_offset_commit
@@ -169,6 +170,67 @@ def test_whoever_was_fenced_never_takes_over_again(brokers, producer, level, cod
         with pytest.raises(LocalProtocolError, match=f"{_TAKEN_OVER}.*make a new one"):
             later()
     assert len(brokers.asked("InitProducerId")) == 1
+
+
+def fail_inside(writer, last):
+    """Leave a producer with an error, its own of sending `last` or the caller's."""
+    with writer:
+        writer.begin_transaction()
+        writer.send(ROWS)
+        writer.flush()
+        writer.send(last)
+        raise ValueError("the caller's")
+
+
+@pytest.mark.parametrize(
+    ("last", "error"), [([], ValueError), ([ProducerRecord("c", partition=7)], KafkaProtoError)]
+)
+def test_an_error_aborts_what_is_open(brokers, producer, level, last, error):
+    del level
+    with pytest.raises(error):
+        fail_inside(producer(transactional_id="mine"), last)
+    (end,) = brokers.asked("EndTxn")
+    assert (end.transactional_id, end.committed) == ("mine", False)
+
+
+def test_closing_after_an_error_aborts_what_is_open(brokers, producer, level):
+    del level
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    writer.flush()
+    with pytest.raises(KafkaProtoError):
+        writer.send([ProducerRecord("c", partition=7)])
+    for _ in range(2):
+        writer.close()
+    assert [end.committed for end in brokers.asked("EndTxn")] == [False]
+
+
+def test_an_abort_that_nobody_answers_is_noted_and_hides_nothing(
+    brokers, producer, level, monkeypatch, caplog
+):
+    del level
+    monkeypatch.setattr(produce_module, "_ABORT_S", 0.1)
+    brokers.on("EndTxn", close())
+    with pytest.raises(ValueError, match="the caller's"):
+        fail_inside(producer(transactional_id="mine"), [])
+    assert "the transaction 'mine' stays open until it times out" in caplog.text
+
+
+def fail_later(writer):
+    """Leave the transaction to others, and then the producer with an error."""
+    with writer:
+        writer.begin_transaction()
+        writer.send(ROWS)
+        writer.leave_transaction()
+        raise ValueError("later")
+
+
+def test_what_was_left_to_others_is_not_aborted(brokers, producer, level):
+    del level
+    with pytest.raises(ValueError, match="later"):
+        fail_later(producer(transactional_id="mine"))
+    assert brokers.asked("EndTxn") == []
 
 
 def test_nothing_is_sent_outside_and_nothing_is_ended_twice(brokers, producer, level):
