@@ -8,6 +8,8 @@ object per record. Here the control plane meets the data plane, as in `fetch`.
 from __future__ import annotations
 
 import logging
+import math
+import time
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,7 +43,7 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
     LocalProtocolError,
 )
-from pyspark_kafkaproto.net import Connections, ProducerConfig
+from pyspark_kafkaproto.net import Connections, Deadline, ProducerConfig
 from pyspark_kafkaproto.records import group_rows
 
 if TYPE_CHECKING:
@@ -120,6 +122,7 @@ class Producer:
         self._targets: dict[str, _Target] = {}
         self._start_over()
         self._rows = 0
+        self._look_at = math.inf  # when targets are looked up again
         self._ended_by: str | None = None
 
     def __enter__(self) -> Self:
@@ -348,6 +351,9 @@ class Producer:
         first, self._rows = self._rows, self._rows + batch.num_rows
         if not batch.num_rows:
             return
+        if time.monotonic() >= self._look_at:
+            self._look_at = self._next_look()
+            self._look_again(set(self._targets))
         for picked in self._by_topic(batch, first, timestamp_column):
             target = self._target(picked, timestamp_column)
             if target is not None:
@@ -441,6 +447,29 @@ class Producer:
             topic = topology.topic(name)
             placement = Placement(self.config.partitioner, self._open_batches.limit_bytes)
             self._targets[name] = _Target(topic, placement, _leaders(topology, topic))
+        self._look_at = min(self._look_at, self._next_look())
+
+    def _look_again(self, names: Collection[str]) -> None:
+        """See whether topics have more partitions than they had. One try: nothing depends on it."""
+        deadline = Deadline.after(self.config.client.request_timeout_s)
+        try:
+            topology = self._router.topology(names, deadline)
+        except KafkaProtoError as error:
+            _log.debug("topics are not looked up again: %s", error)
+            return
+        for name in names:
+            try:
+                topic = topology.topic(name)
+            except BrokerError as error:  # told to whoever writes to it
+                _log.debug("%s is not looked up again: %s", name, error)
+                continue
+            target = self._targets[name]
+            # A broker that has not heard of them yet may still know fewer.
+            if len(topic.partitions) >= len(target.topic.partitions):
+                target.topic, target.leaders = topic, _leaders(topology, topic)
+
+    def _next_look(self) -> float:
+        return time.monotonic() + self.config.metadata_max_age_s
 
     # Rows to partitions
 
@@ -473,6 +502,10 @@ class Producer:
         given = _partition_column(picked.batch)
         count = len(target.topic.partitions)
         if given is None or _is_within(given, count):
+            return picked
+        self._look_again({picked.topic})
+        count = len(target.topic.partitions)
+        if _is_within(given, count):
             return picked
         kept = array("i")
         for row, partition in enumerate(given.to_pylist()):

@@ -70,6 +70,7 @@ class ProducerConfig:
     max_request_size: int = kafka_property("max.request.size", whole_number(100, INT32_MAX), MIB)
     max_in_flight: int = kafka_property(_IN_FLIGHT, whole_number(1, INT32_MAX), 5)
     delivery_timeout_s: float = kafka_property("delivery.timeout.ms", seconds(), 120.0)
+    metadata_max_age_s: float = kafka_property("metadata.max.age.ms", seconds(0), 300.0)
     retries: int = kafka_property("retries", whole_number(0, INT32_MAX), INT32_MAX)
     enable_idempotence: bool = kafka_property("enable.idempotence", boolean, True)
     buffer_memory: int = kafka_property("buffer.memory", whole_number(1, 2**53), 32 * MIB)

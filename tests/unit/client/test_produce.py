@@ -4,10 +4,11 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord, Written
+from pyspark_kafkaproto.client.writing.refusals import RecordRefused
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
-from tests.fake_broker import STALL
-from tests.fake_log import Batch
+from tests.fake_broker import DEFAULT, STALL, close
+from tests.fake_log import Batch, FakeLog
 from tests.fake_produce import produce, values
 
 ONE = TopicPartition("orders", 0)
@@ -253,6 +254,54 @@ def test_a_topic_that_does_not_exist_is_named_before_anything_is_sent(brokers, p
     with pytest.raises(BrokerError, match=r"no-such.*UNKNOWN_TOPIC_OR_PARTITION"):
         writer.send(numbered(1))
     assert brokers.asked("Produce") == []
+
+
+def widen(brokers, count):
+    """Give `orders` more partitions."""
+    topic = brokers.topics["orders"]
+    for number in range(len(topic.leaders), count):
+        topic.leaders.append(1)
+        topic.epochs.append(0)
+        brokers.logs["orders", number] = FakeLog()
+
+
+def test_a_row_may_name_a_partition_that_was_added(brokers, producer):
+    writer = producer()
+    writer.send([ProducerRecord("a", partition=0)])
+    widen(brokers, 4)
+    writer.send([ProducerRecord("b", partition=3), ProducerRecord("c", partition=0)])
+    writer.flush()
+    assert values(brokers.logs["orders", 3]) == [b"b"]
+    assert values(brokers.logs["orders", 0]) == [b"a", b"c"]
+    with pytest.raises(RecordRefused, match="there is no partition 4: the topic has 4"):
+        writer.send([ProducerRecord("d", partition=4)])
+
+
+def written_to(brokers):
+    """Which partitions of `orders` have records."""
+    return {number for number in range(4) if brokers.logs["orders", number].stop}
+
+
+@pytest.mark.parametrize(("age_ms", "wait_s"), [(None, 301), (2000, 3)])
+def test_partitions_that_were_added_are_written_to_after_a_while(
+    brokers, producer, clock, age_ms, wait_s
+):
+    keyed = [ProducerRecord("v", f"{n}") for n in range(100)]
+    writer = producer(**({} if age_ms is None else {"metadata_max_age_ms": age_ms}))
+    writer.send(keyed)
+    widen(brokers, 4)
+    clock.now += wait_s - 2
+    writer.send(keyed)
+    writer.flush()
+    assert written_to(brokers) == {0, 1}
+    clock.now += 2
+    brokers.on("Metadata", close())  # nothing hangs on it: asked again the next time
+    writer.send(keyed)
+    brokers.on("Metadata", DEFAULT)
+    clock.now += wait_s
+    writer.send(keyed)
+    writer.flush()
+    assert written_to(brokers) == {0, 1, 2, 3}
 
 
 def test_an_ended_producer_says_why(brokers, producer, clock):
