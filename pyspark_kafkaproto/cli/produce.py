@@ -1,17 +1,24 @@
 """`kafkaproto produce`: lines into records, as Kafka's console producer has it.
 
-Standard output carries what was written, by partition; nothing is printed for each record.
+Standard output carries what was written, by partition; nothing is printed for each record. Lines
+are sent as they come, and flushed when none has come for linger.ms: whoever writes to a pipe may
+take his time. Ctrl-C ends the reading alone; a second one ends everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import islice
+import os
+import select
+import signal
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from pyspark_kafkaproto.cli.connection import configured, json_option
+from pyspark_kafkaproto.cli.exits import INTERRUPTED
 from pyspark_kafkaproto.cli.output import show
 from pyspark_kafkaproto.errors import ConfigError
 
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark_kafkaproto.cluster import TopicPartition
 
 _ROWS = 5000  # per Arrow batch
+_CHUNK_BYTES = 1 << 20
 _HEADINGS = {
     "topic": "topic",
     "partition": "partition",
@@ -62,13 +70,98 @@ def produce(
         "partition": partition,
         "headers": [(key, value.encode()) for key, value in map(_header, headers)],
     }
-    records = _records(file, key_separator, null_marker, common)
-    with Producer(properties, topic=topic) as producer:
+    written: dict[TopicPartition, Written] = {}
+    with Producer(properties, topic=topic) as producer, _interrupts() as interrupts:
         producer.check_topics({topic})
-        while rows := list(islice(records, _ROWS)):
-            producer.send(rows)
-        written = producer.flush()
+        lines = _lines(_arrivals(file, producer.config.linger_s, interrupts), interrupts)
+        for records in _records(lines, key_separator, null_marker, common):
+            producer.send(records)
+            if not records:
+                _merge(written, producer.flush())
+        _merge(written, producer.flush())
     show(_shown(written), _HEADINGS, as_json=as_json)
+    if interrupts.count:
+        click.get_current_context().exit(INTERRUPTED)
+
+
+class _Interrupts:
+    """Counts Ctrl-C: the first one ends only a wait, or the next one before it begins."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._is_waiting = False
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Handle the signal."""
+        del number, frame
+        self.count += 1
+        if self._is_waiting or self.count > 1:
+            raise KeyboardInterrupt
+
+    def wait(self, poll: select.poll, timeout_s: float | None) -> bool:
+        """Whether there is something to read; not to be waited for longer.
+
+        Raises:
+            KeyboardInterrupt: nothing more is to be read.
+        """
+        self._is_waiting = True
+        try:
+            if self.count:
+                raise KeyboardInterrupt
+            return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
+        finally:
+            self._is_waiting = False
+
+
+@contextmanager
+def _interrupts() -> Iterator[_Interrupts]:
+    interrupts = _Interrupts()
+    before = signal.signal(signal.SIGINT, interrupts.note)
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _arrivals(file: BinaryIO, quiet_s: float, interrupts: _Interrupts) -> Iterator[bytes]:
+    """What comes, as it comes, until the end or Ctrl-C; b"" where nothing came for `quiet_s`."""
+    try:
+        descriptor = file.fileno()
+    except OSError:  # standard input that is none
+        yield file.read()
+        return
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    timeout_s: float | None = None
+    while True:
+        try:
+            is_there = interrupts.wait(poll, timeout_s)
+        except KeyboardInterrupt:
+            return
+        chunk = os.read(descriptor, _CHUNK_BYTES) if is_there else b""
+        if is_there and not chunk:
+            return
+        yield chunk
+        timeout_s = quiet_s if is_there else None
+
+
+def _lines(arrivals: Iterable[bytes], interrupts: _Interrupts) -> Iterator[list[bytes]]:
+    """Whole lines, as they come; none where nothing came. At the end, what follows the last one."""
+    rest = b""
+    for chunk in arrivals:
+        *whole, rest = (rest + chunk).split(b"\n")
+        if whole or not chunk:
+            yield whole
+    if rest and not interrupts.count:  # after Ctrl-C it is the half of one
+        yield [rest]
+
+
+def _merge(written: dict[TopicPartition, Written], more: Mapping[TopicPartition, Written]) -> None:
+    for partition, what in more.items():
+        if partition in written:
+            written[partition].merge(what)
+        else:
+            written[partition] = what
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -79,21 +172,37 @@ def _header(text: str) -> tuple[str, str]:
 
 
 def _records(
-    file: BinaryIO, separator: str | None, null_marker: str | None, common: Mapping[str, Any]
-) -> Iterator[ProducerRecord]:
+    arrivals: Iterable[list[bytes]],
+    separator: str | None,
+    null_marker: str | None,
+    common: Mapping[str, Any],
+) -> Iterator[list[ProducerRecord]]:
+    """Records as they come; none where nothing came."""
     from pyspark_kafkaproto.client import ProducerRecord  # noqa: PLC0415 - as above
 
     null = None if null_marker is None else null_marker.encode()
     mark = None if separator is None else separator.encode()
-    for number, raw in enumerate(file, 1):
-        key, value = None, raw.removesuffix(b"\n").removesuffix(b"\r")
-        if mark is not None:
-            key, found, value = value.partition(mark)
-            if not found:
-                raise ConfigError("--key-separator", separator, f"line {number} does not have it")
-        yield ProducerRecord(
-            value=None if value == null else value, key=None if key == null else key, **common
-        )
+    number = 0
+    for lines in arrivals:
+        records = []
+        for raw in lines:
+            number += 1
+            key, value = None, raw.removesuffix(b"\r")
+            if mark is not None:
+                key, found, value = value.partition(mark)
+                if not found:
+                    text = f"line {number} does not have it"
+                    raise ConfigError("--key-separator", separator, text)
+            records.append(
+                ProducerRecord(
+                    value=None if value == null else value,
+                    key=None if key == null else key,
+                    **common,
+                )
+            )
+        yield from (records[first : first + _ROWS] for first in range(0, len(records), _ROWS))
+        if not records:
+            yield records
 
 
 def _shown(written: Mapping[TopicPartition, Written]) -> Iterator[dict[str, object]]:

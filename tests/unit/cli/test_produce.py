@@ -1,9 +1,17 @@
 import json
+import os
+import signal
+import threading
+import time
+from array import array
+from fcntl import ioctl
+from termios import FIONREAD
 
 import pytest
 from click.testing import CliRunner
 
 from pyspark_kafkaproto.cli.group import kafkaproto
+from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import FakeCluster
 from tests.fake_produce import values
 
@@ -37,6 +45,76 @@ def test_a_file_with_keys_is_written(run, brokers, tmp_path):
     file.write_text("k:v\nk:w:x\n")
     assert run("orders", str(file), "-k", ":", "-X", "compression.type=zstd").exit_code == 0
     assert values(brokers.logs["orders", 0]) + values(brokers.logs["orders", 1]) == [b"v", b"w:x"]
+
+
+def until(condition):
+    deadline = Deadline.after(20)
+    while not condition():
+        deadline.check("waiting for the command")
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def piped(run):
+    """Runs the command on a pipe; meanwhile `write` writes to it, given the pipe's two ends."""
+
+    def invoke(write, *arguments):
+        reading, writing = os.pipe()
+
+        def work():
+            try:
+                write(reading, writing)
+            finally:
+                os.close(writing)
+
+        other = threading.Thread(target=work)
+        other.start()
+        try:
+            return run("orders", f"/dev/fd/{reading}", "-p", "0", "--json", *arguments)
+        finally:
+            other.join()
+            os.close(reading)
+
+    return invoke
+
+
+def test_what_has_come_is_written_while_a_pipe_is_quiet(piped, brokers):
+    log, seen = brokers.logs["orders", 0], []
+
+    def write(_, writing):
+        for lines in (b"a\nb\nhal", b"f\n"):
+            os.write(writing, lines)
+            before = log.stop
+            until(lambda before=before: log.stop > before)
+            seen.append(log.stop)
+        os.write(writing, b"last")
+
+    done = piped(write, "-X", "linger.ms=50")
+    assert seen == [2, 3]
+    assert values(log) == [b"a", b"b", b"half", b"last"]
+    (row,) = json.loads(done.stdout)
+    assert (row["records"], row["first_offset"], row["last_offset"]) == (4, 0, 3)
+
+
+def test_ctrl_c_ends_the_reading_and_writes_what_was_read(piped, brokers):
+    def write(reading, writing):
+        os.write(writing, b"a\nb\nhal")
+        left = array("i", [1])
+
+        def is_read():
+            ioctl(reading, FIONREAD, left)
+            return not left[0]
+
+        until(is_read)
+        os.kill(os.getpid(), signal.SIGINT)
+        until(lambda: brokers.logs["orders", 0].stop)  # and not because the pipe has ended
+
+    before = signal.getsignal(signal.SIGINT)
+    done = piped(write, "-X", "linger.ms=600000")
+    assert done.exit_code == 130
+    assert values(brokers.logs["orders", 0]) == [b"a", b"b"]
+    assert json.loads(done.stdout)[0]["records"] == 2
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.parametrize(
