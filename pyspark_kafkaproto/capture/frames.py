@@ -27,7 +27,7 @@ _SIZE = Struct(">i")
 _SOUGHT_BYTES_MAX = 8 << 20
 # Bytes of such frames that turned out to be none, at first and per byte passed over, up to which
 # larger ones are tried: what they cost stays in proportion to the capture.
-_IN_VAIN = ((4 << 20, 8, _SOUGHT_BYTES_MAX), (64 << 20, 64, 64 << 10))
+_IN_VAIN = ((4 << 20, 8, _SOUGHT_BYTES_MAX), (8 << 20, 16, 64 << 10))
 _SOUGHT_BYTES_LEAST = 1 << 10
 
 

@@ -216,8 +216,8 @@ def candidates(count, size):
 
 def test_junk_full_of_seeming_frames_takes_time_in_proportion():
     talk = Talk().open().say(0, fetch_request(1)).say(0, b"\xff" * 4)
-    talk.say(0, candidates(32_000, 256 << 10), 60_000)
-    talk.say(0, b"\xff" * (300 << 10), 60_000)  # so that the last of them can be judged
+    talk.say(0, candidates(8_000, 4 << 20), 60_000)
+    talk.say(0, b"\xff" * (5 << 20), 60_000)  # so that the last of them can be judged
     capture = fetches(talk, 5, start=2).pcap()
     messages = []
     assert processor_s(lambda: messages.extend(read(capture)[0])) < 3
