@@ -157,10 +157,12 @@ def test_a_commit_that_comes_too_late_is_told_so(tools, topic, make, router):
     while list_transactions(router, topic, {ONGOING}):  # brokers look every ten seconds
         deadline.check("waiting for the transaction to time out")
         time.sleep(_PAUSE_S)
-    with pytest.raises(BrokerError, match=r"timed out .*\(transaction\.timeout\.ms\)"):
+    with pytest.raises(BrokerError, match=r"timed out.*\(transaction\.timeout\.ms\)") as seen:
         late.commit_transaction()
-    late.abort_transaction()
     assert committed(tools, topic) == []
+    if seen.value.code != 48:  # a broker that fences whoever is late
+        return
+    late.abort_transaction()
     late.begin_transaction()
     late.send(records("b"))
     late.commit_transaction()
