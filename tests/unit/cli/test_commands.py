@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from threading import Event
 
 import pytest
 
@@ -70,20 +69,37 @@ def test_errors_are_a_line_and_a_code(command):
     assert command("topics", "nonsense").exit_code == 2
 
 
-def late(seconds):
-    """A fake node's answer, that much later."""
+@pytest.fixture
+def moment(monkeypatch):
+    """The timer of whoever waits goes off when the test says so."""
+    timers = []
 
-    def answer(_):
-        Event().wait(seconds)
+    class Held:
+        daemon = False
+
+        def __init__(self, _, say):
+            self.go_off = say
+            timers.append(self)
+
+        def start(self):
+            """Later."""
+
+        cancel = join = start
+
+    monkeypatch.setattr(connection, "Timer", Held)
+
+    def then(_):
+        """A fake node's answer, behind the moment."""
+        timers[-1].go_off()
         return DEFAULT
 
-    return answer
+    return then
 
 
 def test_what_is_waited_for_is_said(command, monkeypatch):
     """Whoever types a wrong address should not look at nothing for ten seconds."""
-    monkeypatch.setattr(connection, "QUIET_S", 0.05)
-    patience = "socket.connection.setup.timeout.ms=600"
+    monkeypatch.setattr(connection, "QUIET_S", 0.7)
+    patience = "socket.connection.setup.timeout.ms=2000"
     done = command("metadata", "-b", "127.0.0.1:1,127.0.0.1:2", "-X", patience)
     assert done.exit_code == 4
     waits, error, *_ = done.stderr.splitlines()
@@ -92,18 +108,16 @@ def test_what_is_waited_for_is_said(command, monkeypatch):
     assert error.startswith("Error: ")
 
 
-def test_a_broker_that_says_nothing_is_waited_for_aloud(brokers, command, monkeypatch):
-    monkeypatch.setattr(connection, "QUIET_S", 0.05)
-    brokers.on("ApiVersions", late(0.5))
+def test_a_broker_that_says_nothing_is_waited_for_aloud(brokers, command, moment):
+    brokers.on("ApiVersions", moment)
     done = command("metadata", "orders")
     assert done.exit_code == 0
     places = brokers.bootstrap_servers.replace(",", ", ")
     assert done.stderr.splitlines()[0] == f"no broker has answered yet, still trying {places}"
 
 
-def test_where_a_broker_has_answered_nothing_is_said(brokers, command, monkeypatch):
-    monkeypatch.setattr(connection, "QUIET_S", 0.05)
-    brokers.on("ListOffsets", late(0.3))
+def test_where_a_broker_has_answered_nothing_is_said(brokers, command, moment):
+    brokers.on("ListOffsets", moment)
     assert command("offsets", "orders").stderr == ""
 
 
@@ -369,4 +383,6 @@ def test_ctrl_c_ends_a_follower_cleanly(brokers):
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=20)
         assert process.returncode == 130
-    assert told.strip() == b""
+    # A machine at work may take long enough to start for whom it waits for to be said.
+    rest = [line for line in told.splitlines() if b"no broker has answered" not in line]
+    assert b"".join(rest).strip() == b""
