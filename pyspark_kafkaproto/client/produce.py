@@ -8,12 +8,9 @@ object per record. Here the control plane meets the data plane, as in `fetch`.
 from __future__ import annotations
 
 import logging
-import math
-import time
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -22,19 +19,12 @@ from pyspark_kafkaproto.client.transactions import Transactions
 from pyspark_kafkaproto.client.writing.accumulate import Accumulator
 from pyspark_kafkaproto.client.writing.batches import Rows
 from pyspark_kafkaproto.client.writing.identity import new_identity, next_identity
-from pyspark_kafkaproto.client.writing.placement import Placement
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord, record_at, to_arrow
 from pyspark_kafkaproto.client.writing.queues import Identity, PartitionQueue, Written
 from pyspark_kafkaproto.client.writing.refusals import Refusals
 from pyspark_kafkaproto.client.writing.sending import Sender
-from pyspark_kafkaproto.cluster import (
-    CommittedOffset,
-    Leader,
-    Router,
-    Topic,
-    TopicPartition,
-    Topology,
-)
+from pyspark_kafkaproto.client.writing.targets import Target, Targets
+from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import (
@@ -43,7 +33,7 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
     LocalProtocolError,
 )
-from pyspark_kafkaproto.net import Connections, Deadline, ProducerConfig
+from pyspark_kafkaproto.net import Connections, ProducerConfig
 from pyspark_kafkaproto.records import group_rows
 
 if TYPE_CHECKING:
@@ -62,16 +52,6 @@ class _Picked(NamedTuple):
     topic: str
     batch: pa.RecordBatch
     rows: Rows
-
-
-@dataclass(slots=True)
-class _Target:
-    """A topic that is written to, and who leads its partitions as far as somebody does."""
-
-    topic: Topic
-    placement: Placement
-    leaders: dict[int, Leader]
-    queues: dict[int, PartitionQueue] = field(default_factory=dict)
 
 
 class Producer:
@@ -119,10 +99,9 @@ class Producer:
         self._refusals = Refusals(self.config, dead_letter_topic)
         self._transactions = _transactions(self.config, self._router)
         self._identity: Identity | None = None
-        self._targets: dict[str, _Target] = {}
+        self._targets = Targets(self.config, self._router)
         self._start_over()
         self._rows = 0
-        self._look_at = math.inf  # when targets are looked up again
         self._ended_by: str | None = None
 
     def __enter__(self) -> Self:
@@ -296,7 +275,7 @@ class Producer:
         Raises:
             BrokerError: one does not exist or may not be seen.
         """
-        self._find(names)
+        self._targets.find(names)
 
     @contextmanager
     def _ending_on_error(self) -> Iterator[None]:
@@ -329,8 +308,7 @@ class Producer:
             admit=None if transactions is None else transactions.admit,
         )
         self._open_batches = Accumulator(self.config, self._sender)
-        for target in self._targets.values():
-            target.queues.clear()
+        self._targets.forget_queues()
 
     def _write_out(self) -> None:
         self._open_batches.finish_all()
@@ -338,11 +316,10 @@ class Producer:
 
     def _take_written(self) -> dict[TopicPartition, Written]:
         written = {}
-        for target in self._targets.values():
-            for queue in target.queues.values():
-                if queue.written.batches:
-                    written[queue.partition] = queue.written
-                    queue.written = Written()
+        for queue in self._targets.queues():
+            if queue.written.batches:
+                written[queue.partition] = queue.written
+                queue.written = Written()
         return written
 
     # Rows to topics
@@ -351,9 +328,7 @@ class Producer:
         first, self._rows = self._rows, self._rows + batch.num_rows
         if not batch.num_rows:
             return
-        if time.monotonic() >= self._look_at:
-            self._look_at = self._next_look()
-            self._look_again(set(self._targets))
+        self._targets.refresh()
         for picked in self._by_topic(batch, first, timestamp_column):
             target = self._target(picked, timestamp_column)
             if target is not None:
@@ -363,7 +338,7 @@ class Producer:
         letters, self._refusals.letters = self._refusals.letters, []
         topic = self._refusals.dead_letter_topic
         if letters and topic is not None:
-            self._find({topic})
+            self._targets.find({topic})
             batch = to_arrow(letters)
             picked = _Picked(topic, batch, Rows(self._rows - batch.num_rows))
             self._append(self._targets[topic], picked, _TIMESTAMP)
@@ -395,11 +370,11 @@ class Producer:
             elif len(rows):
                 yield _Picked(name, _taken(batch, rows), Rows(first, rows))
 
-    def _target(self, picked: _Picked, timestamp_column: str | None) -> _Target | None:
+    def _target(self, picked: _Picked, timestamp_column: str | None) -> Target | None:
         """The topic; None where each row was refused because it cannot be written to."""
         if picked.topic not in self._targets:
             try:
-                self._find({picked.topic})
+                self._targets.find({picked.topic})
             except BrokerError as error:
                 if self._topic is not None or self._refusals.dead_letter_topic is None:
                     raise
@@ -425,55 +400,9 @@ class Producer:
         record = record_at(batch, row, timestamp_column)
         self._refusals.refuse(record, number, topic, partition, reason)
 
-    def _find(self, names: Collection[str]) -> None:
-        """Look up topics that were not met before.
-
-        Raises:
-            BrokerError: one does not exist or may not be seen.
-        """
-        missing = set(names) - self._targets.keys()
-        if not missing:
-            return
-        deadline = self._router.deadline()
-
-        def attempt() -> Topology:
-            topology = self._router.topology(missing, deadline)
-            for name in missing:
-                topology.topic(name)
-            return topology
-
-        topology = self._router.retrying("find topics", attempt, deadline)
-        for name in missing:
-            topic = topology.topic(name)
-            placement = Placement(self.config.partitioner, self._open_batches.limit_bytes)
-            self._targets[name] = _Target(topic, placement, _leaders(topology, topic))
-        self._look_at = min(self._look_at, self._next_look())
-
-    def _look_again(self, names: Collection[str]) -> None:
-        """See whether topics have more partitions than they had. One try: nothing depends on it."""
-        deadline = Deadline.after(self.config.client.request_timeout_s)
-        try:
-            topology = self._router.topology(names, deadline)
-        except KafkaProtoError as error:
-            _log.debug("topics are not looked up again: %s", error)
-            return
-        for name in names:
-            try:
-                topic = topology.topic(name)
-            except BrokerError as error:  # told to whoever writes to it
-                _log.debug("%s is not looked up again: %s", name, error)
-                continue
-            target = self._targets[name]
-            # A broker that has not heard of them yet may still know fewer.
-            if len(topic.partitions) >= len(target.topic.partitions):
-                target.topic, target.leaders = topic, _leaders(topology, topic)
-
-    def _next_look(self) -> float:
-        return time.monotonic() + self.config.metadata_max_age_s
-
     # Rows to partitions
 
-    def _append(self, target: _Target, picked: _Picked, timestamp_column: str | None) -> None:
+    def _append(self, target: Target, picked: _Picked, timestamp_column: str | None) -> None:
         picked = self._without_bad_partitions(target, picked, timestamp_column)
         batch = picked.batch
         if not batch.num_rows:
@@ -496,14 +425,14 @@ class Producer:
             self._open_batches.append(queue, columns, picked.rows, indices, refuse)
 
     def _without_bad_partitions(
-        self, target: _Target, picked: _Picked, timestamp_column: str | None
+        self, target: Target, picked: _Picked, timestamp_column: str | None
     ) -> _Picked:
         """The rows but those that name a partition that the topic does not have."""
         given = _partition_column(picked.batch)
         count = len(target.topic.partitions)
         if given is None or _is_within(given, count):
             return picked
-        self._look_again({picked.topic})
+        self._targets.look_again({picked.topic})
         count = len(target.topic.partitions)
         if _is_within(given, count):
             return picked
@@ -523,7 +452,7 @@ class Producer:
         rows = Rows(picked.rows.first, numbers)
         return _Picked(picked.topic, _taken(picked.batch, memoryview(kept)), rows)
 
-    def _queue(self, target: _Target, partition: int) -> PartitionQueue:
+    def _queue(self, target: Target, partition: int) -> PartitionQueue:
         topic = target.topic
         queue = PartitionQueue(
             TopicPartition(topic.name, partition),
@@ -553,15 +482,6 @@ def _transactions(config: ProducerConfig, router: Router) -> Transactions | None
     timeout_s = config.transaction_timeout_s
     timeout_ms = None if timeout_s is None else round(timeout_s * 1000)
     return Transactions(router, config.transactional_id, timeout_ms)
-
-
-def _leaders(topology: Topology, topic: Topic) -> dict[int, Leader]:
-    """The leader of each partition that has one."""
-    return {
-        number: topology.leader(TopicPartition(topic.name, number))
-        for number, partition in topic.partitions.items()
-        if partition.leader_id in topology.brokers
-    }
 
 
 def _encoded_names(column: pa.Array) -> tuple[list[str], Any]:

@@ -23,6 +23,11 @@ _BATCH_HEADER_BYTES = 61
 _SPARE_BUILDERS = 16  # kept with their memory: more would be all the partitions there are
 
 
+def batch_limit_bytes(config: ProducerConfig) -> int:
+    """The size that batches are filled to."""
+    return max(_BATCH_HEADER_BYTES, min(config.batch_size, config.max_request_size))
+
+
 class Accumulator:
     """The open batches of one producer."""
 
@@ -32,7 +37,7 @@ class Accumulator:
         self._open: dict[PartitionQueue, None] = {}  # the oldest first
         self._open_bytes = 0
         self._spare: list[BatchBuilder] = []
-        self.limit_bytes = max(_BATCH_HEADER_BYTES, min(config.batch_size, config.max_request_size))
+        self.limit_bytes = batch_limit_bytes(config)
 
     def append(
         self,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask, fetch, loss, produce
-from pyspark_kafkaproto.client.writing import sending
+from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask, fetch, loss
+from pyspark_kafkaproto.client.writing import sending, targets
 from pyspark_kafkaproto.cluster import Leader, TopicPartition
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, connection, deadline, pool, retry
 from tests.clock import stop_clock
@@ -13,7 +13,7 @@ from tests.fake_broker import FakeCluster
 @pytest.fixture
 def clock(monkeypatch):
     """Time in `net` and `client`, standing still but for sleeps."""
-    return stop_clock(monkeypatch, retry, deadline, connection, fetch, loss, sending, produce)
+    return stop_clock(monkeypatch, retry, deadline, connection, fetch, loss, sending, targets)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,124 @@
+"""The topics that a producer writes to: their partitions, and who leads these.
+
+They are looked up when first written to, and again every metadata.max.age.ms, or when a row names a
+partition that was not there: topics grow.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from pyspark_kafkaproto.client.writing.accumulate import batch_limit_bytes
+from pyspark_kafkaproto.client.writing.placement import Placement
+from pyspark_kafkaproto.client.writing.queues import PartitionQueue
+from pyspark_kafkaproto.cluster import Leader, Router, Topic, TopicPartition, Topology
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
+from pyspark_kafkaproto.net import Deadline, ProducerConfig
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Target:
+    """A topic that is written to, and who leads its partitions as far as somebody does."""
+
+    topic: Topic
+    placement: Placement
+    leaders: dict[int, Leader]
+    queues: dict[int, PartitionQueue] = field(default_factory=dict)
+
+
+class Targets:
+    """All of them, by name.
+
+    Args:
+        config: of the producer.
+        router: asks for metadata.
+    """
+
+    def __init__(self, config: ProducerConfig, router: Router) -> None:
+        self._config = config
+        self._router = router
+        self._by_name: dict[str, Target] = {}
+        self._look_at = math.inf  # when they are looked up again
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    def __getitem__(self, name: str) -> Target:
+        return self._by_name[name]
+
+    def queues(self) -> Iterator[PartitionQueue]:
+        """What waits for each partition that was written to."""
+        for target in self._by_name.values():
+            yield from target.queues.values()
+
+    def forget_queues(self) -> None:
+        """Nothing was sent to any of them yet."""
+        for target in self._by_name.values():
+            target.queues.clear()
+
+    def find(self, names: Collection[str]) -> None:
+        """Look up topics that were not met before.
+
+        Raises:
+            BrokerError: one does not exist or may not be seen.
+        """
+        missing = set(names) - self._by_name.keys()
+        if not missing:
+            return
+        deadline = self._router.deadline()
+
+        def attempt() -> Topology:
+            topology = self._router.topology(missing, deadline)
+            for name in missing:
+                topology.topic(name)
+            return topology
+
+        topology = self._router.retrying("find topics", attempt, deadline)
+        for name in missing:
+            topic = topology.topic(name)
+            placement = Placement(self._config.partitioner, batch_limit_bytes(self._config))
+            self._by_name[name] = Target(topic, placement, _leaders(topology, topic))
+        self._look_at = min(self._look_at, self._next_look())
+
+    def refresh(self) -> None:
+        """Look again where the last look is older than metadata.max.age.ms."""
+        if time.monotonic() >= self._look_at:
+            self._look_at = self._next_look()
+            self.look_again(set(self._by_name))
+
+    def look_again(self, names: Collection[str]) -> None:
+        """See whether topics have more partitions than they had. One try: nothing depends on it."""
+        deadline = Deadline.after(self._config.client.request_timeout_s)
+        try:
+            topology = self._router.topology(names, deadline)
+        except KafkaProtoError as error:
+            _log.debug("topics are not looked up again: %s", error)
+            return
+        for name in names:
+            try:
+                topic = topology.topic(name)
+            except BrokerError as error:  # told to whoever writes to it
+                _log.debug("%s is not looked up again: %s", name, error)
+                continue
+            target = self._by_name[name]
+            # A broker that has not heard of them yet may still know fewer.
+            if len(topic.partitions) >= len(target.topic.partitions):
+                target.topic, target.leaders = topic, _leaders(topology, topic)
+
+    def _next_look(self) -> float:
+        return time.monotonic() + self._config.metadata_max_age_s
+
+
+def _leaders(topology: Topology, topic: Topic) -> dict[int, Leader]:
+    """The leader of each partition that has one."""
+    return {
+        number: topology.leader(TopicPartition(topic.name, number))
+        for number, partition in topic.partitions.items()
+        if partition.leader_id in topology.brokers
+    }
