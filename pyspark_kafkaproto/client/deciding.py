@@ -122,9 +122,8 @@ def _abort(
         except BrokerError as error:
             if error.code not in _GONE:
                 raise
-    is_open = last is not None and not last.is_done
-    keep = {writer.transactional_id for writer in last.writers} if last and is_open else set()
-    _sweep_rest(log, name, job, keep)
+    decided = () if last is None or last.is_done else last.writers
+    _sweep_rest(log, name, job, {writer.transactional_id for writer in decided})
     return True
 
 

@@ -86,6 +86,11 @@ class Batch:
             self.deadline = Deadline.after(timeout_s)
         return self.deadline
 
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it was tried, and may be no longer."""
+        return self.deadline is not None and self.deadline.has_passed
+
     def note(self, error: KafkaProtoError) -> None:
         """Remember a try that failed."""
         self.tries += 1

@@ -8,6 +8,7 @@ from pyspark_kafkaproto.client.writing.queues import Identity
 from pyspark_kafkaproto.client.writing.verdicts import (
     CLUSTER_AUTHORIZATION_FAILED,
     INVALID_PRODUCER_EPOCH,
+    NEEDS_IDEMPOTENT_WRITE,
 )
 from pyspark_kafkaproto.cluster import Router
 from pyspark_kafkaproto.errors import BrokerError
@@ -18,11 +19,6 @@ from pyspark_kafkaproto.messages.init_producer_id import (
 
 _LAST_EPOCH: Final = 2**15 - 1
 _NO_TIMEOUT_MS: Final = 2**31 - 1
-
-_NEEDS_RIGHT = (
-    "this user needs the right IDEMPOTENT_WRITE on the cluster, or WRITE on a topic; or set "
-    "enable.idempotence to false"
-)
 
 
 def new_identity(router: Router) -> Identity:
@@ -37,7 +33,8 @@ def new_identity(router: Router) -> Identity:
     def attempt() -> Identity:
         answer: InitProducerIdResponse = router.ask_any(request, deadline)
         if answer.error_code:
-            text = _NEEDS_RIGHT if answer.error_code == CLUSTER_AUTHORIZATION_FAILED else ""
+            is_about_right = answer.error_code == CLUSTER_AUTHORIZATION_FAILED
+            text = NEEDS_IDEMPOTENT_WRITE if is_about_right else ""
             raise BrokerError(answer.error_code, "InitProducerId", "the producer", text)
         return Identity(answer.producer_id, answer.producer_epoch)
 

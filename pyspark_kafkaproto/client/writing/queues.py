@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from pyspark_kafkaproto.client.writing.batches import Batch, Span, next_sequence
@@ -122,12 +124,9 @@ class PartitionQueue:
             return self.returned[0]
         return self.waiting[0] if self.waiting else None
 
-    @property
-    def waiting_bytes(self) -> int:
-        """The size of everything that is to be sent."""
-        return sum(
-            batch.size_bytes for batches in (self.returned, self.waiting) for batch in batches
-        )
+    def unsent(self) -> Iterator[Batch]:
+        """Everything that is to be sent, in its order."""
+        return chain(self.returned, self.waiting)
 
     @property
     def is_done(self) -> bool:
@@ -229,7 +228,7 @@ class PartitionQueue:
     def _number_anew(self) -> None:
         """Sequences of everything finished, from the one that the broker expects."""
         sequence = self._expected
-        for batch in (*self.returned, *self.waiting):
+        for batch in self.unsent():
             if self.is_passed(batch):  # sent again to hear its offset, and not to be written
                 continue
             batch.base_sequence = sequence

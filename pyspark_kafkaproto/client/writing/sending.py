@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 from pyspark_kafkaproto.client.writing.batches import Batch
 from pyspark_kafkaproto.client.writing.links import Link, Sent
@@ -99,9 +100,7 @@ class Sender:
 
     def pump(self) -> None:
         """Take the answers that are there, send what is worth a request; waits for nothing."""
-        self.offered_bytes = 0
-        self._receive(0.0)
-        self._send(is_pressing=False)
+        self._turn(0.0, is_pressing=False)
 
     def drain(self, most_bytes: int = 0) -> None:
         """Send and wait until no more than `most_bytes` are held; 0 is until all is written.
@@ -109,12 +108,15 @@ class Sender:
         Raises:
             KafkaProtoError: a batch cannot be written; names its partition, rows and size.
         """
-        self.offered_bytes = 0
-        self._receive(0.0)
-        self._send(is_pressing=True)
+        self._turn(0.0, is_pressing=True)
         while self.held_bytes > most_bytes:
-            self._receive(self._idle_s())
-            self._send(is_pressing=True)
+            self._turn(self._idle_s(), is_pressing=True)
+
+    def _turn(self, timeout_s: float, *, is_pressing: bool) -> None:
+        """Take answers, waiting for one at most `timeout_s`, and send what may go."""
+        self.offered_bytes = 0
+        self._receive(timeout_s)
+        self._send(is_pressing=is_pressing)
 
     def abandon(self) -> None:
         """Give up what is in flight: its answers must not be taken for somebody else's."""
@@ -156,13 +158,16 @@ class Sender:
         """
         if not link.sent:
             return True
-        return sum(queue.waiting_bytes for queue in queues) >= self._config.max_request_size
+        missing_bytes = self._config.max_request_size
+        for batch in chain.from_iterable(queue.unsent() for queue in queues):
+            missing_bytes -= batch.size_bytes
+            if missing_bytes <= 0:  # there may be thousands more
+                return True
+        return False
 
     def _may_go(self, queue: PartitionQueue, now: float) -> bool:
         head = queue.head
-        if head is None or queue.in_flight or head.deadline is None:
-            return queue.can_send(now)
-        if head.deadline.has_passed:
+        if head is not None and not queue.in_flight and head.is_overdue:
             raise self._given_up(queue, head)
         return queue.can_send(now)
 

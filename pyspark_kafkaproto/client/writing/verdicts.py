@@ -32,11 +32,14 @@ _ABOUT_THE_PRODUCER = frozenset(
     {OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH}
 )
 
+NEEDS_IDEMPOTENT_WRITE = (
+    "this user needs the right IDEMPOTENT_WRITE on the cluster, or WRITE on a topic; or set "
+    "enable.idempotence to false"
+)
 _ADVICE = {
     **ADVICE,
     TOPIC_AUTHORIZATION_FAILED: "this user needs the right WRITE on the topic",
-    CLUSTER_AUTHORIZATION_FAILED: "this user needs the right IDEMPOTENT_WRITE on the cluster, or "
-    "WRITE on a topic; or set enable.idempotence to false",
+    CLUSTER_AUTHORIZATION_FAILED: NEEDS_IDEMPOTENT_WRITE,
     MESSAGE_TOO_LARGE: "larger than the topic's max.message.bytes: raise that, or make it smaller",
     RECORD_LIST_TOO_LARGE: "larger than a log segment (segment.bytes) of the broker",
 }
