@@ -141,8 +141,7 @@ def test_a_network_that_is_cut_costs_nothing_and_doubles_nothing(
             phases["with requests in flight" if writing.in_flight else "with nothing"] += 1
             until = Deadline.after(cut_s)
             while not until.has_passed:  # as long as it lasts, the producer tries
-                writing.producer._sender._receive(min(0.5, until.remaining_s))
-                writing.producer._sender._send()
+                writing.producer._sender._turn(min(0.5, until.remaining_s), is_pressing=True)
         writing.send()
         writing.producer.flush()
     writing.check()
