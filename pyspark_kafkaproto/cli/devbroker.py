@@ -36,7 +36,7 @@ def _data_dir_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "--data-dir",
         type=click.Path(file_okay=False, resolve_path=True, path_type=Path),
         default=default_data_dir,
-        show_default="a folder of the user's state",
+        show_default=str(default_data_dir()).replace(str(Path.home()), "~", 1),
         help="Where the broker keeps its data from start to start.",
     )(command)
 

@@ -64,7 +64,10 @@ def list_(properties: Mapping[str, str], prefix: str, decision_topic: str, as_js
                 "open": len(left.get(name, ())),
             }
         )
-    show(rows, _HEADINGS, as_json=as_json)
+    if rows or as_json:
+        show(rows, _HEADINGS, as_json=as_json)
+    else:
+        click.echo(f"nothing is decided or open under {prefix}")
 
 
 @transactions.command()

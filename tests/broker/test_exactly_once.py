@@ -12,11 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from pyspark import TaskContext
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_kafkaproto import ProducerRecord, TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.cli.group import kafkaproto
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, deciding, read_batches
 from pyspark_kafkaproto.cluster.transactions import (
     ONGOING,
@@ -222,3 +224,49 @@ def test_whoever_reads_decisions_waits_for_other_drivers(options, new_name):
         producer.commit_transaction()
         with reading.result(_WAIT_S) as other:
             assert other.last is None
+
+
+# --- the command line
+
+
+@pytest.fixture
+def transactions(broker, options):
+    """Runs `kafkaproto transactions` on what the options' prefix has left."""
+
+    def run(word, *more):
+        words = [
+            "transactions",
+            word,
+            options.topic,
+            "--decision-topic",
+            f"{options.topic}-decisions",
+        ]
+        done = CliRunner().invoke(
+            kafkaproto, [*words, *more, "-b", broker.bootstrap_servers], catch_exceptions=False
+        )
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout) if "--json" in more else done.stdout
+
+    return run
+
+
+def test_the_command_line_shows_what_a_dead_job_left_and_aborts_it(options, attempt, transactions):
+    dead = exactly_once_writer(options)
+    for partition in range(2):
+        attempt(dead, "dead", partition)
+    left = {"name": "batch", "batch": None, "state": None, "decided": 0, "open": 2}
+    assert transactions("list", "--json") == [left]
+    assert "what was not decided is aborted" in transactions("recover", "--yes")
+    assert transactions("list") == f"nothing is decided or open under {options.topic}\n"
+    assert transactions("recover", "--yes") == f"nothing is open under {options.topic}\n"
+    assert seen(options) == Counter()
+
+
+def test_the_command_line_shows_what_was_decided_last(options, attempt, transactions):
+    job = exactly_once_writer(options)
+    job.commit([attempt(job, "done", 0)])
+    (row,) = transactions("list", "--json")
+    assert (row["name"], row["state"], row["decided"], row["open"]) == ("batch", "done", 0, 0)
+    heading, shown = (line.split() for line in transactions("list").splitlines())
+    assert heading == ["name", "batch", "state", "to", "commit", "open"]
+    assert shown == ["batch", row["batch"], "done", "0", "0"]
