@@ -64,17 +64,29 @@ def test_another_exception_is_a_find_and_says_which_input(monkeypatch, capsys):
 
 
 def test_one_slow_input_of_many_is_found(monkeypatch):
-    def spin(count):
+    def work(count):
         if count % FLURRY == 9:
-            until = time.process_time() + 0.05
-            while time.process_time() < until:
-                pass
+            spin(0.05)
 
-    calls = []
-    monkeypatch.setattr(flurry, "_kernel", counting_decode(calls, spin))
+    monkeypatch.setattr(flurry, "_kernel", counting_decode([], work))
     monkeypatch.setattr(cost, "allowed_s", lambda _: 0.04)
     with pytest.raises(AssertionError, match=r"s for \d+ bytes: [0-9a-f]+$"):
         flurry.batch_flurry(BATCH)
+
+
+def test_inputs_that_are_slow_together_alone_are_no_find(monkeypatch):
+    calls = []
+    monkeypatch.setattr(flurry, "_kernel", counting_decode(calls, lambda _: spin(0.002)))
+    monkeypatch.setattr(cost, "allowed_s", lambda _: 0.04)
+    assert flurry.batch_flurry(BATCH) == FLURRY
+    assert len(calls) == 2 * FLURRY - 1  # each was looked at but the last, which is read apart
+
+
+def spin(seconds):
+    """Take processor time."""
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        pass
 
 
 # In a process of its own: a peak is a process's, and other tests have had theirs. A process begins
