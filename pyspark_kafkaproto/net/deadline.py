@@ -25,6 +25,10 @@ class Deadline:
         other = Deadline.after(timeout_s)
         return other if other.at < self.at else self
 
+    def later(self, delay_s: float) -> Deadline:
+        """This deadline, moved by `delay_s`."""
+        return Deadline(self.at + delay_s, self.timeout_s)
+
     @property
     def remaining_s(self) -> float:
         """Seconds left; 0 when it has passed."""

@@ -63,6 +63,8 @@ class Batch:
         base_sequence: of its first record; -1 without idempotence.
         deadline: by when it has to be delivered (delivery.timeout.ms). None until the first try:
             while no rows come nobody sends what waits, and that is no broker's fault.
+        tries: how often it was sent and failed.
+        may_be_written: of one of those tries nobody knows how it ended.
         failures: what was tried and how it ended, different ones only.
     """
 
@@ -73,6 +75,7 @@ class Batch:
     spans: list[Span]
     deadline: Deadline | None = None
     tries: int = 0
+    may_be_written: bool = False
     failures: list[str] = field(default_factory=list)
 
     @property
@@ -91,9 +94,9 @@ class Batch:
         """Whether it was tried, and may be no longer."""
         return self.deadline is not None and self.deadline.has_passed
 
-    def note(self, error: KafkaProtoError) -> None:
-        """Remember a try that failed."""
-        self.tries += 1
+    def note(self, error: KafkaProtoError, *, was_sent: bool = True) -> None:
+        """Remember a try that failed; one that never left this machine is none of `retries`."""
+        self.tries += was_sent
         text = str(error)
         if text not in self.failures and len(self.failures) < _MOST_FAILURES:
             self.failures.append(text)

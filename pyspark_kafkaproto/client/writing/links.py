@@ -17,6 +17,7 @@ from pyspark_kafkaproto.wire.declaration import NO_ID
 _LAST_VERSION_BY_NAME = 12
 # Brokers say that they know the versions below, and refuse them (KAFKA-18659).
 _FIRST_VERSION = 3
+_HURRIED_S = 1.0
 
 
 class Sent(NamedTuple):
@@ -36,18 +37,22 @@ class Link:
     Attributes:
         connection: None while nothing is in flight; a kept one is taken again then, if it lives.
         sent: what is in flight, the oldest first.
+        has_failed: it could not be used the last time.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.connection: Connection | None = None
         self.sent: deque[Sent] = deque()
+        self.has_failed = False
 
     def has_room(self, most: int) -> bool:
         """Whether another request may go out now."""
-        if self.connection is None or not self.sent:
+        if self.connection is None:
             return True
-        return len(self.sent) < most and not self.connection.is_throttled
+        if self.connection.is_throttled:  # `send` would wait, and all other leaders with it
+            return False
+        return len(self.sent) < most
 
     def send(
         self,
@@ -56,15 +61,23 @@ class Link:
         chosen: Sequence[tuple[PartitionQueue, Batch]],
         deadline: Deadline,
         id_and_version: tuple[str | None, int | None],
+        *,
+        others_wait: bool,
     ) -> None:
         """Send one request with `chosen`.
+
+        others_wait: other leaders have something to do: a broker that has just failed gets little
+        of their time.
 
         Raises:
             ConnectionFailed, DeadlineExceeded: the broker cannot be reached, or takes nothing.
             UnsupportedVersion: the broker is too old.
         """
         if not self.sent:
-            self.connection = router.connections.get(self.endpoint, deadline)
+            is_hurried = others_wait and self.has_failed
+            within = deadline.sooner(_HURRIED_S) if is_hurried else deadline
+            self.connection = router.connections.get(self.endpoint, within)
+            self.has_failed = False
         connection = self.connection
         assert connection is not None  # noqa: S101 - there is one while something is in flight
         transactional_id, most = id_and_version

@@ -19,11 +19,14 @@ from typing import NamedTuple
 
 from pyspark_kafkaproto.client.writing.batches import Batch, Span, next_sequence
 from pyspark_kafkaproto.cluster import Leader, TopicPartition
+from pyspark_kafkaproto.net import Endpoint
 from pyspark_kafkaproto.records import BatchBuilder, restamped
 
 # A broker knows the last five batches of a producer, to tell a repeated one by.
 _MOST_IN_FLIGHT = 5
 _NO_SEQUENCE = -1
+# After so long a silence a broker may have forgotten the producer (producer.id.expiration.ms).
+_KNOWN_S = 600.0
 
 
 class Identity(NamedTuple):
@@ -90,7 +93,7 @@ class PartitionQueue:
         waiting: finished, never sent. returned: sent, and to be sent again. in_flight: sent.
         leader: None while it is to be looked up.
         paused_until: not sent again before that; a monotonic time.
-        troubled_since: when the failures began that have not ended.
+        first_seen: when each failure was met first, by its text, since the last batch was written.
         limit_bytes: the size that its batches are filled to.
     """
 
@@ -106,15 +109,15 @@ class PartitionQueue:
     returned: list[Batch] = field(default_factory=list)
     in_flight: deque[Batch] = field(default_factory=deque)
     paused_until: float = 0.0
-    troubled_since: float | None = None
+    first_seen: dict[str, float] = field(default_factory=dict)
     failures_in_a_row: int = 0
     written: Written = field(default_factory=Written)
     _batches: int = 0
     _last_order: tuple[int, ...] = ()  # of the latest batch that was written
     _next_sequence: int = 0
     _expected: int = 0  # the sequence that the broker expects: of the first batch not written
-    _is_known: bool = False  # whether the broker has written for this identity
-    _has_failed: bool = False  # a batch came back while others were in flight
+    _known_until: float = 0.0  # the broker has written for this identity, and knows it till then
+    has_failed: bool = False  # a batch came back while others were in flight
     _is_misnumbered: bool = False  # sequences of what waits are no longer those to send
 
     @property
@@ -154,6 +157,10 @@ class PartitionQueue:
 
     # Sending
 
+    def is_led_by(self, endpoint: Endpoint) -> bool:
+        """Whether its leader is known to be there."""
+        return self.leader is not None and self.leader.endpoint == endpoint
+
     def can_send(self, now: float) -> bool:
         """Whether its head may go out."""
         if now < self.paused_until or self.head is None:
@@ -164,18 +171,17 @@ class PartitionQueue:
         # forgotten over those sent with it.
         if self.head.tries or self.in_flight[-1].tries:
             return False
-        if self._has_failed or self._is_misnumbered:
+        if self.has_failed or self._is_misnumbered:
             return False
-        return len(self.in_flight) < self._most_in_flight
+        return len(self.in_flight) < self._most_in_flight(now)
 
-    @property
-    def _most_in_flight(self) -> int:
+    def _most_in_flight(self, now: float) -> int:
         """One, until the broker knows the producer: it takes any sequence for a first one."""
-        return _MOST_IN_FLIGHT if self.identity.is_idempotent and self._is_known else 1
+        return _MOST_IN_FLIGHT if self.identity.is_idempotent and now < self._known_until else 1
 
     def take(self) -> Batch:
         """The head, in flight from now on."""
-        self._has_failed = False
+        self.has_failed = False
         if self._is_misnumbered:
             self._number_anew()
         batch = self.returned.pop(0) if self.returned else self.waiting.popleft()
@@ -186,24 +192,39 @@ class PartitionQueue:
         """A batch in flight was not written: it goes first again, in its order."""
         self.in_flight.remove(batch)
         insort(self.returned, batch, key=lambda item: item.order)
-        self._has_failed = True
+        self.has_failed = True
 
-    def deliver(self, batch: Batch, base_offset: int) -> None:
+    def deliver(self, batch: Batch, base_offset: int, now: float) -> None:
         """A batch in flight was written."""
         self.in_flight.remove(batch)
-        self._is_known = True
+        self._known_until = now + _KNOWN_S
         if not self.is_passed(batch):
             self._last_order = batch.order
             self._expected = next_sequence(batch.base_sequence, batch.records)
         self.failures_in_a_row = 0
-        self.troubled_since = None
+        self.first_seen.clear()
         self.written.add(batch, base_offset)
+
+    def excuse(self, delay_s: float) -> None:
+        """Nobody was there to send: what has its time has so much more of it."""
+        for batch in chain(self.in_flight, self.unsent()):
+            if batch.deadline is not None:
+                batch.deadline = batch.deadline.later(delay_s)
+        self.first_seen = {text: seen + delay_s for text, seen in self.first_seen.items()}
 
     # What the broker refused
 
     def is_passed(self, batch: Batch) -> bool:
         """Whether a later batch was written: then, with idempotence, this one was before it."""
         return batch.order < self._last_order
+
+    def overtaken_by(self, batch: Batch) -> Batch | None:
+        """One before `batch`, which was written, that was certainly not.
+
+        Only a broker that had forgotten the producer writes so: it takes any sequence for a first.
+        """
+        earlier = (item for item in self.returned if item.order < batch.order)
+        return next((item for item in earlier if not item.may_be_written), None)
 
     def is_overtaking(self, batch: Batch) -> bool:
         """Whether a batch was refused only because one before it was."""
@@ -214,14 +235,14 @@ class PartitionQueue:
         self.in_flight.remove(batch)
         for part in parts:
             insort(self.returned, part, key=lambda item: item.order)
-        self._has_failed = True
+        self.has_failed = True
         self._is_misnumbered = self.identity.is_idempotent
 
     def restart(self, identity: Identity) -> None:
         """Begin sequences anew under `identity`, with the first batch that is not written."""
         self.identity = identity
         self._expected = 0
-        self._is_known = False
+        self._known_until = 0.0
         self._is_misnumbered = True
         self.written.restarts += 1
 

@@ -21,7 +21,12 @@ from itertools import chain
 from pyspark_kafkaproto.client.writing.batches import Batch
 from pyspark_kafkaproto.client.writing.links import Link, Sent
 from pyspark_kafkaproto.client.writing.queues import Identity, PartitionQueue
-from pyspark_kafkaproto.client.writing.verdicts import Verdict, verdict_on
+from pyspark_kafkaproto.client.writing.verdicts import (
+    Verdict,
+    after_last_try,
+    out_of_order,
+    verdict_on,
+)
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -53,6 +58,7 @@ Renew = Callable[[Identity, BrokerError], Identity]
 
 _PAUSE_S = 0.02  # between looks at a broker that wants silence
 _LEAST_RECEIVE_S = 1.0  # for the rest of an answer that has begun to come
+_ABSENCE_S = 1.0  # shorter ones are no reason that a batch was not delivered in its time
 
 
 class Sender:
@@ -90,6 +96,7 @@ class Sender:
         self._ready: dict[TopicPartition, PartitionQueue] = {}
         self.held_bytes = 0
         self.offered_bytes = 0  # since the last look
+        self._left_at = time.monotonic()
 
     def offer(self, queue: PartitionQueue, batch: Batch) -> None:
         """A batch was finished, to be sent after all others of its partition."""
@@ -114,9 +121,21 @@ class Sender:
 
     def _turn(self, timeout_s: float, *, is_pressing: bool) -> None:
         """Take answers, waiting for one at most `timeout_s`, and send what may go."""
+        self._excuse_absence()
         self.offered_bytes = 0
         self._receive(timeout_s)
         self._send(is_pressing=is_pressing)
+        self._left_at = time.monotonic()
+
+    def _excuse_absence(self) -> None:
+        """While the caller did something else nothing could be sent: no broker is to blame."""
+        away_s = time.monotonic() - self._left_at
+        if away_s < _ABSENCE_S:
+            return
+        sent = chain.from_iterable(link.sent for link in self._links.values())
+        queues = {partition: pair[0] for one in sent for partition, pair in one.batches.items()}
+        for queue in (queues | self._ready).values():
+            queue.excuse(away_s)
 
     def abandon(self) -> None:
         """Give up what is in flight: its answers must not be taken for somebody else's."""
@@ -143,8 +162,11 @@ class Sender:
             link = self._links.setdefault(endpoint, Link(endpoint))
             if not (is_pressing or self._is_worth_a_request(link, queues)):
                 continue
+            others_wait = len(by_leader) > 1 or any(
+                other.sent for other in self._links.values() if other is not link
+            )
             while queues and link.has_room(self._config.max_in_flight):
-                if not self._send_one(link, self._fill(queues)):
+                if not self._send_one(link, self._fill(queues), others_wait=others_wait):
                     break
                 now = time.monotonic()
                 queues = [queue for queue in queues if queue.can_send(now)]  # noqa: PLW2901
@@ -188,17 +210,23 @@ class Sender:
             chosen.append((queue, queue.take()))
         return chosen
 
-    def _send_one(self, link: Link, chosen: list[tuple[PartitionQueue, Batch]]) -> bool:
+    def _send_one(
+        self, link: Link, chosen: list[tuple[PartitionQueue, Batch]], *, others_wait: bool
+    ) -> bool:
         """One request; whether it went out."""
         deadline = Deadline.after(self._config.client.request_timeout_s)
         for _, batch in chosen:
             own = batch.tried_within(self._config.delivery_timeout_s)
             deadline = own if own.at < deadline.at else deadline
         try:
-            link.send(self._router, self._config, chosen, deadline, self._id_and_version())
+            link.send(
+                self._router, self._config, chosen, deadline, self._id_and_version(),
+                others_wait=others_wait,
+            )  # fmt: skip
         except (ConnectionFailed, DeadlineExceeded) as error:
-            for queue, batch in chosen:
-                self._try_later(queue, batch, error)
+            link.has_failed = True
+            for queue, batch in chosen:  # a part of a request at most: brokers wait for the rest
+                self._try_later(queue, batch, error, link.endpoint, was_sent=False)
             self._lose(link, error)
             return False
         for queue, batch in chosen:
@@ -269,7 +297,6 @@ class Sender:
             self._read(link, link.sent.popleft(), answer)
 
     def _read(self, link: Link, sent: Sent, answer: ProduceResponse) -> None:
-        broker = str(link.endpoint)
         endpoints = {node.node_id: Endpoint(node.host, node.port) for node in answer.node_endpoints}
         left = dict(sent.batches)
         for topic in answer.responses:
@@ -282,25 +309,29 @@ class Sender:
                 if not data.error_code:
                     self._delivered(queue, batch, data.base_offset)
                 else:
-                    self._judge(queue, batch, data, broker, _new_leader(data, endpoints, queue))
+                    leader = _new_leader(data, endpoints, queue)
+                    self._judge(queue, batch, data, link.endpoint, leader)
         if left:
             raise RemoteProtocolError(f"no answer for {', '.join(map(str, left))}", where="Produce")
 
     def _delivered(self, queue: PartitionQueue, batch: Batch, base_offset: int) -> None:
         self.held_bytes -= batch.size_bytes
-        queue.deliver(batch, base_offset)
+        overtaken = queue.overtaken_by(batch)
+        queue.deliver(batch, base_offset, time.monotonic())
+        if overtaken is not None:
+            raise out_of_order(queue, overtaken, batch)
 
     def _judge(
         self,
         queue: PartitionQueue,
         batch: Batch,
         data: Answered,
-        broker: str,
+        asked: Endpoint,
         leader: Leader | None,
     ) -> None:
         """What becomes of a batch that the broker gave an error for."""
         verdict, error = verdict_on(queue, batch, data)
-        error = error.at(broker)
+        error = error.at(str(asked))
         _log.debug("%s: %s", verdict.name, error)
         if verdict is Verdict.WRITTEN:
             self._delivered(queue, batch, -1)
@@ -312,10 +343,10 @@ class Sender:
             self.held_bytes += sum(part.size_bytes for part in parts) - batch.size_bytes
         elif verdict is Verdict.FORGOTTEN:
             _log.warning("%s: sequences begin anew", error)
-            self._try_later(queue, batch, error)
+            self._try_later(queue, batch, error, asked)
             queue.restart(self._renew(queue.identity, error))
         elif verdict is Verdict.LATER:
-            self._try_later(queue, batch, error, leader)
+            self._try_later(queue, batch, error, asked, leader)
         else:
             raise error
         if queue.head is not None:
@@ -328,9 +359,10 @@ class Sender:
         lost = [pair for sent in link.sent for pair in sent.batches.values()]
         link.drop()
         for queue, batch in lost:
-            self._try_later(queue, batch, error)
+            batch.may_be_written = True
+            self._try_later(queue, batch, error, link.endpoint)
         for queue in self._ready.values():
-            if queue.leader is not None and queue.leader.endpoint == link.endpoint:
+            if queue.is_led_by(link.endpoint):
                 queue.leader = None
 
     def _try_later(
@@ -338,17 +370,22 @@ class Sender:
         queue: PartitionQueue,
         batch: Batch,
         error: KafkaProtoError,
+        asked: Endpoint,
         leader: Leader | None = None,
+        *,
+        was_sent: bool = True,
     ) -> None:
-        """Send a batch in flight again, at once where the broker has said who leads now."""
+        """Send a batch in flight again, at once where it is known who leads instead of `asked`."""
+        is_first = not queue.has_failed  # of several in flight: they fail for one reason
         queue.give_back(batch)
         self._ready[queue.partition] = queue
-        batch.note(error)
+        batch.note(error, was_sent=was_sent)
         if batch.tries > self._config.retries:
-            raise self._given_up(queue, batch)
-        if not isinstance(error, BrokerError) or error.error.refreshes_metadata:
+            raise after_last_try(error, queue, batch, self._config.retries) from error
+        is_about_leader = not isinstance(error, BrokerError) or error.error.refreshes_metadata
+        if is_about_leader and (leader is not None or queue.is_led_by(asked)):
             queue.leader = leader
-        if leader is None:
+        if is_first and not (is_about_leader and queue.leader is not None):
             self._pause(queue, error)
 
     def _pause(self, queue: PartitionQueue, error: KafkaProtoError) -> None:
@@ -357,10 +394,8 @@ class Sender:
         assert head is not None  # noqa: S101 - it is the batch that failed, or waits for a leader
         now = time.monotonic()
         queue.failures_in_a_row += 1
-        if queue.troubled_since is None:
-            queue.troubled_since = now
         until = now + self._config.client.backoff.wait_s(queue.failures_in_a_row)
-        if until - queue.troubled_since > error.patience_s:
+        if until - queue.first_seen.setdefault(str(error), now) > error.patience_s:
             raise error
         if until > head.tried_within(self._config.delivery_timeout_s).at:
             head.note(error)
@@ -369,8 +404,6 @@ class Sender:
 
     def _given_up(self, queue: PartitionQueue, batch: Batch) -> DeadlineExceeded:
         what = f"write {batch} to {queue.partition}"
-        if batch.tries > self._config.retries:
-            what += f" in {batch.tries} tries (retries is {self._config.retries})"
         return DeadlineExceeded(what, self._config.delivery_timeout_s, batch.failures)
 
     def _idle_s(self) -> float:

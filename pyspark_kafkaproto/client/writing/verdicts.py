@@ -12,11 +12,13 @@ from enum import Enum
 from pyspark_kafkaproto.client.writing.batches import Batch
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.cluster.transactions import ADVICE
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed, KafkaProtoError
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 
+CORRUPT_MESSAGE = 2
 MESSAGE_TOO_LARGE = 10
 RECORD_LIST_TOO_LARGE = 18
+NOT_ENOUGH_REPLICAS = 19
 TOPIC_AUTHORIZATION_FAILED = 29
 CLUSTER_AUTHORIZATION_FAILED = 31
 INVALID_TIMESTAMP = 32
@@ -31,6 +33,9 @@ _ABOUT_RECORDS = TOO_LARGE | {INVALID_TIMESTAMP, INVALID_RECORD}
 _ABOUT_THE_PRODUCER = frozenset(
     {OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH}
 )
+# Found before anything is appended. All others can come after it: a leader that is deposed while
+# it waits for its followers says NOT_LEADER_OR_FOLLOWER.
+_NOT_APPENDED = _ABOUT_RECORDS | _ABOUT_THE_PRODUCER | {CORRUPT_MESSAGE, NOT_ENOUGH_REPLICAS}
 
 NEEDS_IDEMPOTENT_WRITE = (
     "this user needs the right IDEMPOTENT_WRITE on the cluster, or WRITE on a topic; or set "
@@ -61,6 +66,7 @@ def verdict_on(
 ) -> tuple[Verdict, BrokerError]:
     """The verdict, and the error to remember or to raise, which names partition, rows and size."""
     code = data.error_code
+    batch.may_be_written |= code not in _NOT_APPENDED
     text = "; ".join(filter(None, (data.error_message, _ADVICE.get(code))))
     error = BrokerError(code, "Produce", f"{queue.partition}, {batch}", text)
     if code == DUPLICATE_SEQUENCE_NUMBER:
@@ -68,10 +74,33 @@ def verdict_on(
     if code in _ABOUT_RECORDS:
         return Verdict.REFUSED, error
     if code in _ABOUT_THE_PRODUCER and queue.identity.is_idempotent:
-        if queue.is_passed(batch):
+        if queue.is_passed(batch) and batch.may_be_written:
             return Verdict.WRITTEN, error
         if code == OUT_OF_ORDER_SEQUENCE_NUMBER and queue.is_overtaking(batch):
             return Verdict.OVERTOOK, error
         # Inside a transaction nothing can be begun anew but the transaction.
         return (Verdict.FATAL if queue.identity.is_transactional else Verdict.FORGOTTEN), error
     return (Verdict.LATER if error.error.is_retriable else Verdict.FATAL), error
+
+
+def out_of_order(queue: PartitionQueue, batch: Batch, later: Batch) -> BrokerError:
+    """The error where the broker took `later` and not `batch`, which comes before it."""
+    return BrokerError(
+        OUT_OF_ORDER_SEQUENCE_NUMBER, "Produce", f"{queue.partition}, {batch}",
+        f"not written, but {later}, which comes after it, is: the broker had forgotten this "
+        "producer",
+    )  # fmt: skip
+
+
+def after_last_try(
+    error: KafkaProtoError, queue: PartitionQueue, batch: Batch, retries: int
+) -> KafkaProtoError:
+    """The last error of a batch, and that it was the last."""
+    tried = f"tried {batch.tries} times (retries is {retries})"
+    if isinstance(error, BrokerError):  # it names the batch
+        text = "; ".join(filter(None, (error.message, tried)))
+        return BrokerError(error.code, error.api, error.subject, text)
+    tried = f"write {batch} to {queue.partition} was {tried}"
+    if isinstance(error, ConnectionFailed):
+        return ConnectionFailed(error.broker, error.stage, f"{error.reason}; {tried}")
+    return KafkaProtoError(f"{error}; {tried}")

@@ -1,0 +1,197 @@
+"""What a failure costs: one wait for one reason, no try that was not sent, no others' time."""
+
+import threading
+import time
+
+import pytest
+
+from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.messages.metadata import MetadataResponse
+from pyspark_kafkaproto.messages.produce import ProduceResponse
+from pyspark_kafkaproto.net import pool
+from tests.fake_broker import DEFAULT, close
+from tests.fake_produce import produce, refusing, values
+from tests.unit.client.writing.test_produce_faults import answered
+
+SLOW_S = 0.3  # the first wait after a failure, in tests of what it costs
+
+
+def numbered(count, start=0, partition=0):
+    return [ProducerRecord(f"{n}", partition=partition) for n in range(start, start + count)]
+
+
+def expected(count):
+    return [f"{n}".encode() for n in range(count)]
+
+
+def took(work):
+    """Seconds that `work` takes."""
+    began = time.monotonic()
+    work()
+    return time.monotonic() - began
+
+
+# --- how often, and how long
+
+
+def test_a_broker_that_cannot_be_reached_uses_up_no_retries(brokers, producer):
+    brokers.topics["orders"].move(0, 2)
+    writer = producer(retries=3)
+    writer.send(numbered(1))
+    brokers.stop(2)
+    moving = threading.Timer(1.5, lambda: brokers.topics["orders"].move(0, 1))
+    moving.start()
+    writer.flush()
+    moving.join()
+    assert values(brokers.logs["orders", 0]) == expected(1)
+
+
+def test_the_time_of_a_caller_who_is_away_is_not_the_brokers(brokers, producer, clock):
+    brokers.on("Produce", refusing(6), DEFAULT)
+    writer = producer()
+    writer.send(numbered(10))
+    writer._open_batches.finish_all()
+    writer._sender.pump()
+    answered(writer)
+    clock.now += 1000
+    writer.send(numbered(10, 10))
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == expected(20)
+
+
+def test_patience_with_one_failure_is_not_used_up_by_another(brokers, producer, clock):
+    """A broker that has just come up does not know the topic yet."""
+    writer = producer(retry_backoff_ms=500, retry_backoff_max_ms=500)
+
+    def not_yet(call):
+        known = [
+            MetadataResponse.Broker(node_id=node, host=host, port=port)
+            for node, (host, port) in brokers.places().items()
+        ]
+        topic = MetadataResponse.Topic(name="orders", error_code=3)
+        return MetadataResponse(brokers=tuple(known), topics=(topic,), controller_id=1)
+
+    brokers.on("Produce", *[refusing(19)] * 10, refusing(6), DEFAULT)
+    writer.check_topics({"orders"})
+    brokers.on("Metadata", not_yet, DEFAULT)
+    writer.send(numbered(1))
+    writer.flush()
+    assert sum(clock.slept) > 4
+    assert values(brokers.logs["orders", 0]) == expected(1)
+
+
+@pytest.fixture
+def pipelined(brokers, producer):
+    """A producer that the broker knows, so that it sends five batches at a time."""
+    writer = producer(
+        batch_size=100, retry_backoff_ms=int(SLOW_S * 1000), retry_backoff_max_ms=60_000
+    )
+    writer.send(numbered(1))
+    writer.flush()
+    return writer
+
+
+def test_a_lost_connection_is_one_failure_whatever_was_in_flight(brokers, pipelined):
+    brokers.on("Produce", close(), DEFAULT)
+    pipelined.send(numbered(60, 1))
+    assert took(pipelined.flush) < 2 * SLOW_S
+    assert values(brokers.logs["orders", 0]) == expected(61)
+
+
+def test_a_leader_that_an_answer_names_is_asked_at_once(brokers, pipelined):
+    brokers.topics["orders"].move(0, 2)
+    in_partition = ProduceResponse.Topic.Partition
+
+    def named(call):
+        (topic,) = call.request.topic_data
+        leader = in_partition.CurrentLeader(leader_id=2, leader_epoch=1)
+        refused = in_partition(index=0, error_code=6, base_offset=-1, current_leader=leader)
+        host, port = brokers.places()[2]
+        return ProduceResponse(
+            responses=(ProduceResponse.Topic(name=topic.name, partition_responses=(refused,)),),
+            node_endpoints=(ProduceResponse.NodeEndpoint(node_id=2, host=host, port=port),),
+        )
+
+    brokers.on("Produce", named, node=1)
+    asked = len(brokers.asked("Metadata"))
+    pipelined.send(numbered(60, 1))
+    assert took(pipelined.flush) < SLOW_S / 2
+    assert len(brokers.asked("Metadata")) == asked
+    assert values(brokers.logs["orders", 0]) == expected(61)
+
+
+# --- a broker that has forgotten the producer
+
+
+def test_after_a_long_silence_one_batch_goes_first(brokers, producer, clock):
+    writer = producer(batch_size=100, max_request_size=100)
+    writer.send(numbered(5))
+    writer.flush()
+    clock.now += 1000
+    brokers.logs["orders", 0].producers.clear()
+    brokers.on("Produce", refusing(19), DEFAULT)
+    writer.send(numbered(30, 5))
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == expected(35)
+
+
+@pytest.mark.parametrize("code", [19, 10])
+def test_what_a_forgetful_broker_lets_overtake_fails_the_write(brokers, producer, code):
+    writer = producer(batch_size=100, max_request_size=100)
+    writer.send(numbered(5))
+    writer.flush()
+    brokers.logs["orders", 0].producers.clear()
+    brokers.on("Produce", refusing(code), DEFAULT)
+
+    def write():
+        writer.send(numbered(30, 5))
+        writer.flush()
+
+    with pytest.raises(BrokerError, match=r"orders-0, .*not written, but .*comes after it"):
+        write()
+
+
+# --- other leaders
+
+
+def test_a_leader_that_throttles_does_not_hold_up_another(brokers, producer):
+    brokers.topics["orders"].move(1, 2)
+
+    def throttled(call):
+        return ProduceResponse(responses=produce(brokers, call).responses, throttle_time_ms=2000)
+
+    brokers.on("Produce", throttled, node=1)
+    writer = producer(linger_ms=0)
+    writer.send(numbered(1, 0, 0) + numbered(1, 0, 1))
+    writer.flush()
+
+    def both():
+        writer.send(numbered(1, 1, 0))
+        writer.send(numbered(1, 1, 1))
+
+    assert took(both) < 1
+    writer.flush()
+    assert [values(brokers.logs["orders", number]) for number in (0, 1)] == [expected(2)] * 2
+
+
+def test_a_leader_that_just_failed_gets_little_of_the_others_time(brokers, producer, monkeypatch):
+    brokers.topics["orders"].move(1, 2)
+    writer = producer(linger_ms=0)
+    given_s = []
+    get = pool.Connections.get
+
+    def spy(connections, endpoint, deadline):
+        if endpoint.port == brokers.places()[2][1]:
+            given_s.append(deadline.remaining_s)
+        return get(connections, endpoint, deadline)
+
+    monkeypatch.setattr(pool.Connections, "get", spy)
+    brokers.stop(2)
+    threading.Timer(0.5, lambda: brokers.topics["orders"].move(1, 1)).start()
+    for number in range(50):
+        writer.send(numbered(1, number, 0) + numbered(1, number, 1))
+        writer._sender._turn(0.02, is_pressing=True)
+    writer.flush()
+    assert given_s[0] > 5
+    assert min(given_s[1:]) <= 1  # more only while no other leader had anything to do
