@@ -48,8 +48,8 @@ class Written:
 
     first_offset, last_offset: of the records written; -1 where the broker did not say (acks=0, or a
     batch that it had already). Other producers' records may lie between.
-    retries: batches sent again. restarts: how often sequences began anew, because the broker no
-    longer knew this producer.
+    retries: batches sent again. restarts: how often sequences began anew under the next epoch,
+    because the broker no longer knew this producer, or because rows fell out.
     """
 
     records: int = 0
@@ -229,6 +229,16 @@ class PartitionQueue:
     def is_overtaking(self, batch: Batch) -> bool:
         """Whether a batch was refused only because one before it was."""
         return batch.base_sequence != self._expected
+
+    @property
+    def may_come_twice(self) -> bool:
+        """Whether what is on its way could fit sequences that are given anew, as rows fell out.
+
+        Then they need a new epoch, which what was sent before does not have. In a transaction there
+        is none to be had.
+        """
+        is_sent = self.in_flight or any(batch.may_be_written for batch in self.returned)
+        return bool(is_sent) and self.identity.is_idempotent and not self.identity.is_transactional
 
     def replace(self, batch: Batch, parts: list[Batch]) -> None:
         """Send `parts` in the place of a batch in flight: what is left of it, or its pieces."""

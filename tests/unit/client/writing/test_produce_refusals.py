@@ -11,7 +11,7 @@ from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.records import Columns, decode
 from pyspark_kafkaproto.records.layout import HEADER
-from tests.fake_broker import FakeTopic, topic_id_of
+from tests.fake_broker import DEFAULT, FakeTopic, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_produce import produce, refusing, values
 
@@ -180,6 +180,23 @@ def _only_orders(brokers, code, names_records, bad):
         return produce(brokers, call) if is_letters else refuse(call)
 
     return answer
+
+
+def test_what_is_left_of_a_batch_is_written_under_the_next_epoch(brokers, producer, letters):
+    """A later batch that is on its way twice could fit the sequences of one that lost rows."""
+    writer = producer(dead_letter_topic="letters", batch_size=100)
+    writer.send(numbered(1))
+    writer.flush()
+    bad = ProduceResponse.Topic.Partition.RecordError(batch_index=0)
+    brokers.on("Produce", refusing(INVALID_RECORD, record_errors=(bad,)), DEFAULT)
+    writer.send([ProducerRecord(f"{n}", partition=0) for n in range(1, 41)])
+    writer.flush()
+    log = brokers.logs["orders", 0]
+    assert values(log) == texts(n for n in range(41) if n != 1)
+    assert values(letters) == texts([1])
+    epochs = [HEADER.unpack_from(batch.data)[10] for batch in log.batches]
+    assert epochs == [0] + [1] * (len(epochs) - 1)
+    assert len(epochs) > 4
 
 
 def test_a_record_that_the_broker_refuses_is_named(brokers, producer):
