@@ -150,10 +150,14 @@ class Producer:
     def flush(self) -> dict[TopicPartition, Written]:
         """Wait until everything sent is written; what that was, by partition, since the last time.
 
+        Between transactions there is nothing to write.
+
         Raises:
             KafkaProtoError: something cannot be written; see `send`.
         """
         with self._ending_on_error():
+            if self._transactions is not None and not self._transactions.is_open:
+                return {}
             self._write_out()
             while self._refusals.letters:
                 self._send_letters()
@@ -217,6 +221,8 @@ class Producer:
     def abort_transaction(self) -> None:
         """Give up the transaction, after an error too: the producer can go on with the next one.
 
+        Where the outcome is not known because nobody answers, call it again.
+
         Raises:
             LocalProtocolError: no transaction is open.
             BrokerError: another producer took over.
@@ -224,7 +230,9 @@ class Producer:
         transactions = self._transactional
         self._sender.abandon()
         transactions.end(commit=False)
+        # Not before: whoever had nothing to abort goes on with the sequences that brokers know.
         self._identity = None
+        self._start_over()
         self._ended_by = None
 
     def leave_transaction(self) -> Writer | None:

@@ -9,8 +9,9 @@ from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtoco
 from pyspark_kafkaproto.messages import add_offsets_to_txn, add_partitions_to_txn, txn_offset_commit
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
+from pyspark_kafkaproto.records.layout import HEADER
 from tests.fake_broker import api_versions, close
-from tests.fake_produce import produce, refusing
+from tests.fake_produce import produce, refusing, values
 
 ONE = TopicPartition("orders", 0)
 ROWS = [ProducerRecord("a", partition=0), ProducerRecord("b", partition=1)]
@@ -153,6 +154,79 @@ def test_after_a_commit_that_was_denied_the_next_transaction_begins(
     written = writer.commit_transaction()
     assert sum(item.records for item in written.values()) == len(ROWS)
     assert len(brokers.asked("InitProducerId")) == 2
+
+
+def numbers_of(brokers):
+    """Partition, producer id, epoch and first sequence of each batch that the brokers wrote."""
+    return [
+        (place, *HEADER.unpack_from(batch.data)[9:12])
+        for place, log in brokers.logs.items()
+        for batch in log.batches
+    ]
+
+
+@pytest.mark.parametrize("flushed", [[], [b"flushed"]], ids=["nothing sent", "sent"])
+def test_what_was_aborted_is_never_sent_again(brokers, producer, level, flushed):
+    del level
+    writer = producer(transactional_id="mine")
+    for _ in range(2):
+        writer.begin_transaction()
+        writer.send([ProducerRecord(value, partition=0) for value in flushed])
+        writer.flush()
+        writer.send([ProducerRecord("given up", partition=0)])
+        writer.abort_transaction()
+        before = asked(brokers)
+        assert writer.flush() == {}
+        assert asked(brokers) == before
+        writer.begin_transaction()
+        writer.send([ProducerRecord("good", partition=0)])
+        assert writer.commit_transaction()[ONE].records == 1
+    assert values(brokers.logs["orders", 0]) == [*flushed, b"good"] * 2
+    assert len(set(numbers_of(brokers))) == len(numbers_of(brokers))
+
+
+def test_what_an_abort_of_unknown_outcome_gave_up_is_never_sent_again(brokers, producer, level):
+    writer = producer(transactional_id="mine", default_api_timeout_ms=200, request_timeout_ms=100)
+    writer.begin_transaction()
+    writer.send([ProducerRecord("flushed", partition=0)])
+    writer.flush()
+    writer.send([ProducerRecord("given up", partition=0)])
+    brokers.on("EndTxn", close())
+    with pytest.raises(KafkaProtoError):
+        writer.abort_transaction()
+    assert writer.flush() == {}
+    brokers.on("EndTxn", _END[level])
+    writer.abort_transaction()
+    writer.begin_transaction()
+    assert writer.flush() == {}
+    writer.send([ProducerRecord("good", partition=0)])
+    assert writer.commit_transaction()[ONE].records == 1
+    assert values(brokers.logs["orders", 0]) == [b"flushed", b"good"]
+
+
+def test_dead_letters_of_what_was_aborted_are_given_up_too(brokers, producer, level):
+    del level
+    writer = producer(transactional_id="mine", dead_letter_topic="many", max_request_size=3000)
+    writer.begin_transaction()
+    writer.send([ProducerRecord("x" * 4000, partition=0)])
+    writer.abort_transaction()
+    assert writer.flush() == {}
+    writer.begin_transaction()
+    assert writer.commit_transaction() == {}
+    assert brokers.asked("Produce") == []
+
+
+def test_an_abort_of_nothing_forgets_no_sequences(brokers, producer, level):
+    del level
+    writer = producer(transactional_id="mine")
+    for _ in range(2):
+        writer.begin_transaction()
+        writer.send(ROWS)
+        writer.commit_transaction()
+        with pytest.raises(LocalProtocolError):
+            writer.abort_transaction()
+    assert values(brokers.logs["orders", 0]) == [b"a", b"a"]
+    assert len(set(numbers_of(brokers))) == 4
 
 
 @pytest.mark.parametrize("code", [47, 90])
