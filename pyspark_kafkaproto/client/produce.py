@@ -159,9 +159,6 @@ class Producer:
             if self._transactions is not None and not self._transactions.is_open:
                 return {}
             self._write_out()
-            while self._refusals.letters:
-                self._send_letters()
-                self._write_out()
         return self._take_written()
 
     def begin_transaction(self) -> None:
@@ -214,9 +211,11 @@ class Producer:
                 time-out the next transaction can be begun.
         """
         transactions = self._transactional
-        written = self.flush() if transactions.is_open else {}
+        if transactions.is_open:
+            with self._ending_on_error():
+                self._write_out()
         transactions.end(commit=True)
-        return written
+        return self._take_written()
 
     def abort_transaction(self) -> None:
         """Give up the transaction, after an error too: the producer can go on with the next one.
@@ -319,8 +318,12 @@ class Producer:
         self._targets.forget_queues()
 
     def _write_out(self) -> None:
-        self._open_batches.finish_all()
-        self._sender.drain()
+        while True:
+            self._open_batches.finish_all()
+            self._sender.drain()
+            if not self._refusals.letters:
+                return
+            self._send_letters()
 
     def _take_written(self) -> dict[TopicPartition, Written]:
         written = {}

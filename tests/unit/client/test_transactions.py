@@ -129,8 +129,10 @@ def test_nothing_but_the_same_end_is_done_until_it_is_answered(brokers, producer
         with pytest.raises(LocalProtocolError, match="call commit_transaction again"):
             forbidden()
     brokers.on("EndTxn", _END[level])
-    writer.commit_transaction()
+    assert sum(item.records for item in writer.commit_transaction().values()) == len(ROWS)
     writer.begin_transaction()
+    writer.send(ROWS)
+    assert sum(item.records for item in writer.commit_transaction().values()) == len(ROWS)
 
 
 @pytest.mark.parametrize("ends_with_abort", [True, False])
