@@ -68,6 +68,7 @@ class Accumulator:
                 self._discard(queue)
             elif invalid is None and start < stop:
                 self._finish(queue)
+                self._keep_within_memory()
             if invalid is not None:
                 refuse(invalid.row, invalid.reason)
                 start += 1

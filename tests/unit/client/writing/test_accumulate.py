@@ -1,0 +1,66 @@
+"""Open batches: how much of the rows is held before somebody waits for the brokers."""
+
+import pyarrow as pa
+import pytest
+
+from tests.fake_produce import values
+
+MEMORY = 1 << 17
+VALUE_BYTES = 1000
+
+
+def rows_of(count, partitions):
+    """One Arrow batch, its rows in turn for each partition."""
+    return pa.RecordBatch.from_pydict(
+        {
+            "value": pa.array([bytes(VALUE_BYTES)] * count, pa.binary()),
+            "partition": pa.array([n % partitions for n in range(count)], pa.int32()),
+        }
+    )
+
+
+@pytest.fixture
+def held_bytes(monkeypatch):
+    """What is held for brokers after each finished batch of a producer."""
+    seen = []
+
+    def watch(writer):
+        sender = writer._sender
+        offer = sender.offer
+
+        def offered(queue, batch):
+            offer(queue, batch)
+            seen.append(sender.held_bytes)
+
+        monkeypatch.setattr(sender, "offer", offered)
+        return seen
+
+    return watch
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_one_arrow_batch_holds_no_more_than_buffer_memory(
+    brokers, producer, held_bytes, partitions
+):
+    writer = producer(buffer_memory=MEMORY, batch_size=10_000, max_request_size=20_000)
+    seen = held_bytes(writer)
+    writer.send(rows_of(1000, partitions))
+    written = writer.flush()
+    assert max(seen) <= MEMORY
+    assert sum(item.records for item in written.values()) == 1000
+    assert sum(len(values(log)) for log in brokers.logs.values()) == 1000
+
+
+def test_open_batches_of_many_partitions_are_within_buffer_memory_too(
+    brokers, producer, held_bytes
+):
+    """The batch that is finished is of another partition than those that have to be."""
+    writer = producer("many", buffer_memory=MEMORY, batch_size=20_000, max_request_size=40_000)
+    seen = held_bytes(writer)
+    for count in (250, 250):
+        writer.send(rows_of(count, 250))
+    writer.send(rows_of(500, 1))
+    written = writer.flush()
+    assert max(seen) <= MEMORY
+    assert sum(item.records for item in written.values()) == 1000
+    assert len(values(brokers.logs["many", 0])) == 502
