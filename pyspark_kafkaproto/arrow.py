@@ -339,7 +339,7 @@ def _binary_input(array: pa.Array, name: str) -> BinaryInput:
     kind = array.type
     is_large = pa.types.is_large_binary(kind) or pa.types.is_large_string(kind)
     if not (is_large or pa.types.is_binary(kind) or pa.types.is_string(kind)):
-        array, is_large = _as_binary(array, name), True
+        array, is_large = as_binary(array, name), True
     validity, offsets, data = array.buffers()
     return BinaryInput(
         offsets=offsets or b"",
@@ -350,8 +350,12 @@ def _binary_input(array: pa.Array, name: str) -> BinaryInput:
     )
 
 
-def _as_binary(array: pa.Array, name: str) -> pa.Array:
-    """Other encodings of strings and binaries, cast."""
+def as_binary(array: pa.Array, name: str) -> pa.Array:
+    """Strings and binaries in any encoding, cast to large binary: no text is decoded.
+
+    Raises:
+        ConfigError: it is something else; `name` is the column's.
+    """
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if str(kind) not in _BINARY_KINDS and not pa.types.is_fixed_size_binary(kind):
         raise _refused(name, array.type, "string or binary")

@@ -43,6 +43,7 @@ _log = logging.getLogger(__name__)
 
 _TIMESTAMP = "timestamp"
 _NOWHERE = -1
+_SHOWN_BYTES = 100  # of what should be the name of a topic
 _ABORT_S = 5.0  # for the abort after an error: whoever waits for that error should not wait long
 
 
@@ -364,7 +365,7 @@ class Producer:
         if "topic" not in batch.schema.names:
             raise ConfigError("topic", None, "needed where rows have no column `topic`")
         names, codes = _encoded_names(batch.column("topic"))
-        if len(names) == 1 and batch.column("topic").null_count == 0:
+        if len(names) == 1 and batch.column("topic").null_count == 0 and isinstance(names[0], str):
             yield _Picked(names[0], batch, Rows(first))
             return
         grouped, starts = (
@@ -372,14 +373,15 @@ class Producer:
         )
         for number, name in enumerate((*names, None)):
             rows = grouped[starts[number] : starts[number + 1]]
-            if name is None:
-                for row in rows:
-                    self._refuse(
-                        batch, row, first + row, timestamp_column, None, _NOWHERE,
-                        "null topic; give the option topic a default",
-                    )  # fmt: skip
-            elif len(rows):
-                yield _Picked(name, _taken(batch, rows), Rows(first, rows))
+            if isinstance(name, str):
+                if len(rows):
+                    yield _Picked(name, _taken(batch, rows), Rows(first, rows))
+                continue
+            reason = "null topic; give the option topic a default"
+            if name is not None:
+                reason = f"its column topic is no UTF-8: {name[:_SHOWN_BYTES]!r}"
+            for row in rows:
+                self._refuse(batch, row, first + row, timestamp_column, None, _NOWHERE, reason)
 
     def _target(self, picked: _Picked, timestamp_column: str | None) -> Target | None:
         """The topic; None where each row was refused because it cannot be written to."""
@@ -495,16 +497,26 @@ def _transactions(config: ProducerConfig, router: Router) -> Transactions | None
     return Transactions(router, config.transactional_id, timeout_ms)
 
 
-def _encoded_names(column: pa.Array) -> tuple[list[str], Any]:
-    """The different topics, and each row's as an index, int32; a null's is behind the last one."""
+def _encoded_names(column: pa.Array) -> tuple[list[str | bytes], Any]:
+    """The different topics, and each row's as an index, int32; a null's is behind the last one.
+
+    Bytes are one that is no UTF-8: Arrow does not look.
+    """
     import pyarrow as pa  # noqa: PLC0415 - heavy, and there already when a batch is
 
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         raise ConfigError("schema", f"topic {column.type}", "topic has to be a string")
     encoded = column.dictionary_encode()
-    names = encoded.dictionary.to_pylist()
+    names = [_text(name) for name in encoded.dictionary.cast(pa.large_binary()).to_pylist()]
     codes = encoded.indices.cast(pa.int32()).fill_null(len(names))
     return names, _values(codes)
+
+
+def _text(name: bytes) -> str | bytes:
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return name
 
 
 def _taken(batch: pa.RecordBatch, rows: memoryview) -> pa.RecordBatch:

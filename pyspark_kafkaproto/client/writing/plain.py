@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyspark_kafkaproto.arrow import write_columns
+from pyspark_kafkaproto.arrow import as_binary, write_columns
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.records import (
     BatchBuilder,
@@ -89,25 +89,47 @@ def _encoded(content: bytes | str | None) -> bytes | None:
 
 
 def record_at(batch: pa.RecordBatch, row: int, timestamp_column: str | None) -> ProducerRecord:
-    """One row of what `Producer.send` took; without its topic and partition."""
+    """One row of what `Producer.send` took; without its topic and partition.
+
+    In bytes: what Arrow calls a string need not be UTF-8.
+
+    Raises:
+        ConfigError: a column of a type that no record has.
+    """
+    one = batch.slice(row, 1)
+    write_columns(one, timestamp_column=timestamp_column)  # looks at the types
+    columns = dict(zip(one.schema.names, one.columns, strict=True))
+    return ProducerRecord(
+        value=_content_of(columns.get("value")),
+        key=_content_of(columns.get("key")),
+        timestamp_ms=_timestamp_of(columns.get(timestamp_column or "")),
+        headers=_headers_of(columns.get("headers")),
+    )
+
+
+def _content_of(column: pa.Array | None) -> bytes | None:
+    return None if column is None or column.null_count else as_binary(column, "")[0].as_py()
+
+
+def _headers_of(column: pa.Array | None) -> list[tuple[str | bytes, bytes | None]]:
+    """The pairs of one row but those without a key, which may be why it is here."""
+    if column is None or column.null_count:
+        return []
+    parts = column[0].values.flatten()
+    keys, contents = (as_binary(part, "headers").to_pylist() for part in parts)
+    return [pair for pair in zip(keys, contents, strict=True) if pair[0] is not None]
+
+
+def _timestamp_of(column: pa.Array | None) -> int | None:
+    """Milliseconds; None for one that Kafka does not have, which may be why its row is here."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    one = batch.slice(row, 1)
-    fields: dict[str, Any] = {}
-    for name in {"value", "key", "headers", timestamp_column or ""} & set(one.schema.names):
-        column = one.column(name)
-        if name == timestamp_column and column.null_count == 0:
-            column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-        fields[name] = column.to_pylist()[0]
-    micros = fields.get(timestamp_column or "")
-    headers = [(pair["key"], pair["value"]) for pair in fields.get("headers") or () if pair]
-    return ProducerRecord(
-        value=fields.get("value"),
-        key=fields.get("key"),
-        # One that Kafka does not have is why the record is here.
-        timestamp_ms=None if micros is None or micros < 0 else micros // _MICROS,
-        headers=[(key, _encoded(value)) for key, value in headers if key is not None],
-    )
+    if column is None or column.null_count:
+        return None
+    is_finer = column.type.unit == "ns"
+    micros = column.cast(pa.timestamp("us", column.type.tz), safe=not is_finer)
+    found: int = micros.cast(pa.int64())[0].as_py()
+    return None if found < 0 else found // _MICROS
 
 
 # --- record batches, taken apart again

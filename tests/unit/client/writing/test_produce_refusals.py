@@ -269,6 +269,66 @@ def test_header_keys_are_never_null(producer, letters):
     assert values(letters) == [b"1"]
 
 
+def unchecked(values, kind):
+    """An array of text whose bytes are not UTF-8: what other programs make."""
+    array = pa.array(values, pa.binary())
+    text = pa.Array.from_buffers(pa.string(), len(array), array.buffers())
+    return text if kind == pa.string() else text.cast(kind)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_text_that_is_no_utf_8_is_named_or_put_aside(brokers, producer, letters, kind):
+    pairs = pa.StructArray.from_arrays(
+        [unchecked([b"\xff"], kind), unchecked([b"\xfe"], kind)], ["key", "value"]
+    )
+    columns = {
+        "value": unchecked([b"\xfd", b"\xfc"], kind),
+        "key": unchecked([None, b"\xfb"], kind),
+        "headers": pa.ListArray.from_arrays(pa.array([0, 0, 1], pa.int32()), pairs),
+        "partition": pa.array([0, 7]),
+    }
+    batch = pa.RecordBatch.from_pydict(columns)
+    with pytest.raises(RecordRefused, match="orders, row 1: there is no partition 7"):
+        producer().send(batch)
+    writer = producer(dead_letter_topic="letters")
+    writer.send(batch)
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == [b"\xfd"]
+    (taken,) = [decoded_batch(item.data, 1) for item in letters.batches]
+    (letter,) = records_of(taken, [0])
+    assert (letter.value, letter.key) == (b"\xfc", b"\xfb")
+    assert dict(letter.headers)[b"\xff"] == b"\xfe"
+
+
+@pytest.mark.parametrize("names", [[b"orders", b"\xff", b"\xff"], [b"\xff"]])
+def test_a_topic_that_is_no_utf_8_is_named_or_put_aside(brokers, producer, letters, names):
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array([f"{n}" for n in range(len(names))]), unchecked(names, pa.string())],
+        ["value", "topic"],
+    )
+    bad = [n for n, name in enumerate(names) if name != b"orders"]
+    with pytest.raises(
+        RecordRefused, match=rf"row {bad[0]}: its column topic is no UTF-8: b'.xff'"
+    ):
+        producer(None).send(batch)
+    writer = producer(None, dead_letter_topic="letters")
+    writer.send(batch)
+    writer.flush()
+    assert values(letters) == texts(bad)
+    assert sum(len(values(brokers.logs["orders", n])) for n in (0, 1)) == len(names) - len(bad)
+
+
+def test_a_refused_row_may_have_a_finer_timestamp(producer, letters):
+    batch = pa.RecordBatch.from_pydict(
+        {"value": ["0"], "partition": [7], "at": pa.array([1_234_567_890], pa.timestamp("ns"))}
+    )
+    writer = producer(dead_letter_topic="letters", timestamp_column="at")
+    writer.send(batch)
+    writer.flush()
+    (taken,) = [decoded_batch(item.data, 1) for item in letters.batches]
+    assert [letter.timestamp_ms for letter in records_of(taken, [0])] == [1234]
+
+
 @pytest.mark.parametrize(
     ("most_bytes", "left_out", "kept"),
     [
