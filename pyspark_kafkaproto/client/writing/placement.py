@@ -82,15 +82,18 @@ class Placement:
         available: Sequence[int],
     ) -> Any:
         """A partition for each row, int32: given, else by key, else by nobody's say."""
-        keyed: Any = None
+        if given is not None and given.null_count == 0:
+            return _buffer_of(given)
+        said = given
         if columns.key is not None and self._partitioner in BY_KEY:
             keyed = partition_keys(columns, partitions, self._partitioner)  # type: ignore[arg-type]
             if given is None and not _has_negative(keyed, columns.rows):
                 return keyed
-        if given is not None and given.null_count == 0:
-            return _buffer_of(given)
-        free = self._anywhere(columns.rows, max(1, row_bytes), available or range(partitions))
-        return _chosen(columns.rows, given, keyed, free)
+            said = _first_say(given, _array_of(keyed, columns.rows))
+        row_bytes, places = max(1, row_bytes), available or range(partitions)
+        if said is None:
+            return self._anywhere(columns.rows, row_bytes, places)
+        return _filled(said, self._anywhere(said.null_count, row_bytes, places))
 
     def _anywhere(self, rows: int, row_bytes: int, available: Sequence[int]) -> array[int]:
         if self._partitioner == ROUND_ROBIN:
@@ -109,17 +112,20 @@ class Placement:
         return placed
 
 
-def _chosen(rows: int, given: pa.Array | None, keyed: Any, free: array[int]) -> Any:
-    """Row by row the first of the three that has a say; -1 in `keyed` is none."""
+def _first_say(given: pa.Array | None, keyed: pa.Array) -> pa.Array:
+    """Row by row what it says itself, else its key; null where neither does (-1 in `keyed`)."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
     import pyarrow.compute as pc  # noqa: PLC0415 - only where partitions are mixed
 
-    placed = _array_of(free, rows)
-    if keyed is not None:
-        own = _array_of(keyed, rows)
-        placed = pc.if_else(pc.less(own, 0), placed, own)
-    if given is not None:
-        placed = pc.coalesce(given, placed)
-    return _buffer_of(placed)
+    by_key = pc.if_else(pc.less(keyed, 0), pa.scalar(None, pa.int32()), keyed)
+    return by_key if given is None else pc.coalesce(given, by_key)
+
+
+def _filled(said: pa.Array, free: array[int]) -> memoryview:
+    """One of `free` after the other in the place of each null; there are as many, or none."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - as above
+
+    return _buffer_of(pc.replace_with_mask(said, pc.is_null(said), _array_of(free, len(free))))
 
 
 def _has_negative(keyed: Any, rows: int) -> bool:

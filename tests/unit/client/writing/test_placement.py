@@ -71,6 +71,37 @@ def test_what_a_row_says_itself_comes_first(partitioner):
     assert placed(Placement(partitioner, 1000), ["a"] * 3, [1, 0, 1]) == [1, 0, 1]
 
 
+def test_only_rows_without_a_say_take_a_turn():
+    given = [0 if n % 2 else None for n in range(400)]
+    found = placed(Placement("round_robin", 1000), [None] * 400, given)
+    assert Counter(found[0::2]) == dict.fromkeys(range(4), 50)
+    assert set(found[1::2]) == {0}
+
+
+@pytest.mark.parametrize("with_given", [True, False])
+def test_only_rows_without_a_say_fill_a_run(with_given):
+    """Runs of 20 rows of nobody's, however many of others lie between."""
+    keys = ["k" if n % 4 else None for n in range(4000)]
+    given = [3 if n % 4 == 1 else None for n in range(4000)] if with_given else None
+    found = placed(Placement("murmur2", 200), keys, given)[0::4]
+    runs = [found[start : start + 20] for start in range(0, 1000, 20)]
+    assert all(len(set(run)) == 1 for run in runs)
+    assert set(found) == set(range(4))
+
+
+def test_keys_say_what_rows_do_not_say_themselves():
+    found = placed(Placement("murmur2", 1000), ["k"] * 4, [1, None, 2, None])
+    (by_key,) = set(placed(Placement("murmur2", 1000), ["k"]))
+    assert found == [1, by_key, 2, by_key]
+
+
+def test_a_slice_of_what_rows_say_is_placed_as_it_says():
+    batch = pa.RecordBatch.from_pydict({"key": pa.array([None] * 3, pa.string())})
+    own = pa.array([9, 1, None, 3, 9], pa.int32()).slice(1, 3)
+    groups = Placement("sticky", 1000).place(write_columns(batch), own, 10, 4, [2])
+    assert {group.partition: list(group.indices) for group in groups} == {1: [0], 2: [1], 3: [2]}
+
+
 @pytest.mark.parametrize("partitioner", ["sticky", "round_robin", "murmur2"])
 def test_partitions_without_a_leader_are_left_alone(partitioner):
     found = placed(Placement(partitioner, 100), [None] * 1000, available=[1, 3])
