@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from pyspark_kafkaproto.arrow import write_columns
 from pyspark_kafkaproto.client.transactions import Transactions
 from pyspark_kafkaproto.client.writing.accumulate import Accumulator
-from pyspark_kafkaproto.client.writing.batches import Rows
+from pyspark_kafkaproto.client.writing.batches import Rows, span_of
 from pyspark_kafkaproto.client.writing.identity import new_identity, next_identity
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord, record_at, to_arrow
 from pyspark_kafkaproto.client.writing.queues import Identity, PartitionQueue, Written
@@ -351,8 +351,8 @@ class Producer:
         topic = self._refusals.dead_letter_topic
         if letters and topic is not None:
             self._targets.find({topic})
-            batch = to_arrow(letters)
-            picked = _Picked(topic, batch, Rows(self._rows - batch.num_rows))
+            rows = span_of(row for row, _ in letters).rows
+            picked = _Picked(topic, to_arrow(letter for _, letter in letters), rows)
             self._append(self._targets[topic], picked, _TIMESTAMP)
 
     def _by_topic(

@@ -55,14 +55,15 @@ class Refusals:
     """What becomes of records that can never be written.
 
     Attributes:
-        letters: dead letters that wait to be written, as records for the dead letter topic.
+        letters: dead letters that wait to be written, as records for the dead letter topic, each
+            with the number of the row that it is of.
         count: how many records were refused.
     """
 
     def __init__(self, config: ProducerConfig, dead_letter_topic: str | None) -> None:
         self._config = config
         self.dead_letter_topic = dead_letter_topic
-        self.letters: list[ProducerRecord] = []
+        self.letters: list[tuple[int, ProducerRecord]] = []
         self.count = 0
 
     def refuse(
@@ -82,7 +83,7 @@ class Refusals:
         """
         place = TopicPartition(topic, partition) if topic and partition >= 0 else topic
         self._check_may_be_put_aside(str(place or "a row without a topic"), row, reason, topic)
-        self._put_aside(record, topic or "", partition, reason)
+        self._put_aside(record, row, topic or "", partition, reason)
 
     def refuse_batch(
         self,
@@ -141,8 +142,9 @@ class Refusals:
                 raise BrokerError(error.code, "Produce", error.subject, reason)
             subject = error.subject.replace(", ", f", row {numbers[row]} among ", 1)
             raise BrokerError(error.code, "Produce", subject, reason)
-        for record, reason in zip(records_of(decoded, reasons), reasons.values(), strict=True):
-            self._put_aside(record, topic, partition, f"{error.error.name}: {reason}")
+        for record, row in zip(records_of(decoded, reasons), reasons, strict=True):
+            reason = f"{error.error.name}: {reasons[row]}"
+            self._put_aside(record, numbers[row], topic, partition, reason)
 
     def _part(
         self,
@@ -169,7 +171,9 @@ class Refusals:
         if not self._puts_aside(topic):
             raise RecordRefused(subject, row, reason)
 
-    def _put_aside(self, record: ProducerRecord, topic: str, partition: int, reason: str) -> None:
+    def _put_aside(
+        self, record: ProducerRecord, row: int, topic: str, partition: int, reason: str
+    ) -> None:
         self.count += 1
         if self.count == 1:
             _log.warning("a record goes to %s: %s", self.dead_letter_topic, reason)
@@ -181,7 +185,7 @@ class Refusals:
         if partition >= 0:
             headers.append((PARTITION_HEADER, str(partition).encode()))
         letter = record._replace(topic=self.dead_letter_topic, partition=None, headers=headers)
-        self.letters.append(self._fitting(letter))
+        self.letters.append((row, self._fitting(letter)))
 
     def _fitting(self, letter: ProducerRecord) -> ProducerRecord:
         """The letter without what cannot be written anywhere: it says what was left out."""

@@ -17,6 +17,7 @@ from tests.fake_produce import produce, refusing, values
 
 ROWS = 60
 MESSAGE_TOO_LARGE = 10
+TOPIC_AUTHORIZATION_FAILED = 29
 INVALID_TIMESTAMP = 32
 INVALID_RECORD = 87
 
@@ -371,3 +372,21 @@ def test_a_letter_that_is_refused_too_fails_the_write(brokers, producer, letters
     writer.send(numbered(1))
     with pytest.raises(BrokerError, match=r"letters-0, row 0.*MESSAGE_TOO_LARGE"):
         writer.flush()
+
+
+@pytest.mark.parametrize("is_sent", [False, True], ids=["never sent", "refused by the broker"])
+def test_a_letter_keeps_the_number_of_its_row(brokers, producer, letters, is_sent):
+    brokers.topics["letters"].move(0, 2)
+    records = numbered(30)
+    if is_sent:
+        brokers.on("Produce", record_refusing(brokers, INVALID_RECORD, True, texts([13, 17])))
+    else:
+        records[13] = records[13]._replace(partition=9)
+        records[17] = records[17]._replace(timestamp_ms=-5)
+    brokers.on("Produce", refusing(TOPIC_AUTHORIZATION_FAILED), node=2)
+    writer = producer(dead_letter_topic="letters", linger_ms=600_000)
+    for start in (0, 10, 20):
+        writer.send(records[start : start + 10])
+    with pytest.raises(BrokerError, match=r"letters-0, 2 rows, 13 to 17 .*AUTHORIZATION"):
+        writer.flush()
+    assert values(letters) == []
