@@ -125,18 +125,22 @@ class Producer:
         """How many records went to the dead letter topic instead of where they were to go."""
         return self._refusals.count
 
-    def send(self, data: pa.RecordBatch | Iterable[ProducerRecord]) -> None:
+    def send(self, data: pa.RecordBatch | pa.Table | Iterable[ProducerRecord]) -> None:
         """Take rows to be written.
 
         Args:
-            data: an Arrow batch with some of the columns value and key (string or binary), topic
-                (string), partition (int), headers (list of structs of key and value), others are
-                left; or records.
+            data: an Arrow batch or table with some of the columns value and key (string or binary),
+                topic (string), partition (int), headers (list of structs of key and value), others
+                are left; or records.
 
         Raises:
             KafkaProtoError: a row cannot be written, or one sent before. The producer has ended
                 then: what was not yet written is lost.
         """
+        if hasattr(data, "to_batches"):
+            for batch in data.to_batches():
+                self.send(batch)
+            return
         if self._transactions is not None:
             self._transactions.check_open()
         with self._ending_on_error():

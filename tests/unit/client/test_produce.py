@@ -201,6 +201,22 @@ def test_arrow_columns_are_written_as_they_are(brokers, producer):
     assert values(brokers.logs["orders", 1])[-1] == b"c"
 
 
+def test_a_table_is_written_batch_by_batch(brokers, producer):
+    parts = [
+        pa.RecordBatch.from_pydict({"value": [f"{n}", f"{n + 1}"], "partition": [0, 0]})
+        for n in (0, 2, 4)
+    ]
+    writer = producer()
+    for table in (pa.Table.from_batches(parts), pa.Table.from_batches([], parts[0].schema)):
+        writer.send(table)
+    assert writer.flush()[ONE].records == 6
+    assert values(brokers.logs["orders", 0]) == [f"{n}".encode() for n in range(6)]
+    writer.send(pa.Table.from_batches(parts[:2]).append_column("topic", pa.nulls(4)))
+    writer.send(pa.Table.from_pydict({"value": ["x"], "partition": [9]}).slice(1))
+    with pytest.raises(RecordRefused, match="row 10: there is no partition 9"):
+        writer.send(pa.Table.from_pydict({"value": ["x"], "partition": [9]}))
+
+
 def test_rows_go_to_their_own_topics_in_their_order(brokers, producer):
     writer = producer(None)
     topics = ["orders", "many", "orders", "many", "orders"]
