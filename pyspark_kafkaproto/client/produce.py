@@ -1,8 +1,9 @@
 """Producer: Arrow batches or plain records in, offsets out.
 
-The way of the rows: `placement` says which partition each goes to, `accumulate` encodes them into
-record batches, `sending` brings those to the leaders. All of it in the caller's thread; no Python
-object per record. Here the control plane meets the data plane, as in `fetch`.
+The way of the rows: `picking` sorts them by topic, `placement` says which partition each goes to,
+`accumulate` encodes them into record batches, `sending` brings those to the leaders. All of it in
+the caller's thread; no Python object per record. Here the control plane meets the data plane, as
+in `fetch`.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from pyspark_kafkaproto.arrow import write_columns
 from pyspark_kafkaproto.client.transactions import Transactions
 from pyspark_kafkaproto.client.writing.accumulate import Accumulator
 from pyspark_kafkaproto.client.writing.batches import Rows, span_of
 from pyspark_kafkaproto.client.writing.identity import new_identity, next_identity
+from pyspark_kafkaproto.client.writing.picking import (
+    Picked,
+    by_topic,
+    is_within,
+    partition_column,
+)
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord, record_at, to_arrow
 from pyspark_kafkaproto.client.writing.queues import Identity, PartitionQueue, Written
 from pyspark_kafkaproto.client.writing.refusals import Refusals
@@ -29,12 +36,10 @@ from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import (
     BrokerError,
-    ConfigError,
     KafkaProtoError,
     LocalProtocolError,
 )
 from pyspark_kafkaproto.net import Connections, ProducerConfig
-from pyspark_kafkaproto.records import group_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,16 +48,7 @@ _log = logging.getLogger(__name__)
 
 _TIMESTAMP = "timestamp"
 _NOWHERE = -1
-_SHOWN_BYTES = 100  # of what should be the name of a topic
 _ABORT_S = 5.0  # for the abort after an error: whoever waits for that error should not wait long
-
-
-class _Picked(NamedTuple):
-    """Rows of one topic: a batch of them alone, and their numbers."""
-
-    topic: str
-    batch: pa.RecordBatch
-    rows: Rows
 
 
 class Producer:
@@ -345,10 +341,11 @@ class Producer:
         if not batch.num_rows:
             return
         self._targets.refresh()
-        for picked in self._by_topic(batch, first, timestamp_column):
-            target = self._target(picked, timestamp_column)
+        whole = Picked(self._topic, batch, Rows(first), timestamp_column)
+        for picked in [whole] if self._topic is not None else by_topic(whole):
+            target = self._target(picked)
             if target is not None:
-                self._append(target, picked, timestamp_column)
+                self._append(target, picked)
 
     def _send_letters(self) -> None:
         letters, self._refusals.letters = self._refusals.letters, []
@@ -356,78 +353,41 @@ class Producer:
         if letters and topic is not None:
             self._targets.find({topic})
             rows = span_of(row for row, _ in letters).rows
-            picked = _Picked(topic, to_arrow(letter for _, letter in letters), rows)
-            self._append(self._targets[topic], picked, _TIMESTAMP)
+            batch = to_arrow(letter for _, letter in letters)
+            self._append(self._targets[topic], Picked(topic, batch, rows, _TIMESTAMP))
 
-    def _by_topic(
-        self, batch: pa.RecordBatch, first: int, timestamp_column: str | None
-    ) -> Iterator[_Picked]:
-        """The rows of each topic; those of one alone are not copied."""
-        if self._topic is not None:
-            yield _Picked(self._topic, batch, Rows(first))
-            return
-        if "topic" not in batch.schema.names:
-            raise ConfigError("topic", None, "needed where rows have no column `topic`")
-        names, codes = _encoded_names(batch.column("topic"))
-        if len(names) == 1 and batch.column("topic").null_count == 0 and isinstance(names[0], str):
-            yield _Picked(names[0], batch, Rows(first))
-            return
-        grouped, starts = (
-            memoryview(part).cast("B").cast("i") for part in group_rows(codes, len(names) + 1)
-        )
-        for number, name in enumerate((*names, None)):
-            rows = grouped[starts[number] : starts[number + 1]]
-            if isinstance(name, str):
-                if len(rows):
-                    yield _Picked(name, _taken(batch, rows), Rows(first, rows))
-                continue
-            reason = "null topic; give the option topic a default"
-            if name is not None:
-                reason = f"its column topic is no UTF-8: {name[:_SHOWN_BYTES]!r}"
-            for row in rows:
-                self._refuse(batch, row, first + row, timestamp_column, None, _NOWHERE, reason)
-
-    def _target(self, picked: _Picked, timestamp_column: str | None) -> Target | None:
+    def _target(self, picked: Picked) -> Target | None:
         """The topic; None where each row was refused because it cannot be written to."""
-        if picked.topic not in self._targets:
+        fault = picked.fault
+        if picked.topic is not None and picked.topic not in self._targets:
             try:
                 self._targets.find({picked.topic})
             except BrokerError as error:
                 if self._topic is not None or self._refusals.dead_letter_topic is None:
                     raise
-                for row in range(picked.batch.num_rows):
-                    number = picked.rows.number(row)
-                    self._refuse(
-                        picked.batch, row, number, timestamp_column, picked.topic, _NOWHERE,
-                        str(error),
-                    )  # fmt: skip
-                return None
-        return self._targets[picked.topic]
+                fault = str(error)
+        if picked.topic is not None and fault is None:
+            return self._targets[picked.topic]
+        for row in range(picked.batch.num_rows):
+            self._refuse(picked, row, _NOWHERE, str(fault))
+        return None
 
-    def _refuse(
-        self,
-        batch: pa.RecordBatch,
-        row: int,
-        number: int,
-        timestamp_column: str | None,
-        topic: str | None,
-        partition: int,
-        reason: str,
-    ) -> None:
-        record = record_at(batch, row, timestamp_column)
-        self._refusals.refuse(record, number, topic, partition, reason)
+    def _refuse(self, picked: Picked, row: int, partition: int, reason: str) -> None:
+        record = record_at(picked.batch, row, picked.timestamp_column)
+        number = picked.rows.number(row)
+        self._refusals.refuse(record, number, picked.topic, partition, reason)
 
     # Rows to partitions
 
-    def _append(self, target: Target, picked: _Picked, timestamp_column: str | None) -> None:
-        picked = self._without_bad_partitions(target, picked, timestamp_column)
+    def _append(self, target: Target, picked: Picked) -> None:
+        picked = self._without_bad_partitions(target, picked)
         batch = picked.batch
         if not batch.num_rows:
             return
-        columns = write_columns(batch, timestamp_column=timestamp_column)
+        columns = write_columns(batch, timestamp_column=picked.timestamp_column)
         groups = target.placement.place(
             columns,
-            _partition_column(batch),
+            partition_column(batch),
             batch.nbytes // batch.num_rows,
             len(target.topic.partitions),
             sorted(target.leaders),
@@ -435,23 +395,19 @@ class Producer:
         for partition, indices in groups:
 
             def refuse(row: int, reason: str, partition: int = partition) -> None:
-                number = picked.rows.number(row)
-                self._refuse(batch, row, number, timestamp_column, picked.topic, partition, reason)
+                self._refuse(picked, row, partition, reason)
 
             queue = target.queues.get(partition) or self._queue(target, partition)
             self._open_batches.append(queue, columns, picked.rows, indices, refuse)
 
-    def _without_bad_partitions(
-        self, target: Target, picked: _Picked, timestamp_column: str | None
-    ) -> _Picked:
+    def _without_bad_partitions(self, target: Target, picked: Picked) -> Picked:
         """The rows but those that name a partition that the topic does not have."""
-        given = _partition_column(picked.batch)
-        count = len(target.topic.partitions)
-        if given is None or _is_within(given, count):
+        given = partition_column(picked.batch)
+        if given is None or is_within(given, len(target.topic.partitions)):
             return picked
-        self._targets.look_again({picked.topic})
+        self._targets.look_again({target.topic.name})
         count = len(target.topic.partitions)
-        if _is_within(given, count):
+        if is_within(given, count):
             return picked
         kept = array("i")
         for row, partition in enumerate(given.to_pylist()):
@@ -459,15 +415,8 @@ class Producer:
                 kept.append(row)
                 continue
             reason = f"there is no partition {partition}: the topic has {count}, from 0 on"
-            number = picked.rows.number(row)
-            self._refuse(
-                picked.batch, row, number, timestamp_column, picked.topic, _NOWHERE, reason
-            )
-        numbers = memoryview(
-            array("i", (picked.rows.number(row) - picked.rows.first for row in kept))
-        )
-        rows = Rows(picked.rows.first, numbers)
-        return _Picked(picked.topic, _taken(picked.batch, memoryview(kept)), rows)
+            self._refuse(picked, row, _NOWHERE, reason)
+        return picked.taken(memoryview(kept))
 
     def _queue(self, target: Target, partition: int) -> PartitionQueue:
         topic = target.topic
@@ -499,59 +448,3 @@ def _transactions(config: ProducerConfig, router: Router) -> Transactions | None
     timeout_s = config.transaction_timeout_s
     timeout_ms = None if timeout_s is None else round(timeout_s * 1000)
     return Transactions(router, config.transactional_id, timeout_ms)
-
-
-def _encoded_names(column: pa.Array) -> tuple[list[str | bytes], Any]:
-    """The different topics, and each row's as an index, int32; a null's is behind the last one.
-
-    Bytes are one that is no UTF-8: Arrow does not look.
-    """
-    import pyarrow as pa  # noqa: PLC0415 - heavy, and there already when a batch is
-
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        raise ConfigError("schema", f"topic {column.type}", "topic has to be a string")
-    encoded = column.dictionary_encode()
-    names = [_text(name) for name in encoded.dictionary.cast(pa.large_binary()).to_pylist()]
-    codes = encoded.indices.cast(pa.int32()).fill_null(len(names))
-    return names, _values(codes)
-
-
-def _text(name: bytes) -> str | bytes:
-    try:
-        return name.decode()
-    except UnicodeDecodeError:
-        return name
-
-
-def _taken(batch: pa.RecordBatch, rows: memoryview) -> pa.RecordBatch:
-    """A copy of some rows."""
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
-    return batch.take(pa.Array.from_buffers(pa.int32(), len(rows), [None, pa.py_buffer(rows)], 0))
-
-
-def _partition_column(batch: pa.RecordBatch) -> pa.Array | None:
-    """The rows' own partitions; None where no row has one."""
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
-    if "partition" not in batch.schema.names:
-        return None
-    column = batch.column("partition")
-    if column.null_count == len(column):
-        return None
-    if not pa.types.is_integer(column.type):
-        raise ConfigError("schema", f"partition {column.type}", "partition has to be an int")
-    return column.cast(pa.int32())
-
-
-def _is_within(given: pa.Array, count: int) -> bool:
-    import pyarrow.compute as pc  # noqa: PLC0415 - only where rows name partitions
-
-    bounds = pc.min_max(given).as_py()
-    return bool(bounds["min"] >= 0 and bounds["max"] < count)
-
-
-def _values(numbers: pa.Array) -> memoryview:
-    """The values of an int32 array without nulls."""
-    values = memoryview(numbers.buffers()[1]).cast("B").cast("i")
-    return values[numbers.offset : numbers.offset + len(numbers)]

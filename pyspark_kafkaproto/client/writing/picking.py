@@ -1,0 +1,129 @@
+"""Rows of one Arrow batch by the topic and the partition that they name. Pure.
+
+Whole columns at a time, but for rows that are to be refused.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark_kafkaproto.client.writing.batches import Rows
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.records import group_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SHOWN_BYTES = 100  # of what should be the name of a topic
+
+
+class Picked(NamedTuple):
+    """Rows of one topic: a batch of them alone, and their numbers.
+
+    topic: None where they name none. timestamp_column: the one with their timestamps, if any.
+    fault: why none of them can be written.
+    """
+
+    topic: str | None
+    batch: pa.RecordBatch
+    rows: Rows
+    timestamp_column: str | None
+    fault: str | None = None
+
+    def taken(self, rows: memoryview) -> Picked:
+        """A copy of some of the rows, int32."""
+        import pyarrow as pa  # noqa: PLC0415 - heavy, and there already when a batch is
+
+        indices = pa.Array.from_buffers(pa.int32(), len(rows), [None, pa.py_buffer(rows)], 0)
+        numbers = self.rows.numbers
+        own = rows if numbers is None else memoryview(array("i", (numbers[row] for row in rows)))
+        return self._replace(batch=self.batch.take(indices), rows=Rows(self.rows.first, own))
+
+
+def by_topic(whole: Picked) -> Iterator[Picked]:
+    """The rows of each topic that their column `topic` names; those of one alone are not copied.
+
+    Raises:
+        ConfigError: there is no such column of strings.
+    """
+    batch = whole.batch
+    if "topic" not in batch.schema.names:
+        raise ConfigError("topic", None, "needed where rows have no column `topic`")
+    names, codes = _encoded_names(batch.column("topic"))
+    if len(names) == 1 and batch.column("topic").null_count == 0 and isinstance(names[0], str):
+        yield whole._replace(topic=names[0])
+        return
+    grouped, starts = (
+        memoryview(part).cast("B").cast("i") for part in group_rows(codes, len(names) + 1)
+    )
+    for number, name in enumerate((*names, None)):
+        rows = grouped[starts[number] : starts[number + 1]]
+        if not len(rows):
+            continue
+        picked = whole.taken(rows)
+        if isinstance(name, str):
+            yield picked._replace(topic=name)
+        else:
+            yield picked._replace(fault=_fault(name))
+
+
+def _fault(name: bytes | None) -> str:
+    if name is None:
+        return "null topic; give the option topic a default"
+    return f"its column topic is no UTF-8: {name[:_SHOWN_BYTES]!r}"
+
+
+def _encoded_names(column: pa.Array) -> tuple[list[str | bytes], Any]:
+    """The different topics, and each row's as an index, int32; a null's is behind the last one.
+
+    Bytes are one that is no UTF-8: Arrow does not look.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        raise ConfigError("schema", f"topic {column.type}", "topic has to be a string")
+    encoded = column.dictionary_encode()
+    names = [_text(name) for name in encoded.dictionary.cast(pa.large_binary()).to_pylist()]
+    codes = encoded.indices.cast(pa.int32()).fill_null(len(names))
+    return names, _values(codes)
+
+
+def _text(name: bytes) -> str | bytes:
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return name
+
+
+def partition_column(batch: pa.RecordBatch) -> pa.Array | None:
+    """The rows' own partitions, int32; None where no row has one.
+
+    Raises:
+        ConfigError: they are no integers.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    if "partition" not in batch.schema.names:
+        return None
+    column = batch.column("partition")
+    if column.null_count == len(column):
+        return None
+    if not pa.types.is_integer(column.type):
+        raise ConfigError("schema", f"partition {column.type}", "partition has to be an int")
+    return column.cast(pa.int32())
+
+
+def is_within(given: pa.Array, count: int) -> bool:
+    """Whether all of them are partitions of a topic that has `count`."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - only where rows name partitions
+
+    bounds = pc.min_max(given).as_py()
+    return bool(bounds["min"] >= 0 and bounds["max"] < count)
+
+
+def _values(numbers: pa.Array) -> memoryview:
+    """The values of an int32 array without nulls."""
+    values = memoryview(numbers.buffers()[1]).cast("B").cast("i")
+    return values[numbers.offset : numbers.offset + len(numbers)]
