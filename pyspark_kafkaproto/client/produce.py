@@ -19,7 +19,7 @@ from pyspark_kafkaproto.arrow import write_columns
 from pyspark_kafkaproto.client.transactions import Transactions
 from pyspark_kafkaproto.client.writing.accumulate import Accumulator
 from pyspark_kafkaproto.client.writing.batches import Rows, span_of
-from pyspark_kafkaproto.client.writing.identity import new_identity, next_identity
+from pyspark_kafkaproto.client.writing.identity import Lease, next_identity
 from pyspark_kafkaproto.client.writing.picking import (
     Picked,
     by_topic,
@@ -96,6 +96,7 @@ class Producer:
         self._refusals = Refusals(self.config, dead_letter_topic)
         self._transactions = _transactions(self.config, self._router)
         self._identity: Identity | None = None
+        self._lease = Lease(self._router)
         self._targets = Targets(self.config, self._router)
         self._start_over()
         self._rows = 0
@@ -252,6 +253,7 @@ class Producer:
             self._abort_open()
         elif self._transactions is None:
             self.flush()
+            self._lease.give_back(queue.identity for queue in self._targets.queues())
         elif self._transactions.is_open:
             self.abort_transaction()
         self.abandon()
@@ -435,7 +437,7 @@ class Producer:
     def _who(self) -> Identity:
         if self._identity is None:
             is_idempotent = self.config.enable_idempotence
-            self._identity = new_identity(self._router) if is_idempotent else Identity()
+            self._identity = self._lease.take() if is_idempotent else Identity()
         return self._identity
 
     def _renew(self, before: Identity, error: BrokerError) -> Identity:

@@ -157,6 +157,11 @@ class Router:
 
     # Topology
 
+    @property
+    def cluster_id(self) -> str | None:
+        """What the cluster calls itself; None before any topology was asked for."""
+        return None if self._topology is None else self._topology.cluster_id
+
     def topology(self, topics: Collection[str] | None, deadline: Deadline) -> Topology:
         """Fresh metadata of `topics` (None: of all), one try. Never creates a topic."""
         request = MetadataRequest(

@@ -6,6 +6,7 @@ import pytest
 
 from pyspark_kafkaproto import KafkaCluster, Producer, ProducerRecord, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.messages.describe_producers import DescribeProducersRequest
 
 pytestmark = pytest.mark.broker
 
@@ -110,3 +111,42 @@ def test_fewer_acks_are_possible(produce, broker, new_topic, acks):
             if cluster.get_latest_leader_offsets({only}) == {only: 100}:
                 break
         assert cluster.get_latest_leader_offsets({only}) == {only: 100}
+
+
+def test_producers_one_after_the_other_write_under_one_id(broker, kafka_tool, new_topic, produce):
+    topic, rounds = new_topic(2), 4
+    only = TopicPartition(topic, 0)
+    config = {"bootstrap.servers": broker.bootstrap_servers, "client.id": topic}
+    known = []
+    with KafkaCluster(config) as kafka:
+        for n in range(rounds):
+            records = [ProducerRecord(f"{n} {row}", partition=0) for row in range(200)]
+            if n == 2:  # one that does not write to that partition: its epoch is passed over there
+                produce(topic, [ProducerRecord("other", partition=1)], client_id=topic)
+            written = produce(topic, records, client_id=topic, batch_size=500)[only]
+            assert (written.first_offset, written.last_offset) == (200 * n, 200 * n + 199)
+            assert (written.retries, written.restarts) == (0, 0)
+            known.append(_producers_of(kafka._router, only))
+    ids = {producer.producer_id for producers in known for producer in producers}
+    assert [len(producers) for producers in known] == [1] * rounds
+    assert len(ids) == 1
+    first = known[0][0].producer_epoch
+    assert [producer.producer_epoch - first for (producer,) in known] == [0, 1, 3, 4]
+    assert [producer.last_sequence for (producer,) in known] == [199] * rounds
+    lines = consume(kafka_tool, topic, 200 * rounds + 1)
+    values = [line.rpartition("|")[2] for line in lines if "|Partition:0|" in f"|{line}|"]
+    assert values == [f"{n} {row}" for n in range(rounds) for row in range(200)]
+
+
+def _producers_of(router, partition):
+    """What its leader knows of those that have written to a partition (DescribeProducers)."""
+    asked = DescribeProducersRequest.Topic(
+        name=partition.topic, partition_indexes=(partition.partition,)
+    )
+    request = DescribeProducersRequest(topics=(asked,))
+    deadline = router.deadline()
+    leader = router.leaders([partition], deadline)[partition]
+    answer = router.connect(leader.endpoint, deadline).request(request, deadline)
+    (found,) = answer.topics[0].partitions
+    assert found.error_code == 0
+    return found.active_producers

@@ -1,8 +1,16 @@
-"""Producer ids: who writes, as brokers know it (InitProducerId, KIP-98)."""
+"""Producer ids: who writes, as brokers know it (InitProducerId, KIP-98).
+
+A broker remembers each producer id in each partition that it wrote to, for a day
+(producer.id.expiration.ms). One for every task of a stream would be millions, which brokers have
+died of (KIP-936): so a producer that has ended well leaves its id to the next one in its process.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import os
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.client.writing.queues import Identity
 from pyspark_kafkaproto.client.writing.verdicts import (
@@ -16,9 +24,74 @@ from pyspark_kafkaproto.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from pyspark_kafkaproto.net import ClientConfig
 
 _LAST_EPOCH: Final = 2**15 - 1
 _NO_TIMEOUT_MS: Final = 2**31 - 1
+_MOST_KEPT: Final = 16  # more than threads of one process write at a time
+
+
+class _Home(NamedTuple):
+    """Where an identity is good: in the process that got it, for its configuration and cluster.
+
+    A child process never takes what its parent goes on with. The cluster's own id tells it from one
+    that was set up anew at the same address, and gives the same numbers again.
+    """
+
+    pid: int
+    config: ClientConfig
+    cluster_id: str | None
+
+
+# Each of them is either here or one producer's. Threads need no lock: a deque's ends are taken
+# and given in one step, and a child process would inherit a lock as its parent's threads held it.
+_kept: deque[tuple[_Home, Identity]] = deque(maxlen=_MOST_KEPT)
+
+
+class Lease:
+    """One producer's identity, which another one has had or will have, never at the same time.
+
+    The next one writes under the next epoch, from sequence 0. A leader takes that whatever it knows
+    of the last one, and nothing of the last one after it (KIP-360): what may still be under way on
+    a lost connection cannot come between. A leader that has forgotten the id takes any epoch and
+    sequence, so that identities may be kept for longer than brokers keep theirs.
+    """
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        self._home: _Home | None = None
+
+    def take(self) -> Identity:
+        """A kept identity in its next epoch, or a new one.
+
+        Raises:
+            BrokerError: this user may not have one.
+        """
+        self._home = _Home(os.getpid(), self._router.config, self._router.cluster_id)
+        for _ in range(len(_kept)):
+            try:
+                home, identity = _kept.popleft()
+            except IndexError:  # other threads were faster
+                break
+            if home == self._home:
+                return identity._replace(epoch=identity.epoch + 1)
+            _kept.append((home, identity))
+        return new_identity(self._router)
+
+    def give_back(self, used: Iterable[Identity]) -> None:
+        """Leave the identity to the next producer. Only for one that has written all it sent.
+
+        Args:
+            used: what its partitions were written under at the end. Epochs may differ: the last one
+                counts. Where ids differ somebody else was met under the first one: none is kept.
+        """
+        home, self._home = self._home, None
+        identities = set(used)
+        if home is None or home.pid != os.getpid() or len({each[0] for each in identities}) != 1:
+            return
+        last = max(identities)
+        if last.epoch < _LAST_EPOCH:
+            _kept.append((home, last))
 
 
 def new_identity(router: Router) -> Identity:

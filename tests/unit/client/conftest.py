@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 
 from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask, fetch, loss
-from pyspark_kafkaproto.client.writing import sending, targets
+from pyspark_kafkaproto.client.writing import identity, sending, targets
 from pyspark_kafkaproto.cluster import Leader, TopicPartition
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, connection, deadline, pool, retry
 from tests.clock import stop_clock
@@ -24,6 +26,13 @@ def own_connections(monkeypatch):
     yield
     for kept in pools.values():
         kept.close()
+
+
+@pytest.fixture(autouse=True)
+def own_producer_ids(monkeypatch):
+    """Producer ids kept for the next producer that end with the test."""
+    if hasattr(identity, "_kept"):
+        monkeypatch.setattr(identity, "_kept", deque(maxlen=identity._kept.maxlen))
 
 
 @pytest.fixture

@@ -1,0 +1,45 @@
+"""What a writing task does in Spark's worker, which lives from task to task."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StringType, StructField, StructType
+
+from pyspark_kafkaproto.client.writing import identity
+from pyspark_kafkaproto.net import pool
+from pyspark_kafkaproto.spark import write_task
+from pyspark_kafkaproto.spark.write_options import parse_write_options
+from tests.fake_broker import FakeCluster
+from tests.fake_produce import values
+
+
+@pytest.fixture
+def brokers(monkeypatch):
+    pools = {}
+    monkeypatch.setattr(pool, "_pools", pools)
+    monkeypatch.setattr(identity, "_kept", deque(maxlen=16))
+    # It would spare the garbage of all tests after these.
+    monkeypatch.setattr(write_task, "spare_the_collector", lambda: None)
+    with FakeCluster({"orders": 2}) as fake:
+        yield fake
+        for kept in pools.values():
+            kept.close()
+
+
+def test_tasks_of_a_worker_write_one_after_the_other_under_one_producer_id(brokers):
+    options = parse_write_options(
+        {"kafka.bootstrap.servers": brokers.address(), "topic": "orders"},
+        StructType([StructField("value", StringType())]),
+    )
+    for n in range(3):
+        rows = pa.RecordBatch.from_pydict({"value": [f"{n}"]})
+        report = write_task.write_rows(options, [rows])
+        (written,) = report.written.values()
+        assert (written.records, written.restarts) == (1, 0)
+    assert [call.api for call in brokers.calls].count("InitProducerId") == 1
+    logs = [brokers.logs["orders", partition] for partition in (0, 1)]
+    assert sorted(value for log in logs for value in values(log)) == [b"0", b"1", b"2"]
+    assert len({one for log in logs for one in log.producers}) == 1
