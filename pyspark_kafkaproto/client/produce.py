@@ -316,6 +316,7 @@ class Producer:
             transactional_id=None if transactions is None else transactions.transactional_id,
             most_version=None if transactions is None else transactions.most_produce_version,
             admit=None if transactions is None else transactions.admit,
+            queues=self._targets.queues,
         )
         self._open_batches = Accumulator(self.config, self._sender)
         self._targets.forget_queues()

@@ -46,6 +46,12 @@ class Link:
         self.sent: deque[Sent] = deque()
         self.has_failed = False
 
+    @property
+    def was_ended(self) -> bool:
+        """Whether the broker has hung up since the last request, with nothing in flight."""
+        connection = self.connection
+        return connection is not None and not (connection.in_flight or connection.is_idle)
+
     def has_room(self, most: int) -> bool:
         """Whether another request may go out now."""
         if self.connection is None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 from pyspark_kafkaproto.client.writing.batches import Batch
@@ -72,6 +72,7 @@ class Sender:
         transactional_id: goes into requests; None without transactions.
         most_version: the highest version of Produce to use; None for the highest there is.
         admit: takes partitions into the transaction.
+        queues: all that there are.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Sender:
         transactional_id: str | None = None,
         most_version: int | None = None,
         admit: Admit | None = None,
+        queues: Callable[[], Iterable[PartitionQueue]],
     ) -> None:
         self._config = config
         self._router = router
@@ -92,6 +94,7 @@ class Sender:
         self._transactional_id = transactional_id
         self._most_version = most_version
         self._admit = admit
+        self._queues = queues
         self._links: dict[Endpoint, Link] = {}
         self._ready: dict[TopicPartition, PartitionQueue] = {}
         self.held_bytes = 0
@@ -149,6 +152,8 @@ class Sender:
 
     def _send(self, *, is_pressing: bool) -> None:
         """Send what may go; unless somebody waits for it, only what is worth a request."""
+        if self._config.acks == 0:
+            self._doubt_leaders()
         now = time.monotonic()
         sendable = [queue for queue in self._ready.values() if self._may_go(queue, now)]
         self._find_leaders([queue for queue in sendable if queue.leader is None])
@@ -240,6 +245,15 @@ class Sender:
         return self._transactional_id, self._most_version
 
     # Leaders
+
+    def _doubt_leaders(self) -> None:
+        """With acks=0 brokers tell of errors, as that they lead no more, by hanging up alone."""
+        for link in self._links.values():
+            if link.was_ended:
+                link.drop()
+                for queue in self._queues():
+                    if queue.is_led_by(link.endpoint):
+                        queue.leader = None
 
     def _find_leaders(self, queues: list[PartitionQueue]) -> None:
         """Look up who leads, one request for all; whoever has no leader waits."""

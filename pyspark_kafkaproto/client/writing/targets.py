@@ -93,7 +93,10 @@ class Targets:
             self.look_again(set(self._by_name))
 
     def look_again(self, names: Collection[str]) -> None:
-        """See whether topics have more partitions than they had. One try: nothing depends on it."""
+        """See whether topics have grown, and who leads now. One try: nothing depends on it.
+
+        With acks=0 hardly anything else says that a leader has moved.
+        """
         deadline = Deadline.after(self._config.client.request_timeout_s)
         try:
             topology = self._router.topology(names, deadline)
@@ -110,9 +113,23 @@ class Targets:
             # A broker that has not heard of them yet may still know fewer.
             if len(topic.partitions) >= len(target.topic.partitions):
                 target.topic, target.leaders = topic, _leaders(topology, topic)
+                for number, queue in target.queues.items():
+                    _follow(queue, target.leaders.get(number))
 
     def _next_look(self) -> float:
         return time.monotonic() + self._config.metadata_max_age_s
+
+
+def _follow(queue: PartitionQueue, leader: Leader | None) -> None:
+    """Send to the leader that metadata names, unless a newer one is known; none is looked up.
+
+    Not while anything is in flight: the answer to that says who leads, and a leader that has lost
+    what it knew of the producer would take later batches before it.
+    """
+    if queue.in_flight or queue.leader is None:
+        return
+    if leader is None or leader.epoch >= queue.leader.epoch:
+        queue.leader = leader
 
 
 def _leaders(topology: Topology, topic: Topic) -> dict[int, Leader]:
