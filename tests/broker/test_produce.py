@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto import KafkaCluster, Producer, ProducerRecord, TopicPartition
+from pyspark_kafkaproto.cluster import NewTopic
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.describe_producers import DescribeProducersRequest
+from pyspark_kafkaproto.net import Deadline
 
 pytestmark = pytest.mark.broker
 
@@ -111,6 +113,29 @@ def test_fewer_acks_are_possible(produce, broker, new_topic, acks):
             if cluster.get_latest_leader_offsets({only}) == {only: 100}:
                 break
         assert cluster.get_latest_leader_offsets({only}) == {only: 100}
+
+
+def test_without_acks_a_topic_that_was_made_anew_is_found(broker, new_topic):
+    topic = new_topic(1)
+    config = {"bootstrap.servers": broker.bootstrap_servers}
+    unacknowledged = {"acks": "0", "linger.ms": "0"}
+    with KafkaCluster(config) as kafka, Producer(config | unacknowledged, topic=topic) as producer:
+        _write_until_it_is_there(kafka, producer, topic)
+        kafka.delete_topics({topic})
+        deadline = Deadline.after(30)
+        while kafka.describe({topic}).has(topic):
+            deadline.check(f"waiting for {topic} to be gone")
+        kafka.create_topics([NewTopic(topic, 1)])
+        # The broker hangs up on who writes to what is gone, and says no more.
+        _write_until_it_is_there(kafka, producer, topic)
+
+
+def _write_until_it_is_there(kafka, producer, topic):
+    only, deadline = TopicPartition(topic, 0), Deadline.after(30)
+    while kafka.get_latest_leader_offsets({only}) == {only: 0}:
+        deadline.check(f"waiting for a record in {topic}")
+        producer.send([ProducerRecord("a")])
+        producer.flush()
 
 
 def test_producers_one_after_the_other_write_under_one_id(broker, kafka_tool, new_topic, produce):
