@@ -29,8 +29,20 @@ _NOBODY = Peers(0, "", "")
 
 
 def secret_ranges(root: Node) -> list[tuple[int, int]]:
-    """Where secrets stand in a frame, half-open, in the order of the fields."""
-    return [(node.start, node.stop) for node in root.walk() if node.is_secret and node.start >= 0]
+    """Where secrets stand in a frame, half-open, in the order of the fields.
+
+    The size in front of a value is none: with it zeroed, nobody could read what follows.
+    """
+    ranges = [_content(node) for node in root.walk() if node.is_secret and node.start >= 0]
+    return [(start, stop) for start, stop in ranges if start < stop]
+
+
+def _content(node: Node) -> tuple[int, int]:
+    """The bytes of a text or of bytes, without their size; all of what could not be read."""
+    if node.is_null:
+        return node.stop, node.stop
+    value = node.value.encode() if isinstance(node.value, str) else node.value
+    return (node.start if value is None else node.stop - len(value)), node.stop
 
 
 def without(frame: bytes, ranges: Iterable[tuple[int, int]]) -> bytes:
@@ -55,11 +67,13 @@ class Speakers:
     def hide_request(self, payload: Buffer) -> Buffer:
         """A request, or a bare token after the old SaslHandshake; the size stays the same."""
         if self._has_tokens and not is_request(bytes(payload[:HEAD_BYTES]), len(payload)):
-            return bytes(len(payload))
+            return _hidden_token(payload)
         if len(payload) < _REQUEST_HEAD.size:
             return payload
         api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(payload)
         self._has_tokens = api_key == SASL_HANDSHAKE and version == 0
+        if self._has_tokens:  # its answer is no token
+            self._pending[correlation_id] = api_key, version
         if api_key not in SECRET_APIS:
             return payload
         self._pending[correlation_id] = api_key, version
@@ -67,12 +81,17 @@ class Speakers:
 
     def hide_response(self, payload: Buffer) -> Buffer:
         """A response, or a bare token."""
-        if not (self._pending or self._has_tokens) or len(payload) < 4:
+        if not (self._pending or self._has_tokens):
             return payload
         asked = self._pending.pop(int.from_bytes(payload[:4], signed=True), None)
         if asked is not None:
             return _hidden(payload, RESPONSE, *asked)
-        return bytes(len(payload)) if self._has_tokens and len(payload) > 4 else payload
+        return _hidden_token(payload) if self._has_tokens else payload
+
+
+def _hidden_token(payload: Buffer) -> bytes:
+    """No request begins like this; zeros read as a Produce."""
+    return b"\xff" * len(payload)
 
 
 def _hidden(payload: Buffer, kind: str, api_key: int, version: int) -> bytes:
