@@ -123,9 +123,9 @@ class Track:
         """A response, or a token."""
         self._frame(1, self._speakers.hide_response(payload), len(payload), time_ns)
 
-    def on_frame(self, direction: str, payload: memoryview) -> None:
+    def on_frame(self, direction: str, payload: memoryview, time_ns: int) -> None:
         """The hook of `net.Connection`."""
-        (self.sent if direction == "sent" else self.received)(payload)
+        (self.sent if direction == "sent" else self.received)(payload, time_ns)
 
     def kept(self, direction: str, start: bytes, size_bytes: int, time_ns: int) -> None:
         """A frame of which only the start was kept, secrets left out of it already."""

@@ -7,7 +7,6 @@ for the first at every start and for the second with every frame.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,10 +46,10 @@ class Ring:
         self._broker = broker
         self.frames: deque[Kept] = deque(maxlen=FRAMES_KEPT)
 
-    def on_frame(self, direction: str, payload: memoryview) -> None:
+    def on_frame(self, direction: str, payload: memoryview, time_ns: int) -> None:
         """The hook of `net.Connection`."""
         start = bytes(payload[:START_BYTES])
-        self.frames.append(Kept(time.time_ns(), direction, start, len(payload)))
+        self.frames.append(Kept(time_ns, direction, start, len(payload)))
 
     def write(self, recorder: Recorder) -> None:
         """Everything that is remembered, as a connection of a capture; secrets are left out."""

@@ -12,6 +12,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from time import time_ns
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pyspark_kafkaproto import __version__
@@ -40,7 +41,7 @@ from pyspark_kafkaproto.wire.frame import (
 _log = logging.getLogger(__name__)
 _R = TypeVar("_R")
 
-OnFrame = Callable[[str, memoryview], None]
+OnFrame = Callable[[str, memoryview, int], None]
 MakeBuffer = Callable[[int], memoryview]
 
 _UNSUPPORTED_VERSION = 35
@@ -82,8 +83,9 @@ class Connection:
     Args:
         transport: connected; the connection owns it from here on.
         config: client id, frame cap, who we are.
-        on_frame: called with `sent` or `received` and each frame without its size prefix; not with
-            those of SaslAuthenticate, which hold passwords.
+        on_frame: called with `sent` or `received`, each frame without its size prefix, and when its
+            sending began or its last byte came, in ns since 1970; not with those of
+            SaslAuthenticate, which hold passwords, nor with what could not be sent.
     """
 
     def __init__(
@@ -221,9 +223,11 @@ class Connection:
             expected = response_class(type(request).API_KEY)
             self._in_flight.append(_InFlight(correlation_id, expected, chosen, time.monotonic()))
         with _closing_on_error(self):
+            # Taken first: the answer can be on its way before the system call comes back.
+            began_ns = time_ns() if self._on_frame else 0
             self._transport.send(frame, deadline)
             if self._on_frame and request.API_KEY != _SASL_AUTHENTICATE:
-                self._on_frame("sent", memoryview(frame)[SIZE_PREFIX_BYTES:])
+                self._on_frame("sent", memoryview(frame)[SIZE_PREFIX_BYTES:], began_ns)
         _log.debug(
             "%s <- %s v%d #%d, %d bytes",
             self.endpoint,
@@ -359,7 +363,7 @@ class Connection:
         payload = make_buffer(self._checked_size(bytes(prefix)))
         self._transport.receive_into(payload, deadline)
         if self._on_frame and self._in_flight[0].response.API_KEY != _SASL_AUTHENTICATE:
-            self._on_frame("received", payload)
+            self._on_frame("received", payload, time_ns())
         return payload
 
     def _checked_size(self, prefix: bytes) -> int:

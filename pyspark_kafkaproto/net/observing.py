@@ -31,8 +31,8 @@ def observer_of(config: ClientConfig, here: str, broker: Endpoint) -> OnFrame | 
     if len(found) < 2:
         return found[0] if found else None
 
-    def look_all(direction: str, payload: memoryview) -> None:
+    def look_all(direction: str, payload: memoryview, time_ns: int) -> None:
         for look in found:
-            look(direction, payload)
+            look(direction, payload, time_ns)
 
     return look_all

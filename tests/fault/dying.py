@@ -34,7 +34,7 @@ def watch(folder: Path, role: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         names: dict[bytes, int] = {}
 
-        def on_frame(direction: str, frame: memoryview) -> None:
+        def on_frame(direction: str, frame: memoryview, _time_ns: int) -> None:
             if direction == "sent":
                 api = int.from_bytes(frame[:2], "big")
                 names[bytes(frame[4:8])] = api

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from time import time_ns
 
 import pytest
 
@@ -195,7 +196,7 @@ def test_errors_come_without_packets_when_that_is_asked_for(nothing_remembered):
 
 def test_a_process_that_fails_again_and_again_leaves_few_files(nothing_remembered):
     ring = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2))
-    ring.on_frame("sent", memoryview(bytes(20)))
+    ring.on_frame("sent", memoryview(bytes(20)), time_ns())
     capturing._rings.append(ring)
     for _ in range(20):
         with pytest.raises(ConnectionFailed), packets_with_errors():
@@ -206,8 +207,8 @@ def test_a_process_that_fails_again_and_again_leaves_few_files(nothing_remembere
 def test_a_large_frame_is_remembered_by_its_start():
     ring, out = Ring("127.0.0.1:1", Endpoint("::1", 2)), io.BytesIO()
     frame = fetch_response(7, bytes(200_000))[4:]
-    ring.on_frame("sent", memoryview(fetch_request(7)[4:]))
-    ring.on_frame("received", memoryview(frame))
+    ring.on_frame("sent", memoryview(fetch_request(7)[4:]), 1)
+    ring.on_frame("received", memoryview(frame), 2)
     ring.write(Recorder(out.write))
     assert len(out.getvalue()) < 3000
     (_, answer), _ = read(out.getvalue())
@@ -221,7 +222,8 @@ def test_passwords_never_reach_a_capture():
     track = Recorder(whole.write).connection(Address("127.0.0.1", 1), Address("127.0.0.1", 2))
     for on_frame in (ring.on_frame, track.on_frame):
         for version in range(3):
-            on_frame("sent", memoryview(encode_request(request, version, version, "c")[4:]))
+            frame = encode_request(request, version, version, "c")
+            on_frame("sent", memoryview(frame)[4:], 1 + version)
     ring.write(Recorder(out.write))
     for written in (out.getvalue(), whole.getvalue()):
         assert b"s3cret" not in written
@@ -232,8 +234,8 @@ def test_an_answer_whose_request_is_forgotten_is_kept_without_its_content():
     """It could be anything: a delegation token, say."""
     ring, out = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2)), io.BytesIO()
     for _ in range(FRAMES_KEPT - 1):
-        ring.on_frame("sent", memoryview(fetch_request(9)[4:]))
-    ring.on_frame("received", memoryview((7).to_bytes(4) + b"s3cret"))
+        ring.on_frame("sent", memoryview(fetch_request(9)[4:]), 1)
+    ring.on_frame("received", memoryview((7).to_bytes(4) + b"s3cret"), 2)
     ring.write(Recorder(out.write))
     assert b"s3cret" not in out.getvalue()
 
@@ -245,7 +247,7 @@ def test_remembering_imports_nothing_of_the_analyser():
         "from pyspark_kafkaproto.net import ClientConfig, Endpoint;"
         "config = ClientConfig.parse({'bootstrap.servers': 'b:1'});"
         "look = error_observer(config, '127.0.0.1:1', Endpoint('127.0.0.1', 2));"
-        "look('sent', memoryview(bytes(20)));"
+        "look('sent', memoryview(bytes(20)), 1);"
         "assert not [name for name in sys.modules if 'kafkaproto.capture' in name]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

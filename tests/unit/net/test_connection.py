@@ -1,5 +1,7 @@
 """One connection: versions, order, correlation, limits, throttling; closed after any error."""
 
+import select
+import time
 from contextlib import closing, contextmanager
 
 import pytest
@@ -18,6 +20,7 @@ from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorRequest
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatRequest
 from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
+from pyspark_kafkaproto.net.transport import Transport
 from pyspark_kafkaproto.wire.frame import decode_request
 from tests.fake_broker import (
     DEFAULT,
@@ -304,7 +307,7 @@ def test_frame_lands_in_the_callers_memory_and_records_are_views_of_it(cluster):
 def test_hook_sees_every_frame_without_its_size(cluster):
     frames = []
 
-    def note(direction, frame):
+    def note(direction, frame, _time_ns):
         frames.append((direction, bytes(frame)))
 
     with opened(cluster, note) as connection:
@@ -316,9 +319,42 @@ def test_hook_sees_every_frame_without_its_size(cluster):
     assert frames[3][1][:4] == bytes([0, 0, 0, 1])
 
 
+def test_hook_learns_when_sending_began_and_when_the_answer_was_there(cluster, monkeypatch):
+    seen, sending = [], []
+    send = Transport.send
+
+    def late(transport, data, deadline):
+        """A system call that comes back when the broker has answered already."""
+        sending.append(time.time_ns())
+        send(transport, data, deadline)
+        select.select([transport], [], [], SOON_S * 100)
+        sending.append(time.time_ns())
+
+    monkeypatch.setattr(Transport, "send", late)
+    with opened(cluster, lambda direction, _, at: seen.append((direction, at))) as connection:
+        connection.request(ALL_TOPICS, soon())
+    for asked in (0, 1):
+        (_, sent_ns), (_, received_ns) = seen[2 * asked : 2 * asked + 2]
+        began_ns, over_ns = sending[2 * asked : 2 * asked + 2]
+        assert sent_ns <= began_ns <= over_ns <= received_ns
+
+
+def test_hook_hears_nothing_of_what_was_not_sent(cluster, monkeypatch):
+    seen = []
+    with opened(cluster, lambda direction, *_: seen.append(direction)) as connection:
+        monkeypatch.setattr(Transport, "send", _refuse)
+        with pytest.raises(ConnectionFailed):
+            connection.send(ALL_TOPICS, soon())
+    assert seen == ["sent", "received"]  # ApiVersions
+
+
+def _refuse(*_):
+    raise ConnectionFailed("b:1", "send", "it was closed")
+
+
 @pytest.mark.parametrize("failing", ["sent", "received"])
 def test_hook_that_fails_closes_the_connection(cluster, failing):
-    def fail(direction, frame):
+    def fail(direction, frame, _time_ns):
         if direction == failing and b"\0\3" in bytes(frame[:2]):
             raise RuntimeError("the hook is broken")
         if direction == failing == "received" and bytes(frame[:4]) == bytes([0, 0, 0, 1]):
