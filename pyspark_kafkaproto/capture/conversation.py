@@ -23,6 +23,7 @@ from pyspark_kafkaproto.capture.link import (
     tcp_segment,
 )
 from pyspark_kafkaproto.capture.message import Message, Peers
+from pyspark_kafkaproto.capture.naming import named_topic
 from pyspark_kafkaproto.capture.pcap import Packet, PacketReader
 from pyspark_kafkaproto.capture.sides import Connection, Shared
 from pyspark_kafkaproto.capture.tcp import Budget
@@ -73,6 +74,8 @@ class Conversation:
     def feed(self, packet: Packet) -> list[Message | Note]:
         """What became complete with this packet."""
         self.packets += 1
+        if packet.comments:
+            self._shared.learn_names(map(named_topic, packet.comments))
         segment = tcp_segment(packet.link_type, packet.data)
         out = self._shared.out
         if segment is None:

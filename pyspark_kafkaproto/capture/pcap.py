@@ -31,12 +31,14 @@ class Packet(NamedTuple):
     """One captured packet.
 
     time_ns: nanoseconds since 1970 UTC. size_bytes: on the wire; `data` may be less of it.
+    comments: what somebody wrote beside it; pcapng alone has them.
     """
 
     time_ns: int
     link_type: int
     data: bytes
     size_bytes: int
+    comments: tuple[str, ...] = ()
 
 
 class Source:

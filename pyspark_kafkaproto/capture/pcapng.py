@@ -1,8 +1,8 @@
 """pcapng: packets out of sections and interfaces with options, and frames into a file of our own.
 
 Read: section, interface, enhanced, simple and the old packet block; all else is passed over.
-Options that matter are an interface's resolution and offset of time, and a packet's or a section's
-comment when it is ours. Format: draft-ietf-opsawg-pcapng.
+Options that matter are an interface's resolution and offset of time, and a packet's comments.
+Format: draft-ietf-opsawg-pcapng.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from pyspark_kafkaproto.capture.pcap import PACKET_BYTES_MAX, PCAPNG_MAGIC, Packet, Source
 
 SECTION, INTERFACE, OLD_PACKET, SIMPLE, ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
+COMMENT = 1  # an option of any block
 
 _ORDER_MAGIC = 0x1A2B3C4D
 _END_OF_OPTIONS, _TSRESOL, _TSOFFSET = 0, 9, 14
@@ -121,7 +122,15 @@ class PcapngReader:
             raise _Damage(f"a packet of {kept} bytes in a block of {len(body)}")
         ticks = high << 32 | low
         self._last_time_ns = interface.offset_ns + ticks * 1_000_000_000 // interface.ticks_per_s
-        return Packet(self._last_time_ns, interface.link_type, body[start : start + kept], size)
+        data = body[start : start + kept]
+        comments = self._comments(body, start + kept + -kept % 4)
+        return Packet(self._last_time_ns, interface.link_type, data, size, comments)
+
+    def _comments(self, body: bytes, pos: int) -> tuple[str, ...]:
+        if pos >= len(body):
+            return ()
+        found = [value for code, value in _options(body, pos, self._order) if code == COMMENT]
+        return tuple(str(value, "utf-8", "replace") for value in found)
 
     def _simple_packet(self, body: bytes) -> Packet:
         """A packet without a time of its own: it takes that of the one before it."""

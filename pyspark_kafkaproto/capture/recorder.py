@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address, ip_address
 from struct import pack
 from typing import NamedTuple
 
 from pyspark_kafkaproto.capture.link import ACK, FIN, RAW, SYN
-from pyspark_kafkaproto.capture.pcapng import ENHANCED, INTERFACE, SECTION
+from pyspark_kafkaproto.capture.naming import naming_comment
+from pyspark_kafkaproto.capture.pcapng import COMMENT, ENHANCED, INTERFACE, SECTION
 from pyspark_kafkaproto.capture.secrets import Speakers
 from pyspark_kafkaproto.wire.cursor import Buffer
 
@@ -25,6 +26,7 @@ Write = Callable[[bytes], object]
 
 _NAMES = 4
 _NANOSECONDS = pack("<HHBxxx", 9, 1, 9) + pack("<HH", 0, 0)  # if_tsresol, then the end
+_COMMENTS_MAX = 1000  # of a packet
 _PIECE_BYTES = 60_000  # of a frame per packet: IP counts to 65,535
 _FIRST_MADE_UP = int(IPv4Address("198.18.0.1"))
 _MASK = 0xFFFFFFFF
@@ -60,6 +62,8 @@ class Recorder:
         self._write = write
         self._lock = threading.Lock()
         self._hosts: dict[str, bytes] = {}
+        self._named = 0
+        self._comments: list[str] = []
         write(file_start())
 
     def connection(self, client: Address, broker: Address, time_ns: int = 0) -> Track:
@@ -68,11 +72,35 @@ class Recorder:
         track.begin(time_ns or time.time_ns())
         return track
 
+    def name_topics(self, names: Mapping[bytes, str]) -> None:
+        """Ids of topics: the next packets bear the names of those that are new in this file.
+
+        Args:
+            names: always the same mapping, which only grows.
+        """
+        if len(names) == self._named:
+            return
+        with self._lock:
+            new = list(names.items())[self._named :]
+            self._named += len(new)
+            self._comments += [naming_comment(*item) for item in new]
+
     def _put(self, time_ns: int, packet: bytes, missing_bytes: int) -> None:
         ticks = pack("<III", 0, time_ns >> 32, time_ns & _MASK)
         sizes = pack("<II", len(packet), len(packet) + missing_bytes)
         with self._lock:
-            self._write(_block(ENHANCED, ticks + sizes + packet))
+            options = self._next_options()
+            padding = bytes(-len(packet) % 4) if options else b""
+            self._write(_block(ENHANCED, ticks + sizes + packet + padding + options))
+
+    def _next_options(self) -> bytes:
+        """Comments that wait, as the options of a packet."""
+        if not self._comments:
+            return b""
+        now, self._comments = self._comments[:_COMMENTS_MAX], self._comments[_COMMENTS_MAX:]
+        texts = [comment.encode() for comment in now]
+        options = [pack("<HH", COMMENT, len(text)) + text + bytes(-len(text) % 4) for text in texts]
+        return b"".join(options) + pack("<HH", 0, 0)
 
     def _host_bytes(self, host: str) -> bytes:
         """The address of a host, made up for one that is known by name."""

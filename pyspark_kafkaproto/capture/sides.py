@@ -8,7 +8,7 @@ without any header, until the next request.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
 from typing import Any
 
@@ -72,6 +72,12 @@ class Shared:
         message = Message(self._count, time_ns, peers, kind, **facts)
         self.out.append(message)
         return message
+
+    def learn_names(self, pairs: Iterable[tuple[bytes, str] | None]) -> None:
+        """Topic ids and their names; None is somebody else's comment."""
+        for topic_id, name in filter(None, pairs):
+            if len(self.topic_names) < _TOPIC_NAMES_MAX:
+                self.topic_names[topic_id] = name
 
     def note(self, time_ns: int, peers: Peers | None, text: str) -> None:
         """Say something about a connection."""
@@ -360,7 +366,7 @@ class _Side:
             answers=asked.number,
         )
         if asked.api_key in {_METADATA, _CREATE_TOPICS, _DESCRIBE_TOPICS}:
-            _learn_names(message, connection.shared.topic_names)
+            connection.shared.learn_names(_names(message))
 
     def _add(self, frame: Frame, kind: str, **facts: Any) -> Message:
         connection = self._connection
@@ -398,9 +404,9 @@ def _wants_no_answer(produce: Message) -> bool:
     return body is not None and body.acks == 0
 
 
-def _learn_names(message: Message, names: dict[bytes, str]) -> None:
+def _names(message: Message) -> Iterator[tuple[bytes, str]]:
     """Topic ids and their names, from an answer that has both."""
     for topic in getattr(message.body(), "topics", ()) or ():
         topic_id = getattr(topic, "topic_id", None)
-        if topic_id and topic.name and any(topic_id) and len(names) < _TOPIC_NAMES_MAX:
-            names[topic_id] = topic.name[:_NAME_MAX]
+        if topic_id and topic.name and any(topic_id):
+            yield topic_id, topic.name[:_NAME_MAX]

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from pyspark_kafkaproto.client.ranges import ReadTask
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
+from pyspark_kafkaproto.cluster.topic_ids import note_topic_ids
 from pyspark_kafkaproto.cluster.topology import Topology
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
@@ -36,6 +37,7 @@ class Directory:
         self.router = router
         self._leaders = dict(task.leaders)
         self._topic_ids = dict(task.topic_ids)
+        note_topic_ids(task.topic_ids)
         self._followed: set[TopicPartition] = set()
         self._newest = {partition: leader.epoch for partition, leader in task.leaders.items()}
         self._read_epochs: dict[TopicPartition, int] = {}

@@ -21,6 +21,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, BinaryIO
 
 from pyspark_kafkaproto.cluster.ring import Ring
+from pyspark_kafkaproto.cluster.topic_ids import NAMES
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
@@ -107,9 +108,16 @@ def capture_observer(config: ClientConfig, here: str, broker: Endpoint) -> OnFra
     from pyspark_kafkaproto.capture.recorder import Address  # noqa: PLC0415  rarely needed
 
     recorder = _recorder(config.capture_to, os.getpid())
+    recorder.name_topics(NAMES)
     ours = Endpoint.parse(here)
     client = Address(ours.host, ours.port)
-    return recorder.connection(client, Address(broker.host, broker.port)).on_frame
+    track = recorder.connection(client, Address(broker.host, broker.port))
+
+    def on_frame(direction: str, payload: memoryview, time_ns: int) -> None:
+        recorder.name_topics(NAMES)
+        track.on_frame(direction, payload, time_ns)
+
+    return on_frame
 
 
 @cache
@@ -204,6 +212,7 @@ def add_packets(error: KafkaProtoError) -> None:
     with suppress(OSError):
         with _private_file(path) as stream:
             recorder = Recorder(stream.write)
+            recorder.name_topics(NAMES)
             for ring in rings:
                 ring.write(recorder)
         _written.append(path)

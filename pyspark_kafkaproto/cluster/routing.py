@@ -17,6 +17,7 @@ from pyspark_kafkaproto.cluster.coordinators import (
     TRANSACTION_KEY,
     find_coordinators,
 )
+from pyspark_kafkaproto.cluster.topic_ids import note_topic_ids
 from pyspark_kafkaproto.cluster.topology import (
     Broker,
     Leader,
@@ -174,6 +175,9 @@ class Router:
         if answer.error_code:
             raise BrokerError(answer.error_code, "Metadata", "the cluster")
         self._topology = read_topology(answer)
+        if topics:
+            known = self._topology.topics.values()
+            note_topic_ids({topic.name: topic.topic_id for topic in known})
         return self._topology
 
     def broker(self, node_id: int, deadline: Deadline) -> Broker:

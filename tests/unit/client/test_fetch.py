@@ -6,7 +6,9 @@ from contextlib import closing
 
 import pytest
 
+from pyspark_kafkaproto.capture.about import about
 from pyspark_kafkaproto.client import Fetcher, ReadSettings
+from pyspark_kafkaproto.cluster import capturing, topic_ids
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -20,6 +22,7 @@ from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import Deadline, connections_for
 from tests.fake_broker import DEFAULT, STALL, cut
 from tests.fake_log import Answered, Batch, fetch
+from tests.unit.capture.wire import read as read_capture
 from tests.unit.client.answers import answered
 from tests.unit.client.rows import rows, rows_of
 
@@ -53,6 +56,20 @@ def test_reads_a_range_without_asking_for_metadata_or_offsets(brokers, config, t
     assert read(task((0, 0, 50)), config()) == rows(0, 0, 50)
     assert [call.api for call in brokers.calls] == ["ApiVersions", "Fetch"]
     assert brokers.calls[-1].header.api_version == 17
+
+
+def test_captures_know_what_a_topic_is_called_that_is_asked_for_by_id(
+    brokers, config, task, tmp_path, monkeypatch
+):
+    names = {}
+    monkeypatch.setattr(topic_ids, "NAMES", names)
+    monkeypatch.setattr(capturing, "NAMES", names)
+    brokers.logs["orders", 0].fill(1)
+    read(task((0, 0, 10)), config(capture_to=str(tmp_path)))
+    (path,) = tmp_path.iterdir()
+    fetched = [message for message in read_capture(path.read_bytes())[0] if message.api == "Fetch"]
+    assert [list(about(message).topics) for message in fetched] == [["orders"], ["orders"]]
+    assert [call.api for call in brokers.calls] == ["ApiVersions", "Fetch"]
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 7), (3, 50), (19, 21), (20, 30), (49, 50)])

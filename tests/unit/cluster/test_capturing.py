@@ -29,6 +29,7 @@ from pyspark_kafkaproto.errors import (
     RemoteProtocolError,
     UnsupportedVersion,
 )
+from pyspark_kafkaproto.messages.fetch import FetchRequest
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateRequest
 from pyspark_kafkaproto.net import Endpoint
@@ -202,6 +203,26 @@ def test_a_process_that_fails_again_and_again_leaves_few_files(nothing_remembere
         with pytest.raises(ConnectionFailed), packets_with_errors():
             raise ConnectionFailed("b:1", "receive", "it was closed")
     assert 0 < len(list(nothing_remembered.iterdir())) <= 5
+
+
+def test_packets_of_an_error_know_what_topics_are_called(nothing_remembered, monkeypatch):
+    topic_id = bytes(range(16))
+    monkeypatch.setattr(capturing, "NAMES", {topic_id: "orders"})
+    request = FetchRequest(
+        topics=(
+            FetchRequest.Topic(
+                topic_id=topic_id, partitions=(FetchRequest.Topic.Partition(partition=3),)
+            ),
+        )
+    )
+    ring = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2))
+    ring.on_frame("sent", memoryview(encode_request(request, 17, 1, "c"))[4:], time_ns())
+    capturing._rings.append(ring)
+    with pytest.raises(ConnectionFailed), packets_with_errors():
+        raise ConnectionFailed("b:1", "receive", "it was closed")
+    (path,) = nothing_remembered.iterdir()
+    (message,), _ = read(path.read_bytes())
+    assert text_of(about(message)) == "orders[3@0]"
 
 
 def test_a_large_frame_is_remembered_by_its_start():
