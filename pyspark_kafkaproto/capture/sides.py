@@ -183,8 +183,7 @@ class Connection:
         lost = sum(assembler.missing_bytes for assembler in self.assemblers)
         skipped = sum(side.frames.skipped_bytes for side in self.sides)
         if lost or skipped:
-            text = f"{lost} bytes were not captured, {skipped} more could not be read as frames"
-            self.shared.note(self.last_ns, self.peers, text)
+            self.shared.note(self.last_ns, self.peers, _unread(lost, skipped))
         if self.pending:
             self.shared.note(self.last_ns, self.peers, _unanswered(self.pending))
 
@@ -195,6 +194,13 @@ class Connection:
 
 def _swapped(peers: Peers) -> Peers:
     return Peers(peers.number, peers.broker, peers.client)
+
+
+def _unread(lost: int, skipped: int) -> str:
+    if not skipped:
+        return f"{lost} bytes were not captured"
+    unread = f"{skipped} {'more ' if lost else 'bytes '}could not be read as frames"
+    return f"{lost} bytes were not captured, {unread}" if lost else unread
 
 
 def _unanswered(pending: dict[int, Asked]) -> str:

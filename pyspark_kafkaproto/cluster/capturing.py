@@ -20,7 +20,7 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, BinaryIO
 
-from pyspark_kafkaproto.cluster.ring import Ring
+from pyspark_kafkaproto.cluster.ring import Ring, write_rings
 from pyspark_kafkaproto.cluster.topic_ids import NAMES
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -213,8 +213,7 @@ def add_packets(error: KafkaProtoError) -> None:
         with _private_file(path) as stream:
             recorder = Recorder(stream.write)
             recorder.name_topics(NAMES)
-            for ring in rings:
-                ring.write(recorder)
+            write_rings(rings, recorder)
         _written.append(path)
         text = f"{error.args[0]}\n{_SAYS_WHERE} {path}"
         error.args = (text, *error.args[1:])

@@ -8,12 +8,15 @@ for the first at every start and for the second with every frame.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark_kafkaproto.net import Endpoint
 
 if TYPE_CHECKING:
-    from pyspark_kafkaproto.capture.recorder import Recorder
+    from pyspark_kafkaproto.capture.recorder import Recorder, Track
 
 FRAMES_KEPT = 16
 START_BYTES = 1024
@@ -51,25 +54,46 @@ class Ring:
         start = bytes(payload[:START_BYTES])
         self.frames.append(Kept(time_ns, direction, start, len(payload)))
 
-    def write(self, recorder: Recorder) -> None:
-        """Everything that is remembered, as a connection of a capture; secrets are left out."""
-        from pyspark_kafkaproto.capture.recorder import Address  # noqa: PLC0415  see above
-        from pyspark_kafkaproto.capture.secrets import Speakers  # noqa: PLC0415
+    def told(self) -> Iterator[Kept]:
+        """What it remembers and can be read again, secrets left out.
 
-        frames = list(self.frames)
-        if not frames:
-            return
-        ends = [Address(end.host, end.port) for end in (Endpoint.parse(self._here), self._broker)]
-        track = recorder.connection(ends[0], ends[1], time_ns=frames[0].time_ns)
+        An answer whose request is forgotten is left out too: nobody knows what it holds.
+        """
+        from pyspark_kafkaproto.capture.secrets import Speakers  # noqa: PLC0415  see above
+
         speakers = Speakers()
         asked: set[bytes] = set()
-        for kept in frames:
+        for kept in list(self.frames):
             if kept.direction == _SENT:
                 asked.add(kept.start[4:8])
-                start = bytes(speakers.hide_request(kept.start))
+                yield kept._replace(start=bytes(speakers.hide_request(kept.start)))
             elif kept.start[:_CORRELATION_STOP] in asked:
-                start = bytes(speakers.hide_response(kept.start))
-            else:  # its request is forgotten, so nobody knows whether it holds a secret
-                rest = max(0, len(kept.start) - _CORRELATION_STOP)
-                start = kept.start[:_CORRELATION_STOP] + bytes(rest)
-            track.kept(kept.direction, start, kept.size_bytes, kept.time_ns)
+                yield kept._replace(start=bytes(speakers.hide_response(kept.start)))
+
+    def open(self, recorder: Recorder, time_ns: int) -> Track:
+        """Its connection in a capture."""
+        from pyspark_kafkaproto.capture.recorder import Address  # noqa: PLC0415  see above
+
+        here = Endpoint.parse(self._here)
+        broker = Address(self._broker.host, self._broker.port)
+        return recorder.connection(Address(here.host, here.port), broker, time_ns=time_ns)
+
+
+def write_rings(rings: Iterable[Ring], recorder: Recorder) -> None:
+    """Everything that they remember, in the order in which it was said."""
+    tracks: dict[Ring, Track] = {}
+    # Merged, not sorted: where the clock was set back, an answer still follows its request.
+    for said in merge(*(_said(ring) for ring in rings), key=attrgetter("kept.time_ns")):
+        kept = said.kept
+        if said.ring not in tracks:
+            tracks[said.ring] = said.ring.open(recorder, kept.time_ns)
+        tracks[said.ring].kept(kept.direction, kept.start, kept.size_bytes, kept.time_ns)
+
+
+class _Said(NamedTuple):
+    ring: Ring
+    kept: Kept
+
+
+def _said(ring: Ring) -> Iterator[_Said]:
+    return (_Said(ring, kept) for kept in ring.told())

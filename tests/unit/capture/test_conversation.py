@@ -401,3 +401,17 @@ def test_what_comes_after_the_end_gives_its_memory_back(ahead):
     assert budget.left_bytes < Limits().buffered_bytes
     conversation.finish()
     assert budget.left_bytes == Limits().buffered_bytes
+
+
+@pytest.mark.parametrize(
+    ("lost", "junk", "text"),
+    [
+        (b"x" * 30, b"", "30 bytes were not captured"),
+        (b"", b"?" * 30, "30 bytes could not be read as frames"),
+        (b"x" * 30, b"?" * 30, "30 bytes were not captured, 30 more could not be read as frames"),
+    ],
+)
+def test_what_is_missing_is_told_from_what_cannot_be_read(lost, junk, text):
+    talk = fetches(Talk().open(), 1).say(0, junk).lose(0, lost)
+    _, notes = read(fetches(talk, 2, start=2).pcap())
+    assert [note.text for note in notes] == [text]

@@ -10,11 +10,12 @@ from time import time_ns
 
 import pytest
 
+from pyspark_kafkaproto.capture import open_capture
 from pyspark_kafkaproto.capture.about import about, text_of
 from pyspark_kafkaproto.capture.recorder import Address, Recorder
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, capturing
 from pyspark_kafkaproto.cluster.capturing import packets_explain, packets_with_errors
-from pyspark_kafkaproto.cluster.ring import FRAMES_KEPT, Ring
+from pyspark_kafkaproto.cluster.ring import FRAMES_KEPT, Ring, write_rings
 from pyspark_kafkaproto.errors import (
     ERROR_CODES,
     AuthenticationFailed,
@@ -230,7 +231,7 @@ def test_a_large_frame_is_remembered_by_its_start():
     frame = fetch_response(7, bytes(200_000))[4:]
     ring.on_frame("sent", memoryview(fetch_request(7)[4:]), 1)
     ring.on_frame("received", memoryview(frame), 2)
-    ring.write(Recorder(out.write))
+    write_rings([ring], Recorder(out.write))
     assert len(out.getvalue()) < 3000
     (_, answer), _ = read(out.getvalue())
     assert (answer.size_bytes, len(answer.payload)) == (len(frame), 1024)
@@ -245,20 +246,49 @@ def test_passwords_never_reach_a_capture():
         for version in range(3):
             frame = encode_request(request, version, version, "c")
             on_frame("sent", memoryview(frame)[4:], 1 + version)
-    ring.write(Recorder(out.write))
+    write_rings([ring], Recorder(out.write))
     for written in (out.getvalue(), whole.getvalue()):
         assert b"s3cret" not in written
         assert [message.api for message in read(written)[0]] == ["SaslAuthenticate"] * 3
 
 
-def test_an_answer_whose_request_is_forgotten_is_kept_without_its_content():
+def test_an_answer_whose_request_is_forgotten_is_left_out():
     """It could be anything: a delegation token, say."""
     ring, out = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2)), io.BytesIO()
-    for _ in range(FRAMES_KEPT - 1):
-        ring.on_frame("sent", memoryview(fetch_request(9)[4:]), 1)
-    ring.on_frame("received", memoryview((7).to_bytes(4) + b"s3cret"), 2)
-    ring.write(Recorder(out.write))
+    ring.on_frame("sent", memoryview(fetch_request(7)[4:]), 1)
+    for number in range(FRAMES_KEPT - 2):
+        ring.on_frame("sent", memoryview(fetch_request(9)[4:]), 2 + number)
+    ring.on_frame("received", memoryview((7).to_bytes(4) + b"s3cret"), 50)
+    ring.on_frame("received", memoryview(fetch_response(9)[4:]), 51)
+    write_rings([ring], Recorder(out.write))
     assert b"s3cret" not in out.getvalue()
+    messages, notes = read(out.getvalue())
+    assert [message.kind for message in messages] == ["request"] * (FRAMES_KEPT - 2) + ["response"]
+    assert [note.text for note in notes if "frames" in note.text] == []
+
+
+def test_what_is_remembered_of_several_connections_is_written_in_the_order_of_time():
+    rings = [Ring(f"127.0.0.1:{port}", Endpoint("127.0.0.1", 9092)) for port in (1, 2, 3)]
+    for turn in range(4):
+        for number, ring in enumerate(rings):
+            at = 100 * turn + 10 * number + 1
+            ring.on_frame("sent", memoryview(fetch_request(turn)[4:]), at)
+            ring.on_frame("received", memoryview(fetch_response(turn)[4:]), at + 15)
+    out = io.BytesIO()
+    write_rings(rings, Recorder(out.write))
+    packets = [packet.time_ns for packet in open_capture(io.BytesIO(out.getvalue()))]
+    assert packets == sorted(packets)
+    messages, _ = read(out.getvalue())
+    assert len(messages) == 24
+    assert {message.latency_ns for message in messages if message.kind == "response"} == {15}
+
+
+def test_a_clock_that_is_set_back_puts_no_answer_before_its_request():
+    ring, out = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2)), io.BytesIO()
+    ring.on_frame("sent", memoryview(fetch_request(1)[4:]), 1000)
+    ring.on_frame("received", memoryview(fetch_response(1)[4:]), 500)
+    write_rings([ring], Recorder(out.write))
+    assert [message.kind for message in read(out.getvalue())[0]] == ["request", "response"]
 
 
 def test_remembering_imports_nothing_of_the_analyser():
