@@ -168,7 +168,7 @@ class Frames:
     def _begin(self) -> bool:
         """Look at the start of a frame; False when more of it is needed first."""
         (size,) = _SIZE.unpack_from(self._buffer)
-        if not SIZE_PREFIX_BYTES <= size <= FRAME_BYTES_MAX:
+        if not 0 <= size <= FRAME_BYTES_MAX:
             self._lose(bytes(self._buffer[:64]))
             return bool(self._buffer)
         wanted = SIZE_PREFIX_BYTES + min(size, HEAD_BYTES)

@@ -39,6 +39,7 @@ _UNDECIDED_BYTES_MAX = 512 << 10
 _SOUGHT_MAX = 64
 
 _REQUEST_HEAD = Struct(">hhi")
+_CORRELATION_ID_BYTES = 4  # the least that is no bare token
 _TLS_RECORD = re.compile(rb"[\x14-\x17]\x03[\x00-\x04][\x00-\x48]")
 _KEYS = b"[" + b"".join(re.escape(bytes([api.key])) for api in APIS) + b"]"
 # size · API key · version · correlation id · size of the client id, or null
@@ -265,6 +266,8 @@ class _Side:
     def is_plausible(self, head: bytes, size_bytes: int) -> bool:
         """Whether a frame can begin like this."""
         connection = self._connection
+        if size_bytes < _CORRELATION_ID_BYTES:
+            return connection.has_tokens
         if self.role != RESPONSE:
             in_step = connection.kind == KAFKA and self.frames.is_in_step
             return is_request(head, size_bytes, any_api=in_step) or connection.has_tokens
@@ -349,6 +352,9 @@ class _Side:
     def _take_response(self, frame: Frame) -> None:
         connection = self._connection
         correlation_id = int.from_bytes(frame.payload[:4], signed=True)
+        if frame.size_bytes < _CORRELATION_ID_BYTES:
+            self._take_token(frame)
+            return
         asked = connection.pending.pop(correlation_id, None)
         if asked is None:
             # Its request was read by the broker: if it waits behind a hole, that hole will stay.

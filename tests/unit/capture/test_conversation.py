@@ -319,6 +319,22 @@ def test_bare_sasl_tokens_after_the_old_handshake():
     assert told(messages)[4:] == pairs(1, start=2)
 
 
+@pytest.mark.parametrize("answer", [b"", b"ok", b"\0\0\0"])
+def test_bare_sasl_tokens_may_be_shorter_than_any_header(answer):
+    """A broker answers PLAIN's token with an empty one."""
+    shake = encode_request(SaslHandshakeRequest(mechanism="PLAIN"), 0, 0, "c")
+    talk = Talk().open().say(0, shake)
+    talk.say(1, encode_response(SaslHandshakeResponse(mechanisms=("PLAIN",)), 0, 0))
+    talk.say(0, (1).to_bytes(4) + b"\0").say(1, len(answer).to_bytes(4) + answer)
+    messages, notes = read(fetches(talk, 2, start=1).pcap())
+    assert [(message.kind, message.size_bytes) for message in messages[2:4]] == [
+        (TOKEN, 1),
+        (TOKEN, len(answer)),
+    ]
+    assert told(messages)[4:] == pairs(2, start=1)
+    assert notes == []
+
+
 HELLO = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00"
 
 
