@@ -123,40 +123,19 @@ def capture_observer(config: ClientConfig, here: str, broker: Endpoint) -> OnFra
 @cache
 def _recorder(folder: str, pid: int) -> Recorder:
     """The file of this process in `folder`."""
+    from pyspark_kafkaproto.capture.frame_file import FrameFile  # noqa: PLC0415  rarely needed
     from pyspark_kafkaproto.capture.recorder import Recorder  # noqa: PLC0415  rarely needed
 
     path = Path(folder) / f"kafkaproto-{pid}-{time_ns() // 1_000_000}.pcapng"
+
+    def warn(error: OSError) -> None:
+        _log.warning("capture.to: %s takes no more frames: %s", path, error.strerror)
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return Recorder(_FrameFile(path).write)
+        return Recorder(FrameFile(_private_file(path), warn).write)
     except OSError as error:
         raise ConfigError("capture.to", folder, f"a folder to write to ({error})") from error
-
-
-class _FrameFile:
-    """Takes frames until it cannot; then it says so once, and the connections go on without it."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = _private_file(path)
-        self._is_over = False
-
-    def write(self, data: bytes) -> None:
-        """All of `data`, or nothing: the file ends with the last whole block."""
-        if self._is_over:
-            return
-        start = self._file.tell()
-        left = memoryview(data)
-        try:
-            while left:
-                left = left[self._file.write(left) :]
-        except OSError as error:
-            self._is_over = True
-            _log.warning("capture.to: %s takes no more frames: %s", self._path, error.strerror)
-            with suppress(OSError):
-                self._file.truncate(start)
-            with suppress(OSError):
-                self._file.close()
 
 
 def _private_file(path: Path) -> BinaryIO:
