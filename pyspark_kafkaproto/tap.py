@@ -45,7 +45,7 @@ class Tap:
     Args:
         port: where clients connect; 0 for any free port.
         to: a broker of the cluster.
-        write: takes the bytes of the pcapng file, in order.
+        write: takes the bytes of the pcapng file, in order; the first once the port is taken.
         host: the address to listen on, which is also what clients are told.
 
     Raises:
@@ -57,12 +57,18 @@ class Tap:
             reason = "one address of this machine: it is what clients are told to connect to"
             raise ConfigError("--host", host, reason)
         self._host = host
-        self._recorder = Recorder(write)
         self._lock = threading.Lock()
         self._streams: set[FrameStream] = set()
-        self._listeners: dict[Endpoint, Listener] = {}
         self._is_closed = False
-        self.endpoint = self._listen(to, port)
+        first = Listener(host, port, lambda stream: self._serve(stream, to))
+        self._listeners = {to: first}
+        self.endpoint = first.endpoint
+        try:
+            self._recorder = Recorder(write)
+        except BaseException:
+            first.close()
+            raise
+        first.start()
 
     def __enter__(self) -> Self:
         return self
@@ -80,12 +86,13 @@ class Tap:
         for stream in streams:
             stream.close()
 
-    def _listen(self, broker: Endpoint, port: int = 0) -> Endpoint:
+    def _listen(self, broker: Endpoint) -> Endpoint:
         """Where the tap takes connections for `broker`."""
         with self._lock:
             if broker not in self._listeners:
-                listener = Listener(self._host, port, lambda stream: self._serve(stream, broker))
+                listener = Listener(self._host, 0, lambda stream: self._serve(stream, broker))
                 self._listeners[broker] = listener
+                listener.start()
             return self._listeners[broker].endpoint
 
     def _serve(self, client: FrameStream, broker: Endpoint) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import stat
 import sys
-import threading
-from pathlib import Path
-from typing import Any, BinaryIO
+from contextlib import suppress
+from typing import BinaryIO, Self
 
 import click
 
+from pyspark_kafkaproto.capture.frame_file import FrameFile
+from pyspark_kafkaproto.cli.exits import FAILED
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import Endpoint
 from pyspark_kafkaproto.tap import Tap
@@ -23,12 +26,14 @@ from pyspark_kafkaproto.tap import Tap
 )
 @click.option("--to", "target", required=True, metavar="HOST:PORT", help="A broker.")
 @click.option("-w", "--write", "file", required=True, metavar="FILE", help="pcapng; - for stdout.")
-def tap(port: int, host: str, target: str, file: str) -> None:
+@click.pass_context
+def tap(ctx: click.Context, port: int, host: str, target: str, file: str) -> None:
     """Forward clients to a cluster and record what is said, as pcapng, until Ctrl-C.
 
     Clients connect to the tap instead of the broker and stay on it: the addresses that brokers
     tell are replaced by ports of the tap. Secrets are left out of the file, which only its owner
-    can read. Plaintext listeners only.
+    can read. Plaintext listeners only. When the disk is full the recording ends with a warning;
+    clients go on, and the exit code is 1.
 
     \b
     Examples:
@@ -37,50 +42,113 @@ def tap(port: int, host: str, target: str, file: str) -> None:
       kafkaproto tap --listen 19092 --to broker-1:9092 -w - | kafkaproto dissect -
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     broker = Endpoint.parse(target, "--to")
-    if file == "-":
-        _run(port, broker, host, sys.stdout.buffer)
-        return
+    end = _End()
+    recording = _Recording(file, end)
+    with Tap(port, broker, recording.write, host) as running, end:
+        click.echo(f"{running.endpoint} leads to {broker}; Ctrl-C ends it", err=True)
+        end.wait()
+    recording.close()
+    if file != "-":
+        click.echo(f"kafkaproto dissect {file}", err=True)
+    if recording.is_cut:
+        ctx.exit(FAILED)
+
+
+class _End:
+    """What the main thread waits for: Ctrl-C, SIGTERM, or word from another thread.
+
+    The system may hand a signal to any thread, and Python runs the handler once the main thread
+    wakes up: waiting for a lock, it would sleep on. So the signal itself writes to a pipe, from
+    which the main thread reads. It stays open: a thread may tell the end after it came.
+    """
+
+    def __init__(self) -> None:
+        self._told, self._tell = os.pipe()
+        os.set_blocking(self._tell, False)
+
+    def __enter__(self) -> Self:
+        signals = (signal.SIGINT, signal.SIGTERM)
+        self._handlers = {each: signal.signal(each, lambda *_: None) for each in signals}
+        signal.set_wakeup_fd(self._tell, warn_on_full_buffer=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.set_wakeup_fd(-1)
+        for each, handler in self._handlers.items():
+            signal.signal(each, handler)
+
+    def tell(self) -> None:
+        """End it, from any thread."""
+        with suppress(OSError):  # full of what says the same
+            os.write(self._tell, b"\0")
+
+    def wait(self) -> None:
+        """Until the end is told."""
+        os.read(self._told, 1)
+
+
+class _Recording:
+    """What `-w` names, opened at the first bytes: a tap that cannot listen leaves it as it is."""
+
+    def __init__(self, name: str, end: _End) -> None:
+        self._error: OSError | None = None
+        self._name = name
+        self._shown = "standard output" if name == "-" else name
+        self._end = end
+        self._file: FrameFile | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether not all that was said is in it."""
+        return self._error is not None
+
+    def write(self, data: bytes) -> None:
+        """The file's next bytes; the first come before any client does."""
+        if self._file is not None:
+            self._file.write(data)
+            return
+        file = FrameFile(_opened(self._name), self._stop)
+        file.write(data)
+        if self._error is not None:
+            text = f"{self._shown} cannot be written: {self._error.strerror}"
+            raise click.ClickException(text)
+        self._file = file
+
+    def _stop(self, error: OSError) -> None:
+        if isinstance(error, BrokenPipeError):  # nobody reads the recording any more
+            self._end.tell()
+            return
+        self._error = error
+        if self._file is not None:
+            text = f"{self._shown} takes no more: {error.strerror}; clients go on, unrecorded"
+            click.echo(text, err=True)
+
+    def close(self) -> None:
+        """Nothing is written any more."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _opened(name: str) -> BinaryIO:
+    """The file without a buffer, private and empty, or standard output."""
+    if name == "-":
+        return open(sys.stdout.fileno(), "wb", buffering=0, closefd=False)
     try:
-        # Without a buffer: what could not be written must not be tried again as the file is closed.
-        with private_file(Path(file)) as stream:
-            _run(port, broker, host, stream)
+        stream = os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT, 0o600), "wb", buffering=0)
+        if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            _take_over(stream, name)
     except OSError as error:
-        raise ConfigError("--write", file, f"it cannot be written: {error.strerror}") from error
-    click.echo(f"kafkaproto dissect {file}", err=True)
-
-
-def private_file(path: Path) -> BinaryIO:
-    """A new file that its owner alone can read, in place of an old one."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    stream = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
-    path.chmod(0o600)
+        raise ConfigError("--write", name, f"it cannot be written: {error.strerror}") from error
     return stream
 
 
-def _run(port: int, broker: Endpoint, host: str, stream: BinaryIO) -> None:
-    ended = threading.Event()
-    failures: list[OSError] = []
-
-    def end(*_: Any) -> None:
-        ended.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
-
-    def write(data: bytes) -> None:
-        left = memoryview(data)
-        try:
-            while left and not failures:
-                left = left[stream.write(left) :]
-            stream.flush()
-        except BrokenPipeError:  # nobody reads the capture any more
-            ended.set()
-        except OSError as error:  # a full disk: what is said from here on would be lost
-            failures.append(error)
-            ended.set()
-
-    with Tap(port, broker, write, host) as running:
-        click.echo(f"{running.endpoint} leads to {broker}; Ctrl-C ends it", err=True)
-        ended.wait()
-    if failures:
-        raise failures[0]
+def _take_over(stream: BinaryIO, name: str) -> None:
+    """Empty the file, for its owner alone, unless another tap is writing to it."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConfigError("--write", name, "another tap is writing to it now") from None
+    except OSError:  # a file system without locks
+        pass
+    os.fchmod(stream.fileno(), 0o600)
+    stream.truncate()

@@ -82,6 +82,8 @@ class FrameStream:
 class Listener:
     """Accepts connections on a port and hands each to `serve`, in a thread of its own.
 
+    The port is taken at once; clients wait until `start`.
+
     Attributes:
         endpoint: where it listens.
     """
@@ -94,6 +96,9 @@ class Listener:
             raise ConfigError("--listen", port, reason) from error
         self.endpoint = Endpoint(*self._sock.getsockname()[:2])
         self._serve = serve
+
+    def start(self) -> None:
+        """Serve clients, those that wait already first."""
         threading.Thread(target=self._accept, name=f"tap {self.endpoint}", daemon=True).start()
 
     def _accept(self) -> None:

@@ -1,20 +1,12 @@
-"""`kafkaproto dissect` and `tap` as users call them."""
+"""`kafkaproto dissect` as users call it."""
 
 import json
-import signal
-import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from pyspark_kafkaproto.cli.group import kafkaproto
-from pyspark_kafkaproto.cluster import KafkaCluster
-from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
-from tests.fake_broker import FakeCluster
-from tests.unit.capture.wire import read
 
 CAPTURE = Path(__file__).parents[2] / "golden" / "captures" / "java.pcap"
 
@@ -89,60 +81,3 @@ def test_what_a_cut_capture_holds_is_shown(tmp_path):
     done = run(path)
     assert len(done.stdout.splitlines()) >= 38
     assert "the capture ends early" in done.stderr
-
-
-def test_tap_records_until_it_is_told_to_end(tmp_path):
-    path = tmp_path / "talk.pcapng"
-    with FakeCluster({"orders": 1}) as fake:
-        code = "from pyspark_kafkaproto.cli import main; main()"
-        target = ("--listen", "0", "--to", fake.bootstrap_servers, "-w", str(path))
-        command = [sys.executable, "-c", code, "tap", *target]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                address = process.stderr.readline().split()[0]
-                with KafkaCluster({"bootstrap.servers": address}) as cluster:
-                    cluster.get_partitions(["orders"])
-                process.send_signal(signal.SIGINT)
-                assert f"kafkaproto dissect {path}" in process.communicate(timeout=30)[1]
-                assert process.returncode == 0
-            finally:
-                process.kill()
-    assert path.stat().st_mode & 0o077 == 0
-    assert {message.api for message in read(path.read_bytes())[0]} == {"ApiVersions", "Metadata"}
-
-
-WITHOUT_ROOM = """
-import resource, signal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))
-from pyspark_kafkaproto.cli import main
-main()
-"""
-
-
-def test_a_tap_whose_file_is_full_says_so_and_ends(tmp_path):
-    path = tmp_path / "talk.pcapng"
-    with FakeCluster({"orders": 1}) as fake:
-        target = ("--listen", "0", "--to", fake.bootstrap_servers, "-w", str(path))
-        command = [sys.executable, "-c", WITHOUT_ROOM, "tap", *target]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                address = process.stderr.readline().split()[0]
-                properties = {"bootstrap.servers": address, "default.api.timeout.ms": 300}
-                with suppress(KafkaProtoError), KafkaCluster(properties) as cluster:
-                    cluster.get_partitions(["orders"])
-                said = process.communicate(timeout=30)[1]
-            finally:
-                process.kill()
-    assert process.returncode == 2
-    assert str(path) in said
-    assert "File too large" in said
-    assert "Traceback" not in said
-
-
-def test_a_tap_whose_file_cannot_be_made_names_it(tmp_path):
-    path = tmp_path / "no" / "talk.pcapng"
-    arguments = ["tap", "--listen", "0", "--to", "localhost:1", "-w", str(path)]
-    done = CliRunner().invoke(kafkaproto, arguments)
-    assert isinstance(done.exception, (ConfigError, SystemExit))
-    assert str(path) in done.output + str(done.exception)
