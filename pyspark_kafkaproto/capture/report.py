@@ -47,13 +47,14 @@ def latency_text(latency_ns: int) -> str:
 
 
 def line(message: Message, found: About | None = None) -> str:
-    """One line: time, who to whom, what, how large, how long it took, what it is about."""
+    """One line: time, connection, who to whom, what, how large, how long it took, about what."""
     found = found or about(message)
     peers = message.peers
     arrow = "→" if message.kind == REQUEST else "←"
     words = [
         f"{message.number:>6}",
         time_text(message.time_ns),
+        f"conn {peers.number}",
         f"{peers.client} {arrow} {peers.broker}",
         f"{message.title:<24}",
         "" if message.correlation_id is None else f"#{message.correlation_id}",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark_kafkaproto.capture.about import About, about
-from pyspark_kafkaproto.capture.message import Message
+from pyspark_kafkaproto.capture.message import Message, Peers
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.messages.apis import APIS
 
@@ -54,6 +54,20 @@ class Selection:
             return None
         return Shown(message, found)
 
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is asked for: every message is shown."""
+        return self == Selection()
+
+    def wants_connection(self, peers: Peers) -> bool | None:
+        """Whether a connection is wanted by itself; None: if one of its messages is."""
+        if self.connection is not None:
+            return peers.number == self.connection
+        if not {peers.client, _host(peers.client)}.isdisjoint(self.clients):
+            return True
+        of_messages = self.apis or self.topics or self.clients or self.slower_than_ns is not None
+        return None if of_messages else True
+
     def _is_header_wanted(self, message: Message) -> bool:
         if self.connection is not None and message.peers.number != self.connection:
             return False
@@ -65,8 +79,11 @@ class Selection:
 
     def _is_client_wanted(self, message: Message) -> bool:
         address = message.peers.client
-        host = address.rpartition(":")[0].strip("[]")
-        return not {message.client_id, address, host}.isdisjoint(self.clients)
+        return not {message.client_id, address, _host(address)}.isdisjoint(self.clients)
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")
 
 
 def api_named(text: str) -> str:

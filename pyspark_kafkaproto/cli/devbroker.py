@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from pyspark_kafkaproto.cli.exits import NOT_WELL
+from pyspark_kafkaproto.cli.output import table_text
 from pyspark_kafkaproto.devbroker import (
     DEFAULT_VERSION,
     DevBroker,
@@ -29,6 +28,12 @@ from pyspark_kafkaproto.devbroker import (
 from pyspark_kafkaproto.devbroker.jars import cache_dir, class_path, resolve_version
 
 _PAUSE_S = 0.3
+_STATUS_COLUMNS = {
+    "servers": "Bootstrap servers",
+    "version": "Kafka",
+    "pids": "Processes",
+    "data_dir": "Data",
+}
 
 
 def _data_dir_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,7 +151,7 @@ def status(ctx: click.Context, data_dir: Path, as_json: bool) -> None:
     elif running is None:
         click.echo(f"no broker runs on {data_dir}")
     else:
-        Console().print(_as_table(running))
+        click.echo(table_text([_row(running)], _STATUS_COLUMNS), nl=False)
     ctx.exit(0 if running else NOT_WELL)
 
 
@@ -195,14 +200,13 @@ def _as_json(data_dir: Path, running: RunningBroker | None) -> dict[str, Any]:
     return shown
 
 
-def _as_table(running: RunningBroker) -> Table:
-    table = Table("Bootstrap servers", "Kafka", "Processes", "Data")
-    pids = ", ".join(map(str, running.pids))
-    # An address or a path that is cut is of no use: it folds instead.
-    for column in table.columns:
-        column.overflow = "fold"
-    table.add_row(running.bootstrap_servers, running.version, pids, str(running.data_dir))
-    return table
+def _row(running: RunningBroker) -> dict[str, object]:
+    return {
+        "servers": running.bootstrap_servers,
+        "version": running.version,
+        "pids": running.pids,
+        "data_dir": str(running.data_dir),
+    }
 
 
 def _listeners(texts: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:

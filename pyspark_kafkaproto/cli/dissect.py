@@ -7,20 +7,21 @@ standard error.
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-from rich.table import Table
 
 from pyspark_kafkaproto.capture import Note, open_capture, read_messages
-from pyspark_kafkaproto.capture.about import size_text
+from pyspark_kafkaproto.capture.about import About, size_text
+from pyspark_kafkaproto.capture.message import Message
 from pyspark_kafkaproto.capture.page import MESSAGES_MAX, Page
 from pyspark_kafkaproto.capture.pcap import PacketReader
 from pyspark_kafkaproto.capture.report import (
@@ -32,16 +33,23 @@ from pyspark_kafkaproto.capture.report import (
     printed,
 )
 from pyspark_kafkaproto.capture.selection import Selection, Shown, api_named, duration_ns
-from pyspark_kafkaproto.capture.statistics import Statistics
+from pyspark_kafkaproto.capture.statistics import ApiCount, Statistics
+from pyspark_kafkaproto.cli.exits import INTERRUPTED
+from pyspark_kafkaproto.cli.output import table_text
+from pyspark_kafkaproto.errors import ConfigError
 
 _PROGRESS_MESSAGES = 500
+# Notes that wait for a message of their connection to be shown.
+_NOTES_MAX = 1000
+# Ways of showing that have no meaning together.
+_EXCLUDING = (("html", "json"), ("html", "stats"), ("html", "detail"), ("stats", "detail"))
 
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--port", "ports", type=click.IntRange(1, 65535), multiple=True, metavar="PORT")
 @click.option("--detail", is_flag=True, help="Every field with its bytes' positions; records too.")
-@click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", is_flag=True, help="One JSON object a line.")
 @click.option("--api", "apis", multiple=True, metavar="NAME", help="Such as Fetch; repeatable.")
 @click.option("--topic", "topics", multiple=True, metavar="NAME", help="Name or id; repeatable.")
 @click.option("--client", "clients", multiple=True, metavar="ID", help="Client id or address.")
@@ -49,11 +57,13 @@ _PROGRESS_MESSAGES = 500
 @click.option("--slow", metavar="DURATION", help="Responses that took longer, such as 100ms.")
 @click.option("--follow", type=int, metavar="CONNECTION", help="One connection, by its number.")
 @click.option("--stats", is_flag=True, help="Counts and latencies in place of messages.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page.")
-def dissect(file: str, ports: tuple[int, ...], **options: Any) -> None:
+@click.option("--html", metavar="FILE", help="Write a page; - for standard output.")
+@click.pass_context
+def dissect(ctx: click.Context, /, file: str, ports: tuple[int, ...], **options: Any) -> None:
     """Show the Kafka messages of a capture FILE (pcap or pcapng; - for standard input).
 
-    Kafka is recognised on any port; --port looks at those ports alone, which is faster.
+    Kafka is recognised on any port; --port looks at those ports alone, which is faster. Ctrl-C
+    shows the statistics, or writes the page, of what was read so far.
 
     \b
     Examples:
@@ -64,6 +74,7 @@ def dissect(file: str, ports: tuple[int, ...], **options: Any) -> None:
       kafkaproto dissect trace.pcap --html report.html
       tcpdump -i any -U -w - port 9092 | kafkaproto dissect -
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    _check_output(options)
     selection = Selection(
         apis=[api_named(name) for name in options["apis"]],
         topics=options["topics"],
@@ -76,28 +87,96 @@ def dissect(file: str, ports: tuple[int, ...], **options: Any) -> None:
         stream = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
         reader = open_capture(stream, file)
         items = stack.enter_context(_progress(reader, stream, read_messages(reader, ports)))
-        _show(_chosen(items, selection, is_json=options["is_json"]), file, options)
+        chosen = _Chosen(selection, is_json=options["json"])
+        is_interrupted = _show(chosen.of(items), file, options)
+    if is_interrupted:
+        ctx.exit(INTERRUPTED)
 
 
-def _show(chosen: Iterator[Shown], file: str, options: dict[str, Any]) -> None:
+def _check_output(options: dict[str, Any]) -> None:
+    """Refuse, before anything is read, what cannot be shown."""
+    for one, other in _EXCLUDING:
+        if options[one] and options[other]:
+            raise click.UsageError(f"--{one} and --{other} exclude each other")
+    page = options["html"]
+    if page is None or page == "-":
+        return
+    path = Path(page)
+    if not page or path.is_dir():
+        raise ConfigError("--html", page, "expected a file")
+    if not path.parent.is_dir():
+        raise ConfigError("--html", page, f"there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ConfigError("--html", page, "it cannot be written: Permission denied")
+
+
+def _show(chosen: Iterator[Shown], file: str, options: dict[str, Any]) -> bool:
+    """Show it in the way that is asked for; whether Ctrl-C ended the reading."""
     if options["html"]:
-        _write_page(chosen, file, options["html"])
-    elif options["stats"]:
-        _show_statistics(chosen, is_json=options["is_json"])
-    else:
-        _show_messages(chosen, detail=options["detail"], is_json=options["is_json"])
+        return _write_page(chosen, file, options["html"])
+    if options["stats"]:
+        return _show_statistics(chosen, is_json=options["json"])
+    _show_messages(chosen, detail=options["detail"], is_json=options["json"])
+    return False
 
 
-def _chosen(items: Iterator[Any], selection: Selection, *, is_json: bool) -> Iterator[Shown]:
-    """The selected messages; notes are said on the way, of one connection if it is followed."""
-    for item in items:
-        if isinstance(item, Note):
-            wanted = selection.connection
-            if wanted is None or item.peers is None or item.peers.number == wanted:
-                text = json.dumps(note_as_json(item)) if is_json else note_line(item)
-                click.echo(text, err=True)
-        elif shown := selection.choose(item):
-            yield shown
+class _Chosen:
+    """The selected messages; notes are said on the way, of connections that the filters want."""
+
+    def __init__(self, selection: Selection, *, is_json: bool) -> None:
+        self._selection = selection
+        self._is_json = is_json
+        self._shown: set[int] = set()  # connections of which a message was
+        self._waiting: deque[Note] = deque(maxlen=_NOTES_MAX)
+
+    def of(self, items: Iterator[Any]) -> Iterator[Shown]:
+        """The messages of `items` that are wanted."""
+        count = 0
+        for item in items:
+            if isinstance(item, Note):
+                self._take(item)
+                continue
+            count += 1
+            if shown := self._selection.choose(item):
+                self._let_through(item.peers.number)
+                yield shown
+        if not self._shown:
+            none = f"none of {count} messages is what the filters want"
+            self._say(Note(0, None, none if count else "no Kafka message was found"))
+
+    def _take(self, note: Note) -> None:
+        wanted = note.peers is None or self._selection.wants_connection(note.peers)
+        if wanted or (note.peers and wanted is None and note.peers.number in self._shown):
+            self._say(note)
+        elif wanted is None:
+            self._waiting.append(note)
+
+    def _let_through(self, connection: int) -> None:
+        """A message of it is shown: so are its notes."""
+        if connection in self._shown:
+            return
+        self._shown.add(connection)
+        for note in list(self._waiting):
+            if note.peers and note.peers.number == connection:
+                self._waiting.remove(note)
+                self._say(note)
+
+    def _say(self, note: Note) -> None:
+        if self._is_json:
+            click.echo(json.dumps(note_as_json(note)), err=True)
+        else:
+            click.echo(note_line(note) if note.time_ns else note.text, err=True)
+
+
+def _collect(chosen: Iterator[Shown], add: Callable[[Message, About], None]) -> bool:
+    """Add all messages; whether Ctrl-C came first, so that what there is can be shown."""
+    try:
+        for message, found in chosen:
+            add(message, found)
+    except KeyboardInterrupt:
+        click.echo(err=True)
+        return True
+    return False
 
 
 def _show_messages(chosen: Iterator[Shown], *, detail: bool, is_json: bool) -> None:
@@ -114,57 +193,66 @@ def _show_messages(chosen: Iterator[Shown], *, detail: bool, is_json: bool) -> N
             sys.stdout.flush()
 
 
-def _show_statistics(chosen: Iterator[Shown], *, is_json: bool) -> None:
+def _show_statistics(chosen: Iterator[Shown], *, is_json: bool) -> bool:
     statistics = Statistics()
-    for message, found in chosen:
-        statistics.add(message, found)
+    is_interrupted = _collect(chosen, statistics.add)
     if is_json:
         click.echo(json.dumps(statistics.as_json()))
-        return
-    console = Console()
-    console.print(_api_table(statistics))
-    if statistics.topic_bytes:
-        table = Table("Topic", "Written", "Read")
-        for topic, (written, read) in sorted(statistics.topic_bytes.items()):
-            table.add_row(escape(printed(topic)), size_text(written), size_text(read))
-        console.print(table)
-    if statistics.errors:
-        table = Table("API", "Error", "Count")
-        for (api, name), count in statistics.errors.most_common():
-            table.add_row(api, name, str(count))
-        console.print(table)
+        return is_interrupted
+    click.echo("\n".join(_tables(statistics)), nl=False)
     if statistics.problems:
-        console.print(f"{statistics.problems} messages could not be read: see --errors")
+        click.echo(f"{statistics.problems} messages could not be read: see --errors")
+    return is_interrupted
 
 
-def _api_table(statistics: Statistics) -> Table:
-    sizes = ("Requests", "", "Responses", "")
-    table = Table("API", *sizes, "p50 ms", "p95", "p99", "max")
-    for column in table.columns:
-        column.no_wrap = True
-        column.justify = "left" if column.header == "API" else "right"
-    for api, count in statistics.apis().items():
-        latencies = [f"{count.latencies.percentile_ms(p):.3g}" for p in (50, 95, 99, 100)]
-        table.add_row(
-            api,
-            str(count.requests),
-            size_text(count.request_bytes),
-            str(count.responses),
-            size_text(count.response_bytes),
-            *(latencies if count.latencies.count else [""] * 4),
-        )
-    return table
+def _tables(statistics: Statistics) -> Iterator[str]:
+    """By API; then by topic and by error, where there are any."""
+    heads = ("API", "Requests", "Sent", "Responses", "Received", "p50 ms", "p95", "p99", "max")
+    rows = [_api_cells(api, count) for api, count in statistics.apis().items()]
+    yield _table(heads, rows)
+    if statistics.topic_bytes:
+        topics = sorted(statistics.topic_bytes.items())
+        rows = [(printed(topic), *map(size_text, sizes)) for topic, sizes in topics]
+        yield _table(("Topic", "Written", "Read"), rows)
+    if statistics.errors:
+        errors = statistics.errors.most_common()
+        yield _table(("API", "Error", "Count"), [(*of, count) for of, count in errors])
 
 
-def _write_page(chosen: Iterator[Shown], file: str, path: Path) -> None:
+def _api_cells(api: str, count: ApiCount) -> tuple[object, ...]:
+    latencies = [f"{count.latencies.percentile_ms(p):.3g}" for p in (50, 95, 99, 100)]
+    return (
+        api,
+        count.requests,
+        size_text(count.request_bytes),
+        count.responses,
+        size_text(count.response_bytes),
+        *(latencies if count.latencies.count else [None] * 4),
+    )
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    cells = [dict(zip(heads, row, strict=True)) for row in rows]
+    return table_text(cells, {head: head for head in heads})
+
+
+def _write_page(chosen: Iterator[Shown], file: str, name: str) -> bool:
     page = Page(title=file)
-    for message, found in chosen:
-        page.add(message, found)
-    path.write_text(page.html(), encoding="utf-8")
+    is_interrupted = _collect(chosen, page.add)
+    if name == "-":
+        click.echo(page.html(), nl=False)
+    else:
+        try:
+            Path(name).write_text(page.html(), encoding="utf-8")
+        except OSError as error:
+            text = f"{name} cannot be written: {error.strerror}"
+            raise click.ClickException(text) from error
     if page.left_out:
         text = f"{page.left_out} messages after the first {MESSAGES_MAX} are not in the page"
         click.echo(f"{text}: choose with --api, --topic, --client or --follow", err=True)
-    click.echo(f"{page.count} messages are in {path}", err=True)
+    where = "on standard output" if name == "-" else f"in {name}"
+    click.echo(f"{page.count} messages are {where}", err=True)
+    return is_interrupted
 
 
 @contextmanager

@@ -5,10 +5,11 @@ A command's module is loaded when the command is named: `--version` waits for no
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -35,6 +36,9 @@ _COMMANDS = (
     "topics",
     "transactions",
 )
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class _Failure(click.ClickException):
@@ -72,14 +76,21 @@ class _Commands(click.Group):
             click.echo(err=True)
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
-            _leave_output(ctx)
+            _leave_output()
+            ctx.exit(NOBODY_READS)
+        except OSError as error:
+            # A file's own error has its name; what is left is where all commands write to.
+            if error.filename is not None or error.errno not in _NO_ROOM:
+                raise
+            _leave_output()
+            text = f"standard output cannot be written: {error.strerror}"
+            raise click.ClickException(text) from error
         return result
 
 
-def _leave_output(ctx: click.Context) -> NoReturn:
-    """Nobody reads any more: what is still in the buffer goes nowhere."""
+def _leave_output() -> None:
+    """What is still in the buffer goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    ctx.exit(NOBODY_READS)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -43,9 +43,12 @@ def messages():
 
 def test_a_line_says_who_what_and_what_about(messages):
     assert [re.sub(" +", " ", line(message)).strip() for message in messages[2:4]] == [
-        "3 22:13:20.005000 10.0.0.1:50000 → 10.0.0.2:9092 Fetch v11 request #2 90 B orders[0@17]",
         (
-            "4 22:13:20.006000 10.0.0.1:50000 ← 10.0.0.2:9092 Fetch v11 response #2 "
+            "3 22:13:20.005000 conn 1 10.0.0.1:50000 → 10.0.0.2:9092 Fetch v11 request #2 90 B "
+            "orders[0@17]"
+        ),
+        (
+            "4 22:13:20.006000 conn 1 10.0.0.1:50000 ← 10.0.0.2:9092 Fetch v11 response #2 "
             f"{messages[3].size_bytes} B 1 ms orders[0@9 {len(BATCH)} B]"
         ),
     ]

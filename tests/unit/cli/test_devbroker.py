@@ -173,6 +173,14 @@ def test_status_says_0_and_where_it_answers(run, monkeypatch):
     assert json.loads(run("devbroker", "status", "--json").output)["pids"] == [4711]
 
 
+def test_status_in_a_pipe_is_plain_columns(run, monkeypatch):
+    long = dataclasses.replace(RUNNING, data_dir=Path("/data") / ("d" * 100))
+    monkeypatch.setattr(commands, "find_running", lambda _: long)
+    heads, row = run("devbroker", "status").stdout.splitlines()
+    assert heads.split() == ["Bootstrap", "servers", "Kafka", "Processes", "Data"]
+    assert row.split() == ["127.0.0.1:9092", "4.3.0", "4711", str(long.data_dir)]
+
+
 def test_stop_without_a_broker_is_no_error(run, tmp_path):
     done = run("devbroker", "stop", "--data-dir", str(tmp_path))
     assert (done.exit_code, done.output) == (0, f"no broker runs on {tmp_path}\n")

@@ -1,18 +1,43 @@
 """`kafkaproto dissect` as users call it."""
 
 import json
+import re
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from pyspark_kafkaproto.cli.group import kafkaproto
+from pyspark_kafkaproto.cli.group import kafkaproto as kafkaproto_command
+from tests.unit.cli.processes import command, kafkaproto
 
+PIPES = {
+    "stdin": subprocess.PIPE,
+    "stdout": subprocess.PIPE,
+    "stderr": subprocess.PIPE,
+    "text": True,
+}
+# Says when the capture has been read as far as it goes, and its pipe is open still.
+WATCHED = """
+import sys
+from pyspark_kafkaproto.capture.selection import Selection
+from pyspark_kafkaproto.cli import main
+choose, count = Selection.choose, 0
+def counted(self, message):
+    global count
+    count += 1
+    if count == 40:
+        print("40 read", file=sys.stderr, flush=True)
+    return choose(self, message)
+Selection.choose = counted
+main()
+"""
 CAPTURE = Path(__file__).parents[2] / "golden" / "captures" / "java.pcap"
 
 
 def run(*arguments, code=0, **options):
-    done = CliRunner().invoke(kafkaproto, ["dissect", *map(str, arguments)], **options)
+    done = CliRunner().invoke(kafkaproto_command, ["dissect", *map(str, arguments)], **options)
     assert done.exit_code == code, done.output
     return done
 
@@ -46,10 +71,131 @@ def test_statistics_as_a_table_and_as_json():
     assert shown["errors"][0]["error"] == "MEMBER_ID_REQUIRED"
 
 
+def test_statistics_in_a_pipe_are_plain_columns():
+    lines = run(CAPTURE, "--stats").stdout.splitlines()
+    rows = [text.split() for text in lines if text]
+    heads = ["API", "Requests", "Sent", "Responses", "Received", "p50", "ms", "p95", "p99", "max"]
+    assert rows[0] == heads
+    (fetch,) = (row for row in rows if row[0] == "Fetch" and row[1] == "3")
+    assert [fetch[1], fetch[4]] == ["3", "3"]
+    assert len(fetch) == 11  # sizes have a unit
+    assert not any("─" in cell or "│" in cell or "…" in cell for row in rows for cell in row)
+
+
 def test_a_page(tmp_path):
     done = run(CAPTURE, "--html", tmp_path / "report.html")
     assert "40 messages" in done.stderr
     assert "MEMBER_ID_REQUIRED" in (tmp_path / "report.html").read_text()
+
+
+def test_a_page_on_standard_output(tmp_path):
+    run(CAPTURE, "--html", tmp_path / "report.html")
+    done = kafkaproto("dissect", CAPTURE, "--html", "-", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (tmp_path / "report.html").read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert "40 messages" in done.stderr
+
+
+@pytest.mark.parametrize("where", ["no/such/report.html", "file/report.html", ""])
+def test_a_page_that_cannot_be_made_is_refused_before_anything_is_read(tmp_path, where):
+    (tmp_path / "file").touch()
+    path = str(tmp_path / where) if where else str(tmp_path)
+    with subprocess.Popen(command("dissect", "-", "--html", path), **PIPES) as process:
+        try:  # its standard input is open still
+            assert process.wait(timeout=20) == 2
+            said = process.stderr.read()
+        finally:
+            process.kill()
+    assert path in said
+    assert "Traceback" not in said
+
+
+def test_a_full_disk_is_a_line():
+    page = kafkaproto("dissect", CAPTURE, "--html", "/dev/full")
+    with Path("/dev/full").open("w") as full:
+        lists = [
+            kafkaproto("dissect", CAPTURE, *options, stdout=full)
+            for options in ([], ["--detail"], ["--stats"], ["--html", "-"])
+        ]
+    assert "/dev/full" in page.stderr
+    for done in (page, *lists):
+        assert done.returncode == 1
+        assert "No space left on device" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert "Exception" not in done.stderr
+    assert all("standard output" in done.stderr for done in lists)
+
+
+@pytest.mark.parametrize("options", [["--stats"], ["--stats", "--json"], ["--html", "-"]])
+def test_ctrl_c_shows_what_there_is(options):
+    words = command("dissect", "-", *options, code=WATCHED)
+    with subprocess.Popen(words, **PIPES | {"text": False}) as process:
+        try:
+            process.stdin.write(CAPTURE.read_bytes())
+            process.stdin.flush()
+            assert process.stderr.readline() == b"40 read\n"
+            process.send_signal(signal.SIGINT)
+            out, err = process.stdout.read(), process.stderr.read()
+            assert process.wait(timeout=20) == 130
+        finally:
+            process.kill()
+    assert b"Produce" in out
+    assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "pair", ["--html x --json", "--html x --stats", "--html x --detail", "--stats --detail"]
+)
+def test_what_excludes_each_other_is_refused_with_both_names(pair, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(kafkaproto_command, ["dissect", str(CAPTURE), *pair.split()])
+    assert done.exit_code == 2
+    names = [word for word in pair.split() if word.startswith("--")]
+    assert all(name in done.stderr.splitlines()[-1] for name in names)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_line_names_the_connection_to_follow():
+    lines = run(CAPTURE).stdout.splitlines()
+    numbers = {re.search(r"  conn (\d+)  127", text)[1] for text in lines}
+    assert len(numbers) > 1
+    for number in numbers:
+        followed = run(CAPTURE, "--follow", number).stdout.splitlines()
+        assert followed == [text for text in lines if f"  conn {number}  " in text]
+
+
+def test_it_says_when_nothing_is_shown():
+    assert (
+        "none of 40 messages is what the filters want"
+        in run(CAPTURE, "--api", "Fetch", "--topic", "x").stderr
+    )
+    assert "no Kafka message" in run(CAPTURE, "--port", 1).stderr
+    assert "no" not in run(CAPTURE, "--api", "Fetch").stderr.split()
+    said = run(CAPTURE, "--topic", "x", "--json").stderr
+    assert json.loads(said)["note"].startswith("none of 40")
+
+
+@pytest.mark.parametrize(
+    ("filters", "is_said"),
+    [
+        ([], True),
+        (["--api", "Metadata", "--errors"], False),
+        (["--api", "Fetch"], True),
+        (["--api", "InitProducerId"], False),
+        (["--topic", "nobody's"], False),
+        (["--slow", "1m"], False),
+        (["--client", "127.0.0.1:51046"], True),
+        (["--client", "127.0.0.1:1"], False),
+        (["--follow", "4"], True),
+        (["--follow", "4", "--api", "InitProducerId"], True),
+        (["--follow", "1"], False),
+        (["--errors"], True),
+    ],
+)
+def test_notes_are_of_the_connections_that_the_filters_let_through(filters, is_said):
+    said = run(CAPTURE.with_name("librdkafka.pcap"), *filters).stderr
+    assert ("connection 4, " in said) == is_said
 
 
 def test_standard_input():
@@ -69,7 +215,7 @@ def test_a_port_that_nobody_uses():
     ],
 )
 def test_what_cannot_be_is_a_line_and_no_traceback(arguments, text):
-    done = CliRunner().invoke(kafkaproto, ["dissect", *map(str, arguments)])
+    done = CliRunner().invoke(kafkaproto_command, ["dissect", *map(str, arguments)])
     assert done.exit_code in {1, 2}
     assert text in done.stderr
     assert "Traceback" not in done.output

@@ -14,8 +14,8 @@ from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import KafkaProtoError
 from tests.fake_broker import FakeCluster
 from tests.unit.capture.wire import read
+from tests.unit.cli.processes import MAIN, command, kafkaproto
 
-MAIN = "from pyspark_kafkaproto.cli import main; main()"
 WITHOUT_ROOM = f"""
 import resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -33,8 +33,8 @@ def broker():
 @contextmanager
 def tapping(broker, path, code=MAIN):
     """A tap of its own process, and the address at which it waits for clients."""
-    command = [sys.executable, "-c", code, "tap", "--listen", "0", "--to", broker, "-w", str(path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    words = command("tap", "--listen", 0, "--to", broker, "-w", path, code=code)
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process, process.stderr.readline().split()[0]
         finally:
@@ -50,12 +50,6 @@ def end(process):
 def talk(address, **properties):
     with KafkaCluster({"bootstrap.servers": address, **properties}) as cluster:
         cluster.get_partitions(["orders"])
-
-
-def kafkaproto(*arguments):
-    """A command in a process of its own, to its end."""
-    command = [sys.executable, "-c", MAIN, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
 
 
 def refused(*arguments):
@@ -93,8 +87,7 @@ def test_a_full_disk_ends_the_recording_and_cuts_nobody_off(broker, tmp_path):
 
 
 def test_a_disk_that_takes_nothing_is_said_before_clients_come():
-    command = ["tap", "--listen", "0", "--to", "localhost:1", "-w", "/dev/full"]
-    done = kafkaproto(*command)
+    done = kafkaproto("tap", "--listen", 0, "--to", "localhost:1", "-w", "/dev/full")
     assert done.returncode == 1
     assert "/dev/full" in done.stderr
     assert "No space left" in done.stderr
@@ -118,9 +111,9 @@ def test_ctrl_c_ends_it_whichever_thread_the_system_tells(broker, tmp_path):
 
 
 def test_it_ends_when_nobody_reads_the_recording(broker):
-    command = [sys.executable, "-c", MAIN, "tap", "--listen", "0", "--to", broker, "-w", "-"]
+    words = command("tap", "--listen", 0, "--to", broker, "-w", "-")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes, text=True) as process:
+    with subprocess.Popen(words, **pipes, text=True) as process:
         try:
             address = process.stderr.readline().split()[0]
             process.stdout.close()
