@@ -14,6 +14,7 @@ import click
 
 from pyspark_kafkaproto.cli.client_properties import gather
 from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.errors import ConfigError
 
 # Whoever waits for longer wants to know what for.
 QUIET_S = 2.0
@@ -90,6 +91,8 @@ def configured(command: Callable[..., Any]) -> Callable[..., Any]:
         capture_to: str | None,
         **options: Any,
     ) -> Any:
+        if capture_to == "":
+            raise ConfigError("--capture-to", capture_to, "expected a folder")
         if capture_to is not None:
             client_properties = (*client_properties, f"capture.to={capture_to}")
         properties = gather(os.environ, bootstrap_servers, config_file, client_properties)

@@ -45,7 +45,8 @@ class _Failure(click.ClickException):
     """An error of this package as click shows errors, with its exit code."""
 
     def __init__(self, error: KafkaProtoError) -> None:
-        super().__init__(str(error))
+        # What an error advises for Spark, no command has as an option.
+        super().__init__(str(error).replace(getattr(error, "advice", ""), ""))
         self.exit_code = exit_code_of(error)  # type: ignore[misc]  # click says to set it so
 
 

@@ -307,7 +307,7 @@ def _check(size_bytes: int, seconds: float, rate: int | None) -> None:
     if size_bytes < LEAST_BYTES:
         expected = f"expected {LEAST_BYTES} or more: number, time and checksum take so many"
         raise ConfigError("size", size_bytes, expected)
-    if seconds <= 0:
+    if not seconds > 0:  # nan is not
         raise ConfigError("seconds", seconds, "expected more than 0")
     if rate is not None and rate < 1:
         raise ConfigError("rate", rate, "expected 1 or more, or none")

@@ -40,13 +40,16 @@ _REASON_CHARACTERS = 1000
 
 
 class RecordRefused(KafkaProtoError):
-    """A record that can never be written; names its topic, partition and row."""
+    """A record that can never be written; names its topic, partition and row.
+
+    Attributes:
+        advice: the end of the text, for those who have the options it names.
+    """
+
+    advice = ". To put such records aside instead: onInvalidRecord=deadletter with deadLetterTopic"
 
     def __init__(self, subject: str, row: int, reason: str) -> None:
-        super().__init__(
-            f"{subject}, row {row}: {reason}. To put such records aside instead: "
-            "onInvalidRecord=deadletter with deadLetterTopic"
-        )
+        super().__init__(f"{subject}, row {row}: {reason}{self.advice}")
         self.row = row
         self.reason = reason
 

@@ -40,7 +40,10 @@ def test_the_result_is_a_table_or_json(run):
     [
         (("nothing",), 1, "no such topic"),
         (("orders", "--size", "8"), 2, "expected 32 or more"),
+        (("orders", "--seconds", "nan"), 2, "expected more than 0"),
+        (("orders", "--capture-to", ""), 2, "--capture-to"),
         (("orders", "-X", "acks=9"), 2, "expected all, -1, 0 or 1"),
+        (("orders", "--size", "2000000"), 1, "max.request.size"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(run, arguments, code, text):
@@ -48,6 +51,7 @@ def test_what_cannot_be_done_is_one_line(run, arguments, code, text):
     assert done.exit_code == code
     assert text in done.output
     assert "Traceback" not in done.output
+    assert "onInvalidRecord" not in done.output  # no command has it
 
 
 def test_ctrl_c_ends_the_writing_and_shows_the_result(brokers):
