@@ -62,4 +62,8 @@ class LagOverTime:
             axes.set_ylabel("lag, records")
             if 0 < len(names) <= _MOST_LABELS:
                 axes.legend()
-        figure.savefig(file)
+        try:
+            figure.savefig(file)
+        except OSError as error:
+            text = f"{file} cannot be written: {error.strerror}"
+            raise click.ClickException(text) from error

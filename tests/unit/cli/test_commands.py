@@ -306,6 +306,18 @@ def test_plot_without_matplotlib_names_the_extra(monkeypatch, command, tmp_path)
 
 
 @pytest.mark.slow
+def test_a_plot_that_cannot_be_written_is_named(brokers, command, tmp_path):
+    pytest.importorskip("matplotlib", reason="the extra [plot]; CI has it")
+    FakeCoordinator(brokers, g={("orders", 0): (20, "")})
+    full = tmp_path / "full.png"
+    full.symlink_to("/dev/full")
+    for file, reason in ((full, "No space left"), (tmp_path / "no" / "x.png", "No such file")):
+        done = command("lag", "g", "--plot", str(file))
+        assert done.exit_code == 1
+        assert f"{file} cannot be written: {reason}" in done.stderr
+
+
+@pytest.mark.slow
 def test_plot_is_drawn_once_and_over_time(monkeypatch, brokers, command, tmp_path):
     pytest.importorskip("matplotlib", reason="the extra [plot]; CI has it")
     FakeCoordinator(brokers, g={("orders", 0): (20, "")})
