@@ -24,7 +24,7 @@ from pyspark_kafkaproto.capture.link import (
 )
 from pyspark_kafkaproto.capture.message import Message, Peers
 from pyspark_kafkaproto.capture.naming import named_topic
-from pyspark_kafkaproto.capture.pcap import Packet, PacketReader
+from pyspark_kafkaproto.capture.packets import Packet, PacketReader
 from pyspark_kafkaproto.capture.sides import Connection, Shared
 from pyspark_kafkaproto.capture.tcp import Budget
 

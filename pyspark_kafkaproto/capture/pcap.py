@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO
 
+from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX, Packet, PacketReader, Source
+from pyspark_kafkaproto.capture.pcapng import PCAPNG_MAGIC, PcapngReader
 from pyspark_kafkaproto.errors import UnreadableCapture
 
 _MAGICS = {
@@ -19,95 +21,8 @@ _MAGICS = {
     b"\xa1\xb2\x3c\x4d": (">", 1),
     b"\x4d\x3c\xb2\xa1": ("<", 1),
 }
-PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
-# Wireshark's own limit for packets that are not from USB or the like.
-PACKET_BYTES_MAX = 262_144
 _HEADER_BYTES = 24
 _LINK_TYPE_MASK = 0x0FFF_FFFF  # the rest says how long a frame check sequence is
-_PIECE_BYTES = 1 << 20
-
-
-class Packet(NamedTuple):
-    """One captured packet.
-
-    time_ns: nanoseconds since 1970 UTC. size_bytes: on the wire; `data` may be less of it.
-    comments: what somebody wrote beside it; pcapng alone has them.
-    """
-
-    time_ns: int
-    link_type: int
-    data: bytes
-    size_bytes: int
-    comments: tuple[str, ...] = ()
-
-
-class Source:
-    """A file read from front to end in large pieces.
-
-    Attributes:
-        data, pos: the piece at hand, and how much of it was taken.
-        done_bytes: how far in the file the reader is, for a progress bar.
-    """
-
-    def __init__(self, stream: BinaryIO, piece_bytes: int = _PIECE_BYTES) -> None:
-        self._stream = stream
-        self._piece_bytes = piece_bytes
-        # A pipe from a running tcpdump gives what there is, and does not wait for a whole piece.
-        self._read = getattr(stream, "read1", stream.read)
-        self._read_bytes = 0
-        self.data = b""
-        self.pos = 0
-
-    @property
-    def done_bytes(self) -> int:
-        """Bytes of the file that were read and taken."""
-        return self._read_bytes - (len(self.data) - self.pos)
-
-    def has(self, size: int) -> bool:
-        """Whether `size` bytes stand at `pos`, reading on if need be."""
-        left = len(self.data) - self.pos
-        if left >= size:
-            return True
-        parts = [self.data[self.pos :]]
-        while left < size:
-            part = self._read(self._piece_bytes)
-            if not part:
-                break
-            parts.append(part)
-            left += len(part)
-            self._read_bytes += len(part)
-        self.data = b"".join(parts)
-        self.pos = 0
-        return left >= size
-
-    def skip(self, size: int) -> bool:
-        """Pass over `size` bytes, however many; False when the file ends before."""
-        while size > 0:
-            step = min(size, self._piece_bytes)
-            if not self.has(step):
-                return False
-            self.pos += step
-            size -= step
-        return True
-
-    def rest(self) -> int:
-        """How many bytes are at hand and not taken."""
-        return len(self.data) - self.pos
-
-
-class PacketReader(Protocol):
-    """What both formats give.
-
-    Attributes:
-        source: where it reads, for a progress bar.
-        damage: why reading ended before the end of the file; "" if it did not.
-    """
-
-    source: Source
-    damage: str
-
-    def __iter__(self) -> Iterator[Packet]:
-        """The packets in the order of the file."""
 
 
 def open_capture(stream: BinaryIO, name: str = "the capture") -> PacketReader:
@@ -120,8 +35,6 @@ def open_capture(stream: BinaryIO, name: str = "the capture") -> PacketReader:
     Raises:
         UnreadableCapture: it is neither pcap nor pcapng; says what it looks like.
     """
-    from pyspark_kafkaproto.capture.pcapng import PcapngReader  # noqa: PLC0415  it needs Packet
-
     source = Source(stream)
     source.has(_HEADER_BYTES)
     magic = source.data[:4]

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from struct import Struct, pack
 from typing import NamedTuple
 
-from pyspark_kafkaproto.capture.pcap import PACKET_BYTES_MAX, PCAPNG_MAGIC, Packet, Source
+from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX, Packet, Source
 
+PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
 SECTION, INTERFACE, OLD_PACKET, SIMPLE, ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
 COMMENT = 1  # an option of any block
 

@@ -22,8 +22,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 from pyspark_kafkaproto.capture import Note, open_capture, read_messages
 from pyspark_kafkaproto.capture.about import About, size_text
 from pyspark_kafkaproto.capture.message import Message
+from pyspark_kafkaproto.capture.packets import PacketReader
 from pyspark_kafkaproto.capture.page import MESSAGES_MAX, Page
-from pyspark_kafkaproto.capture.pcap import PacketReader
 from pyspark_kafkaproto.capture.report import (
     as_json,
     detail_lines,

@@ -33,7 +33,7 @@ from pyspark_kafkaproto.errors import (
     UnsupportedVersion,
 )
 from pyspark_kafkaproto.net import ClientConfig, Endpoint
-from pyspark_kafkaproto.net.connection import OnFrame
+from pyspark_kafkaproto.net.observing import OnFrame
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.capture.recorder import Recorder

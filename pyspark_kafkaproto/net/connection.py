@@ -28,7 +28,7 @@ from pyspark_kafkaproto.messages import response_class
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.deadline import Deadline
-from pyspark_kafkaproto.net.observing import observer_of
+from pyspark_kafkaproto.net.observing import OnFrame, observer_of
 from pyspark_kafkaproto.net.transport import TLS_STAGE, Endpoint, Transport
 from pyspark_kafkaproto.wire.frame import (
     SIZE_PREFIX_BYTES,
@@ -41,7 +41,6 @@ from pyspark_kafkaproto.wire.frame import (
 _log = logging.getLogger(__name__)
 _R = TypeVar("_R")
 
-OnFrame = Callable[[str, memoryview, int], None]
 MakeBuffer = Callable[[int], memoryview]
 
 _UNSUPPORTED_VERSION = 35
@@ -437,4 +436,4 @@ def _guess_peer(prefix: bytes) -> str:
     return ""
 
 
-__all__ = ["Connection", "MakeBuffer", "OnFrame", "Reply", "fresh_buffer"]
+__all__ = ["Connection", "MakeBuffer", "Reply", "fresh_buffer"]

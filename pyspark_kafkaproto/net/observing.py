@@ -12,9 +12,10 @@ from pyspark_kafkaproto.net.transport import Endpoint
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.net.config import ClientConfig
-    from pyspark_kafkaproto.net.connection import OnFrame
 
-Observer = Callable[["ClientConfig", str, Endpoint], "OnFrame | None"]
+# `sent` or `received`, a frame without its size prefix, and when: ns since 1970.
+OnFrame = Callable[[str, memoryview, int], None]
+Observer = Callable[["ClientConfig", str, Endpoint], OnFrame | None]
 
 _observers: list[Observer] = []
 

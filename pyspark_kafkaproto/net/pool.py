@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 from pyspark_kafkaproto.errors import ConnectionFailed, DeadlineExceeded, KafkaProtoError
 from pyspark_kafkaproto.net.config import ClientConfig
-from pyspark_kafkaproto.net.connection import Connection, OnFrame
+from pyspark_kafkaproto.net.connection import Connection
 from pyspark_kafkaproto.net.deadline import Deadline
+from pyspark_kafkaproto.net.observing import OnFrame
 from pyspark_kafkaproto.net.transport import Endpoint
 
 # Jobs on one worker rarely differ in more than the user they run as.

@@ -12,6 +12,7 @@ import pytest
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.devbroker import DevBroker
 from pyspark_kafkaproto.devbroker.settings import Settings
+from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import ClientConfig, Deadline, connections_for
 
 NODES = 3
@@ -120,9 +121,15 @@ def wait_for_all(kafka: KafkaCluster, topic: str) -> None:
 def wait_for_replicas(kafka: KafkaCluster, topic: str, count: int) -> None:
     """Return once every partition of `topic` has `count` replicas in sync."""
     deadline = Deadline.after(60)
-    while any(
-        len(partition.isr) < count
-        for partition in kafka.describe({topic}).topic(topic).partitions.values()
-    ):
+    while _least_in_sync(kafka, topic) < count:
         deadline.check(f"waiting for the replicas of {topic}")
         time.sleep(PAUSE_S)
+
+
+def _least_in_sync(kafka: KafkaCluster, topic: str) -> int:
+    """Of all partitions; 0 where a broker is asked that has just come up and not heard of it."""
+    try:
+        partitions = kafka.describe({topic}).topic(topic).partitions
+    except BrokerError:
+        return 0
+    return min(len(partition.isr) for partition in partitions.values())

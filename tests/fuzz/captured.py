@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pyspark_kafkaproto.capture import Conversation, Limits, Message, Note, open_capture
 from pyspark_kafkaproto.capture.about import about
 from pyspark_kafkaproto.capture.link import ACK, FIN, IPV4, RST, SYN
+from pyspark_kafkaproto.capture.packets import Packet
 from pyspark_kafkaproto.capture.page import Page
-from pyspark_kafkaproto.capture.pcap import Packet
 from pyspark_kafkaproto.capture.report import as_json, detail_lines, line, note_as_json, note_line
 from pyspark_kafkaproto.errors import UnreadableCapture
 from tests.fuzz.oracle import allowed_s
