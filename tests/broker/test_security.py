@@ -65,7 +65,9 @@ def test_a_login_that_ends_is_renewed_on_the_same_connection(secure):
     ask = MetadataRequest(topics=())
     sent = []
     with closing(
-        Connection.open(endpoint, config, deadline, lambda way, frame: sent.append(bytes(frame)))
+        Connection.open(
+            endpoint, config, deadline, lambda way, frame, when: sent.append(bytes(frame))
+        )
     ) as connection:
         end = Deadline.after(SESSION_MS * 2.1 / 1000)
         while not end.has_passed:
