@@ -159,8 +159,8 @@ def _send_encoded(
     """The same rows, encoded before the clock starts: what sending alone costs."""
     config = ProducerConfig.parse(properties)
     router = Router(config.client)
-    sender = Sender(config, router, _no_error, _no_error)
     queues = _queues(config, router, topic)
+    sender = Sender(config, router, _no_error, _no_error, queues=lambda: queues)
     encoded = list(_encoded(config, queues, batches))
     began = time.perf_counter()
     for queue, data, records, sequence in encoded:
