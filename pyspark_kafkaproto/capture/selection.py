@@ -54,11 +54,6 @@ class Selection:
             return None
         return Shown(message, found)
 
-    @property
-    def is_all(self) -> bool:
-        """Whether nothing is asked for: every message is shown."""
-        return self == Selection()
-
     def wants_connection(self, peers: Peers) -> bool | None:
         """Whether a connection is wanted by itself; None: if one of its messages is."""
         if self.connection is not None:

@@ -75,6 +75,7 @@ def test_what_no_topic_can_be_called_is_no_name(name):
     assert line(message).endswith(f"{id_text(topic_id)}[3@5]")
 
 
+@pytest.mark.long  # needs Debian's tshark
 def test_a_file_of_names_is_a_capture_like_any_other(tmp_path):
     path = tmp_path / "named.pcapng"
     path.write_bytes(recorded(ids(3), ids(3)))

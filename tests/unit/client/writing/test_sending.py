@@ -5,20 +5,15 @@ import time
 
 import pytest
 
-from pyspark_kafkaproto.client import ProducerRecord
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import pool
 from tests.fake_broker import DEFAULT, close
 from tests.fake_produce import produce, refusing, values
-from tests.unit.client.writing.test_produce_faults import answered
+from tests.unit.client.writing.test_produce_faults import answered, numbered
 
 SLOW_S = 0.3  # the first wait after a failure, in tests of what it costs
-
-
-def numbered(count, start=0, partition=0):
-    return [ProducerRecord(f"{n}", partition=partition) for n in range(start, start + count)]
 
 
 def expected(count):
