@@ -22,6 +22,8 @@ def spark(tmp_path_factory) -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[2]")
         .appName("tests")
+        # Of the usual 1 GiB two values of 50 MB at once take 0.95; Spark ends at the last byte.
+        .config("spark.driver.memory", "2g")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
