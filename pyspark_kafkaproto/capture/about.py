@@ -7,7 +7,9 @@ understood as it appears. What to look at in a class is worked out once.
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from collections.abc import Mapping
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.capture.message import Message
@@ -110,7 +112,11 @@ class _Plan(NamedTuple):
 @cache
 def _plan(cls: type[Struct]) -> _Plan:
     fields = cls.FIELDS
-    inner = [(name, f.is_array) for name, f in fields.items() if not isinstance(f.kind, str)]
+    inner = [
+        (name, f.is_array)
+        for name, f in fields.items()
+        if not isinstance(f.kind, str) and _says_something(f.kind)
+    ]
     plain = {name: f for name, f in fields.items() if isinstance(f.kind, str)}
     single = [name for name, f in plain.items() if not f.is_array]
     arrays = [name for name, f in plain.items() if f.is_array]
@@ -129,10 +135,15 @@ def _plan(cls: type[Struct]) -> _Plan:
     )
 
 
+def _says_something(cls: type[Struct]) -> bool:
+    """Whether there is anything to look at in a class, or in what stands in it."""
+    return any(_plan(cls))
+
+
 class _Visit:
     """One walk over a message."""
 
-    def __init__(self, names: dict[bytes, str], found: About) -> None:
+    def __init__(self, names: Mapping[bytes, str], found: About) -> None:
         self._names = names
         self._found = found
 
@@ -210,7 +221,8 @@ def _word(value: Any) -> str:
 
 def text_of(found: About, parts_max: int = 4) -> str:
     """A line's end: `orders[0@17 2.1 kB, 1@3] group=g NOT_COORDINATOR(16)`."""
-    words = [_topic_text(name, parts, parts_max) for name, parts in list(found.topics.items())[:3]]
+    first = islice(found.topics.items(), 3)
+    words = [_topic_text(name, parts, parts_max) for name, parts in first]
     if len(found.topics) > 3:
         words.append(f"and {len(found.topics) - 3} more topics")
     words += found.words[:_WORDS_MAX]
@@ -225,6 +237,8 @@ def text_of(found: About, parts_max: int = 4) -> str:
 def _topic_text(name: str, parts: list[Part], parts_max: int) -> str:
     if not parts:
         return name
+    if len(parts) == 1:
+        return f"{name}[{_part_text(parts[0])}]"
     shown = [_part_text(part) for part in parts[:parts_max]]
     if len(parts) > parts_max:
         shown.append(f"… {len(parts)} partitions")

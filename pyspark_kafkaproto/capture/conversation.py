@@ -27,6 +27,7 @@ from pyspark_kafkaproto.capture.naming import named_topic
 from pyspark_kafkaproto.capture.packets import Packet, PacketReader
 from pyspark_kafkaproto.capture.sides import Connection, Shared
 from pyspark_kafkaproto.capture.tcp import Budget
+from pyspark_kafkaproto.capture.usual import usual_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,47 +60,59 @@ class Conversation:
     Attributes:
         packets: how many were read. skipped: how many of them were not TCP, or cut too short.
         connections: how many there were, whatever they carried.
+        time_ns: of the last of them.
+        flows: addresses and ports of a sender and its receiver, to the connection and its side.
     """
 
     def __init__(self, ports: Collection[int] = (), limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
         self._ports = frozenset(ports)
         self._shared = Shared(Budget(self._limits.buffered_bytes), Note)
-        self._flows: dict[bytes, tuple[Connection, int]] = {}
+        self.flows: dict[bytes, tuple[Connection, int]] = {}
         self._unknown_links: set[int] = set()
         self.packets = 0
+        self.time_ns = 0
         self.skipped = 0
         self.connections = 0
 
     def feed(self, packet: Packet) -> list[Message | Note]:
         """What became complete with this packet."""
         self.packets += 1
-        if packet.comments:
-            self._shared.learn_names(map(named_topic, packet.comments))
-        segment = tcp_segment(packet.link_type, packet.data)
-        out = self._shared.out
+        time_ns, link_type, data, _, comments = packet
+        self.time_ns = time_ns
+        if comments:
+            self._shared.learn_names(map(named_topic, comments))
+        segment = tcp_segment(link_type, data)
         if segment is None:
             self.skipped += 1
             self._check_link(packet)
         else:
-            self._segment(segment, packet.time_ns)
-        if not out:
-            return out
-        self._shared.out = []
+            self._segment(segment, time_ns)
+        return self.taken()
+
+    @property
+    def out(self) -> list[Message | Note]:
+        """What is complete and not taken."""
+        return self._shared.out
+
+    def taken(self) -> list[Message | Note]:
+        """Take what is complete."""
+        out = self._shared.out
+        if out:
+            self._shared.out = []
         return out
 
     def finish(self) -> list[Message | Note]:
         """What the end of the capture leaves: incomplete frames, and what is to be said."""
-        for connection, side in self._flows.values():
+        for connection, side in self.flows.values():
             if side == 0:
                 connection.finish()
                 connection.release()
-        self._flows.clear()
+        self.flows.clear()
         if self._shared.others:
             text = f"{self._shared.others} connections carried neither Kafka nor TLS"
             self._shared.note(0, None, text)
-        out, self._shared.out = self._shared.out, []
-        return out
+        return self.taken()
 
     def _check_link(self, packet: Packet) -> None:
         link_type = packet.link_type
@@ -110,7 +123,7 @@ class Conversation:
 
     def _segment(self, segment: Segment, time_ns: int) -> None:
         flow, seq, ack, flags, payload, missing_bytes = segment
-        known = self._flows.get(flow)
+        known = self.flows.get(flow)
         if known is None or (flags & SYN and not known[0].may_open(known[1], seq)):
             known = self._open(segment, known)
             if known is None:
@@ -119,11 +132,11 @@ class Conversation:
         connection.last_ns = time_ns
         if flags & SYN:
             connection.assemblers[side].begin(seq + 1)
-            seq += 1
+            seq = (seq + 1) & 0xFFFFFFFF
         if payload or missing_bytes:
-            connection.assemblers[side].push(seq & 0xFFFFFFFF, payload, missing_bytes, time_ns)
-        if flags & ACK:
-            connection.assemblers[1 - side].acknowledge(ack)
+            connection.assemblers[side].push(seq, payload, missing_bytes, time_ns)
+        if flags & ACK and (sender := connection.assemblers[1 - side]).waiting:
+            sender.acknowledge(ack)
         if flags & (FIN | RST):
             self._close(connection, side, is_reset=bool(flags & RST))
 
@@ -151,8 +164,8 @@ class Conversation:
             self._shared, peers, segment.flow, client, has_start=has_start, is_named=is_named
         )
         self._make_room()
-        self._flows[segment.flow] = opened, 0
-        self._flows[reverse(segment.flow)] = opened, 1
+        self.flows[segment.flow] = opened, 0
+        self.flows[reverse(segment.flow)] = opened, 1
         return opened, 0
 
     def _client(self, segment: Segment, sender: int, receiver: int) -> int | None:
@@ -165,9 +178,9 @@ class Conversation:
 
     def _make_room(self) -> None:
         """Give up a quarter of the connections when there are too many."""
-        if len(self._flows) < 2 * self._limits.connections:
+        if len(self.flows) < 2 * self._limits.connections:
             return
-        known = [connection for connection, side in self._flows.values() if side == 0]
+        known = [connection for connection, side in self.flows.values() if side == 0]
         known.sort(key=lambda connection: connection.last_ns)
         for connection in known[: max(1, len(known) // 4)]:
             connection.finish()
@@ -175,8 +188,8 @@ class Conversation:
 
     def _forget(self, connection: Connection) -> None:
         connection.release()
-        self._flows.pop(connection.flow, None)
-        self._flows.pop(reverse(connection.flow), None)
+        self.flows.pop(connection.flow, None)
+        self.flows.pop(reverse(connection.flow), None)
 
     def _close(self, connection: Connection, side: int, *, is_reset: bool) -> None:
         """An end of the stream. What is on its way may still come: the flow stays known."""
@@ -198,11 +211,12 @@ def read_messages(
         limits: what bounds the memory.
     """
     conversation = Conversation(ports, limits)
-    time_ns = 0
+    usual = usual_of(reader, conversation)
     for packet in reader:
-        time_ns = packet.time_ns
         if found := conversation.feed(packet):
+            yield from found
+        while usual is not None and (found := usual.take()):
             yield from found
     yield from conversation.finish()
     if reader.damage:
-        yield Note(time_ns, None, f"the capture ends early: {reader.damage}")
+        yield Note(conversation.time_ns, None, f"the capture ends early: {reader.damage}")

@@ -17,9 +17,9 @@ LINK_TYPES = frozenset({NULL, ETHERNET, LOOP, SLL, SLL2}) | _RAW_TYPES
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 
-_ETHERTYPE_IPV4, _ETHERTYPE_IPV6 = 0x0800, 0x86DD
+ETHERTYPE_IPV4, _ETHERTYPE_IPV6 = 0x0800, 0x86DD
 _VLAN_TYPES = frozenset({0x8100, 0x88A8, 0x9100})
-_TCP = 6
+TCP = 6
 _FRAGMENT = 44
 _EXTENSIONS = frozenset({0, 43, 51, 60, 135, _FRAGMENT})  # AH (51) counts its length otherwise
 _AUTHENTICATION = 51
@@ -27,8 +27,11 @@ _AUTHENTICATION = 51
 _IPV4_FRONT = Struct(">BxHxxHxB")
 _TCP_FRONT = Struct(">IIBB")
 # Most packets: Ethernet, IPv4 without options, TCP. From the ethertype to the flags.
-_PLAIN = Struct(">HBxHxxHxBxx8s4sIIBB")
-_PLAIN_STOP, _IP_START, _TCP_START = 48, 14, 34
+PLAIN = Struct(">HBxHxxHxBxx12sIIBB")
+TYPE_POS, IP_POS, TCP_POS, PLAIN_STOP = 12, 14, 34, 48
+PLAIN_IPV4, PLAIN_TCP = 0x45, 0x50  # their first byte; the least of the one with the header's size
+FRAGMENT_OFFSET = 0x1FFF
+_new_tuple = tuple.__new__  # a named tuple's own costs a call more, and packets are many
 
 
 class Segment(NamedTuple):
@@ -48,10 +51,16 @@ class Segment(NamedTuple):
 
 def tcp_segment(link_type: int, data: bytes) -> Segment | None:
     """The segment in a packet; None for anything else, and for one that is cut in its headers."""
-    if link_type == ETHERNET and len(data) >= _PLAIN_STOP:
-        plain = _from_plain(data)
-        if plain is not None:
-            return plain
+    if link_type == ETHERNET and len(data) >= PLAIN_STOP:
+        kind, first, total, fragment, protocol, flow, seq, ack, offset, flags = PLAIN.unpack_from(
+            data, 12
+        )
+        is_plain = kind == ETHERTYPE_IPV4 and first == PLAIN_IPV4 and protocol == TCP
+        start, stop = TCP_POS + (offset >> 4) * 4, IP_POS + total
+        if is_plain and not fragment & FRAGMENT_OFFSET and offset >= PLAIN_TCP and start <= stop:
+            payload = data[start:stop]
+            missing_bytes = stop - start - len(payload)
+            return _new_tuple(Segment, (flow, seq, ack, flags, payload, missing_bytes))
     try:
         pos = 14 if link_type == ETHERNET else _ip_position(link_type, data)
         if link_type == ETHERNET and data[12:14] not in _PLAIN_ETHERNET:
@@ -66,20 +75,6 @@ def tcp_segment(link_type: int, data: bytes) -> Segment | None:
         return None
 
 
-def _from_plain(data: bytes) -> Segment | None:
-    """The same at one go, where the headers are the usual ones; None: look closely."""
-    kind, first, total, fragment, protocol, hosts, ports, seq, ack, offset, flags = (
-        _PLAIN.unpack_from(data, 12)
-    )
-    if kind != _ETHERTYPE_IPV4 or first != 0x45 or protocol != _TCP or fragment & 0x1FFF:
-        return None
-    start, stop = _TCP_START + (offset >> 4) * 4, _IP_START + total
-    if offset < 0x50 or start > stop:
-        return None
-    payload = data[start:stop]
-    return Segment(hosts + ports, seq, ack, flags, payload, stop - start - len(payload))
-
-
 _PLAIN_ETHERNET = frozenset({b"\x08\x00", b"\x86\xdd"})
 
 
@@ -92,7 +87,7 @@ def _ip_position(link_type: int, data: bytes) -> int:
     if link_type == SLL:
         return _behind_tags(data, 14)
     if link_type == SLL2:
-        return 20 if int.from_bytes(data[:2]) in {_ETHERTYPE_IPV4, _ETHERTYPE_IPV6} else -1
+        return 20 if int.from_bytes(data[:2]) in {ETHERTYPE_IPV4, _ETHERTYPE_IPV6} else -1
     return -1
 
 
@@ -102,12 +97,12 @@ def _behind_tags(data: bytes, pos: int) -> int:
     while kind in _VLAN_TYPES:
         pos += 4
         kind = int.from_bytes(data[pos : pos + 2])
-    return pos + 2 if kind in {_ETHERTYPE_IPV4, _ETHERTYPE_IPV6} else -1
+    return pos + 2 if kind in {ETHERTYPE_IPV4, _ETHERTYPE_IPV6} else -1
 
 
 def _from_ipv4(data: bytes, pos: int) -> Segment | None:
     first, total, fragment, protocol = _front_of_ipv4(data, pos)
-    if protocol != _TCP or fragment & 0x1FFF:
+    if protocol != TCP or fragment & FRAGMENT_OFFSET:
         return None
     tcp = pos + (first & 0x0F) * 4
     # Segments that the network card will cut have no length yet.
@@ -134,7 +129,7 @@ def _from_ipv6(data: bytes, pos: int) -> Segment | None:
         length = data[pos + 1]
         step = (length + 2) * 4 if kind == _AUTHENTICATION else (length + 1) * 8
         kind, pos = data[pos], pos + (8 if kind == _FRAGMENT else step)
-    return _segment(data, pos, stop, addresses) if kind == _TCP else None
+    return _segment(data, pos, stop, addresses) if kind == TCP else None
 
 
 def _segment(data: bytes, tcp: int, stop: int, addresses: bytes) -> Segment | None:

@@ -6,6 +6,8 @@ before `body` or `tree` is called.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -20,7 +22,9 @@ _REQUEST_HEAD = Struct(">hhi")
 # Of APIs that only brokers use among themselves there is no class, but they are frames all right.
 _API_KEY_MAX = 127
 _VERSION_MAX = 40
+_TITLES_KEPT = 256
 REQUEST, RESPONSE, TOKEN = "request", "response", "token"
+NO_NAMES: Mapping[bytes, str] = {}
 
 
 class Asked(NamedTuple):
@@ -81,39 +85,50 @@ class Message:
         "version",
     )
 
-    def __init__(self, number: int, time_ns: int, peers: Peers, kind: str, **facts: Any) -> None:
+    def __init__(  # noqa: PLR0913  its facts are many; a dictionary of them would cost each message
+        self,
+        number: int,
+        time_ns: int,
+        peers: Peers,
+        kind: str,
+        *,
+        payload: bytes | bytearray,
+        size_bytes: int,
+        skipped_bytes: int = 0,
+        api_key: int | None = None,
+        version: int = -1,
+        correlation_id: int | None = None,
+        client_id: str | None = None,
+        latency_ns: int | None = None,
+        answers: int | None = None,
+        topic_names: Mapping[bytes, str] = NO_NAMES,
+    ) -> None:
         self.number = number
         self.time_ns = time_ns
         self.peers = peers
         self.kind = kind
-        self.payload: bytes | bytearray = facts["payload"]
-        self.size_bytes: int = facts["size_bytes"]
-        self.skipped_bytes: int = facts.get("skipped_bytes", 0)
-        self.api_key: int | None = facts.get("api_key")
-        self.version: int = facts.get("version", -1)
-        self.correlation_id: int | None = facts.get("correlation_id")
-        self.client_id: str | None = facts.get("client_id")
-        self.latency_ns: int | None = facts.get("latency_ns")
-        self.answers: int | None = facts.get("answers")
-        self.topic_names: dict[bytes, str] = facts.get("topic_names", {})
+        self.payload = payload
+        self.size_bytes = size_bytes
+        self.skipped_bytes = skipped_bytes
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.latency_ns = latency_ns
+        self.answers = answers
+        self.topic_names = topic_names
         self.problem = ""
         self._body: Declared | bool | None = False
 
     @property
     def api(self) -> str:
         """The API's name; what it is where it has none."""
-        if self.kind == TOKEN:
-            return "SASL token"
-        if self.api_key is None:
-            return "unknown"
-        known = find_api(self.api_key)
-        return known.name if known else f"API {self.api_key}"
+        return _api(self.kind, self.api_key)
 
     @property
     def title(self) -> str:
         """API, version and direction."""
-        version = f" v{self.version}" if self.version >= 0 else ""
-        return f"{self.api}{version} {self.kind}" if self.kind != TOKEN else self.api
+        return _title(self.kind, self.api_key, self.version)
 
     @property
     def lost_bytes(self) -> int:
@@ -168,6 +183,21 @@ class Message:
         if self.kind == REQUEST:
             return decode_request(cls, self.payload)[1]  # type: ignore[type-var]  # a request's
         return decode_response(cls, self.payload, self.read_version)[1]  # type: ignore[type-var]
+
+
+def _api(kind: str, api_key: int | None) -> str:
+    if kind == TOKEN:
+        return "SASL token"
+    if api_key is None:
+        return "unknown"
+    known = find_api(api_key)
+    return known.name if known else f"API {api_key}"
+
+
+@lru_cache(_TITLES_KEPT)
+def _title(kind: str, api_key: int | None, version: int) -> str:
+    shown = f" v{version}" if version >= 0 else ""
+    return f"{_api(kind, api_key)}{shown} {kind}" if kind != TOKEN else _api(kind, api_key)
 
 
 # Whose bytes are hidden as a whole when they cannot be read field by field: SaslAuthenticate,

@@ -21,7 +21,8 @@ _MAGICS = {
     b"\xa1\xb2\x3c\x4d": (">", 1),
     b"\x4d\x3c\xb2\xa1": ("<", 1),
 }
-_HEADER_BYTES = 24
+_FILE_HEADER_BYTES = 24
+HEADER_BYTES = 16  # of a packet
 _LINK_TYPE_MASK = 0x0FFF_FFFF  # the rest says how long a frame check sequence is
 
 
@@ -36,11 +37,11 @@ def open_capture(stream: BinaryIO, name: str = "the capture") -> PacketReader:
         UnreadableCapture: it is neither pcap nor pcapng; says what it looks like.
     """
     source = Source(stream)
-    source.has(_HEADER_BYTES)
+    source.has(_FILE_HEADER_BYTES)
     magic = source.data[:4]
     if magic == PCAPNG_MAGIC:
         return PcapngReader(source)
-    if magic not in _MAGICS or len(source.data) < _HEADER_BYTES:
+    if magic not in _MAGICS or len(source.data) < _FILE_HEADER_BYTES:
         raise UnreadableCapture(name, _looks_like(source.data))
     return PcapReader(source)
 
@@ -56,31 +57,42 @@ def _looks_like(start: bytes) -> str:
 
 
 class PcapReader:
-    """The packets of a pcap file."""
+    """The packets of a pcap file. Between two of them others may take some from the source.
+
+    Attributes:
+        link_type: of all its packets.
+        header: of a packet: seconds, their fraction, bytes kept, bytes on the wire.
+        unit_ns: of the fraction.
+    """
 
     def __init__(self, source: Source) -> None:
-        order, self._unit_ns = _MAGICS[source.data[:4]]
+        order, self.unit_ns = _MAGICS[source.data[:4]]
         (link_type,) = Struct(order + "I").unpack_from(source.data, 20)
-        self._link_type = link_type & _LINK_TYPE_MASK
-        self._header = Struct(order + "IIII")
+        self.link_type = link_type & _LINK_TYPE_MASK
+        self.header = Struct(order + "IIII")
         self.source = source
         self.damage = ""
-        source.pos = _HEADER_BYTES
+        source.pos = _FILE_HEADER_BYTES
 
     def __iter__(self) -> Iterator[Packet]:
-        source, unpack, unit_ns = self.source, self._header.unpack_from, self._unit_ns
-        link_type = self._link_type
+        source, unpack, unit_ns = self.source, self.header.unpack_from, self.unit_ns
+        new = tuple.__new__
         # The source is asked only where the piece at hand ends: two calls less for each packet.
-        while len(source.data) - source.pos >= 16 or source.has(16):
-            seconds, fraction, kept, size = unpack(source.data, source.pos)
+        while len(source.data) - source.pos >= HEADER_BYTES or source.has(HEADER_BYTES):
+            data, pos = source.data, source.pos
+            seconds, fraction, kept, size = unpack(data, pos)
             if kept > PACKET_BYTES_MAX:
                 self.damage = f"a packet of {kept} bytes at byte {source.done_bytes}"
                 return
-            if len(source.data) - source.pos < 16 + kept and not source.has(16 + kept):
-                break
-            start = source.pos + 16
-            source.pos = stop = start + kept
+            start, stop = pos + HEADER_BYTES, pos + HEADER_BYTES + kept
+            if stop > len(data):
+                if not source.has(HEADER_BYTES + kept):
+                    break
+                data, start = source.data, source.pos + HEADER_BYTES
+                stop = start + kept
+            source.pos = stop
             time_ns = seconds * 1_000_000_000 + fraction * unit_ns
-            yield Packet(time_ns, link_type, source.data[start:stop], size)
+            # What a named tuple's own call would make, without that call.
+            yield new(Packet, (time_ns, self.link_type, data[start:stop], size, ()))
         if source.rest():
             self.damage = f"the file ends inside a packet, {source.rest()} bytes into it"

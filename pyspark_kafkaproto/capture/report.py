@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from pyspark_kafkaproto.capture.about import About, about, id_text, size_text, text_of
@@ -21,14 +22,19 @@ HIDDEN = "<hidden>"
 _DUMP_BYTES_MAX = 256
 _TEXT_MAX = 200
 _SECOND_NS = 1_000_000_000
+_CLOCKS_KEPT = 16
 
 
 def time_text(time_ns: int) -> str:
     """The time of day in UTC, to the microsecond."""
     seconds, fraction = divmod(time_ns, _SECOND_NS)
-    of_day = seconds % 86400
-    clock = f"{of_day // 3600:02}:{of_day // 60 % 60:02}:{of_day % 60:02}"
-    return f"{clock}.{fraction // 1000:06}"
+    return f"{_clock(seconds % 86400)}.{fraction // 1000:06}"
+
+
+@lru_cache(_CLOCKS_KEPT)
+def _clock(of_day: int) -> str:
+    """Many messages share a second."""
+    return f"{of_day // 3600:02}:{of_day // 60 % 60:02}:{of_day % 60:02}"
 
 
 def _iso_time(time_ns: int) -> str:
@@ -51,19 +57,20 @@ def line(message: Message, found: About | None = None) -> str:
     found = found or about(message)
     peers = message.peers
     arrow = "→" if message.kind == REQUEST else "←"
-    words = [
-        f"{message.number:>6}",
-        time_text(message.time_ns),
-        f"conn {peers.number}",
-        f"{peers.client} {arrow} {peers.broker}",
-        f"{message.title:<24}",
-        "" if message.correlation_id is None else f"#{message.correlation_id}",
-        size_text(message.size_bytes),
-        "" if message.latency_ns is None else latency_text(message.latency_ns),
-        text_of(found),
-        _remarks(message),
-    ]
-    return printed("  ".join(word for word in words if word).rstrip())
+    text = (
+        f"{message.number:>6}  {time_text(message.time_ns)}  conn {peers.number}  "
+        f"{peers.client} {arrow} {peers.broker}  {message.title:<24}"
+    )
+    if message.correlation_id is not None:
+        text += f"  #{message.correlation_id}"
+    text += f"  {size_text(message.size_bytes)}"
+    if message.latency_ns is not None:
+        text += f"  {latency_text(message.latency_ns)}"
+    if what := text_of(found):
+        text += f"  {what}"
+    if remarks := _remarks(message):
+        text += f"  {remarks}"
+    return printed(text)
 
 
 def printed(text: str) -> str:
@@ -76,6 +83,8 @@ def printed(text: str) -> str:
 
 
 def _remarks(message: Message) -> str:
+    if not (message.skipped_bytes or message.problem or message.lost_bytes):
+        return ""
     remarks = []
     if message.skipped_bytes:
         remarks.append(f"after {message.skipped_bytes} bytes that are no frame")
@@ -83,7 +92,7 @@ def _remarks(message: Message) -> str:
         remarks.append(message.problem)
     elif message.lost_bytes:
         remarks.append(f"{message.lost_bytes} bytes of its end were not captured")
-    return f"({'; '.join(remarks)})" if remarks else ""
+    return f"({'; '.join(remarks)})"
 
 
 def note_line(note: Note) -> str:

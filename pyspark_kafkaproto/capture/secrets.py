@@ -95,7 +95,12 @@ def _hidden_token(payload: Buffer) -> bytes:
 
 
 def _hidden(payload: Buffer, kind: str, api_key: int, version: int) -> bytes:
-    facts = {"payload": bytes(payload), "size_bytes": len(payload)}
-    message = Message(0, 0, _NOBODY, kind, api_key=api_key, version=version, **facts)
+    message = Message(
+        *(0, 0, _NOBODY, kind),
+        payload=bytes(payload),
+        size_bytes=len(payload),
+        api_key=api_key,
+        version=version,
+    )
     root = tree(message)
     return without(frame_bytes(message), secret_ranges(root))[SIZE_PREFIX_BYTES:]

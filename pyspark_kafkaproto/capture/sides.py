@@ -69,8 +69,7 @@ class Shared:
     def add(self, time_ns: int, peers: Peers, kind: str, **facts: Any) -> Message:
         """A new message, numbered."""
         self._count += 1
-        facts["topic_names"] = self.topic_names
-        message = Message(self._count, time_ns, peers, kind, **facts)
+        message = Message(self._count, time_ns, peers, kind, topic_names=self.topic_names, **facts)
         self.out.append(message)
         return message
 

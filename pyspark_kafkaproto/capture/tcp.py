@@ -65,6 +65,8 @@ class Assembler:
         is_finished: whether the sender has ended the stream, or the connection was reset.
         retransmitted: how many segments brought nothing new.
         missing_bytes: the sum of all gaps of a known size.
+        waiting: what came early, a heap of (bytes beyond the hole's start, sequence number,
+            payload, missing bytes, time).
     """
 
     __slots__ = (
@@ -73,12 +75,12 @@ class Assembler:
         "_budget",
         "_next",
         "_strays",
-        "_waiting",
         "_waits",
         "is_finished",
         "missing_bytes",
         "retransmitted",
         "sink",
+        "waiting",
     )
 
     def __init__(self, sink: Sink, budget: Budget) -> None:
@@ -89,8 +91,7 @@ class Assembler:
         self._budget = budget
         self._next: int | None = None
         self._base = 0
-        # A heap of (bytes beyond `_base`, sequence number, payload, missing bytes, time).
-        self._waiting: list[tuple[int, int, bytes, int, int]] = []
+        self.waiting: list[tuple[int, int, bytes, int, int]] = []
         self._waits = 0
         self._strays = 0
         self._acknowledged = False
@@ -108,8 +109,14 @@ class Assembler:
         """A segment of one byte at least; `missing_bytes` of its end were not captured."""
         if self._next is None:
             self._next = seq
+        if seq == self._next and not self.waiting and not missing_bytes:
+            # Nearly always; `_deliver` without its questions.
+            self._next = (seq + len(payload)) & _MASK
+            self._strays = 0
+            self.sink.feed(payload, time_ns)
+            return
         ahead = (seq - self._next) & _MASK
-        if ahead == 0 and not self._waiting:
+        if not ahead and not self.waiting:
             self._deliver(payload, missing_bytes, time_ns)
             return
         if ahead >= _HALF:
@@ -122,14 +129,15 @@ class Assembler:
 
     def acknowledge(self, ack: int) -> None:
         """The other side has everything before `ack`, whatever the capture shows."""
-        if self._waiting:
-            first = self._waiting[0][1]
-            self._acknowledged = self._acknowledged or (ack - first) & _MASK < _HALF
-            self._go_on()
+        if not self.waiting:
+            return
+        first = self.waiting[0][1]
+        self._acknowledged = self._acknowledged or (ack - first) & _MASK < _HALF
+        self._go_on()
 
     def flush(self) -> None:
         """Nothing more will come: pass on what waits."""
-        while self._waiting:
+        while self.waiting:
             self._skip_hole()
 
     def _deliver(self, payload: bytes, missing_bytes: int, time_ns: int) -> None:
@@ -169,15 +177,15 @@ class Assembler:
             self._deliver(payload, missing_bytes, time_ns)
             return
         assert self._next is not None  # noqa: S101  `push` has set it
-        if not self._waiting:
+        if not self.waiting:
             self._base = self._next
         beyond = (seq - self._base) & _MASK
-        heappush(self._waiting, (beyond, seq, payload, missing_bytes, time_ns))
+        heappush(self.waiting, (beyond, seq, payload, missing_bytes, time_ns))
 
     def _go_on(self) -> None:
         """Deliver what waits and can be delivered; give a hole up when it will stay one."""
         self._drain()
-        if not self._waiting:
+        if not self.waiting:
             return
         if self._acknowledged:
             self._waits += 1
@@ -185,13 +193,13 @@ class Assembler:
             self._skip_hole()
 
     def _drain(self) -> None:
-        while self._waiting:
-            _, seq, payload, missing_bytes, time_ns = self._waiting[0]
+        while self.waiting:
+            _, seq, payload, missing_bytes, time_ns = self.waiting[0]
             assert self._next is not None  # noqa: S101  something waits for it
             known = (self._next - seq) & _MASK
             if known >= _HALF:
                 return
-            heappop(self._waiting)
+            heappop(self.waiting)
             self._budget.release(len(payload) + _WAITING_BYTES)
             self._waits, self._acknowledged = 0, False
             if known:
@@ -200,7 +208,7 @@ class Assembler:
                 self._deliver(payload, missing_bytes, time_ns)
 
     def _skip_hole(self) -> None:
-        first = self._waiting[0]
+        first = self.waiting[0]
         self._jump(first[1], first[4])
         self._drain()
 

@@ -181,7 +181,7 @@ def _collect(chosen: Iterator[Shown], add: Callable[[Message, About], None]) -> 
 
 def _show_messages(chosen: Iterator[Shown], *, detail: bool, is_json: bool) -> None:
     write = sys.stdout.write
-    is_live = not sys.stdin.isatty()
+    is_live = sys.stdout.isatty() and not sys.stdin.isatty()
     for message, found in chosen:
         if is_json:
             write(json.dumps(as_json(message, with_fields=detail), ensure_ascii=False) + "\n")
@@ -189,7 +189,7 @@ def _show_messages(chosen: Iterator[Shown], *, detail: bool, is_json: bool) -> N
             write(line(message, found) + "\n")
             if detail:
                 write("".join(text + "\n" for text in detail_lines(message)))
-        if is_live and sys.stdout.isatty():
+        if is_live:
             sys.stdout.flush()
 
 

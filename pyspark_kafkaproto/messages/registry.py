@@ -5,6 +5,7 @@ What every API is called and which versions it has is in `apis`, which is genera
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
@@ -34,6 +35,7 @@ def response_class(api: int | str | type[Request]) -> type[Response]:
     return cast("type[Response]", _load(known, "Response"))
 
 
+@cache
 def _load(key_or_name: int | str, role: str) -> Any:
     api = find_api(key_or_name)
     if api is None:

@@ -6,6 +6,7 @@ size of; a path to the field is added by whoever asked (wire/schema.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct as Layout
 from struct import error as struct_error
 from typing import Any, TypeAlias
@@ -59,6 +60,9 @@ class Cursor:
     def unsigned_varint(self) -> int:
         """An unsigned 32-bit number in one to five bytes of seven bits, lowest first."""
         pos = self.pos
+        if pos < self._stop and (first := self._data[pos]) < 0x80:
+            self.pos = pos + 1
+            return first
         value = shift = 0
         for byte in self._data[pos : pos + _VARINT_BYTES_MAX]:
             pos += 1
@@ -70,6 +74,14 @@ class Cursor:
         if pos - self.pos < _VARINT_BYTES_MAX:
             raise RemoteProtocolError("the data ends inside a varint")
         raise RemoteProtocolError("a varint is longer than five bytes or over 32 bits")
+
+    def read_with(self, read: Callable[[memoryview, int, int], tuple[Any, int]]) -> Any:
+        """The value that `read` finds, given the data, the position and the end of the data.
+
+        `read` gives the position behind it, too; where it raises, nothing was read.
+        """
+        value, self.pos = read(self._data, self.pos, self._stop)
+        return value
 
     def finish(self) -> None:
         """Refuse bytes that nobody asked for."""

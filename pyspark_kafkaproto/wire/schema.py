@@ -8,7 +8,7 @@ which version has what; callers say only which version they speak.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from struct import Struct as Layout
@@ -19,8 +19,13 @@ from pyspark_kafkaproto.wire import types
 from pyspark_kafkaproto.wire.cursor import Buffer, Cursor, Writer
 from pyspark_kafkaproto.wire.declaration import UNKNOWN, Field, Kind, Message, Struct
 from pyspark_kafkaproto.wire.path import UnwritableValue, inside, within
+from pyspark_kafkaproto.wire.quick import UNEXPECTED, QuickReader, quick_reader
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
+
+# Reads of a message after which a quick reader is made for it; and how often that may be surprised.
+_OFTEN = 500
+_SURPRISES_MAX = 100
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -50,7 +55,7 @@ def read(cls: type[AnyMessage], cursor: Cursor, version: int) -> AnyMessage:
     """The message at the cursor, which may go on behind it; errors as for `decode`."""
     codec = codec_of(cls, version)
     try:
-        return cast("AnyMessage", codec.read(cursor))
+        return cast("AnyMessage", codec.read_message(cursor))
     except RemoteProtocolError as error:
         raise within(error, cls.title(version)) from None
 
@@ -151,14 +156,14 @@ class _Single:
     def __init__(self, name: str, codec: types.Codec) -> None:
         self._name = name
         self._value = attrgetter(name)
-        self._codec = codec
+        self.codec = codec
 
     def read(self, cursor: Cursor) -> Iterable[Any]:
-        return (self._codec.read(cursor),)
+        return (self.codec.read(cursor),)
 
     def write(self, writer: Writer, struct: Struct) -> None:
         try:
-            self._codec.write(writer, self._value(struct))
+            self.codec.write(writer, self._value(struct))
         except UnwritableValue as error:
             raise inside(error, self._name) from None
 
@@ -174,16 +179,45 @@ class StructCodec:
         self._cls = cls
         self.layout = (cls, version, flexible)
         steps = _steps(cls, version, flexible=flexible)
-        self._reads = [step.read for step in steps]
+        # Reading is what a client does most: a step's single value comes without a tuple around it.
+        self._reads = [
+            (step.codec.read, True) if isinstance(step, _Single) else (step.read, False)
+            for step in steps
+        ]
         self._writes = [step.write for step in steps]
         self._tags = _TaggedFields(cls, version) if flexible else None
+        self._uses = self._surprises = 0
+        self._quick: QuickReader | None = None
+
+    def read_message(self, cursor: Cursor) -> Struct:
+        """The same as `read`, for a structure that stands alone and may come often."""
+        if self._quick is not None:
+            try:
+                return cast("Struct", cursor.read_with(self._quick))
+            except UNEXPECTED:
+                self._count_surprise()
+        elif self._uses < _OFTEN:
+            self._uses += 1
+            if self._uses == _OFTEN:
+                cls, version, flexible = self.layout
+                self._quick = quick_reader(cls, version, flexible=flexible)
+        return self.read(cursor)
+
+    def _count_surprise(self) -> None:
+        """A reader that is surprised so often helps nobody."""
+        self._surprises += 1
+        if self._surprises > _SURPRISES_MAX:
+            self._quick = None
 
     def read(self, cursor: Cursor) -> Struct:
         """The structure at the cursor."""
         values: list[Any] = []
         try:
-            for read in self._reads:
-                values += read(cursor)
+            for read, is_single in self._reads:
+                if is_single:
+                    values.append(read(cursor))
+                else:
+                    values += read(cursor)
         except RemoteProtocolError as error:
             # What is in `values` was read, so the next name is the one that could not be.
             raise inside(error, self._cls.NAMES[len(values)]) from None
@@ -247,8 +281,11 @@ class _TaggedFields:
 
     def read(self, cursor: Cursor, values: list[Any]) -> tuple[tuple[int, bytes], ...]:
         """Put what is known where it belongs in `values`; the rest comes back as it is."""
+        tags = read_raw_tags(cursor)
+        if not tags:
+            return ()
         unknown = []
-        for tag, body in read_raw_tags(cursor):
+        for tag, body in tags:
             if tag not in self._known:
                 unknown.append((tag, bytes(body)))
                 continue
@@ -276,17 +313,18 @@ class _TaggedFields:
             writer.put(bodies[tag])
 
 
-def read_raw_tags(cursor: Cursor) -> list[tuple[int, memoryview]]:
+def read_raw_tags(cursor: Cursor) -> Sequence[tuple[int, memoryview]]:
     """Tagged fields as they stand: tag and bytes, tags strictly ascending."""
     try:
-        return list(_raw_tags(cursor))
+        count = cursor.unsigned_varint()
+        return list(_raw_tags(cursor, count)) if count else ()
     except RemoteProtocolError as error:
         raise inside(error, "tagged_fields") from None
 
 
-def _raw_tags(cursor: Cursor) -> Iterator[tuple[int, memoryview]]:
+def _raw_tags(cursor: Cursor, count: int) -> Iterator[tuple[int, memoryview]]:
     last = -1
-    for _ in range(cursor.unsigned_varint()):
+    for _ in range(count):
         tag = cursor.unsigned_varint()
         if tag <= last:
             raise RemoteProtocolError(f"tag {tag} after tag {last}: tags must ascend")

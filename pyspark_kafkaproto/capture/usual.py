@@ -1,0 +1,98 @@
+"""The usual packets of a large capture, taken at one go: pcap, Ethernet, IPv4, a connection known.
+
+They are nearly all there is, and each costs less when nothing is made of it that is asked for once:
+no packet, no segment. What is not usual, the opening and end of a connection among it, is left to
+those who read each packet (pcap.py, link.py, conversation.py), and comes out the same from both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafkaproto.capture.link import (
+    ACK,
+    ETHERNET,
+    ETHERTYPE_IPV4,
+    FIN,
+    FRAGMENT_OFFSET,
+    IP_POS,
+    PLAIN,
+    PLAIN_IPV4,
+    PLAIN_STOP,
+    PLAIN_TCP,
+    RST,
+    SYN,
+    TCP,
+    TCP_POS,
+    TYPE_POS,
+)
+from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX
+from pyspark_kafkaproto.capture.pcap import HEADER_BYTES, PcapReader
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.capture.conversation import Conversation
+
+_LEAST_BYTES = HEADER_BYTES + PLAIN_STOP
+_TURNS = ACK | FIN | RST | SYN
+
+
+class Usual:
+    """Takes the usual packets that stand next in a reader's source."""
+
+    def __init__(self, reader: PcapReader, conversation: Conversation) -> None:
+        self._source = reader.source
+        self._header = reader.header
+        self._unit_ns = reader.unit_ns
+        self._conversation = conversation
+
+    def take(self) -> list[Any]:
+        """The messages and notes of the next usual packets, up to the first that has any.
+
+        Empty: the next packet is not usual, or not at hand as a whole.
+        """
+        conversation, source, unit_ns = self._conversation, self._source, self._unit_ns
+        read_header, read_headers = self._header.unpack_from, PLAIN.unpack_from
+        flows, out = conversation.flows, conversation.out
+        data, pos, end = source.data, source.pos, len(source.data)
+        count, time_ns = 0, conversation.time_ns
+        while pos + _LEAST_BYTES <= end and not out:
+            seconds, fraction, kept, _ = read_header(data, pos)
+            frame = pos + HEADER_BYTES
+            kind, first, total, fragment, protocol, flow, seq, ack, offset, flags = read_headers(
+                data, frame + TYPE_POS
+            )
+            start = frame + TCP_POS + (offset >> 4) * 4
+            stop = frame + IP_POS + total
+            behind = frame + kept
+            known = flows.get(flow)
+            if (
+                known is None
+                or flags & _TURNS != ACK
+                or kind != ETHERTYPE_IPV4
+                or first != PLAIN_IPV4
+                or protocol != TCP
+                or fragment & FRAGMENT_OFFSET
+                or offset < PLAIN_TCP
+                or not start <= stop <= behind <= end
+                or kept > PACKET_BYTES_MAX
+            ):
+                break
+            pos = source.pos = behind
+            count += 1
+            time_ns = seconds * 1_000_000_000 + fraction * unit_ns
+            connection, side = known
+            connection.last_ns = time_ns
+            assemblers = connection.assemblers
+            if start < stop:
+                assemblers[side].push(seq, data[start:stop], 0, time_ns)
+            if assemblers[1 - side].waiting:
+                assemblers[1 - side].acknowledge(ack)
+        conversation.packets += count
+        conversation.time_ns = time_ns
+        return conversation.taken()
+
+
+def usual_of(reader: Any, conversation: Conversation) -> Usual | None:
+    """For a capture that has usual packets; None for another format or link layer."""
+    is_plain = isinstance(reader, PcapReader) and reader.link_type == ETHERNET
+    return Usual(reader, conversation) if is_plain else None

@@ -1,0 +1,204 @@
+"""Readers for messages that come again and again: one function, made for one class and version.
+
+The codec of wire/schema.py asks at every field what it is; here that was asked once, and what is
+left stands in a row: positions, `struct` calls, slots. Three times as fast, but a few milliseconds
+to make, so schema.py has one made when a message has been read often enough.
+
+The codec stays the law. Whatever a function does not expect (an end of the data, tagged fields, a
+null where none may be, bytes that are not UTF-8) is Unexpected, and the codec reads the message
+from its start: it knows what is wrong, and where. What a function does give is what the codec
+gives; tests/property/test_quick.py holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from struct import Struct as Layout
+from struct import calcsize, unpack_from
+from struct import error as struct_error
+from typing import Any, TypeAlias
+
+from pyspark_kafkaproto.wire.declaration import Field, Kind, Struct
+from pyspark_kafkaproto.wire.types import FIXED
+
+QuickReader: TypeAlias = Callable[[memoryview, int, int], tuple[Any, int]]
+"""From data, position and end of the data to a message and the position behind it."""
+
+_VARINT_BYTES_MAX = 5
+_NULL_FLAG = 0xFF  # -1, in front of a structure that is not there
+_SLICES = {
+    "string": 'str(data[pos:end], "utf-8")',
+    "bytes": "bytes(data[pos:end])",
+    "records": "data[pos:end]",
+}
+_UINT32_MAX = 0xFFFFFFFF
+
+
+class _Unusual(Exception):
+    """For the codec to look at."""
+
+
+UNEXPECTED = (_Unusual, IndexError, struct_error, UnicodeDecodeError)
+"""What a quick reader raises where the codec has to read."""
+
+
+def quick_reader(cls: type[Struct], version: int, *, flexible: bool) -> QuickReader:
+    """The reader of a class in a version; `flexible`: with compact sizes and tagged fields."""
+    source = _Source(version, flexible=flexible)
+    source.line(0, "def read(data, pos, stop):")
+    made = source.struct(cls, 1)
+    source.line(1, f"return {made}, pos")
+    exec(source.text(), source.names)  # noqa: S102  made of declarations, never of what was read
+    reader: QuickReader = source.names["read"]
+    return reader
+
+
+def _varint(data: memoryview, pos: int) -> tuple[int, int]:
+    """An unsigned 32-bit number of more than one byte, and the position behind it."""
+    value = shift = 0
+    for byte in data[pos : pos + _VARINT_BYTES_MAX]:
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80 and value <= _UINT32_MAX:
+            return value, pos
+        shift += 7
+    raise _Unusual
+
+
+class _Source:
+    """The text of a function, line by line.
+
+    Attributes:
+        names: what the text calls by name.
+    """
+
+    def __init__(self, version: int, *, flexible: bool) -> None:
+        self.names: dict[str, Any] = {
+            "Unusual": _Unusual,
+            "new": object.__new__,
+            "unpack_from": unpack_from,
+            "varint": _varint,
+        }
+        self._version = version
+        self._flexible = flexible
+        self._lines: list[str] = []
+        self._numbers = count()
+
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(self._lines)
+
+    def line(self, depth: int, text: str) -> None:
+        """One more."""
+        self._lines.append("    " * depth + text)
+
+    def _variable(self) -> str:
+        return f"v{next(self._numbers)}"
+
+    def _constant(self, value: Any) -> str:
+        name = f"C{next(self._numbers)}"
+        self.names[name] = value
+        return name
+
+    def struct(self, cls: type[Struct], depth: int) -> str:
+        """Read a structure; the variable that holds it."""
+        values: list[str] = []
+        numbers: list[tuple[str, str]] = []  # neighbours: variable and kind
+        for field in cls.FIELDS.values():
+            if self._version not in field.versions or field.tag is not None:
+                values.append(self._constant(field.default))
+                continue
+            variable = self._variable()
+            values.append(variable)
+            if field.kind in FIXED and not field.is_array:
+                numbers.append((variable, str(field.kind)))
+                continue
+            self._numbers_of(numbers, depth)
+            numbers = []
+            self._field(field, variable, depth)
+        self._numbers_of(numbers, depth)
+        if self._flexible:
+            self.line(depth, "if data[pos]: raise Unusual")
+            self.line(depth, "pos += 1")
+        made = self._variable()
+        self.line(depth, f"{made} = new({self._constant(cls)})")
+        for assign, value in zip(cls.SETTERS, [*values, "()"], strict=True):
+            self.line(depth, f"{self._constant(assign)}({made}, {value})")
+        return made
+
+    def _unless(self, condition: str, depth: int) -> None:
+        self.line(depth, f"if not ({condition}): raise Unusual")
+
+    def _numbers_of(self, numbers: list[tuple[str, str]], depth: int) -> None:
+        if not numbers:
+            return
+        layout = Layout(">" + "".join(FIXED[kind] for _, kind in numbers))
+        variables = "".join(f"{variable}, " for variable, _ in numbers)
+        self.line(depth, f"{variables}= {self._constant(layout.unpack_from)}(data, pos)")
+        self.line(depth, f"pos += {layout.size}")
+
+    def _field(self, field: Field, variable: str, depth: int) -> None:
+        """A field of variable size, or an array."""
+        nullable = field.is_nullable(self._version)
+        if not field.is_array:
+            self._element(field.kind, variable, depth, nullable=nullable)
+            return
+        self._size("i", variable, depth, nullable=nullable)
+        depth += nullable
+        # Every element takes a byte at least.
+        self._unless("size <= stop - pos", depth)
+        if field.kind in FIXED:
+            character = FIXED[str(field.kind)]
+            width = calcsize(">" + character)
+            self.line(depth, f'{variable} = unpack_from(f">{{size}}{character}", data, pos)')
+            self.line(depth, f"pos += size * {width}")
+            return
+        elements, element = self._variable(), self._variable()
+        self.line(depth, f"{elements} = []")
+        self.line(depth, "for _ in range(size):")
+        self._element(field.kind, element, depth + 1, nullable=False)
+        self.line(depth + 1, f"{elements}.append({element})")
+        self.line(depth, f"{variable} = tuple({elements})")
+
+    def _element(self, kind: Kind, variable: str, depth: int, *, nullable: bool) -> None:
+        """One value that is no number."""
+        if not isinstance(kind, str):
+            if nullable:
+                self.line(depth, "flag = data[pos]")
+                self.line(depth, "pos += 1")
+                self.line(depth, f"if flag == {_NULL_FLAG}: {variable} = None")
+                self.line(depth, "elif flag != 1: raise Unusual")
+                self.line(depth, "else:")
+            made = self.struct(kind, depth + nullable)
+            self.line(depth + nullable, f"{variable} = {made}")
+            return
+        if kind == "uuid":
+            self._slice("16", depth)
+            self.line(depth, f"{variable} = bytes(data[pos:end])")
+        else:
+            self._size("h" if kind == "string" else "i", variable, depth, nullable=nullable)
+            depth += nullable
+            self._slice("size", depth)
+            self.line(depth, f"{variable} = {_SLICES[kind]}")
+        self.line(depth, "pos = end")
+
+    def _slice(self, size: str, depth: int) -> None:
+        self.line(depth, f"end = pos + {size}")
+        self._unless("end <= stop", depth)
+
+    def _size(self, layout: str, variable: str, depth: int, *, nullable: bool) -> None:
+        """A size; for null, `variable` is None, and what follows stands a step deeper."""
+        if self._flexible:
+            self.line(depth, "size = data[pos]")
+            self.line(depth, "pos += 1")
+            self.line(depth, "if size > 127: size, pos = varint(data, pos - 1)")
+            self.line(depth, "size -= 1")
+        else:
+            number = Layout(">" + layout)
+            self.line(depth, f"size, = {self._constant(number.unpack_from)}(data, pos)")
+            self.line(depth, f"pos += {number.size}")
+        self._unless(f"size >= {-nullable}", depth)
+        if nullable:
+            self.line(depth, f"if size < 0: {variable} = None")
+            self.line(depth, "else:")

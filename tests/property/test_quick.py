@@ -1,0 +1,128 @@
+"""A quick reader gives what the codec gives, or leaves the message to it; never anything else."""
+
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_kafkaproto.errors import RemoteProtocolError
+from pyspark_kafkaproto.messages.fetch import FetchRequest, FetchResponse
+from pyspark_kafkaproto.wire import schema
+from pyspark_kafkaproto.wire.cursor import Cursor
+from pyspark_kafkaproto.wire.quick import UNEXPECTED, quick_reader
+from pyspark_kafkaproto.wire.schema import codec_of, decode, encode
+from tests.property.test_messages import carried, each_class, sized, structs, versions_of
+
+
+@cache
+def quick(cls, version):
+    return quick_reader(cls, version, flexible=cls.is_flexible(version))
+
+
+def quickly(cls, version, body):
+    """(message, position), or None where the codec is to read."""
+    try:
+        return quick(cls, version)(memoryview(body), 0, len(body))
+    except UNEXPECTED:
+        return None
+
+
+def slowly(cls, version, body):
+    """The same by the codec; None for an error."""
+    cursor = Cursor(body)
+    try:
+        return codec_of(cls, version).read(cursor), cursor.pos
+    except RemoteProtocolError:
+        return None
+
+
+def untagged(struct):
+    """The same without tagged fields, which a quick reader leaves to the codec."""
+    values = {}
+    for name, field in type(struct).FIELDS.items():
+        value = getattr(struct, name)
+        if field.tag is not None:
+            value = field.default
+        elif not isinstance(field.kind, str) and value is not None:
+            value = tuple(map(untagged, value)) if field.is_array else untagged(value)
+        values[name] = value
+    return type(struct)(**values)
+
+
+@each_class
+@sized(3)
+@given(st.data())
+def test_it_reads_every_message_without_tagged_fields(cls, data):
+    drawn = untagged(data.draw(structs(cls)))
+    for version in versions_of(cls):
+        message = carried(drawn, version, flexible=cls.is_flexible(version))
+        body = encode(message, version)
+        assert quickly(cls, version, body) == (message, len(body))
+
+
+@each_class
+@sized(5)
+@given(st.data())
+def test_what_it_reads_of_damaged_bytes_is_what_the_codec_reads(cls, data):
+    version = data.draw(st.sampled_from(versions_of(cls)))
+    message = carried(data.draw(structs(cls)), version, flexible=cls.is_flexible(version))
+    body = encode(message, version)
+    start = data.draw(st.integers(0, len(body)))
+    stop = data.draw(st.integers(start, min(len(body), start + 4)))
+    damaged = body[:start] + data.draw(st.binary(max_size=4)) + body[stop:]
+    if (found := quickly(cls, version, damaged)) is None:
+        return
+    expected = slowly(cls, version, damaged)
+    assert expected is not None
+    # Compared as bytes: damage can make a number that is not equal to itself.
+    assert (encode(found[0], version), found[1]) == (encode(expected[0], version), expected[1])
+
+
+@pytest.fixture
+def hot(monkeypatch):
+    """A codec of its own for each test, hot after three messages."""
+    monkeypatch.setattr(schema, "_codecs", {})
+    monkeypatch.setattr(schema, "_OFTEN", 3)
+    monkeypatch.setattr(schema, "_SURPRISES_MAX", 2)
+    made = []
+    monkeypatch.setattr(
+        schema, "quick_reader", lambda *of, **more: made.append(of) or quick_reader(*of, **more)
+    )
+    return made
+
+
+REQUEST = FetchRequest(max_wait_ms=5, rack_id="here")
+TAGGED = FetchRequest(cluster_id="a")
+
+
+def test_a_message_that_is_read_often_gets_one_reader(hot):
+    body = encode(REQUEST, 17)
+    for _ in range(2):
+        assert decode(FetchRequest, body, 17) == REQUEST
+    assert hot == []
+    for _ in range(9):
+        assert decode(FetchRequest, body, 17) == REQUEST
+    assert hot == [(FetchRequest, 17)]
+
+
+def test_one_that_surprises_it_is_read_all_the_same(hot):
+    body, tagged = encode(REQUEST, 17), encode(TAGGED, 17)
+    for _ in range(9):
+        assert decode(FetchRequest, body, 17) == REQUEST
+        assert decode(FetchRequest, tagged, 17) == TAGGED
+        with pytest.raises(RemoteProtocolError, match="rack_id"):
+            decode(FetchRequest, body[:-3], 17)
+        with pytest.raises(RemoteProtocolError, match="1 bytes are left over"):
+            decode(FetchRequest, body + b"\0", 17)
+    assert hot == [(FetchRequest, 17)]
+
+
+def test_records_stay_a_slice_of_the_frame(hot):
+    partition = FetchResponse.Topic.Partition(records=b"x" * 300)
+    said = FetchResponse(responses=(FetchResponse.Topic(partitions=(partition,)),))
+    body = bytearray(encode(said, 17))
+    for _ in range(5):
+        (topic,) = decode(FetchResponse, body, 17).responses
+        assert topic.partitions[0].records.obj is body
+    assert hot == [(FetchResponse, 17)]
