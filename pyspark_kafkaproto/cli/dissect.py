@@ -74,7 +74,7 @@ def dissect(ctx: click.Context, /, file: str, ports: tuple[int, ...], **options:
       kafkaproto dissect trace.pcap --html report.html
       tcpdump -i any -U -w - port 9092 | kafkaproto dissect -
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    _check_output(options)
+    _check_output(file, options)
     selection = Selection(
         apis=[api_named(name) for name in options["apis"]],
         topics=options["topics"],
@@ -93,7 +93,7 @@ def dissect(ctx: click.Context, /, file: str, ports: tuple[int, ...], **options:
         ctx.exit(INTERRUPTED)
 
 
-def _check_output(options: dict[str, Any]) -> None:
+def _check_output(file: str, options: dict[str, Any]) -> None:
     """Refuse, before anything is read, what cannot be shown."""
     for one, other in _EXCLUDING:
         if options[one] and options[other]:
@@ -106,6 +106,8 @@ def _check_output(options: dict[str, Any]) -> None:
         raise ConfigError("--html", page, "expected a file")
     if not path.parent.is_dir():
         raise ConfigError("--html", page, f"there is no folder {path.parent}")
+    if path.exists() and file != "-" and path.samefile(file):
+        raise ConfigError("--html", page, "it is the capture itself, which would be lost")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ConfigError("--html", page, "it cannot be written: Permission denied")
 

@@ -101,7 +101,7 @@ def partition_column(batch: pa.RecordBatch) -> pa.Array | None:
     """The rows' own partitions, int32; None where no row has one.
 
     Raises:
-        ConfigError: they are no integers.
+        ConfigError: they are no integers, or one is no 32-bit number.
     """
     import pyarrow as pa  # noqa: PLC0415 - as above
 
@@ -112,7 +112,10 @@ def partition_column(batch: pa.RecordBatch) -> pa.Array | None:
         return None
     if not pa.types.is_integer(column.type):
         raise ConfigError("schema", f"partition {column.type}", "partition has to be an int")
-    return column.cast(pa.int32())
+    try:
+        return column.cast(pa.int32())
+    except pa.ArrowInvalid as error:
+        raise ConfigError("partition", str(error), "a partition is a 32-bit number") from error
 
 
 def is_within(given: pa.Array, count: int) -> bool:

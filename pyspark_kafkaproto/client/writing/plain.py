@@ -64,13 +64,14 @@ def to_arrow(records: Iterable[ProducerRecord]) -> pa.RecordBatch:
         "timestamp": pa.timestamp("us", "UTC"),
         "headers": pa.list_(pair),
     }
-    rows = [_row(record) for record in records]
+    rows: list[tuple[Any, ...]] = []
     try:
+        rows.extend(map(_row, records))
         columns = [
             pa.array([row[index] for row in rows], kind)
             for index, kind in enumerate(kinds.values())
         ]
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
         raise ConfigError(
             "records", f"{len(rows)} records", f"one cannot be used: {error}"
         ) from error

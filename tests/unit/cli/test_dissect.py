@@ -156,6 +156,16 @@ def test_what_excludes_each_other_is_refused_with_both_names(pair, tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_page_does_not_replace_its_capture(tmp_path):
+    capture = tmp_path / "talk.pcap"
+    capture.write_bytes(CAPTURE.read_bytes())
+    link = tmp_path / "page.html"
+    link.symlink_to(capture)
+    for page in (capture, link):
+        assert "it is the capture itself" in run(capture, "--html", page, code=2).stderr
+    assert capture.read_bytes() == CAPTURE.read_bytes()
+
+
 def test_a_line_names_the_connection_to_follow():
     lines = run(CAPTURE).stdout.splitlines()
     numbers = {re.search(r"  conn (\d+)  127", text)[1] for text in lines}

@@ -240,6 +240,7 @@ def test_the_producers_topic_wins(brokers, producer):
         ({"value": ["a"]}, "topic"),
         ({"value": ["a"], "topic": [5]}, "topic has to be a string"),
         ({"value": ["a"], "topic": ["orders"], "partition": ["0"]}, "partition has to be an int"),
+        ({"value": ["a"], "topic": ["orders"], "partition": [1 << 32]}, "4294967296.*32-bit"),
         ({"value": [1.5], "topic": ["orders"]}, "value"),
     ],
 )
@@ -248,9 +249,20 @@ def test_columns_that_no_record_has_are_refused(producer, columns, text):
         producer(None).send(arrow(**columns))
 
 
-def test_plain_records_that_cannot_be_are_refused(producer):
+@pytest.mark.parametrize(
+    "record",
+    [
+        ProducerRecord(5),
+        ProducerRecord("\ud800"),
+        ProducerRecord(b"", "\ud800"),
+        ProducerRecord(b"", topic="\ud800"),
+        ProducerRecord(b"", headers=[("\ud800", b"")]),
+        ProducerRecord(b"", partition=1 << 32),
+    ],
+)
+def test_plain_records_that_cannot_be_are_refused(producer, record):
     with pytest.raises(ConfigError, match="one cannot be used"):
-        producer().send([ProducerRecord(5)])
+        producer().send([record])
 
 
 def test_many_open_batches_stay_within_buffer_memory(brokers, producer):
