@@ -4,7 +4,9 @@ pcap, pcapng   packets out of capture files, and frames into them
 link           from a link layer's bytes to a TCP segment
 tcp            segments to byte streams: order, overlaps, losses
 frames         a byte stream to frames: the size prefix, and finding the next one after a loss
-conversation   connections, requests matched to responses: what `read_messages` gives
+conversation   connections, requests matched to responses
+usual          nearly all packets of a large pcap, taken without being looked at one by one
+reading        a whole capture: what `read_messages` gives
 message        one message: what it is, decoded when somebody asks
 about          the topics, partitions, offsets and errors of a message
 tree           its fields with their byte ranges; batches (batches.py) and message sets opened
@@ -16,8 +18,9 @@ and nothing below it knows captures. Formats: the pcap and pcapng drafts of the 
 link types of tcpdump.org; RFC 9293 (TCP); Kafka's protocol guide.
 """
 
-from pyspark_kafkaproto.capture.conversation import Conversation, Limits, Note, read_messages
+from pyspark_kafkaproto.capture.conversation import Conversation, Limits, Note
 from pyspark_kafkaproto.capture.message import Message
 from pyspark_kafkaproto.capture.pcap import open_capture
+from pyspark_kafkaproto.capture.reading import read_messages
 
 __all__ = ["Conversation", "Limits", "Message", "Note", "open_capture", "read_messages"]

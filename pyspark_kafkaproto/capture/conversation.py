@@ -7,7 +7,7 @@ correlation id. TLS is recognised and said so, what is neither is counted and le
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,10 +24,9 @@ from pyspark_kafkaproto.capture.link import (
 )
 from pyspark_kafkaproto.capture.message import Message, Peers
 from pyspark_kafkaproto.capture.naming import named_topic
-from pyspark_kafkaproto.capture.packets import Packet, PacketReader
+from pyspark_kafkaproto.capture.packets import Packet
 from pyspark_kafkaproto.capture.sides import Connection, Shared
 from pyspark_kafkaproto.capture.tcp import Budget
-from pyspark_kafkaproto.capture.usual import usual_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,25 +197,3 @@ class Conversation:
             connection.assemblers[1 - side].is_finished = True
         if connection.is_closed:
             connection.finish()
-
-
-def read_messages(
-    reader: PacketReader, ports: Collection[int] = (), limits: Limits | None = None
-) -> Iterator[Message | Note]:
-    """All messages of a capture, in the order in which they became complete, and notes.
-
-    Args:
-        reader: from `open_capture`.
-        ports: of brokers: nothing else is looked at then. Empty: Kafka on any port.
-        limits: what bounds the memory.
-    """
-    conversation = Conversation(ports, limits)
-    usual = usual_of(reader, conversation)
-    for packet in reader:
-        if found := conversation.feed(packet):
-            yield from found
-        while usual is not None and (found := usual.take()):
-            yield from found
-    yield from conversation.finish()
-    if reader.damage:
-        yield Note(conversation.time_ns, None, f"the capture ends early: {reader.damage}")

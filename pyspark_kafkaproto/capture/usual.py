@@ -7,8 +7,9 @@ those who read each packet (pcap.py, link.py, conversation.py), and comes out th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark_kafkaproto.capture.conversation import Conversation
 from pyspark_kafkaproto.capture.link import (
     ACK,
     ETHERNET,
@@ -28,9 +29,6 @@ from pyspark_kafkaproto.capture.link import (
 )
 from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX
 from pyspark_kafkaproto.capture.pcap import HEADER_BYTES, PcapReader
-
-if TYPE_CHECKING:
-    from pyspark_kafkaproto.capture.conversation import Conversation
 
 _LEAST_BYTES = HEADER_BYTES + PLAIN_STOP
 _TURNS = ACK | FIN | RST | SYN

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from pyspark_kafkaproto.cluster.topology import Topology
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, RemoteProtocolError
-from pyspark_kafkaproto.net import Connection, Deadline, Endpoint
+from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
 from pyspark_kafkaproto.net.retry import is_retriable
-
-if TYPE_CHECKING:
-    from pyspark_kafkaproto.cluster.routing import Router
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
@@ -25,6 +23,30 @@ _T = TypeVar("_T")
 # More than one hides the way to the broker and back; a bound keeps both socket buffers from filling
 # up, which would leave each side waiting for the other to read.
 _MOST_IN_FLIGHT = 8
+
+
+class Asker(Protocol):
+    """Whom to ask through: a `Router`, which asks by the means of this room itself."""
+
+    config: ClientConfig
+
+    def deadline(self) -> Deadline:
+        """The end of one call of the API."""
+
+    def connect(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
+        """An open connection with nothing in flight."""
+
+    def ask_any(self, request: Any, deadline: Deadline) -> Any:
+        """The answer of whichever broker answers first, one round over them."""
+
+    def at_any(self, attempt: Callable[[Endpoint], _T], deadline: Deadline) -> _T:
+        """The same with an attempt of any kind."""
+
+    def topology(self, topics: Collection[str] | None, deadline: Deadline) -> Topology:
+        """Fresh metadata, one try."""
+
+    def retrying(self, what: str, attempt: Callable[[], _T], deadline: Deadline) -> _T:
+        """`attempt` until it succeeds."""
 
 
 def whole(things: list[_K]) -> list[list[_K]]:
@@ -63,7 +85,7 @@ class Question(Generic[_K, _T]):
 
 
 def ask(
-    router: Router,
+    router: Asker,
     question: Question[_K, _T],
     wanted: Iterable[_K],
     find_places: Callable[[set[_K], Deadline], Mapping[_K, Endpoint]],
@@ -155,7 +177,7 @@ def check_complete(where: str, asked: Collection[Any], answered: Collection[Any]
 
 
 def send_all(
-    router: Router,
+    router: Asker,
     requests: Sequence[tuple[Endpoint, Any]],
     deadline: Deadline,
     most: int | None = None,
@@ -180,7 +202,7 @@ def send_all(
 
 
 def ask_all_brokers(
-    router: Router, what: str, request: Any, read: Callable[[Any, str], Mapping[_K, _T]]
+    router: Asker, what: str, request: Any, read: Callable[[Any, str], Mapping[_K, _T]]
 ) -> dict[_K, _T]:
     """What all brokers together know, where each knows a part.
 
@@ -211,7 +233,7 @@ class _Line:
 
     def __init__(
         self,
-        router: Router,
+        router: Asker,
         place: Endpoint,
         deadline: Deadline,
         most: int | None,

@@ -7,18 +7,14 @@ Serverless, for two, know the older question about one key.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
-from pyspark_kafkaproto.cluster.asking import check_complete, cut, send_all
+from pyspark_kafkaproto.cluster.asking import Asker, check_complete, cut, send_all
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, UnsupportedVersion
 from pyspark_kafkaproto.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
 from pyspark_kafkaproto.net import Deadline, Endpoint
-
-if TYPE_CHECKING:
-    from pyspark_kafkaproto.cluster.routing import Router
 
 GROUP_KEY = 0
 TRANSACTION_KEY = 1
@@ -31,7 +27,7 @@ Found = FindCoordinatorResponse.Coordinator
 
 
 def find_coordinators(
-    router: Router, keys: Collection[str], deadline: Deadline, kind: int
+    router: Asker, keys: Collection[str], deadline: Deadline, kind: int
 ) -> dict[str, Endpoint]:
     """Where each of `keys` is coordinated, one try.
 
@@ -64,16 +60,14 @@ def the_one(answer: FindCoordinatorResponse, key: str) -> Found:
     )
 
 
-def _ask_together(
-    router: Router, keys: list[str], deadline: Deadline, kind: int
-) -> Sequence[Found]:
+def _ask_together(router: Asker, keys: list[str], deadline: Deadline, kind: int) -> Sequence[Found]:
     request = FindCoordinatorRequest(key_type=kind, coordinator_keys=tuple(keys))
     answer: FindCoordinatorResponse = router.ask_any(request, deadline)
     check_complete("FindCoordinator", keys, [item.key for item in answer.coordinators])
     return answer.coordinators
 
 
-def _ask_one_by_one(router: Router, keys: list[str], deadline: Deadline, kind: int) -> list[Found]:
+def _ask_one_by_one(router: Asker, keys: list[str], deadline: Deadline, kind: int) -> list[Found]:
     """A request for each, all of them under way at one broker."""
     requests = [FindCoordinatorRequest(key_type=kind, key=key) for key in keys]
 

@@ -6,7 +6,7 @@ from struct import pack
 
 import pytest
 
-from pyspark_kafkaproto.capture import conversation, pcap, read_messages
+from pyspark_kafkaproto.capture import conversation, pcap, reading
 from pyspark_kafkaproto.capture.link import FIN, RAW, RST, SYN
 from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX, Source
 from pyspark_kafkaproto.capture.report import line, note_line
@@ -33,9 +33,9 @@ def read(data, piece_bytes=1 << 20):
             seen.append(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conversation, "Conversation", Counted)
+        patch.setattr(reading, "Conversation", Counted)
         patch.setattr(pcap, "Source", lambda stream: Source(stream, piece_bytes))
-        items = list(read_messages(pcap.open_capture(io.BytesIO(data))))
+        items = list(reading.read_messages(pcap.open_capture(io.BytesIO(data))))
     lines = [
         note_line(item) if isinstance(item, conversation.Note) else line(item) for item in items
     ]
@@ -45,7 +45,7 @@ def read(data, piece_bytes=1 << 20):
 def looked_at(data):
     """The same, packet by packet."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conversation, "usual_of", lambda *_: None)
+        patch.setattr(reading, "usual_of", lambda *_: None)
         return read(data)
 
 

@@ -112,7 +112,7 @@ def _interrupt(*_):
 
 def test_advertised_address_that_is_not_reached_says_what_to_set(brokers, kafka_at):
     brokers.advertised = {1: ("nowhere.invalid", 9092), 2: ("nowhere.invalid", 9093)}
-    kafka = kafka_at(brokers.address(1), **{"default.api.timeout.ms": "300"})
+    kafka = kafka_at(brokers.address(1), **{"default.api.timeout.ms": "1500"})
     with pytest.raises(ConnectionFailed) as caught:
         kafka.get_latest_leader_offsets({FIRST})
     told = str(caught.value)

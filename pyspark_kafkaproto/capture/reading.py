@@ -1,0 +1,32 @@
+"""A whole capture, from its packets to its messages, in memory that is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from pyspark_kafkaproto.capture.conversation import Conversation, Limits, Note
+from pyspark_kafkaproto.capture.message import Message
+from pyspark_kafkaproto.capture.packets import PacketReader
+from pyspark_kafkaproto.capture.usual import usual_of
+
+
+def read_messages(
+    reader: PacketReader, ports: Collection[int] = (), limits: Limits | None = None
+) -> Iterator[Message | Note]:
+    """All messages of a capture, in the order in which they became complete, and notes.
+
+    Args:
+        reader: from `open_capture`.
+        ports: of brokers: nothing else is looked at then. Empty: Kafka on any port.
+        limits: what bounds the memory.
+    """
+    conversation = Conversation(ports, limits)
+    usual = usual_of(reader, conversation)
+    for packet in reader:
+        if found := conversation.feed(packet):
+            yield from found
+        while usual is not None and (found := usual.take()):
+            yield from found
+    yield from conversation.finish()
+    if reader.damage:
+        yield Note(conversation.time_ns, None, f"the capture ends early: {reader.damage}")
