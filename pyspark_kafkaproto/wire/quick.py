@@ -49,7 +49,8 @@ def quick_reader(cls: type[Struct], version: int, *, flexible: bool) -> QuickRea
     source.line(0, "def read(data, pos, stop):")
     made = source.struct(cls, 1)
     source.line(1, f"return {made}, pos")
-    exec(source.text(), source.names)  # noqa: S102  made of declarations, never of what was read
+    text = compile(source.text(), f"<{cls.__qualname__} v{version}>", "exec")
+    exec(text, source.names)  # noqa: S102  made of declarations, never of what was read
     reader: QuickReader = source.names["read"]
     return reader
 
