@@ -57,7 +57,7 @@ LONG_RUNS = 100_000_000
 MAX_INPUT_BYTES = 1024
 RSS_LIMIT_MB = 400  # one batch may have 64 KiB; the interpreter and its libraries take 60 MB
 # A hang, by the wall's clock: a machine at work may stop a process for seconds. Slowness is the
-# oracle's matter, by processor time.
+# oracle's matter, by processor time; libFuzzer's own finds of it, after 10 s, are put off as far.
 INPUT_TIMEOUT_S = 60
 
 
@@ -119,7 +119,8 @@ def run_entry(
     target: str, arguments: list[str], counts: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     limits = [f"-max_len={MAX_INPUT_BYTES}", f"-rss_limit_mb={RSS_LIMIT_MB}",
-              f"-timeout={INPUT_TIMEOUT_S}", "-print_final_stats=1", "-verbosity=1"]  # fmt: skip
+              f"-timeout={INPUT_TIMEOUT_S}", f"-report_slow_units={INPUT_TIMEOUT_S}",
+              "-print_final_stats=1", "-verbosity=1"]  # fmt: skip
     # The sources here, by the Python that runs now, in the processes that libFuzzer starts too.
     environment = (
         os.environ
