@@ -146,6 +146,8 @@ class Conversation:
         sender, receiver = int.from_bytes(segment.flow[-4:-2]), int.from_bytes(segment.flow[-2:])
         if self._ports and not {sender, receiver} & self._ports:
             return None
+        if segment.flow == reverse(segment.flow):
+            return None  # an end that talks to itself: nobody could tell its directions apart
         if known is not None:
             known[0].finish()
             self._forget(known[0])

@@ -98,6 +98,11 @@ class Frames:
         self._rejected_bytes = 0
         self._next_frame()
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether a frame has begun in step, and has not ended."""
+        return self._size >= 0 and self.is_in_step and not self._sought
+
     def _next_frame(self) -> None:
         self._size = -1
         self._need = self._wake = SIZE_PREFIX_BYTES if self.is_in_step else 1
@@ -132,7 +137,7 @@ class Frames:
 
     def end(self) -> None:
         """The stream is over: what there is of a frame is one."""
-        if self._size >= 0 and self.is_in_step and not self._sought:
+        if self.is_inside:
             self._deliver(self._take_buffer())
         else:
             self._skip(len(self._buffer))

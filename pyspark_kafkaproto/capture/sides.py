@@ -34,7 +34,10 @@ _TOPIC_NAMES_MAX = 100_000
 _PENDING_MAX = 10_000
 # Characters that are kept of a name; Kafka's topics have 249 at most.
 _NAME_MAX = 256
+# Bytes of one side in which no request is found, until it carries something else. Caught in the
+# middle, the first may be an answer: brokers fill one up to 55 MB (fetch.max.bytes).
 _UNDECIDED_BYTES_MAX = 512 << 10
+_CAUGHT_BYTES_MAX = 64 << 20
 # Correlation ids that are looked for at once when the step is lost.
 _SOUGHT_MAX = 64
 
@@ -42,9 +45,11 @@ _REQUEST_HEAD = Struct(">hhi")
 _CORRELATION_ID_BYTES = 4  # the least that is no bare token
 _TLS_RECORD = re.compile(rb"[\x14-\x17]\x03[\x00-\x04][\x00-\x48]")
 _KEYS = b"[" + b"".join(re.escape(bytes([api.key])) for api in APIS) + b"]"
-# size · API key · version · correlation id · size of the client id, or null
+# size · API key · version · correlation id · size of the client id, or null. A size under 10 is
+# none: many zeros in a row, as values may have, would begin a frame at each of them.
 _REQUEST_PATTERN = re.compile(
-    rb"[\x00-\x06].{3}\x00" + _KEYS + rb"\x00[\x00-\x28][\x00-\x7f].{3}(?:\xff\xff|[\x00-\x01].)",
+    rb"(?!\x00{3}[\x00-\x09])[\x00-\x06].{3}"
+    rb"\x00" + _KEYS + rb"\x00[\x00-\x28][\x00-\x7f].{3}(?:\xff\xff|[\x00-\x01].)",
     re.DOTALL,
 )
 
@@ -253,8 +258,10 @@ class _Side:
                 return
         self._seen_bytes += len(chunk)
         self.frames.feed(chunk, time_ns)
-        if self._seen_bytes > _UNDECIDED_BYTES_MAX:
-            connection.settle(OTHER)
+        if not (connection.is_named or self.frames.is_inside):
+            has_start = connection.has_start
+            if self._seen_bytes > (_UNDECIDED_BYTES_MAX if has_start else _CAUGHT_BYTES_MAX):
+                connection.settle(OTHER)
 
     def gap(self, size_bytes: int, time_ns: int) -> None:
         """Bytes of it are missing."""

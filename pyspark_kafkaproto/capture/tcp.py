@@ -19,6 +19,8 @@ _PATIENCE_SEGMENTS = 8
 # Segments that lie far behind everything: the port serves a new connection whose SYN was lost.
 _STRAYS_MAX = 8
 _WINDOW_BYTES_MAX = 1 << 30
+# Bytes of a connection that may stand before its SYN in a capture: what is sent at first.
+_LATE_SYN_BYTES_MAX = 1 << 16
 # What a segment that waits takes beside its payload.
 _WAITING_BYTES = 256
 
@@ -73,6 +75,7 @@ class Assembler:
         "_acknowledged",
         "_base",
         "_budget",
+        "_first",
         "_next",
         "_strays",
         "_waits",
@@ -90,6 +93,7 @@ class Assembler:
         self.missing_bytes = 0
         self._budget = budget
         self._next: int | None = None
+        self._first = 0
         self._base = 0
         self.waiting: list[tuple[int, int, bytes, int, int]] = []
         self._waits = 0
@@ -99,16 +103,17 @@ class Assembler:
     def begin(self, seq: int) -> None:
         """The stream begins with `seq`: that of a SYN, plus one."""
         if self._next is None:
-            self._next = seq & _MASK
+            self._next = self._first = seq & _MASK
 
     def has_begun_at(self, seq: int) -> bool:
-        """Whether a SYN with this first number can be one of the same connection, once more."""
-        return self._next is None or (self._next - seq) & _MASK < _HALF
+        """Whether a SYN with this number can be one of the same connection, once more or late."""
+        late = (self._first - seq - 1) & _MASK
+        return self._next is None or late < _LATE_SYN_BYTES_MAX
 
     def push(self, seq: int, payload: bytes, missing_bytes: int, time_ns: int) -> None:
         """A segment of one byte at least; `missing_bytes` of its end were not captured."""
         if self._next is None:
-            self._next = seq
+            self._next = self._first = seq
         if seq == self._next and not self.waiting and not missing_bytes:
             # Nearly always; `_deliver` without its questions.
             self._next = (seq + len(payload)) & _MASK
@@ -171,16 +176,24 @@ class Assembler:
             self._deliver(payload, missing_bytes, time_ns)
 
     def _hold(self, seq: int, payload: bytes, missing_bytes: int, time_ns: int) -> None:
-        if not self._budget.reserve(len(payload) + _WAITING_BYTES):
-            self.flush()
-            self._jump(seq, time_ns)
-            self._deliver(payload, missing_bytes, time_ns)
-            return
         assert self._next is not None  # noqa: S101  `push` has set it
+        if not self._budget.reserve(len(payload) + _WAITING_BYTES):
+            self._deliver_early(seq, payload, missing_bytes, time_ns)
+            return
         if not self.waiting:
             self._base = self._next
         beyond = (seq - self._base) & _MASK
         heappush(self.waiting, (beyond, seq, payload, missing_bytes, time_ns))
+
+    def _deliver_early(self, seq: int, payload: bytes, missing_bytes: int, time_ns: int) -> None:
+        """There is no memory to wait for what is missing before a segment: it stays a hole."""
+        while self.waiting and (seq - self.waiting[0][1]) & _MASK < _HALF:
+            self._skip_hole()
+        self._jump(seq, time_ns)
+        if seq == self._next:
+            self._deliver(payload, missing_bytes, time_ns)
+        else:
+            self._overlapping(seq, payload, missing_bytes, time_ns)
 
     def _go_on(self) -> None:
         """Deliver what waits and can be delivered; give a hole up when it will stay one."""

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyspark_kafkaproto.capture import Conversation, Limits, open_capture
+from pyspark_kafkaproto.capture import Conversation, Limits, open_capture, sides
 from pyspark_kafkaproto.capture.about import about, text_of
 from pyspark_kafkaproto.capture.message import REQUEST, RESPONSE, TOKEN
 from pyspark_kafkaproto.capture.report import detail_lines, line
@@ -149,6 +149,21 @@ def test_a_stream_caught_in_the_middle():
     assert {message.peers.client for message in messages} == {"10.0.0.1:50000"}
 
 
+@pytest.mark.parametrize("ports", [(), (9092,)])
+def test_a_stream_caught_in_the_middle_of_a_large_answer(ports):
+    talk = Talk().say(1, fetch_response(1, b"r" * 1_000_000)[1000:], 30_000)
+    messages, _ = read(fetches(talk, 3, start=2).pcap(), ports)
+    assert told(messages) == pairs(3, start=2)
+
+
+def test_a_large_first_request():
+    part = ProduceRequest.Topic.Partition(records=b"r" * 1_000_000)
+    topics = (ProduceRequest.Topic(name="orders", partition_data=(part,)),)
+    large = encode_request(ProduceRequest(acks=1, topic_data=topics), 9, 1, "writer")
+    messages, _ = read(fetches(Talk().open().say(0, large, 30_000), 1, start=2).pcap())
+    assert told(messages) == [(REQUEST, "Produce", 1), *pairs(1, start=2)]
+
+
 def test_a_port_says_who_the_broker_is_and_leaves_the_rest_alone():
     talk = Talk().say(1, fetch_response(1)).say(0, fetch_request(2)).say(1, fetch_response(2))
     assert told(read(talk.pcap(), ports=[9092])[0]) == pairs(1, start=2)
@@ -224,6 +239,14 @@ def test_junk_full_of_seeming_frames_takes_time_in_proportion():
     assert set(pairs(5, start=2)) <= set(told(messages))
 
 
+def test_zeros_are_passed_over_at_once():
+    talk = Talk().say(1, bytes(2 << 20), 30_000)
+    junk = talk.pcap()
+    assert processor_s(lambda: read(junk)) < 2
+    messages, _ = read(fetches(talk, 3).pcap())
+    assert told(messages) == pairs(3)
+
+
 @pytest.mark.parametrize("is_reversed", [True, False])
 def test_very_many_early_segments_take_time_in_proportion(is_reversed):
     fed, gaps = [], []
@@ -256,6 +279,20 @@ def test_an_overlap_does_not_mix_up_what_waits():
     assert b"".join(fed) == b"0123456789" + b"b" * 10 + b"c" * 10 + b"d" * 10 + b"e" * 5
 
 
+def test_early_segments_keep_their_order_without_memory_for_them():
+    fed, gaps = [], []
+    sink = SimpleNamespace(
+        feed=lambda chunk, _: fed.append(chunk), gap=lambda size, _: gaps.append((len(fed), size))
+    )
+    assembler = Assembler(sink, Budget(300))
+    assembler.begin(0)
+    for seq, payload in ((1000, b"c" * 10), (500, b"b" * 10), (1010, b"d" * 5), (2000, b"e")):
+        assembler.push(seq, payload, 0, 1)
+    assembler.flush()
+    assert b"".join(fed) == b"b" * 10 + b"c" * 10 + b"d" * 5 + b"e"
+    assert gaps == [(0, 500), (1, 490), (3, 985)]
+
+
 def test_a_port_is_used_again():
     first = fetches(Talk().open(), 2).close()
     again = Talk(seqs=(900_000, 100_000))
@@ -264,6 +301,40 @@ def test_a_port_is_used_again():
     assert told(messages) == pairs(2) * 2
     assert [message.peers.number for message in messages] == [1] * 4 + [2] * 4
     assert notes == []
+
+
+@pytest.mark.parametrize("seqs", [(5000, 900_000), (900_000, 5000), (5000, 6000)])
+def test_a_port_is_used_again_after_an_end_that_was_not_captured(seqs):
+    """The new sequence numbers may lie before the old ones as well as behind them."""
+    first = fetches(Talk(seqs=(500_000, 500_000)).open(), 2)
+    again = Talk(seqs=seqs)
+    again.packets, again.time_ns = first.packets, first.time_ns
+    messages, _ = read(fetches(again.open(), 3).pcap())
+    assert told(messages) == pairs(2) + pairs(3)
+
+
+def test_an_opening_that_comes_again_or_late_opens_nothing():
+    talk = Talk().open()
+    opening = list(talk.packets)
+    fetches(talk, 2).packets[4:4] = opening
+    messages, _ = read(talk.pcap())
+    assert told(messages) == pairs(2)
+    late = fetches(Talk().open(), 2)
+    late.packets[:4] = [late.packets[each] for each in (2, 0, 1, 3)]
+    messages, _ = read(late.pcap())
+    assert told(messages) == pairs(2)
+    assert {message.peers.number for message in messages} == {1}
+
+
+def test_a_connection_of_an_end_with_itself_is_passed_over():
+    """Both of its directions have the same addresses: nobody could tell them apart."""
+    conversation = Conversation(limits=Limits(connections=4))
+    for port in range(1, 40):
+        end = ("10.0.0.1", port)
+        talk = Talk(client=end, broker=end).say(0, fetch_request(1))
+        for packet in open_capture(io.BytesIO(talk.pcap())):
+            conversation.feed(packet)
+    assert conversation.flows == {}
 
 
 def test_a_reset_and_an_unanswered_request():
@@ -357,7 +428,8 @@ def test_what_is_no_kafka_is_counted_and_left_alone(greeting):
     assert notes[-1].text == "1 connections carried neither Kafka nor TLS"
 
 
-def test_other_traffic_in_the_middle_of_a_capture_ends_the_search():
+def test_other_traffic_in_the_middle_of_a_capture_ends_the_search(monkeypatch):
+    monkeypatch.setattr(sides, "_CAUGHT_BYTES_MAX", 1 << 20)
     talk = Talk()
     for _ in range(900):
         talk.say(0, os.urandom(1400))
