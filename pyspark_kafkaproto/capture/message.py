@@ -201,8 +201,9 @@ def _title(kind: str, api_key: int | None, version: int) -> str:
 
 
 # Whose bytes are hidden as a whole when they cannot be read field by field: SaslAuthenticate,
-# delegation tokens, configurations, SCRAM credentials.
-SECRET_APIS = frozenset({36, 38, 39, 40, 41, 32, 33, 44, 51})
+# delegation tokens, configurations, SCRAM credentials; of what brokers and controllers say among
+# themselves Envelope, which holds such requests, and FetchSnapshot, which holds the credentials.
+SECRET_APIS = frozenset({36, 38, 39, 40, 41, 32, 33, 44, 51, 58, 59})
 
 
 def is_request(head: bytes, size_bytes: int, *, any_api: bool = False) -> bool:

@@ -266,9 +266,11 @@ def _progress(
     if not console.is_terminal or sys.stdout.isatty() or not stream.seekable():
         yield items
         return
-    total = Path(str(stream.name)).stat().st_size
+    total = os.fstat(stream.fileno()).st_size  # standard input has no name that is a file's
     columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    # Notes share the terminal with the bar; messages go where standard output leads.
+    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False)
+    with bar as progress:
         task = progress.add_task("", total=total)
 
         def counted() -> Iterator[Any]:

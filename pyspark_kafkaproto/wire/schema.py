@@ -191,14 +191,15 @@ class StructCodec:
 
     def read_message(self, cursor: Cursor) -> Struct:
         """The same as `read`, for a structure that stands alone and may come often."""
-        if self._quick is not None:
+        quick = self._quick  # asked once: another thread may give it up
+        if quick is not None:
             try:
-                return cast("Struct", cursor.read_with(self._quick))
+                return cast("Struct", cursor.read_with(quick))
             except UNEXPECTED:
                 self._count_surprise()
         elif self._uses < _OFTEN:
             self._uses += 1
-            if self._uses == _OFTEN:
+            if self._uses >= _OFTEN:
                 cls, version, flexible = self.layout
                 self._quick = quick_reader(cls, version, flexible=flexible)
         return self.read(cursor)

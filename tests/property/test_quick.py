@@ -126,3 +126,18 @@ def test_records_stay_a_slice_of_the_frame(hot):
         (topic,) = decode(FetchResponse, body, 17).responses
         assert topic.partitions[0].records.obj is body
     assert hot == [(FetchResponse, 17)]
+
+
+def test_a_reader_that_another_thread_gives_up_is_still_used(monkeypatch):
+    """It may go between the question whether it is there and its use."""
+    body = encode(REQUEST, 17)
+    kept = [None, quick(FetchRequest, 17)]
+    monkeypatch.setattr(
+        schema.StructCodec,
+        "_quick",
+        property(lambda _: kept.pop() if kept else None, lambda _, __: None),
+        raising=False,
+    )
+    codec = schema.StructCodec(FetchRequest, 17, flexible=True)
+    assert codec.read_message(Cursor(body)) == REQUEST
+    assert kept == [None]

@@ -12,7 +12,7 @@ import pytest
 from pyspark_kafkaproto.capture import Conversation, Limits, open_capture, sides
 from pyspark_kafkaproto.capture.about import about, text_of
 from pyspark_kafkaproto.capture.message import REQUEST, RESPONSE, TOKEN
-from pyspark_kafkaproto.capture.report import detail_lines, line
+from pyspark_kafkaproto.capture.report import as_json, detail_lines, line
 from pyspark_kafkaproto.capture.tcp import Assembler, Budget
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pyspark_kafkaproto.messages.fetch import FetchRequest
@@ -377,6 +377,21 @@ def test_an_unknown_api_and_an_unknown_version_are_shown_as_they_are():
     assert [message.body() for message in messages[1:]] == [None, None]
     assert "no API 52" in messages[1].problem
     assert "Fetch request v39: known are 0-18" in messages[2].problem
+
+
+@pytest.mark.parametrize("api_key", [58, 59])
+def test_what_only_brokers_say_of_secrets_is_hidden(api_key):
+    """An Envelope holds whole requests for controllers, a snapshot holds credentials."""
+    said = pack(">hhih", api_key, 0, 2, -1) + b"\0" + b"s3cret"
+    talk = Talk().open().say(0, fetch_request(1)).say(0, len(said).to_bytes(4) + said)
+    answer = pack(">i", 2) + b"\0" + b"s3cret"
+    talk.say(1, fetch_response(1)).say(1, len(answer).to_bytes(4) + answer)
+    messages, _ = read(talk.pcap())
+    assert [message.api_key for message in messages] == [1, api_key, 1, api_key]
+    for message in messages:
+        shown = [line(message), *detail_lines(message), str(as_json(message, with_fields=True))]
+        assert "s3cret" not in "".join(shown)
+        assert b"s3cret".hex(" ") not in "".join(shown)
 
 
 def test_bare_sasl_tokens_after_the_old_handshake():

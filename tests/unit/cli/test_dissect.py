@@ -1,15 +1,22 @@
 """`kafkaproto dissect` as users call it."""
 
+import io
 import json
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
+from pyspark_kafkaproto.capture import Note, open_capture, read_messages
+from pyspark_kafkaproto.cli import dissect as dissect_module
 from pyspark_kafkaproto.cli.group import kafkaproto as kafkaproto_command
+from tests.unit.capture.talks import fetch_request
+from tests.unit.capture.wire import Talk
 from tests.unit.cli.processes import command, kafkaproto
 
 PIPES = {
@@ -237,3 +244,32 @@ def test_what_a_cut_capture_holds_is_shown(tmp_path):
     done = run(path)
     assert len(done.stdout.splitlines()) >= 38
     assert "the capture ends early" in done.stderr
+
+
+def test_progress_of_a_file_on_standard_input(tmp_path, monkeypatch):
+    """Its name is no file's."""
+    path = tmp_path / "talk.pcap"
+    path.write_bytes(Talk().open().say(0, fetch_request(1)).pcap())
+    raw = io.FileIO(path)
+    raw.name = "<stdin>"
+    shown = io.StringIO()
+    monkeypatch.setattr(
+        dissect_module, "Console", lambda **_: Console(file=shown, force_terminal=True)
+    )
+    with io.BufferedReader(raw) as stream:
+        reader = open_capture(stream)
+        with dissect_module._progress(reader, stream, read_messages(reader)) as items:
+            assert [item.api for item in items if not isinstance(item, Note)] == ["Fetch"]
+    assert shown.getvalue()
+
+
+def test_progress_leaves_standard_output_alone(monkeypatch, capsys):
+    """On a terminal, with the messages sent to a file, they arrived at the terminal."""
+    monkeypatch.setattr(
+        dissect_module, "Console", lambda **_: Console(file=io.StringIO(), force_terminal=True)
+    )
+    with CAPTURE.open("rb") as stream:
+        reader = open_capture(stream)
+        with dissect_module._progress(reader, stream, read_messages(reader)):
+            sys.stdout.write("a message\n")
+    assert capsys.readouterr().out == "a message\n"
