@@ -31,7 +31,11 @@ UNDECIDED, KAFKA, TLS, OTHER = "undecided", "Kafka", "TLS", "other"
 
 _PRODUCE, _METADATA, _CREATE_TOPICS, _DESCRIBE_TOPICS = 0, 3, 19, 75
 _TOPIC_NAMES_MAX = 100_000
+# Requests that wait for their response, 300 bytes each: of one connection, of all, and of one when
+# those are too many, so that connections that are answered go on.
 _PENDING_MAX = 10_000
+_ALL_PENDING_MAX = 100_000
+_FEW_PENDING = 8
 # Characters that are kept of a name; Kafka's topics have 249 at most.
 _NAME_MAX = 256
 # Bytes of one side in which no request is found, until it carries something else. Caught in the
@@ -61,6 +65,7 @@ class Shared:
         out: messages and notes that are ready.
         topic_names: topic ids to names.
         others: how many connections carried neither Kafka nor TLS.
+        pending: how many requests wait for a response, of all connections.
     """
 
     def __init__(self, budget: Budget, make_note: Callable[[int, Peers | None, str], Any]) -> None:
@@ -68,6 +73,7 @@ class Shared:
         self.out: list[Any] = []
         self.topic_names: dict[bytes, str] = {}
         self.others = 0
+        self.pending = 0
         self._make_note = make_note
         self._count = 0
 
@@ -137,6 +143,23 @@ class Connection:
         """Whether a SYN belongs to this connection and not to a later one on the same ports."""
         return not self._is_over and self.assemblers[side].has_begun_at(seq)
 
+    def ask(self, correlation_id: int, asked: Asked) -> None:
+        """A request that a response is to come for; the oldest goes when there are too many."""
+        self.asked += 1
+        self.shared.pending += correlation_id not in self.pending
+        self.pending[correlation_id] = asked
+        is_crowded = self.shared.pending > _ALL_PENDING_MAX
+        if len(self.pending) > (_FEW_PENDING if is_crowded else _PENDING_MAX):
+            self.answered(next(iter(self.pending)))
+
+    def answered(self, correlation_id: int) -> Asked | None:
+        """The request that a response answers, which waits no longer."""
+        asked = self.pending.pop(correlation_id, None)
+        if asked is not None:
+            self.shared.pending -= 1
+            self.asked += 1
+        return asked
+
     def settle(self, kind: str, client: int = 0) -> None:
         """It has become clear what the connection carries; a client is known of Kafka's alone."""
         if self.kind != UNDECIDED:
@@ -191,6 +214,8 @@ class Connection:
             self.shared.note(self.last_ns, self.peers, _unread(lost, skipped))
         if self.pending:
             self.shared.note(self.last_ns, self.peers, _unanswered(self.pending))
+            self.shared.pending -= len(self.pending)
+            self.pending.clear()
 
     def _assign(self, client: int) -> None:
         self.sides[client].role = REQUEST
@@ -350,10 +375,7 @@ class _Side:
         asked = Asked(
             message.number, facts["api_key"], message.version, frame.time_ns, message.client_id
         )
-        connection.asked += 1
-        connection.pending[facts["correlation_id"]] = asked
-        if len(connection.pending) > _PENDING_MAX:
-            del connection.pending[next(iter(connection.pending))]
+        connection.ask(facts["correlation_id"], asked)
 
     def _take_response(self, frame: Frame) -> None:
         connection = self._connection
@@ -361,18 +383,17 @@ class _Side:
         if frame.size_bytes < _CORRELATION_ID_BYTES:
             self._take_token(frame)
             return
-        asked = connection.pending.pop(correlation_id, None)
+        asked = connection.answered(correlation_id)
         if asked is None:
             # Its request was read by the broker: if it waits behind a hole, that hole will stay.
             connection.assemblers[1 - self._index].flush()
-            asked = connection.pending.pop(correlation_id, None)
+            asked = connection.answered(correlation_id)
         if asked is None:
             if connection.has_tokens:
                 self._take_token(frame)
             else:
                 self._add(frame, RESPONSE, correlation_id=correlation_id)
             return
-        connection.asked += 1
         message = self._add(
             frame,
             RESPONSE,

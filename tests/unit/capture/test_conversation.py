@@ -25,7 +25,7 @@ from tests.unit.capture.talks import (
     metadata_request,
     metadata_response,
 )
-from tests.unit.capture.wire import Talk, read, tcp
+from tests.unit.capture.wire import Talk, pcap, read, tcp
 
 
 def told(messages):
@@ -469,6 +469,28 @@ def test_too_many_connections_give_up_the_oldest():
         talk.packets += other.packets
     messages, _ = read(talk.pcap(), limits=Limits(connections=8))
     assert len(messages) == 42
+
+
+def test_requests_that_nobody_answers_are_bounded_over_all_connections(monkeypatch):
+    monkeypatch.setattr(sides, "_ALL_PENDING_MAX", 100)
+    conversation = Conversation()
+    answered = fetches(Talk().open(), 1)
+    packets = list(answered.packets)
+    for port in range(1, 41):
+        other = Talk(client=("10.0.0.1", 1000 + port)).open()
+        for number in range(50):
+            other.say(0, fetch_request(number))
+        packets += other.packets
+    opened = len(answered.packets)
+    packets += fetches(answered, 5, start=2).packets[opened:]
+    found = []
+    for packet in open_capture(io.BytesIO(pcap(packets))):
+        found += conversation.feed(packet)
+        waiting = {id(of): len(of.pending) for of, _ in conversation.flows.values()}
+        assert sum(waiting.values()) == conversation._shared.pending <= 100 + 8 * 41
+    assert told(found)[-10:] == pairs(5, start=2)
+    conversation.finish()
+    assert conversation._shared.pending == 0
 
 
 def test_an_unknown_link_type_is_said():
