@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
+from io import TextIOWrapper
 
 
 def main() -> None:
@@ -20,4 +21,7 @@ def main() -> None:
         )
     from pyspark_kafkaproto.cli.group import kafkaproto  # noqa: PLC0415 - only now click is sure
 
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Names come from anywhere; a terminal or a file of few characters is no reason to fail.
+        sys.stdout.reconfigure(errors="backslashreplace")
     kafkaproto()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import signal
 import subprocess
@@ -244,6 +245,12 @@ def test_what_a_cut_capture_holds_is_shown(tmp_path):
     done = run(path)
     assert len(done.stdout.splitlines()) >= 38
     assert "the capture ends early" in done.stderr
+
+
+def test_an_output_of_few_characters():
+    done = kafkaproto("dissect", CAPTURE, env={**os.environ, "PYTHONIOENCODING": "latin-1"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r" \u2192 127.0.0.1" in done.stdout
 
 
 def test_progress_of_a_file_on_standard_input(tmp_path, monkeypatch):
