@@ -20,7 +20,7 @@ from struct import error as struct_error
 from typing import Any, TypeAlias
 
 from pyspark_kafkaproto.wire.declaration import Field, Kind, Struct
-from pyspark_kafkaproto.wire.types import FIXED
+from pyspark_kafkaproto.wire.types import FIXED, TEXT_BYTES_MAX
 
 QuickReader: TypeAlias = Callable[[memoryview, int, int], tuple[Any, int]]
 """From data, position and end of the data to a message and the position behind it."""
@@ -180,6 +180,8 @@ class _Source:
         else:
             self._size("h" if kind == "string" else "i", variable, depth, nullable=nullable)
             depth += nullable
+            if kind == "string" and self._flexible:  # else its two bytes say no more
+                self._unless(f"size <= {TEXT_BYTES_MAX}", depth)
             self._slice("size", depth)
             self.line(depth, f"{variable} = {_SLICES[kind]}")
         self.line(depth, "pos = end")

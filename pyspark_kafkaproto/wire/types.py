@@ -16,6 +16,9 @@ from pyspark_kafkaproto.wire.cursor import Cursor, Writer
 from pyspark_kafkaproto.wire.path import UnwritableValue, inside
 
 NULL = -1
+TEXT_BYTES_MAX = 0x7FFF
+"""The longest string in any spelling: Kafka's classes neither read nor write a longer one."""
+
 _SHORT_COUNT = 8
 
 # Format characters of `struct` for the types of fixed size that travel as one number.
@@ -145,6 +148,8 @@ class Text(Sized):
         size = self._read_size(cursor)
         if size == NULL:
             return None
+        if size > TEXT_BYTES_MAX:
+            raise RemoteProtocolError(_too_long(size))
         try:
             return str(cursor.take(size), "utf-8")
         except UnicodeDecodeError as error:
@@ -161,8 +166,14 @@ class Text(Sized):
             data = value.encode()
         except UnicodeEncodeError as error:
             raise UnwritableValue(f"cannot be UTF-8: {error.reason}") from None
+        if len(data) > TEXT_BYTES_MAX:
+            raise UnwritableValue(_too_long(len(data)))
         self._prefix.write(writer, len(data))
         writer.put(data)
+
+
+def _too_long(size: int) -> str:
+    return f"{size} bytes of text, the most is {TEXT_BYTES_MAX}"
 
 
 class Binary(Sized):

@@ -118,6 +118,17 @@ def test_one_that_surprises_it_is_read_all_the_same(hot):
     assert hot == [(FetchRequest, 17)]
 
 
+def test_text_that_is_too_long_is_left_to_the_codec(hot):
+    longest = FetchRequest(rack_id="x" * 32_767)
+    body = encode(longest, 17)
+    start = body.index(b"\x80\x80\x02")
+    longer = body[:start] + b"\x81\x80\x02x" + body[start + 3 :]
+    for _ in range(9):
+        assert decode(FetchRequest, body, 17) == longest
+        with pytest.raises(RemoteProtocolError, match="rack_id: 32768 bytes of text"):
+            decode(FetchRequest, longer, 17)
+
+
 def test_records_stay_a_slice_of_the_frame(hot):
     partition = FetchResponse.Topic.Partition(records=b"x" * 300)
     said = FetchResponse(responses=(FetchResponse.Topic(partitions=(partition,)),))

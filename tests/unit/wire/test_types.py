@@ -63,6 +63,13 @@ def test_compact_size_over_seven_bits():
     assert writer.getvalue() == b"\x80\x01" + b"x" * 127
 
 
+def test_the_longest_text():
+    for codec in (TEXT, COMPACT_TEXT):
+        writer = Writer()
+        codec.write(writer, "x" * 32_767)
+        assert codec.read(Cursor(writer.getvalue())) == "x" * 32_767
+
+
 def test_records_are_a_slice_and_bytes_are_a_copy():
     assert isinstance(RECORDS.read(Cursor(b"\0\0\0\1x")), memoryview)
     assert type(BYTES.read(Cursor(b"\0\0\0\1x"))) is bytes
@@ -92,7 +99,8 @@ def test_null_where_none_is_allowed(codec, spelt):
         (TEXT, "8000", "negative size -32768"),
         (TEXT, "7fff61", "32767 bytes are announced, 1 are left"),
         (TEXT, "0001ff", "not UTF-8"),
-        (COMPACT_TEXT, "ffffffff0f", "4294967294 bytes are announced, 0 are left"),
+        (COMPACT_TEXT, "818002" + "78" * 32_768, "32768 bytes of text, the most is 32767"),
+        (COMPACT_TEXT, "ffffffff0f", "4294967294 bytes of text, the most is 32767"),
         (BYTES, "7fffffff", "2147483647 bytes are announced, 0 are left"),
         (BYTES, "80000000", "negative size"),
         (INTS, "7fffffff00000000", "2147483647 elements are announced, 4 bytes left"),
@@ -118,7 +126,8 @@ def test_a_damaged_element_is_named_by_its_index():
     [
         (TEXT, b"a", "expected str, got bytes"),
         (TEXT, "\ud800", "cannot be UTF-8"),
-        (TEXT, "x" * 32_768, "size 32768 is over 32767"),
+        (TEXT, "x" * 32_768, "32768 bytes of text, the most is 32767"),
+        (COMPACT_TEXT, "x" * 32_768, "32768 bytes of text, the most is 32767"),
         (BYTES, "a", "expected bytes, got str"),
         (INTS, 5, "expected a tuple, got int"),
         (INTS, "12", "expected a tuple, got str"),
