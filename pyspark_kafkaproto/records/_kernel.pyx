@@ -363,8 +363,10 @@ cdef class Reading:
         if self.check_crcs:
             self.block.check_crc(batch)
         self.block.check_reach(batch)
-        if batch.base_offset + batch.last_offset_delta < self.next_offset:
-            return 0  # all of it lies before what was asked for
+        if batch.base_offset + batch.last_offset_delta < self.next_offset and not (
+            self.may_abort and batch.attributes & CONTROL
+        ):
+            return 0  # all of it lies before what was asked for; a marker counts all the same
         if self.may_abort and self.is_aborted(batch):
             return 0
         if batch.attributes & CODEC_MASK and (

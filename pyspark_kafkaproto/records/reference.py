@@ -123,8 +123,9 @@ class _Reading:
         if self.check_crcs:
             check_crc(header, batch)
         check_reach(header)
-        if header.last_offset < self._next_offset:
-            return header.last_offset  # all of it lies before what was asked for
+        if header.last_offset < self._next_offset and not (self._aborted and header.is_control):
+            # All of it lies before what was asked for; a marker counts all the same.
+            return header.last_offset
         if header.is_message:
             return self._read_message(header, batch, previous_end)
         if self._is_aborted(header):

@@ -102,6 +102,12 @@ def test_a_transaction_that_began_before_the_block(decode):
     assert values(decode(block, start=100, aborted=[(5, 40)])) == [b"b"]
 
 
+def test_a_marker_before_the_start_ends_its_transaction(decode):
+    decoded = decode(ABORTED_THEN_COMMITTED, start=2, aborted=[(5, 0)])
+    assert values(decoded) == [b"committed"]
+    assert (decoded.next_offset, decoded.passed_over) == (4, 1)
+
+
 def test_an_idempotent_batch_of_an_aborted_producer_stays(decode):
     block = data(0, b"aborted", 5) + data(1, b"idempotent", 5, attributes=0)
     assert values(decode(block, aborted=[(5, 0)])) == [b"idempotent"]
