@@ -34,6 +34,8 @@ _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"  # v
 _XERIAL_BLOCK_BYTES: Final = 32 << 10  # what snappy-java cuts the input into
 # Three bytes of snappy are at most a copy of 64: a block that declares more than that lies.
 _SNAPPY_MAX_RATIO: Final = 22
+_ZSTD_SKIPPABLE: Final = 0x184D2A5  # the magic number of frames without content, its last digit off
+_ZSTD_RLE: Final = 1  # the type of a block that is one byte, repeated
 _GZIP_PIECE_BYTES: Final = 1 << 10
 _LZ4_PIECE_BYTES: Final = 64 << 10
 _SCRATCH_BYTES: Final = 256 << 10
@@ -333,7 +335,32 @@ def _unzstd(data: memoryview, limit_bytes: int) -> Output:
         raise _damaged(ZSTD, error) from error
     if size > limit_bytes:
         raise _over(limit_bytes)
+    _check_zstd_end(data)
     return out[:size]
+
+
+def _check_zstd_end(data: memoryview) -> None:
+    """Refuse a last frame that is cut: the library gives what there is of it without a word."""
+    pos = 0
+    while pos < len(data):
+        pos = _zstd_frame_end(data, pos)
+    if pos > len(data):
+        raise _cut(ZSTD)
+
+
+def _zstd_frame_end(data: memoryview, pos: int) -> int:
+    """Where the frame at `pos` ends, beyond the data if that cuts it; the library has read it."""
+    if int.from_bytes(data[pos : pos + 4], "little") >> 4 == _ZSTD_SKIPPABLE:
+        return pos + 8 + int.from_bytes(data[pos + 4 : pos + 8], "little")
+    flags = int.from_bytes(data[pos + 4 : pos + 5])
+    is_single = flags >> 5 & 1  # no window size, and a content size of a byte at least
+    pos += 5 + (1 - is_single) + (0, 1, 2, 4)[flags & 3] + (is_single, 2, 4, 8)[flags >> 6]
+    is_last = 0
+    while not is_last:
+        block = int.from_bytes(data[pos : pos + 3], "little")
+        is_last = block & 1 or pos + 3 > len(data)
+        pos += 3 + (1 if block >> 1 & 3 == _ZSTD_RLE else block >> 3)
+    return pos + (4 if flags & 4 else 0)
 
 
 def _zstd(data: Buffer, level: int | None) -> bytes:
