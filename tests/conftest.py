@@ -8,12 +8,17 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from pyspark_kafkaproto.devbroker import KafkaTools
 from tests.brokers import open_broker
 
 if TYPE_CHECKING:
     from tests.secure_broker import SecureBroker
+
+# An example that waited for a busy machine is no find.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")
