@@ -64,16 +64,16 @@ def to_arrow(records: Iterable[ProducerRecord]) -> pa.RecordBatch:
         "timestamp": pa.timestamp("us", "UTC"),
         "headers": pa.list_(pair),
     }
-    rows: list[tuple[Any, ...]] = []
+    given = list(records)
     try:
-        rows.extend(map(_row, records))
+        rows = [_row(record) for record in given]
         columns = [
             pa.array([row[index] for row in rows], kind)
             for index, kind in enumerate(kinds.values())
         ]
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
         raise ConfigError(
-            "records", f"{len(rows)} records", f"one cannot be used: {error}"
+            "records", f"{len(given)} records", f"one cannot be used: {error}"
         ) from error
     return pa.RecordBatch.from_arrays(columns, names=list(kinds))
 
