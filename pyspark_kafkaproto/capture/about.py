@@ -9,7 +9,6 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from functools import cache
-from itertools import islice
 from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.capture.message import Message
@@ -221,8 +220,7 @@ def _word(value: Any) -> str:
 
 def text_of(found: About, parts_max: int = 4) -> str:
     """A line's end: `orders[0@17 2.1 kB, 1@3] group=g NOT_COORDINATOR(16)`."""
-    first = islice(found.topics.items(), 3)
-    words = [_topic_text(name, parts, parts_max) for name, parts in first]
+    words = [_topic_text(name, parts, parts_max) for name, parts in list(found.topics.items())[:3]]
     if len(found.topics) > 3:
         words.append(f"and {len(found.topics) - 3} more topics")
     words += found.words[:_WORDS_MAX]
@@ -237,8 +235,6 @@ def text_of(found: About, parts_max: int = 4) -> str:
 def _topic_text(name: str, parts: list[Part], parts_max: int) -> str:
     if not parts:
         return name
-    if len(parts) == 1:
-        return f"{name}[{_part_text(parts[0])}]"
     shown = [_part_text(part) for part in parts[:parts_max]]
     if len(parts) > parts_max:
         shown.append(f"… {len(parts)} partitions")

@@ -77,16 +77,15 @@ class Conversation:
     def feed(self, packet: Packet) -> list[Message | Note]:
         """What became complete with this packet."""
         self.packets += 1
-        time_ns, link_type, data, _, comments = packet
-        self.time_ns = time_ns
-        if comments:
-            self._shared.learn_names(map(named_topic, comments))
-        segment = tcp_segment(link_type, data)
+        self.time_ns = packet.time_ns
+        if packet.comments:
+            self._shared.learn_names(map(named_topic, packet.comments))
+        segment = tcp_segment(packet.link_type, packet.data)
         if segment is None:
             self.skipped += 1
             self._check_link(packet)
         else:
-            self._segment(segment, time_ns)
+            self._segment(segment, packet.time_ns)
         return self.taken()
 
     @property
@@ -134,8 +133,8 @@ class Conversation:
             seq = (seq + 1) & 0xFFFFFFFF
         if payload or missing_bytes:
             connection.assemblers[side].push(seq, payload, missing_bytes, time_ns)
-        if flags & ACK and (sender := connection.assemblers[1 - side]).waiting:
-            sender.acknowledge(ack)
+        if flags & ACK:
+            connection.assemblers[1 - side].acknowledge(ack)
         if flags & (FIN | RST):
             self._close(connection, side, is_reset=bool(flags & RST))
 

@@ -31,7 +31,6 @@ PLAIN = Struct(">HBxHxxHxBxx12sIIBB")
 TYPE_POS, IP_POS, TCP_POS, PLAIN_STOP = 12, 14, 34, 48
 PLAIN_IPV4, PLAIN_TCP = 0x45, 0x50  # their first byte; the least of the one with the header's size
 FRAGMENT_OFFSET = 0x1FFF
-_new_tuple = tuple.__new__  # a named tuple's own costs a call more, and packets are many
 
 
 class Segment(NamedTuple):
@@ -52,15 +51,9 @@ class Segment(NamedTuple):
 def tcp_segment(link_type: int, data: bytes) -> Segment | None:
     """The segment in a packet; None for anything else, and for one that is cut in its headers."""
     if link_type == ETHERNET and len(data) >= PLAIN_STOP:
-        kind, first, total, fragment, protocol, flow, seq, ack, offset, flags = PLAIN.unpack_from(
-            data, 12
-        )
-        is_plain = kind == ETHERTYPE_IPV4 and first == PLAIN_IPV4 and protocol == TCP
-        start, stop = TCP_POS + (offset >> 4) * 4, IP_POS + total
-        if is_plain and not fragment & FRAGMENT_OFFSET and offset >= PLAIN_TCP and start <= stop:
-            payload = data[start:stop]
-            missing_bytes = stop - start - len(payload)
-            return _new_tuple(Segment, (flow, seq, ack, flags, payload, missing_bytes))
+        plain = _from_plain(data)
+        if plain is not None:
+            return plain
     try:
         pos = 14 if link_type == ETHERNET else _ip_position(link_type, data)
         if link_type == ETHERNET and data[12:14] not in _PLAIN_ETHERNET:
@@ -73,6 +66,20 @@ def tcp_segment(link_type: int, data: bytes) -> Segment | None:
         return _from_ipv6(data, pos) if version == 6 else None
     except (IndexError, ValueError):
         return None
+
+
+def _from_plain(data: bytes) -> Segment | None:
+    """The same at one go, where the headers are the usual ones; None: look closely."""
+    kind, first, total, fragment, protocol, flow, seq, ack, offset, flags = PLAIN.unpack_from(
+        data, TYPE_POS
+    )
+    if kind != ETHERTYPE_IPV4 or first != PLAIN_IPV4 or protocol != TCP:
+        return None
+    start, stop = TCP_POS + (offset >> 4) * 4, IP_POS + total
+    if fragment & FRAGMENT_OFFSET or offset < PLAIN_TCP or start > stop:
+        return None
+    payload = data[start:stop]
+    return Segment(flow, seq, ack, flags, payload, stop - start - len(payload))
 
 
 _PLAIN_ETHERNET = frozenset({b"\x08\x00", b"\x86\xdd"})

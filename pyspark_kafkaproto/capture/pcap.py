@@ -76,23 +76,16 @@ class PcapReader:
 
     def __iter__(self) -> Iterator[Packet]:
         source, unpack, unit_ns = self.source, self.header.unpack_from, self.unit_ns
-        new = tuple.__new__
-        # The source is asked only where the piece at hand ends: two calls less for each packet.
-        while len(source.data) - source.pos >= HEADER_BYTES or source.has(HEADER_BYTES):
-            data, pos = source.data, source.pos
-            seconds, fraction, kept, size = unpack(data, pos)
+        while source.has(HEADER_BYTES):
+            seconds, fraction, kept, size = unpack(source.data, source.pos)
             if kept > PACKET_BYTES_MAX:
                 self.damage = f"a packet of {kept} bytes at byte {source.done_bytes}"
                 return
-            start, stop = pos + HEADER_BYTES, pos + HEADER_BYTES + kept
-            if stop > len(data):
-                if not source.has(HEADER_BYTES + kept):
-                    break
-                data, start = source.data, source.pos + HEADER_BYTES
-                stop = start + kept
-            source.pos = stop
+            if not source.has(HEADER_BYTES + kept):
+                break
+            start = source.pos + HEADER_BYTES
+            source.pos = stop = start + kept
             time_ns = seconds * 1_000_000_000 + fraction * unit_ns
-            # What a named tuple's own call would make, without that call.
-            yield new(Packet, (time_ns, self.link_type, data[start:stop], size, ()))
+            yield Packet(time_ns, self.link_type, source.data[start:stop], size)
         if source.rest():
             self.damage = f"the file ends inside a packet, {source.rest()} bytes into it"

@@ -83,8 +83,6 @@ def printed(text: str) -> str:
 
 
 def _remarks(message: Message) -> str:
-    if not (message.skipped_bytes or message.problem or message.lost_bytes):
-        return ""
     remarks = []
     if message.skipped_bytes:
         remarks.append(f"after {message.skipped_bytes} bytes that are no frame")
@@ -92,7 +90,7 @@ def _remarks(message: Message) -> str:
         remarks.append(message.problem)
     elif message.lost_bytes:
         remarks.append(f"{message.lost_bytes} bytes of its end were not captured")
-    return f"({'; '.join(remarks)})"
+    return f"({'; '.join(remarks)})" if remarks else ""
 
 
 def note_line(note: Note) -> str:

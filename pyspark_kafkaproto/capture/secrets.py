@@ -96,7 +96,10 @@ def _hidden_token(payload: Buffer) -> bytes:
 
 def _hidden(payload: Buffer, kind: str, api_key: int, version: int) -> bytes:
     message = Message(
-        *(0, 0, _NOBODY, kind),
+        0,
+        0,
+        _NOBODY,
+        kind,
         payload=bytes(payload),
         size_bytes=len(payload),
         api_key=api_key,

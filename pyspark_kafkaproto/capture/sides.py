@@ -283,10 +283,10 @@ class _Side:
                 return
         self._seen_bytes += len(chunk)
         self.frames.feed(chunk, time_ns)
-        if not (connection.is_named or self.frames.is_inside):
-            has_start = connection.has_start
-            if self._seen_bytes > (_UNDECIDED_BYTES_MAX if has_start else _CAUGHT_BYTES_MAX):
-                connection.settle(OTHER)
+        most_bytes = _UNDECIDED_BYTES_MAX if connection.has_start else _CAUGHT_BYTES_MAX
+        may_be_kafka = connection.is_named or self.frames.is_inside
+        if self._seen_bytes > most_bytes and not may_be_kafka:
+            connection.settle(OTHER)
 
     def gap(self, size_bytes: int, time_ns: int) -> None:
         """Bytes of it are missing."""

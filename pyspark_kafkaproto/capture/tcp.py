@@ -114,16 +114,10 @@ class Assembler:
         """A segment of one byte at least; `missing_bytes` of its end were not captured."""
         if self._next is None:
             self._next = self._first = seq
-        if seq == self._next and not self.waiting and not missing_bytes:
-            # Nearly always; `_deliver` without its questions.
-            self._next = (seq + len(payload)) & _MASK
-            self._strays = 0
-            self.sink.feed(payload, time_ns)
-            return
-        ahead = (seq - self._next) & _MASK
-        if not ahead and not self.waiting:
+        if seq == self._next and not self.waiting:
             self._deliver(payload, missing_bytes, time_ns)
             return
+        ahead = (seq - self._next) & _MASK
         if ahead >= _HALF:
             self._overlapping(seq, payload, missing_bytes, time_ns)
         elif ahead > _WINDOW_BYTES_MAX:
@@ -156,7 +150,7 @@ class Assembler:
             self.sink.gap(missing_bytes, time_ns)
 
     def _overlapping(self, seq: int, payload: bytes, missing_bytes: int, time_ns: int) -> None:
-        """A segment that begins before the next byte: its new end counts, if it has one."""
+        """A segment that begins before the next byte, or with it: what is new of it counts."""
         assert self._next is not None  # noqa: S101  `push` has set it
         known = (self._next - seq) & _MASK
         if known >= len(payload) + missing_bytes:
@@ -190,10 +184,7 @@ class Assembler:
         while self.waiting and (seq - self.waiting[0][1]) & _MASK < _HALF:
             self._skip_hole()
         self._jump(seq, time_ns)
-        if seq == self._next:
-            self._deliver(payload, missing_bytes, time_ns)
-        else:
-            self._overlapping(seq, payload, missing_bytes, time_ns)
+        self._overlapping(seq, payload, missing_bytes, time_ns)
 
     def _go_on(self) -> None:
         """Deliver what waits and can be delivered; give a hole up when it will stay one."""
@@ -215,10 +206,7 @@ class Assembler:
             heappop(self.waiting)
             self._budget.release(len(payload) + _WAITING_BYTES)
             self._waits, self._acknowledged = 0, False
-            if known:
-                self._overlapping(seq, payload, missing_bytes, time_ns)
-            else:
-                self._deliver(payload, missing_bytes, time_ns)
+            self._overlapping(seq, payload, missing_bytes, time_ns)
 
     def _skip_hole(self) -> None:
         first = self.waiting[0]

@@ -27,7 +27,7 @@ from pyspark_kafkaproto.capture.link import (
     TCP_POS,
     TYPE_POS,
 )
-from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX
+from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX, PacketReader
 from pyspark_kafkaproto.capture.pcap import HEADER_BYTES, PcapReader
 
 _LEAST_BYTES = HEADER_BYTES + PLAIN_STOP
@@ -90,7 +90,8 @@ class Usual:
         return conversation.taken()
 
 
-def usual_of(reader: Any, conversation: Conversation) -> Usual | None:
+def usual_of(reader: PacketReader, conversation: Conversation) -> Usual | None:
     """For a capture that has usual packets; None for another format or link layer."""
-    is_plain = isinstance(reader, PcapReader) and reader.link_type == ETHERNET
-    return Usual(reader, conversation) if is_plain else None
+    if isinstance(reader, PcapReader) and reader.link_type == ETHERNET:
+        return Usual(reader, conversation)
+    return None

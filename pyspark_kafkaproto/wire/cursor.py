@@ -63,17 +63,8 @@ class Cursor:
         if pos < self._stop and (first := self._data[pos]) < 0x80:
             self.pos = pos + 1
             return first
-        value = shift = 0
-        for byte in self._data[pos : pos + _VARINT_BYTES_MAX]:
-            pos += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80 and value <= _UINT32_MAX:
-                self.pos = pos
-                return value
-            shift += 7
-        if pos - self.pos < _VARINT_BYTES_MAX:
-            raise RemoteProtocolError("the data ends inside a varint")
-        raise RemoteProtocolError("a varint is longer than five bytes or over 32 bits")
+        value, self.pos = long_varint(self._data, pos)
+        return value
 
     def read_with(self, read: Callable[[memoryview, int, int], tuple[Any, int]]) -> Any:
         """The value that `read` finds, given the data, the position and the end of the data.
@@ -90,6 +81,21 @@ class Cursor:
 
     def _short(self, size: int) -> RemoteProtocolError:
         return RemoteProtocolError(f"{size} bytes are announced, {self.left} are left")
+
+
+def long_varint(data: memoryview, pos: int) -> tuple[int, int]:
+    """An unsigned 32-bit number in up to five bytes at `pos`, and the position behind it."""
+    start = pos
+    value = shift = 0
+    for byte in data[pos : pos + _VARINT_BYTES_MAX]:
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80 and value <= _UINT32_MAX:
+            return value, pos
+        shift += 7
+    if pos - start < _VARINT_BYTES_MAX:
+        raise RemoteProtocolError("the data ends inside a varint")
+    raise RemoteProtocolError("a varint is longer than five bytes or over 32 bits")
 
 
 class Writer:

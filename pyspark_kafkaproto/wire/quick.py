@@ -19,27 +19,27 @@ from struct import calcsize, unpack_from
 from struct import error as struct_error
 from typing import Any, TypeAlias
 
+from pyspark_kafkaproto.errors import RemoteProtocolError
+from pyspark_kafkaproto.wire.cursor import long_varint
 from pyspark_kafkaproto.wire.declaration import Field, Kind, Struct
 from pyspark_kafkaproto.wire.types import FIXED, TEXT_BYTES_MAX
 
 QuickReader: TypeAlias = Callable[[memoryview, int, int], tuple[Any, int]]
 """From data, position and end of the data to a message and the position behind it."""
 
-_VARINT_BYTES_MAX = 5
 _NULL_FLAG = 0xFF  # -1, in front of a structure that is not there
 _SLICES = {
     "string": 'str(data[pos:end], "utf-8")',
     "bytes": "bytes(data[pos:end])",
     "records": "data[pos:end]",
 }
-_UINT32_MAX = 0xFFFFFFFF
 
 
 class _Unusual(Exception):
     """For the codec to look at."""
 
 
-UNEXPECTED = (_Unusual, IndexError, struct_error, UnicodeDecodeError)
+UNEXPECTED = (_Unusual, RemoteProtocolError, IndexError, struct_error, UnicodeDecodeError)
 """What a quick reader raises where the codec has to read."""
 
 
@@ -55,18 +55,6 @@ def quick_reader(cls: type[Struct], version: int, *, flexible: bool) -> QuickRea
     return reader
 
 
-def _varint(data: memoryview, pos: int) -> tuple[int, int]:
-    """An unsigned 32-bit number of more than one byte, and the position behind it."""
-    value = shift = 0
-    for byte in data[pos : pos + _VARINT_BYTES_MAX]:
-        pos += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80 and value <= _UINT32_MAX:
-            return value, pos
-        shift += 7
-    raise _Unusual
-
-
 class _Source:
     """The text of a function, line by line.
 
@@ -79,7 +67,7 @@ class _Source:
             "Unusual": _Unusual,
             "new": object.__new__,
             "unpack_from": unpack_from,
-            "varint": _varint,
+            "varint": long_varint,
         }
         self._version = version
         self._flexible = flexible

@@ -156,14 +156,14 @@ class _Single:
     def __init__(self, name: str, codec: types.Codec) -> None:
         self._name = name
         self._value = attrgetter(name)
-        self.codec = codec
+        self._codec = codec
 
     def read(self, cursor: Cursor) -> Iterable[Any]:
-        return (self.codec.read(cursor),)
+        return (self._codec.read(cursor),)
 
     def write(self, writer: Writer, struct: Struct) -> None:
         try:
-            self.codec.write(writer, self._value(struct))
+            self._codec.write(writer, self._value(struct))
         except UnwritableValue as error:
             raise inside(error, self._name) from None
 
@@ -179,11 +179,7 @@ class StructCodec:
         self._cls = cls
         self.layout = (cls, version, flexible)
         steps = _steps(cls, version, flexible=flexible)
-        # Reading is what a client does most: a step's single value comes without a tuple around it.
-        self._reads = [
-            (step.codec.read, True) if isinstance(step, _Single) else (step.read, False)
-            for step in steps
-        ]
+        self._reads = [step.read for step in steps]
         self._writes = [step.write for step in steps]
         self._tags = _TaggedFields(cls, version) if flexible else None
         self._uses = self._surprises = 0
@@ -214,11 +210,8 @@ class StructCodec:
         """The structure at the cursor."""
         values: list[Any] = []
         try:
-            for read, is_single in self._reads:
-                if is_single:
-                    values.append(read(cursor))
-                else:
-                    values += read(cursor)
+            for read in self._reads:
+                values += read(cursor)
         except RemoteProtocolError as error:
             # What is in `values` was read, so the next name is the one that could not be.
             raise inside(error, self._cls.NAMES[len(values)]) from None
@@ -282,11 +275,8 @@ class _TaggedFields:
 
     def read(self, cursor: Cursor, values: list[Any]) -> tuple[tuple[int, bytes], ...]:
         """Put what is known where it belongs in `values`; the rest comes back as it is."""
-        tags = read_raw_tags(cursor)
-        if not tags:
-            return ()
         unknown = []
-        for tag, body in tags:
+        for tag, body in read_raw_tags(cursor):
             if tag not in self._known:
                 unknown.append((tag, bytes(body)))
                 continue

@@ -44,7 +44,7 @@ UNKNOWN_TAGS = st.dictionaries(st.integers(100, 2**32 - 1), st.binary(max_size=3
 def sized(examples):
     """How many inputs a test draws; a busy machine is no reason to fail."""
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    return settings(max_examples=examples, deadline=None, suppress_health_check=slow)
+    return settings(max_examples=examples, suppress_health_check=slow)
 
 
 @cache
@@ -101,13 +101,18 @@ def assert_what_is_written_is_read(cls, data):
         assert encode(decode(cls, body, version), version) == body
 
 
-def assert_damage_is_an_error_or_another_message(cls, data):
+def draw_damaged(cls, data):
+    """(version, bytes): a message of the class with a few of its bytes replaced."""
     version = data.draw(st.sampled_from(versions_of(cls)))
     message = carried(data.draw(structs(cls)), version, flexible=cls.is_flexible(version))
     body = encode(message, version)
     start = data.draw(st.integers(0, len(body)))
     stop = data.draw(st.integers(start, min(len(body), start + 4)))
-    damaged = body[:start] + data.draw(st.binary(max_size=4)) + body[stop:]
+    return version, body[:start] + data.draw(st.binary(max_size=4)) + body[stop:]
+
+
+def assert_damage_is_an_error_or_another_message(cls, data):
+    version, damaged = draw_damaged(cls, data)
     try:
         other = decode(cls, damaged, version)
     except RemoteProtocolError:

@@ -12,7 +12,14 @@ from pyspark_kafkaproto.wire import schema
 from pyspark_kafkaproto.wire.cursor import Cursor
 from pyspark_kafkaproto.wire.quick import UNEXPECTED, quick_reader
 from pyspark_kafkaproto.wire.schema import codec_of, decode, encode
-from tests.property.test_messages import carried, each_class, sized, structs, versions_of
+from tests.property.test_messages import (
+    carried,
+    draw_damaged,
+    each_class,
+    sized,
+    structs,
+    versions_of,
+)
 
 
 @cache
@@ -65,12 +72,7 @@ def test_it_reads_every_message_without_tagged_fields(cls, data):
 @sized(5)
 @given(st.data())
 def test_what_it_reads_of_damaged_bytes_is_what_the_codec_reads(cls, data):
-    version = data.draw(st.sampled_from(versions_of(cls)))
-    message = carried(data.draw(structs(cls)), version, flexible=cls.is_flexible(version))
-    body = encode(message, version)
-    start = data.draw(st.integers(0, len(body)))
-    stop = data.draw(st.integers(start, min(len(body), start + 4)))
-    damaged = body[:start] + data.draw(st.binary(max_size=4)) + body[stop:]
+    version, damaged = draw_damaged(cls, data)
     if (found := quickly(cls, version, damaged)) is None:
         return
     expected = slowly(cls, version, damaged)

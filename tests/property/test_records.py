@@ -116,13 +116,13 @@ ABORTED = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 250)), max_size=
 
 
 @given(blocks(), st.integers(0, 300), st.integers(0, 300), ABORTED, st.integers(0, 3000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_both_read_the_same_rows(block, start, stop, aborted, chunk_bytes):
     assert_alike(block, start=start, stop=stop, aborted=aborted, chunk_bytes=chunk_bytes)
 
 
 @given(blocks(), st.integers(1, 3000), st.integers(0, 200), st.integers(0, 300), ABORTED)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_chunks_are_the_whole(block, chunk_bytes, start, stop, aborted):
     options = {"wanted": Columns.OFFSET, "stop": stop}
     whole = _kernel.decode(block, start=start, aborted=aborted, **options)
@@ -142,13 +142,13 @@ def test_chunks_are_the_whole(block, chunk_bytes, start, stop, aborted):
 
 
 @given(st.binary(max_size=400), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_bytes_are_read_alike(noise, check_crcs):
     assert_alike(noise, start=0, stop=100, check_crcs=check_crcs)
 
 
 @given(st.binary(max_size=200), st.integers(-1, 20), st.integers(0, 7))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_records_are_read_alike(body, count, codec):
     header = bytearray(encode_batch([], last_offset_delta=50, attributes=codec))
     header[8:12] = (49 + len(body)).to_bytes(4)
@@ -157,7 +157,7 @@ def test_any_records_are_read_alike(body, count, codec):
 
 
 @given(st.binary(max_size=120), st.integers(0, 1), st.integers(0, 7), st.integers(0, 60))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_messages_are_read_alike(body, magic, codec, offset):
     block = sealed_message(offset, bytes([magic, codec]) + body)
     assert_alike(block, start=0, stop=100, batch_limit_bytes=1 << 20)

@@ -126,7 +126,7 @@ def rows_of(batch: pa.RecordBatch) -> list[tuple]:
 
 @pytest.mark.slow
 @given(arrow_batches(), st.integers(0, 4), st.sampled_from([61, 200, 5000]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_what_is_written_is_read_back(batch, codec, limit_bytes):
     columns = write_columns(batch, timestamp_column="at")
     made = assert_alike(columns, None, limit_bytes, codec)
@@ -166,7 +166,7 @@ INDICES = st.lists(st.integers(-1, 21), max_size=25) | st.lists(st.integers(0, 3
 
 @pytest.mark.slow
 @given(arrow_batches(times=st.integers(-(2**63), 2**63 - 1), pair=BAD_PAIR), INDICES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_rows_that_cannot_be_written_are_refused_alike(batch, indices):
     columns = write_columns(batch, timestamp_column="at")
     assert_alike(columns)
@@ -214,6 +214,6 @@ def any_columns(draw) -> WriteColumns:
 
 @pytest.mark.slow
 @given(any_columns(), st.none() | INDICES.map(lambda numbers: array("i", numbers)))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_buffers_are_written_or_refused_alike(columns, indices):
     assert_alike(columns, indices)
