@@ -34,11 +34,13 @@ def counting(target: Callable[[bytes], int | None], counts: Counts) -> Callable[
     return read
 
 
-# Run by the kernel too, several times for each input.
+# Run by the kernel too, several times for each input; and what makes inputs.
 _SHARED = tuple(
     f"pyspark_kafkaproto.{name}"
-    for name in ("errors", "records.batch", "records.legacy", "records.transactions")
-)
+    for name in (
+        "errors", "records.batch", "records.encoding", "records.legacy", "records.transactions",
+    )
+)  # fmt: skip
 
 
 def main() -> None:

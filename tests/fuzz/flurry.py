@@ -14,6 +14,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -22,6 +23,7 @@ from pyspark_kafkaproto.records import _kernel, layout
 from pyspark_kafkaproto.wire.schema import decode
 from tests.fuzz.campaign import FLURRY
 from tests.fuzz.cost import MaybeSlow, TooDear, assert_each_in_time, bounded
+from tests.fuzz.made import block_of
 from tests.fuzz.oracle import LIMIT_BYTES, assert_columns, options_of
 from tests.fuzz.targets import CHOICE_BYTES, TARGETS, codec_block, shapes, with_right_crc
 
@@ -83,9 +85,7 @@ def _resize(one: bytearray, bits: int, pos: int) -> None:
         one[8:12] = (len(one) - layout.LOG_OVERHEAD).to_bytes(4)
 
 
-def read_all(
-    data: bytes, inputs: Callable[[], Iterator[bytes | bytearray]], read: Callable[[Any], None]
-) -> int:
+def read_all(inputs: Callable[[], Iterator[bytes | bytearray]], read: Callable[[Any], None]) -> int:
     """Read every input; how many there were."""
     count = 0
     one: bytes | bytearray = b""
@@ -127,7 +127,24 @@ def codec_flurry(data: bytes) -> int:
     return _read_blocks(data[:CHOICE_BYTES], block, start, may_resize=is_batch)
 
 
+def made_flurry(data: bytes) -> int:
+    """Blocks that follow recipes, which differ a little."""
+    choice, recipe = data[:CHOICE_BYTES], data[CHOICE_BYTES:]
+    if not recipe:
+        return 0
+    block = block_of(recipe)
+    return _read_each(choice, block, lambda: map(block_of, changed(recipe)))
+
+
 def _read_blocks(choice: bytes, block: bytes, first: int, *, may_resize: bool) -> int:
+    inputs = partial(changed, block, first, may_resize=may_resize)
+    return _read_each(choice, with_right_crc(block), inputs)
+
+
+def _read_each(
+    choice: bytes, block: bytes, inputs: Callable[[], Iterator[bytes | bytearray]]
+) -> int:
+    """Read blocks that came of changes, whatever their checksums, and the one without any."""
     options = options_of(choice) | {"check_crcs": False, "batch_limit_bytes": LIMIT_BYTES}
     options["wanted"] = int(options["wanted"])
     decode_block = _kernel.decode
@@ -139,8 +156,8 @@ def _read_blocks(choice: bytes, block: bytes, first: int, *, may_resize: bool) -
             return
         assert decoded.max_batch_bytes <= LIMIT_BYTES + len(one)
 
-    count = read_all(block, lambda: changed(block, first, may_resize=may_resize), read)
-    _read_in_full(with_right_crc(block), options | {"check_crcs": True})
+    count = read_all(inputs, read)
+    _read_in_full(block, options | {"check_crcs": True})
     return count + 1
 
 
@@ -164,7 +181,7 @@ def message_flurry(data: bytes) -> int:
             decode(cls, one, version)
 
     body = data[2:]
-    count = read_all(body, lambda: changed(body), read)
+    count = read_all(partial(changed, body), read)
     read(body)
     return count + 1
 
@@ -172,6 +189,7 @@ def message_flurry(data: bytes) -> int:
 FLURRIES: dict[str, Callable[[bytes], int]] = {
     "batch-flurry": batch_flurry,
     "codec-flurry": codec_flurry,
+    "made-flurry": made_flurry,
     "message-flurry": message_flurry,
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from random import Random
 
 from pyspark_kafkaproto.messages import request_class, response_class
 from pyspark_kafkaproto.messages.apis import APIS
@@ -45,6 +46,14 @@ def codec_seeds() -> Iterator[bytes]:
             kind = number | {2: 0, 1: 8, 0: 12}[magic]
             yield _CHOICE + bytes([kind | 0x10, 3]) + content
             yield _CHOICE + bytes([kind, 3]) + compress(number + 1, content)
+
+
+def made_seeds() -> Iterator[bytes]:
+    draw = Random(5).randbytes
+    for kind in (*range(5), *range(0xC0, 0xC8)):
+        yield _CHOICE + bytes([0, kind])  # one empty key and value after the other
+        for size in (20, 60, 200, 600):
+            yield _CHOICE + bytes([3, kind]) + draw(size)
 
 
 def message_seeds() -> Iterator[bytes]:
@@ -104,6 +113,7 @@ def _said(special: int, data: bytes) -> bytes:
 SEEDS = {
     "batch": batch_seeds,
     "codec": codec_seeds,
+    "made": made_seeds,
     "message": message_seeds,
     "frame": frame_seeds,
     "capture": capture_seeds,

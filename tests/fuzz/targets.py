@@ -2,7 +2,8 @@
 
 The first bytes of an input choose how it is read, the others are read. `batch` has whole blocks,
 `codec` what stands inside a sound header (a stream for a decompressor, or records that are
-compressed here), `message` bodies of any API in any version, `frame` a connection's two directions.
+compressed here), `made` blocks that a recipe makes, `message` bodies of any API in any version,
+`frame` a connection's two directions.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from pyspark_kafkaproto.messages.consumer_protocol import (
 )
 from pyspark_kafkaproto.records import layout
 from pyspark_kafkaproto.records.compression import compress
-from pyspark_kafkaproto.records.encoding import encode_batch, sealed
+from pyspark_kafkaproto.records.encoding import sealed
 from pyspark_kafkaproto.wire import frame
 from pyspark_kafkaproto.wire.schema import decode, encode
 from tests.fuzz.captured import capture
+from tests.fuzz.made import batch_around, block_of
 from tests.fuzz.oracle import assert_alike, options_of
+from tests.unit.records import messages as old
 
 CHOICE_BYTES = 3
 FRAME_LIMIT_BYTES = 1 << 16
@@ -68,26 +71,17 @@ def codec_block(data: bytes) -> tuple[bytes, int] | None:
     is_plain = bool(kind[0] & 0x10) and not (magic < 2 and number == 4)
     stream = compress(number, rest) if is_plain else rest
     if magic == layout.MAGIC_V2:
-        block = _batch_around(stream, number | kind[0] & 0x20, kind[1])
+        block = batch_around(stream, number | kind[0] & 0x20, kind[1], last_offset_delta=100)
     else:
-        block = _message_around(stream, magic, number | kind[0] >> 2 & 8, kind[1])
+        attributes = number | kind[0] >> 2 & old.LOG_APPEND_TIME
+        block = old.message(magic, kind[1], stream, attributes=attributes)
     return block, len(block) - len(stream)
 
 
-def _batch_around(stream: bytes, attributes: int, count: int) -> bytes:
-    header = bytearray(
-        encode_batch([], attributes=attributes, last_offset_delta=100, producer_id=1)
-    )
-    header[8:12] = (layout.MIN_LENGTH_V2 + len(stream)).to_bytes(4)
-    header[57:61] = count.to_bytes(4)
-    return sealed(header + stream)
-
-
-def _message_around(stream: bytes, magic: int, attributes: int, offset: int) -> bytes:
-    rest = bytes([magic, attributes]) + bytes(8 * magic) + b"\xff" * 4 + len(stream).to_bytes(4)
-    rest += stream
-    front = offset.to_bytes(8) + (4 + len(rest)).to_bytes(4)
-    return front + zlib.crc32(rest).to_bytes(4) + rest
+def made(data: bytes) -> None:
+    """A block that follows a recipe."""
+    if len(data) > CHOICE_BYTES:
+        assert_alike(block_of(data[CHOICE_BYTES:]), **options_of(data[:CHOICE_BYTES]))
 
 
 # --- messages
@@ -187,6 +181,7 @@ def _read_response(payload: bytes, pending: dict[int, tuple[Any, int]]) -> None:
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "batch": batch,
     "codec": codec,
+    "made": made,
     "message": message,
     "frame": frame_stream,
     "capture": capture,
