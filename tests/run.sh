@@ -2,7 +2,7 @@
 # The whole suite from a bare checkout: brings what it needs into .venv, checks the sources, runs
 # every test. Needs Python 3.11, Java 17 and, for the kernel's tests, a C compiler.
 #
-#   tests/run.sh            everything, in 40 to 50 minutes on two cores
+#   tests/run.sh            everything, in about half an hour on two cores
 #   tests/run.sh --long     with the long schedules
 #   tests/run.sh --checks   the checks of the sources alone
 set -eu
@@ -57,11 +57,11 @@ if [ -z "$only_checks" ]; then
     step "Apache Kafka 3.9" env -u KAFKA_HOME kafkaproto devbroker fetch --kafka-version 3.9.1
     # pytest's exit code 5, nothing collected, is an error like any other: a mark that no test
     # carries is a mistake here.
-    step "tests without a broker" python -m pytest -q -m "$length and not ($needs_broker)"
+    # -n 2: their deadlines leave room for a neighbour.
+    step "tests without a broker" python -m pytest -q -n 2 -m "$length and not ($needs_broker)"
     step "fuzzing" python tests/fuzz/run.py ${long:+--long}
     step "kernel under sanitizers" python tests/fuzz/sanitized.py
-    # One pytest, so that they share one broker.
-    step "tests with a broker" python -m pytest -q -m "$length and ($needs_broker)"
+    step "tests with a broker" python tests/lanes.py "$length"
 fi
 
 if [ -n "$failed" ]; then

@@ -36,6 +36,7 @@ _XERIAL_BLOCK_BYTES: Final = 32 << 10  # what snappy-java cuts the input into
 _SNAPPY_MAX_RATIO: Final = 22
 _ZSTD_SKIPPABLE: Final = 0x184D2A5  # the magic number of frames without content, its last digit off
 _ZSTD_RLE: Final = 1  # the type of a block that is one byte, repeated
+_GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_PIECE_BYTES: Final = 1 << 10
 _LZ4_PIECE_BYTES: Final = 64 << 10
 _SCRATCH_BYTES: Final = 256 << 10
@@ -164,6 +165,8 @@ def _gunzip(data: memoryview, limit_bytes: int) -> Output:
     parts = [content]
     left = limit_bytes - len(content)
     while pos < len(data):
+        if data[pos : pos + 2] != _GZIP_MAGIC[: len(data) - pos]:
+            raise _trailing(GZIP)
         content, pos = _gunzip_member(data, pos, _GZIP_PIECE_BYTES, left, limit_bytes)
         parts.append(content)
         left -= len(content)

@@ -25,21 +25,23 @@ TOPIC, GROUP = "orders", "reports"
 ENDS = (90, 5981, 0, 910)
 
 
-@pytest.fixture(scope="session", params=["3.9.1", DEFAULT_VERSION])
+@pytest.fixture(scope="module", params=["3.9.1", DEFAULT_VERSION])
 def trio(request, tmp_path_factory):
     with DevBroker(tmp_path_factory.mktemp("trio"), nodes=3, version=request.param) as broker:
         yield broker
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def kafka(trio):
     with KafkaCluster({"bootstrap.servers": trio.bootstrap_servers}) as cluster:
         cluster.create_topics([NewTopic(TOPIC, 4, 3, {"retention.ms": "86400000"})])
         fill(cluster, {TopicPartition(TOPIC, at): end for at, end in enumerate(ENDS)})
+        # The first question about a group makes the topic of offsets, and waits for it.
+        cluster.get_consumer_offsets(GROUP, cluster.get_partitions({TOPIC}))
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def command(trio, kafka):
     """Runs a command of ours and gives its JSON."""
 
@@ -52,7 +54,7 @@ def command(trio, kafka):
     return run
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def tool(trio):
     """Runs one of Kafka's tools."""
 

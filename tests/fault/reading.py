@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.cluster import KafkaCluster
-from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.errors import DataLoss
+from pyspark_kafkaproto.net import ClientConfig, Deadline
 
 SCHEMA = schema_for(["partition", "offset", "value"])
 LENIENT = ReadSettings(fail_on_data_loss=False)
 
+PAUSE_S = 0.1
 Row = tuple[int, int, bytes]
 
 
@@ -58,3 +61,23 @@ def places_of(task: ReadTask) -> list[tuple[int, int]]:
         for item in task.ranges
         for offset in range(item.start or 0, item.stop or 0)
     ]
+
+
+def wait_until_gone(kafka: KafkaCluster, task: ReadTask, config: ClientConfig) -> None:
+    """Return once the task's topic is gone, from metadata and from its leaders' logs.
+
+    A busy leader goes on to serve what metadata has forgotten.
+    """
+    deadline = Deadline.after(60)
+    (topic,) = {item.topic for item in task.ranges}
+    while kafka.describe({topic}).has(topic) or not _is_lost(task, config):
+        deadline.check(f"waiting for {topic} to be gone")
+        time.sleep(PAUSE_S)
+
+
+def _is_lost(task: ReadTask, config: ClientConfig) -> bool:
+    try:
+        Reading(task, config).go_on(1)
+    except DataLoss:
+        return True
+    return False

@@ -7,8 +7,8 @@ import pytest
 from pyspark_kafkaproto.cluster import NewTopic, TopicPartition
 from pyspark_kafkaproto.errors import DataLoss
 from tests.fault.conftest import RECORDS, killed, restarted, stalled, wait_for_all
-from tests.fault.reading import LENIENT, Reading, places_of, plan
-from tests.fault.writing import wait_until_gone, write
+from tests.fault.reading import LENIENT, Reading, places_of, plan, wait_until_gone
+from tests.fault.writing import write
 
 pytestmark = pytest.mark.fault
 
@@ -45,7 +45,7 @@ def made_anew(trio, kafka, new_name, new_config):
     for reading in readings:
         reading.go_on(MADE_ANEW // 2)
     kafka.delete_topics({name})
-    wait_until_gone(kafka, name)
+    wait_until_gone(kafka, task, new_config())
     kafka.create_topics([NewTopic(name, assignment={0: [2, 3]})])
     write(trio, name, MADE_ANEW, b"new")
     return task, *readings
@@ -70,7 +70,7 @@ def test_topic_deleted_mid_read_is_a_loss_or_ends_there(trio, kafka, new_name, n
     for reading in readings:
         reading.go_on(MADE_ANEW // 2)
     kafka.delete_topics({name})
-    wait_until_gone(kafka, name)
+    wait_until_gone(kafka, task, new_config())
     with pytest.raises(DataLoss, match="PARTITIONS_DELETED"):
         strict.go_on()
     lenient.go_on()

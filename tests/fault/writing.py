@@ -29,11 +29,3 @@ def wait_for_end(kafka: KafkaCluster, topic: str, end: int) -> None:
     while kafka.get_latest_leader_offsets({only}) != {only: end}:
         deadline.check(f"waiting for {only} to end at {end}")
         time.sleep(PAUSE_S)
-
-
-def wait_until_gone(kafka: KafkaCluster, topic: str) -> None:
-    """Return once no broker that is asked knows the topic any more."""
-    deadline = Deadline.after(60)
-    while kafka.describe({topic}).has(topic):
-        deadline.check(f"waiting for {topic} to be gone")
-        time.sleep(PAUSE_S)

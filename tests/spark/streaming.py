@@ -23,7 +23,7 @@ NOW = {"availableNow": True}
 # What Spark's own connector repeats for a minute.
 SOON = {"fetchOffset.numRetries": 1, "fetchOffset.retryIntervalMs": 10}
 
-_PATIENCE_S = 60
+_PATIENCE_S = 120
 _PAUSE_S = 0.05
 
 

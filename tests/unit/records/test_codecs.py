@@ -124,6 +124,12 @@ def test_bytes_behind_the_stream(refused, codec):
     refused(compressed(compress(codec, BODY) + b"garbage!", codec))
 
 
+@pytest.mark.parametrize("behind", [b"\x00", bytes(16), b"\x1f\x00", b"not gzip's"])
+def test_bytes_behind_gzip_that_begin_no_member_are_called_so(refused, behind):
+    error = refused(compressed(gzip.compress(BODY) + behind, GZIP))
+    assert "bytes follow the end of its gzip data" in str(error)
+
+
 @pytest.mark.parametrize("codec", [5, 6, 7])
 def test_an_unknown_codec(refused, codec):
     error = refused(with_fields(PLAIN, attributes=codec))
