@@ -7,7 +7,8 @@ from typing import BinaryIO, NamedTuple, Protocol
 
 # Wireshark's own limit for packets that are not from USB or the like.
 PACKET_BYTES_MAX = 262_144
-_PIECE_BYTES = 1 << 20
+# Larger ones get fresh memory each time, a page fault for every 4 kB.
+_PIECE_BYTES = 1 << 17
 
 
 class Packet(NamedTuple):
