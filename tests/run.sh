@@ -61,7 +61,7 @@ if [ -z "$only_checks" ]; then
     step "tests without a broker" python -m pytest -q -n 2 -m "$length and not ($needs_broker)"
     step "fuzzing" python tests/fuzz/run.py ${long:+--long}
     step "kernel under sanitizers" python tests/fuzz/sanitized.py
-    step "tests with a broker" python tests/lanes.py "$length"
+    step "tests with a broker" python tests/lanes.py "$length" "$needs_broker"
 fi
 
 if [ -n "$failed" ]; then

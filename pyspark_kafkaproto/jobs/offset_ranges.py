@@ -78,7 +78,7 @@ def _properties(servers: str) -> dict[str, str]:
 
 def summarise(rows: DataFrame) -> int:
     """Show the number of records per partition and key; give the number of all."""
-    # Not cached, though both need it: Spark sizes the stages of what is cached by its settings,
+    # Counted twice and not cached: Spark sizes the stages of what is cached by its settings,
     # 200 tasks each, and all others by their data. Counting Parquet's rows reads its footers alone.
     per_key = rows.groupBy("partition", sf.col("key").cast("string").alias("key")).count()
     per_key.orderBy("partition", "key").show(50, truncate=False)

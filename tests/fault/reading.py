@@ -64,7 +64,7 @@ def places_of(task: ReadTask) -> list[tuple[int, int]]:
 
 
 def wait_until_gone(kafka: KafkaCluster, task: ReadTask, config: ClientConfig) -> None:
-    """Return once the task's topic is gone, from metadata and from its leaders' logs.
+    """Return once the task's topic, of one partition, is gone from metadata and its leader's logs.
 
     A busy leader goes on to serve what metadata has forgotten.
     """

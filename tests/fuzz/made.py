@@ -1,8 +1,9 @@
-"""The target `made`: blocks that are read, because a recipe makes them, or wrong in one number.
+"""The target `made`: blocks that a recipe makes, sound but for a few numbers.
 
 Bytes that are changed at random are refused nearly always, at the first length that does not fit.
 Here the input says what to make: how many batches, their format and codec, each record's numbers
 and sizes. All lengths and counts agree, but where the recipe takes one of them to be another.
+What it makes is small: the memory that making takes is not to hide what decoding takes.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ from random import Random
 from pyspark_kafkaproto.records import encode_batch, layout
 from pyspark_kafkaproto.records.compression import compress
 from pyspark_kafkaproto.records.encoding import sealed, zigzag
+from tests.fuzz.oracle import LIMIT_BYTES
 from tests.unit.records import messages as old
 
 BATCHES_MAX = 3
 RECORDS_MAX = 16
-FIELD_MAX_BYTES = 20_000  # a batch of many such is over the oracle's limit, a batch of one is not
+FIELD_MAX_BYTES = 20_000
+CONTENT_MAX_BYTES = 2 * LIMIT_BYTES  # of all keys, values and headers: enough to be refused for
 
+# Half of it does not compress. Contents begin at different places: no two of a size are alike.
 _FILLER = Random(7).randbytes(FIELD_MAX_BYTES // 2) + bytes(FIELD_MAX_BYTES // 2)
+_STARTS = 1 << 10
 _SIZES = (
     *(-1, 0, 0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 61, 62, 63, 64, 65, 66),
     *(100, 100, 127, 128, 129, 255, 256, 1000, 8191, 8192, FIELD_MAX_BYTES),
@@ -37,6 +42,7 @@ class Recipe:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._pos = 0
+        self._left_bytes = CONTENT_MAX_BYTES
 
     @property
     def is_over(self) -> bool:
@@ -52,8 +58,12 @@ class Recipe:
         return numbers[draw % len(numbers)]
 
     def content(self) -> bytes | None:
-        size = _SIZES[self.byte() % len(_SIZES)]
-        return None if size < 0 else _FILLER[:size]
+        size = min(_SIZES[self.byte() % len(_SIZES)], self._left_bytes)
+        if size < 0:
+            return None
+        self._left_bytes -= size
+        start = 7 * self._pos % _STARTS
+        return _FILLER[start : start + size]
 
     def wrong(self) -> int | None:
         """A number that stands for a right one, seldom."""

@@ -51,7 +51,7 @@ def codec_seeds() -> Iterator[bytes]:
 def made_seeds() -> Iterator[bytes]:
     draw = Random(5).randbytes
     for kind in (*range(5), *range(0xC0, 0xC8)):
-        yield _CHOICE + bytes([0, kind])  # one empty key and value after the other
+        yield _CHOICE + bytes([0, kind])  # one record, all null
         for size in (20, 60, 200, 600):
             yield _CHOICE + bytes([3, kind]) + draw(size)
 
