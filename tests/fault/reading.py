@@ -10,11 +10,11 @@ from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import DataLoss
 from pyspark_kafkaproto.net import ClientConfig, Deadline
+from tests.fault.conftest import PAUSE_S
 
 SCHEMA = schema_for(["partition", "offset", "value"])
 LENIENT = ReadSettings(fail_on_data_loss=False)
 
-PAUSE_S = 0.1
 Row = tuple[int, int, bytes]
 
 

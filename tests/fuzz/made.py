@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from random import Random
 
-from pyspark_kafkaproto.records import encode_batch, layout
 from pyspark_kafkaproto.records.compression import compress
-from pyspark_kafkaproto.records.encoding import sealed, zigzag
+from pyspark_kafkaproto.records.encoding import zigzag
 from tests.fuzz.oracle import LIMIT_BYTES
 from tests.unit.records import messages as old
+from tests.unit.records.batches import raw_batch, raw_record
 
 BATCHES_MAX = 3
 RECORDS_MAX = 16
@@ -98,23 +98,16 @@ def _batch(recipe: Recipe, codec: int, base_offset: int) -> tuple[bytes, int]:
     records = [_record(recipe, index) for index in _turns(recipe)]
     count = len(records)
     wrong_count, wrong_last = recipe.wrong(), recipe.wrong()
-    batch = batch_around(
+    batch = raw_batch(
         compress(codec, b"".join(records)),
-        attributes | codec,
-        count if wrong_count is None else wrong_count,
+        count if wrong_count is None else _as_int32(wrong_count),
+        attributes=attributes | codec,
         base_offset=base_offset,
         last_offset_delta=count - 1 + gap if wrong_last is None else _as_int32(wrong_last),
-        base_timestamp_ms=first_ms,
+        base_timestamp=first_ms,
+        producer_id=1,  # one of those that `options_of` calls aborted
     )
     return batch, count + gap
-
-
-def batch_around(stream: bytes, attributes: int, count: int, **fields: int) -> bytes:
-    """A batch of magic 2 with a right checksum, of what is compressed already."""
-    header = bytearray(encode_batch([], attributes=attributes, producer_id=1, **fields))
-    header[8:12] = (layout.MIN_LENGTH_V2 + len(stream)).to_bytes(4)
-    header[57:61] = _as_int32(count).to_bytes(4, signed=True)
-    return sealed(header + stream)
 
 
 def _as_int32(number: int) -> int:
@@ -135,8 +128,7 @@ def _record(recipe: Recipe, index: int) -> bytes:
         which = numbers[recipe.byte() % len(numbers)]
         parts[which] = zigzag(recipe.number()) if wrong & 1 else _padded(parts[which])
     record = b"".join(parts)
-    wrong_length = recipe.wrong()
-    return zigzag(len(record) if wrong_length is None else wrong_length) + record
+    return raw_record(record, recipe.wrong())
 
 
 def _field(content: bytes | None) -> tuple[bytes, bytes]:

@@ -26,9 +26,10 @@ from pyspark_kafkaproto.records.encoding import sealed
 from pyspark_kafkaproto.wire import frame
 from pyspark_kafkaproto.wire.schema import decode, encode
 from tests.fuzz.captured import capture
-from tests.fuzz.made import batch_around, block_of
+from tests.fuzz.made import block_of
 from tests.fuzz.oracle import assert_alike, options_of
 from tests.unit.records import messages as old
+from tests.unit.records.batches import raw_batch
 
 CHOICE_BYTES = 3
 FRAME_LIMIT_BYTES = 1 << 16
@@ -71,7 +72,10 @@ def codec_block(data: bytes) -> tuple[bytes, int] | None:
     is_plain = bool(kind[0] & 0x10) and not (magic < 2 and number == 4)
     stream = compress(number, rest) if is_plain else rest
     if magic == layout.MAGIC_V2:
-        block = batch_around(stream, number | kind[0] & 0x20, kind[1], last_offset_delta=100)
+        attributes = number | kind[0] & layout.CONTROL
+        block = raw_batch(
+            stream, kind[1], attributes=attributes, last_offset_delta=100, producer_id=1
+        )
     else:
         attributes = number | kind[0] >> 2 & old.LOG_APPEND_TIME
         block = old.message(magic, kind[1], stream, attributes=attributes)

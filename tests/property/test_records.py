@@ -18,6 +18,7 @@ from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import Columns, NewRecord, _kernel, encode_batch, reference
 from pyspark_kafkaproto.records.encoding import sealed
 from pyspark_kafkaproto.records.layout import CONTROL
+from tests.unit.records.batches import raw_batch
 from tests.unit.records.messages import message, sealed_message, wrapper
 
 SCHEMA = schema_for(headers=True)
@@ -150,10 +151,8 @@ def test_any_bytes_are_read_alike(noise, check_crcs):
 @given(st.binary(max_size=200), st.integers(-1, 20), st.integers(0, 7))
 @settings(max_examples=150)
 def test_any_records_are_read_alike(body, count, codec):
-    header = bytearray(encode_batch([], last_offset_delta=50, attributes=codec))
-    header[8:12] = (49 + len(body)).to_bytes(4)
-    header[57:61] = count.to_bytes(4, signed=True)
-    assert_alike(bytes(sealed(header + body)), start=0, stop=100, batch_limit_bytes=1 << 20)
+    block = raw_batch(body, count, attributes=codec, last_offset_delta=50)
+    assert_alike(block, start=0, stop=100, batch_limit_bytes=1 << 20)
 
 
 @given(st.binary(max_size=120), st.integers(0, 1), st.integers(0, 7), st.integers(0, 60))
