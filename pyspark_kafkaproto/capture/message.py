@@ -140,6 +140,11 @@ class Message:
         """Whether all of its body is secret when its fields cannot be told apart."""
         return self.kind == TOKEN or self.api_key in SECRET_APIS
 
+    @property
+    def is_read(self) -> bool:
+        """Whether `body` was called."""
+        return self._body is not False
+
     def body(self) -> Any:
         """Its fields as an instance of its class; None where `problem` says why not."""
         if self._body is False:

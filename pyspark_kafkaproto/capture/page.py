@@ -11,10 +11,11 @@ from base64 import b64encode
 from importlib.resources import files
 from typing import Any
 
-from pyspark_kafkaproto.capture.about import About, text_of
+from pyspark_kafkaproto.capture.about import text_of
 from pyspark_kafkaproto.capture.message import REQUEST, Message
 from pyspark_kafkaproto.capture.report import node_text, time_text
 from pyspark_kafkaproto.capture.secrets import secret_ranges, without
+from pyspark_kafkaproto.capture.subjects import About
 from pyspark_kafkaproto.capture.tree import frame_bytes, tree
 from pyspark_kafkaproto.wire.trace import Node
 

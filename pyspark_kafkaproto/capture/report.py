@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from pyspark_kafkaproto.capture.about import About, about, id_text, size_text, text_of
+from pyspark_kafkaproto.capture.about import about, size_text, text_of
 from pyspark_kafkaproto.capture.conversation import Note
 from pyspark_kafkaproto.capture.message import REQUEST, Message
+from pyspark_kafkaproto.capture.subjects import About, id_text
 from pyspark_kafkaproto.capture.tree import frame_bytes, tree
 from pyspark_kafkaproto.errors import error_code
 from pyspark_kafkaproto.wire.trace import Node

@@ -7,8 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyspark_kafkaproto.capture.about import About, about
+from pyspark_kafkaproto.capture.about import about
 from pyspark_kafkaproto.capture.message import Message, Peers
+from pyspark_kafkaproto.capture.subjects import About
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.messages.apis import APIS
 

@@ -6,8 +6,8 @@ from collections import Counter
 from math import ceil, log
 from typing import Any, NamedTuple
 
-from pyspark_kafkaproto.capture.about import About
 from pyspark_kafkaproto.capture.message import REQUEST, Message
+from pyspark_kafkaproto.capture.subjects import About
 from pyspark_kafkaproto.errors import error_code
 
 # Latencies are counted in classes, each 5 % wider than the one before it.

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
 from pyspark_kafkaproto.capture import Note, open_capture, read_messages
-from pyspark_kafkaproto.capture.about import About, size_text
+from pyspark_kafkaproto.capture.about import size_text
 from pyspark_kafkaproto.capture.message import Message
 from pyspark_kafkaproto.capture.packets import PacketReader
 from pyspark_kafkaproto.capture.page import MESSAGES_MAX, Page
@@ -34,6 +34,7 @@ from pyspark_kafkaproto.capture.report import (
 )
 from pyspark_kafkaproto.capture.selection import Selection, Shown, api_named, duration_ns
 from pyspark_kafkaproto.capture.statistics import ApiCount, Statistics
+from pyspark_kafkaproto.capture.subjects import About
 from pyspark_kafkaproto.cli.exits import INTERRUPTED
 from pyspark_kafkaproto.cli.output import table_text
 from pyspark_kafkaproto.errors import ConfigError

@@ -2,7 +2,10 @@
 
 The codec of wire/schema.py asks at every field what it is; here that was asked once, and what is
 left stands in a row: positions, `struct` calls, slots. Three times as fast, but a few milliseconds
-to make, so schema.py has one made when a message has been read often enough.
+to make, so one is made when a message has been read often enough.
+
+Whoever asks for a few fields of each message names them: structures come as tuples of those, and
+the others are passed over, checked like the rest.
 
 The codec stays the law. Whatever a function does not expect (an end of the data, tagged fields, a
 null where none may be, bytes that are not UTF-8) is Unexpected, and the codec reads the message
@@ -12,12 +15,12 @@ gives; tests/property/test_quick.py holds the two together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from struct import Struct as Layout
 from struct import calcsize, unpack_from
 from struct import error as struct_error
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.wire.cursor import long_varint
@@ -28,6 +31,7 @@ QuickReader: TypeAlias = Callable[[memoryview, int, int], tuple[Any, int]]
 """From data, position and end of the data to a message and the position behind it."""
 
 _NULL_FLAG = 0xFF  # -1, in front of a structure that is not there
+_NOBODY = "_"  # the variable of what nobody asks for
 _SLICES = {
     "string": 'str(data[pos:end], "utf-8")',
     "bytes": "bytes(data[pos:end])",
@@ -35,17 +39,30 @@ _SLICES = {
 }
 
 
-class _Unusual(Exception):
+class Unusual(Exception):
     """For the codec to look at."""
 
 
-UNEXPECTED = (_Unusual, RemoteProtocolError, IndexError, struct_error, UnicodeDecodeError)
+UNEXPECTED = (Unusual, RemoteProtocolError, IndexError, struct_error, UnicodeDecodeError)
 """What a quick reader raises where the codec has to read."""
 
 
-def quick_reader(cls: type[Struct], version: int, *, flexible: bool) -> QuickReader:
-    """The reader of a class in a version; `flexible`: with compact sizes and tagged fields."""
-    source = _Source(version, flexible=flexible)
+Wanted: TypeAlias = Callable[[type[Struct]], Sequence[str]]
+"""Which fields of a class are asked for."""
+
+
+def quick_reader(
+    cls: type[Struct], version: int, *, flexible: bool, wanted: Wanted | None = None
+) -> QuickReader:
+    """The reader of a class in a version.
+
+    Args:
+        cls: what it reads.
+        version: in which version.
+        flexible: with compact sizes and tagged fields.
+        wanted: structures come as tuples of these fields; None: as instances of their classes.
+    """
+    source = _Source(version, flexible=flexible, wanted=wanted)
     source.line(0, "def read(data, pos, stop):")
     made = source.struct(cls, 1)
     source.line(1, f"return {made}, pos")
@@ -55,6 +72,41 @@ def quick_reader(cls: type[Struct], version: int, *, flexible: bool) -> QuickRea
     return reader
 
 
+Made = TypeVar("Made")
+
+# Uses after which it is worth its making, and how often it may be surprised.
+_OFTEN = 500
+_SURPRISES_MAX = 100
+
+
+class Often(Generic[Made]):
+    """Something that is made when it would have been used often; given up when it is no help.
+
+    Attributes:
+        made: it, or None: too early, or given up. Another thread may change it.
+    """
+
+    __slots__ = ("_make", "_surprises", "_uses", "made")
+
+    def __init__(self, make: Callable[[], Made]) -> None:
+        self._make = make
+        self._uses = self._surprises = 0
+        self.made: Made | None = None
+
+    def miss(self) -> None:
+        """It would have been used."""
+        if self._uses < _OFTEN:
+            self._uses += 1
+            if self._uses >= _OFTEN:
+                self.made = self._make()
+
+    def surprise(self) -> None:
+        """It was used and did not help."""
+        self._surprises += 1
+        if self._surprises > _SURPRISES_MAX:
+            self.made = None
+
+
 class _Source:
     """The text of a function, line by line.
 
@@ -62,15 +114,16 @@ class _Source:
         names: what the text calls by name.
     """
 
-    def __init__(self, version: int, *, flexible: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, wanted: Wanted | None) -> None:
         self.names: dict[str, Any] = {
-            "Unusual": _Unusual,
+            "Unusual": Unusual,
             "new": object.__new__,
             "unpack_from": unpack_from,
             "varint": long_varint,
         }
         self._version = version
         self._flexible = flexible
+        self._wanted = wanted
         self._lines: list[str] = []
         self._numbers = count()
 
@@ -90,16 +143,16 @@ class _Source:
         self.names[name] = value
         return name
 
-    def struct(self, cls: type[Struct], depth: int) -> str:
-        """Read a structure; the variable that holds it."""
-        values: list[str] = []
+    def struct(self, cls: type[Struct], depth: int, *, is_wanted: bool = True) -> str:
+        """Read a structure; the variable that holds what is asked for of it."""
+        wanted = self._wanted_of(cls) if is_wanted else ()
+        values: dict[str, str] = {}
         numbers: list[tuple[str, str]] = []  # neighbours: variable and kind
-        for field in cls.FIELDS.values():
+        for name, field in cls.FIELDS.items():
             if self._version not in field.versions or field.tag is not None:
-                values.append(self._constant(field.default))
+                values[name] = self._constant(self._asked_of(field.default))
                 continue
-            variable = self._variable()
-            values.append(variable)
+            values[name] = variable = self._variable() if name in wanted else _NOBODY
             if field.kind in FIXED and not field.is_array:
                 numbers.append((variable, str(field.kind)))
                 continue
@@ -110,7 +163,23 @@ class _Source:
         if self._flexible:
             self.line(depth, "if data[pos]: raise Unusual")
             self.line(depth, "pos += 1")
+        return self._made(cls, [values[name] for name in wanted], depth) if is_wanted else _NOBODY
+
+    def _wanted_of(self, cls: type[Struct]) -> Sequence[str]:
+        return tuple(cls.FIELDS) if self._wanted is None else self._wanted(cls)
+
+    def _asked_of(self, default: Any) -> Any:
+        """A default as it comes out: structures as the tuples that others are."""
+        if self._wanted is None or not isinstance(default, Struct):
+            return default
+        names = self._wanted(type(default))
+        return tuple(self._asked_of(getattr(default, name)) for name in names)
+
+    def _made(self, cls: type[Struct], values: Sequence[str], depth: int) -> str:
         made = self._variable()
+        if self._wanted is not None:
+            self.line(depth, f"{made} = ({''.join(f'{value}, ' for value in values)})")
+            return made
         self.line(depth, f"{made} = new({self._constant(cls)})")
         for assign, value in zip(cls.SETTERS, [*values, "()"], strict=True):
             self.line(depth, f"{self._constant(assign)}({made}, {value})")
@@ -122,9 +191,17 @@ class _Source:
     def _numbers_of(self, numbers: list[tuple[str, str]], depth: int) -> None:
         if not numbers:
             return
-        layout = Layout(">" + "".join(FIXED[kind] for _, kind in numbers))
-        variables = "".join(f"{variable}, " for variable, _ in numbers)
-        self.line(depth, f"{variables}= {self._constant(layout.unpack_from)}(data, pos)")
+        characters = [
+            f"{calcsize('>' + FIXED[kind])}x" if variable == _NOBODY else FIXED[kind]
+            for variable, kind in numbers
+        ]
+        layout = Layout(">" + "".join(characters))
+        read = [variable for variable, _ in numbers if variable != _NOBODY]
+        if read:
+            variables = "".join(f"{variable}, " for variable in read)
+            self.line(depth, f"{variables}= {self._constant(layout.unpack_from)}(data, pos)")
+        else:
+            self._unless(f"{layout.size} <= stop - pos", depth)
         self.line(depth, f"pos += {layout.size}")
 
     def _field(self, field: Field, variable: str, depth: int) -> None:
@@ -143,15 +220,21 @@ class _Source:
             self.line(depth, f'{variable} = unpack_from(f">{{size}}{character}", data, pos)')
             self.line(depth, f"pos += size * {width}")
             return
-        elements, element = self._variable(), self._variable()
-        self.line(depth, f"{elements} = []")
+        elements = element = _NOBODY
+        if variable != _NOBODY:
+            elements, element = self._variable(), self._variable()
+            self.line(depth, f"{elements} = []")
         self.line(depth, "for _ in range(size):")
         self._element(field.kind, element, depth + 1, nullable=False)
-        self.line(depth + 1, f"{elements}.append({element})")
-        self.line(depth, f"{variable} = tuple({elements})")
+        if variable == _NOBODY:
+            self.line(depth + 1, "pass  # there may be nothing to read")
+        else:
+            self.line(depth + 1, f"{elements}.append({element})")
+            self.line(depth, f"{variable} = tuple({elements})")
 
     def _element(self, kind: Kind, variable: str, depth: int, *, nullable: bool) -> None:
         """One value that is no number."""
+        is_wanted = variable != _NOBODY
         if not isinstance(kind, str):
             if nullable:
                 self.line(depth, "flag = data[pos]")
@@ -159,19 +242,24 @@ class _Source:
                 self.line(depth, f"if flag == {_NULL_FLAG}: {variable} = None")
                 self.line(depth, "elif flag != 1: raise Unusual")
                 self.line(depth, "else:")
-            made = self.struct(kind, depth + nullable)
-            self.line(depth + nullable, f"{variable} = {made}")
+            made = self.struct(kind, depth + nullable, is_wanted=is_wanted)
+            if is_wanted:
+                self.line(depth + nullable, f"{variable} = {made}")
+            elif nullable:
+                self.line(depth + nullable, "pass  # there may be nothing to read")
             return
         if kind == "uuid":
             self._slice("16", depth)
-            self.line(depth, f"{variable} = bytes(data[pos:end])")
+            value = "bytes(data[pos:end])"
         else:
             self._size("h" if kind == "string" else "i", variable, depth, nullable=nullable)
             depth += nullable
             if kind == "string" and self._flexible:  # else its two bytes say no more
                 self._unless(f"size <= {TEXT_BYTES_MAX}", depth)
             self._slice("size", depth)
-            self.line(depth, f"{variable} = {_SLICES[kind]}")
+            value = _SLICES[kind]
+        if is_wanted or kind == "string":  # which must be text, whoever asks for it
+            self.line(depth, f"{variable} = {value}")
         self.line(depth, "pos = end")
 
     def _slice(self, size: str, depth: int) -> None:

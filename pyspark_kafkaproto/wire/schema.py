@@ -19,13 +19,9 @@ from pyspark_kafkaproto.wire import types
 from pyspark_kafkaproto.wire.cursor import Buffer, Cursor, Writer
 from pyspark_kafkaproto.wire.declaration import UNKNOWN, Field, Kind, Message, Struct
 from pyspark_kafkaproto.wire.path import UnwritableValue, inside, within
-from pyspark_kafkaproto.wire.quick import UNEXPECTED, QuickReader, quick_reader
+from pyspark_kafkaproto.wire.quick import UNEXPECTED, Often, quick_reader
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
-
-# Reads of a message after which a quick reader is made for it; and how often that may be surprised.
-_OFTEN = 500
-_SURPRISES_MAX = 100
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -182,29 +178,19 @@ class StructCodec:
         self._reads = [step.read for step in steps]
         self._writes = [step.write for step in steps]
         self._tags = _TaggedFields(cls, version) if flexible else None
-        self._uses = self._surprises = 0
-        self._quick: QuickReader | None = None
+        self._often = Often(lambda: quick_reader(cls, version, flexible=flexible))
 
     def read_message(self, cursor: Cursor) -> Struct:
         """The same as `read`, for a structure that stands alone and may come often."""
-        quick = self._quick  # asked once: another thread may give it up
-        if quick is not None:
-            try:
-                return cast("Struct", cursor.read_with(quick))
-            except UNEXPECTED:
-                self._count_surprise()
-        elif self._uses < _OFTEN:
-            self._uses += 1
-            if self._uses >= _OFTEN:
-                cls, version, flexible = self.layout
-                self._quick = quick_reader(cls, version, flexible=flexible)
-        return self.read(cursor)
-
-    def _count_surprise(self) -> None:
-        """A reader that is surprised so often helps nobody."""
-        self._surprises += 1
-        if self._surprises > _SURPRISES_MAX:
-            self._quick = None
+        quick = self._often.made
+        if quick is None:
+            self._often.miss()
+            return self.read(cursor)
+        try:
+            return cast("Struct", cursor.read_with(quick))
+        except UNEXPECTED:
+            self._often.surprise()
+            return self.read(cursor)
 
     def read(self, cursor: Cursor) -> Struct:
         """The structure at the cursor."""

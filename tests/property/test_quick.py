@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.messages.fetch import FetchRequest, FetchResponse
+from pyspark_kafkaproto.wire import quick as quick_module
 from pyspark_kafkaproto.wire import schema
 from pyspark_kafkaproto.wire.cursor import Cursor
 from pyspark_kafkaproto.wire.quick import UNEXPECTED, quick_reader
@@ -85,8 +86,8 @@ def test_what_it_reads_of_damaged_bytes_is_what_the_codec_reads(cls, data):
 def hot(monkeypatch):
     """A codec of its own for each test, hot after three messages."""
     monkeypatch.setattr(schema, "_codecs", {})
-    monkeypatch.setattr(schema, "_OFTEN", 3)
-    monkeypatch.setattr(schema, "_SURPRISES_MAX", 2)
+    monkeypatch.setattr(quick_module, "_OFTEN", 3)
+    monkeypatch.setattr(quick_module, "_SURPRISES_MAX", 2)
     made = []
     monkeypatch.setattr(
         schema, "quick_reader", lambda *of, **more: made.append(of) or quick_reader(*of, **more)
@@ -146,10 +147,9 @@ def test_a_reader_that_another_thread_gives_up_is_still_used(monkeypatch):
     body = encode(REQUEST, 17)
     kept = [None, quick(FetchRequest, 17)]
     monkeypatch.setattr(
-        schema.StructCodec,
-        "_quick",
+        quick_module.Often,
+        "made",
         property(lambda _: kept.pop() if kept else None, lambda _, __: None),
-        raising=False,
     )
     codec = schema.StructCodec(FetchRequest, 17, flexible=True)
     assert codec.read_message(Cursor(body)) == REQUEST

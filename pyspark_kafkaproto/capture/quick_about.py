@@ -1,0 +1,241 @@
+"""What frequent messages are about, without making them: two functions per class and version.
+
+A quick reader (wire/quick.py) gives tuples of what subjects.py looks at, and a function made of the
+same plans walks over them. Twice as fast as a message and a walk over it. Whatever they do not
+expect is left to about.py, which is the law; tests/property/test_quick_about.py holds the two
+together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import count
+from struct import Struct as Layout
+from typing import Any, TypeAlias
+
+from pyspark_kafkaproto.capture.message import API_VERSIONS, REQUEST, Message
+from pyspark_kafkaproto.capture.subjects import (
+    ALWAYS,
+    QUIET,
+    WORDS_MAX,
+    About,
+    Part,
+    Plan,
+    id_text,
+    plan_of,
+    word,
+)
+from pyspark_kafkaproto.errors import LocalProtocolError
+from pyspark_kafkaproto.wire.declaration import NO_ID, Struct
+from pyspark_kafkaproto.wire.declaration import Message as Declared
+from pyspark_kafkaproto.wire.quick import UNEXPECTED, Often, Unusual, quick_reader
+
+_Tell: TypeAlias = Callable[[Message, About], None]
+_Walk: TypeAlias = Callable[[Any, Mapping[bytes, str], About], None]
+
+_CLIENT_ID_SIZE = Layout(">h")
+_CLIENT_ID_POS = 10  # behind API key, version, correlation id and its own size
+_RESPONSE_BODY_POS = 4  # behind the correlation id
+
+_often: dict[tuple[str, int | None, int], Often[_Tell]] = {}
+
+
+def tell_quickly(message: Message) -> About | None:
+    """What `message` is about; None where its body has to tell."""
+    if message.is_read:
+        return None
+    often = _often.get((message.kind, message.api_key, message.version)) or _often_for(message)
+    if often is None:
+        return None
+    tell = often.made
+    if tell is None:
+        often.miss()
+        return None
+    found = About({}, [], [])
+    try:
+        tell(message, found)
+    except UNEXPECTED:
+        often.surprise()
+        return None
+    return found
+
+
+def _often_for(message: Message) -> Often[_Tell] | None:
+    """For messages of one kind; None where there is no class, or a version that varies."""
+    if message.api_key == API_VERSIONS:
+        return None
+    try:
+        cls = message.body_class()
+    except LocalProtocolError:  # which `body` says
+        return None
+    kind, version = message.kind, message.version
+    often: Often[_Tell] = Often(lambda: _teller(cls, version, is_request=kind == REQUEST))
+    return _often.setdefault((kind, message.api_key, version), often)
+
+
+def _teller(cls: type[Declared], version: int, *, is_request: bool) -> _Tell:
+    flexible = cls.is_flexible(version)
+    read = quick_reader(
+        cls, version, flexible=flexible, wanted=lambda part: _names(_plan(part, version))
+    )
+    walk = _quick_walk(cls, version)
+
+    def tell(message: Message, found: About) -> None:
+        data = memoryview(message.payload)
+        stop = len(data)
+        pos = _behind_client_id(data) if is_request else _RESPONSE_BODY_POS
+        if flexible:
+            if data[pos]:  # tagged fields of the header
+                raise Unusual
+            pos += 1
+        values, pos = read(data, pos, stop)
+        if pos != stop:
+            raise Unusual
+        walk(values, message.topic_names, found)
+
+    return tell
+
+
+def _behind_client_id(data: memoryview) -> int:
+    size: int
+    (size,) = _CLIENT_ID_SIZE.unpack_from(data, _CLIENT_ID_POS - _CLIENT_ID_SIZE.size)
+    if size < -1:
+        raise Unusual
+    pos = _CLIENT_ID_POS + max(0, size)
+    str(data[_CLIENT_ID_POS:pos], "utf-8")  # which it must be
+    return pos
+
+
+@cache
+def _plan(cls: type[Struct], version: int) -> Plan:
+    """What to look at in a version: what it lacks says nothing, but in the place of something."""
+
+    def is_there(name: str) -> bool:
+        field = cls.FIELDS[name]
+        return version in field.versions and field.tag is None
+
+    plan = plan_of(cls)
+    return plan._replace(
+        topics=tuple(filter(is_there, plan.topics)),
+        topic_arrays=tuple(filter(is_there, plan.topic_arrays)),
+        errors=tuple(filter(is_there, plan.errors)),
+        words=tuple(name for name in plan.words if name in ALWAYS or is_there(name)),
+        inner=tuple(each for each in plan.inner if not each.is_array or is_there(each.name)),
+    )
+
+
+def _names(plan: Plan) -> list[str]:
+    """The fields that a plan names, each once."""
+    single = [plan.partition, plan.partitions, plan.offset, plan.records, plan.text]
+    inner = [each.name for each in plan.inner]
+    named = [*plan.topics, *plan.topic_arrays, *plan.errors, *single, *plan.words, *inner]
+    return [name for name in dict.fromkeys(named) if name]
+
+
+def _quick_walk(cls: type[Struct], version: int) -> _Walk:
+    """About's walk over one class in one version, on the tuples of its quick reader."""
+    text = _Text(version)
+    text.line(0, "def walk(values, names, found):")
+    text.line(1, "topics, errors, words = found")
+    text.struct(cls, "values", "''", 1)
+    code = compile("\n".join(text.lines), f"<about {cls.__qualname__} v{version}>", "exec")
+    known: dict[str, Any] = {
+        "NO_ID": NO_ID,
+        "Part": Part,
+        "QUIET": QUIET,
+        "id_text": id_text,
+        "word": word,
+    }
+    exec(code, known)  # noqa: S102  made of declarations, never of what was read
+    walk: _Walk = known["walk"]
+    return walk
+
+
+class _Text:
+    """The text of a walk, line by line; for each step, what it does is said in about.py."""
+
+    def __init__(self, version: int) -> None:
+        self.lines: list[str] = []
+        self._version = version
+        self._numbers = count()
+
+    def line(self, depth: int, text: str) -> None:
+        """One more."""
+        self.lines.append("    " * depth + text)
+
+    def struct(self, cls: type[Struct], value: str, topic: str, depth: int) -> None:
+        """Walk over a structure; `topic` is an expression for the one it stands in."""
+        plan = _plan(cls, self._version)
+        number = next(self._numbers)
+        held = {name: f"{name}_{number}" for name in _names(plan)}
+        if held:
+            self.line(depth, f"{''.join(f'{each}, ' for each in held.values())}= {value}")
+        if plan.topics:
+            topic = self._topic(cls, plan, held, topic, depth)
+        for name in plan.topic_arrays:
+            self.line(depth, f"for each in {held[name]} or (): topics.setdefault(each, [])")
+        if plan.errors:
+            self._errors(plan, held, topic, depth)
+        if topic != "''" and (plan.partition or plan.partitions):
+            self._partition(plan, held, topic, depth)
+        if plan.words:
+            self._words(plan, held, depth)
+        for name, is_array in plan.inner:
+            kind = cls.FIELDS[name].kind
+            assert not isinstance(kind, str)  # noqa: S101  inner ones are structures
+            inner = f"{name}_{next(self._numbers)}" if is_array else held[name]
+            how = f"for {inner} in {held[name]} or ():" if is_array else f"if {inner} is not None:"
+            self.line(depth, how)
+            self.struct(kind, inner, topic, depth + 1)
+            self.line(depth + 1, "pass  # it may say nothing in this version")
+
+    def _topic(
+        self, cls: type[Struct], plan: Plan, held: dict[str, str], outer: str, depth: int
+    ) -> str:
+        topic = f"topic_{next(self._numbers)}"
+        self.line(depth, f"{topic} = ''")
+        for name in plan.topics:
+            value = held[name]
+            if cls.FIELDS[name].kind == "uuid":
+                self.line(depth, f"if not {topic} and {value} != NO_ID:")
+                self.line(depth + 1, f"{topic} = names.get({value}) or id_text({value})")
+            else:
+                self.line(depth, f"if {value}: {topic} = {value}")
+        self.line(depth, f"if {topic}: topics.setdefault({topic}, [])")
+        if outer != "''":
+            self.line(depth, f"else: {topic} = {outer}")
+        return topic
+
+    def _errors(self, plan: Plan, held: dict[str, str], topic: str, depth: int) -> None:
+        subject = topic
+        if plan.partition and topic != "''":
+            subject = f"(f'{{{topic}}}-{{{held[plan.partition]}}}' if {topic} else '')"
+        text = f"{held[plan.text]} or ''" if plan.text else "''"
+        self.line(depth, "error = 0")
+        for name in plan.errors:
+            self.line(depth, f"if {held[name]}:")
+            self.line(depth + 1, f"error = error or {held[name]}")
+            self.line(depth + 1, f"errors.append(({held[name]}, {subject}, {text}))")
+
+    def _partition(self, plan: Plan, held: dict[str, str], topic: str, depth: int) -> None:
+        self.line(depth, f"if {topic}:")
+        parts = f"topics.setdefault({topic}, [])"
+        if plan.partitions:
+            self.line(depth + 1, f"{parts}.extend(map(Part, {held[plan.partitions]} or ()))")
+            return
+        offset = held[plan.offset] if plan.offset else "None"
+        size = "None"
+        if plan.records:
+            records = held[plan.records]
+            size = f"None if {records} is None else len({records})"
+        error = "error" if plan.errors else "0"
+        self.line(
+            depth + 1, f"{parts}.append(Part({held[plan.partition]}, {offset}, {size}, {error}))"
+        )
+
+    def _words(self, plan: Plan, held: dict[str, str], depth: int) -> None:
+        self.line(depth, f"if len(words) < {WORDS_MAX}:")
+        for name in plan.words:
+            unless = "" if name in ALWAYS else f"if {held[name]} not in QUIET: "
+            self.line(depth + 1, f"{unless}words.append(word({name!r}, {held[name]}))")

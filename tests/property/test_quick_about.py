@@ -1,0 +1,131 @@
+"""What a message is about is the same told quickly and by its body, of every class and version."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_kafkaproto.capture import quick_about
+from pyspark_kafkaproto.capture.about import about
+from pyspark_kafkaproto.capture.message import API_VERSIONS, REQUEST, RESPONSE, Message, Peers
+from pyspark_kafkaproto.capture.quick_about import tell_quickly
+from pyspark_kafkaproto.messages import request_class, response_class
+from pyspark_kafkaproto.messages.apis import APIS
+from pyspark_kafkaproto.messages.fetch import FetchResponse
+from pyspark_kafkaproto.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from pyspark_kafkaproto.messages.metadata import MetadataResponse
+from pyspark_kafkaproto.wire import quick
+from pyspark_kafkaproto.wire.declaration import Request
+from pyspark_kafkaproto.wire.frame import encode_request, encode_response
+from pyspark_kafkaproto.wire.schema import encode
+from tests.property.test_messages import carried, draw_damaged, sized, structs, versions_of
+from tests.property.test_quick import untagged
+
+CLASSES = [of(api.key) for api in APIS for of in (request_class, response_class)]
+each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+ID = bytes(range(16))
+
+
+def message_of(payload, cls, version):
+    return Message(
+        1,
+        0,
+        Peers(1, "here:50000", "there:9092"),
+        REQUEST if issubclass(cls, Request) else RESPONSE,
+        payload=payload,
+        size_bytes=len(payload),
+        api_key=cls.API_KEY,
+        version=version,
+        topic_names={ID: "orders"},
+    )
+
+
+def payload_of(message, version, client_id="me"):
+    if isinstance(message, Request):
+        return encode_request(message, version, 5, client_id)[4:]
+    return encode_response(message, version, 5)[4:]
+
+
+@pytest.fixture(autouse=True)
+def hot(monkeypatch):
+    """Quick from the second message on."""
+    monkeypatch.setattr(quick_about, "_often", {})
+    monkeypatch.setattr(quick, "_OFTEN", 1)
+
+
+def quickly(payload, cls, version):
+    """None where it leaves the message to its body."""
+    tell_quickly(message_of(payload, cls, version))
+    return tell_quickly(message_of(payload, cls, version))
+
+
+def slowly(payload, cls, version):
+    """None where the body cannot be read."""
+    message = message_of(payload, cls, version)
+    return None if message.body() is None else about(message)
+
+
+@each_class
+@sized(3)
+@given(st.data())
+def test_every_message_without_tagged_fields_is_told_quickly(cls, data):
+    drawn = untagged(data.draw(structs(cls)))
+    for version in versions_of(cls):
+        payload = payload_of(carried(drawn, version, flexible=cls.is_flexible(version)), version)
+        told = quickly(payload, cls, version)
+        assert (told is None) == (cls.API_KEY == API_VERSIONS)
+        assert told in (None, slowly(payload, cls, version))
+
+
+@each_class
+@sized(5)
+@given(st.data())
+def test_of_damaged_ones_it_tells_nothing_else(cls, data):
+    version, damaged = draw_damaged(cls, data)
+    whole = payload_of(cls(), version)
+    payload = whole[: len(whole) - len(encode(cls(), version))] + damaged
+    told = quickly(payload, cls, version)
+    assert told in (None, slowly(payload, cls, version))
+
+
+def test_topics_have_their_names():
+    topic = FetchResponse.Topic(
+        topic_id=ID, partitions=(FetchResponse.Topic.Partition(high_watermark=9, records=b"abc"),)
+    )
+    payload = payload_of(FetchResponse(responses=(topic, FetchResponse.Topic())), 17)
+    assert quickly(payload, FetchResponse, 17).topics == {"orders": [(0, 9, 3, 0)]}
+
+
+def test_errors_say_what_they_are_about_and_what_the_broker_says():
+    topic = MetadataResponse.Topic(error_code=3, name="orders")
+    payload = payload_of(MetadataResponse(topics=(topic,)), 12)
+    assert quickly(payload, MetadataResponse, 12).errors == [(3, "orders", "")]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        payload_of(HeartbeatRequest(group_id="g"), 4)[:-1],
+        payload_of(HeartbeatRequest(group_id="g"), 4) + b"\0",
+        payload_of(HeartbeatRequest(group_id="g"), 4).replace(b"me", b"\xff\xff"),
+        payload_of(HeartbeatRequest(group_id="g"), 4)[:9],
+    ],
+    ids=["cut", "longer", "no text", "cut in its header"],
+)
+def test_what_cannot_be_read_is_left_to_the_body(payload):
+    assert quickly(payload, HeartbeatRequest, 4) is None
+    assert slowly(payload, HeartbeatRequest, 4) is None
+
+
+def test_tagged_fields_of_a_header_are_left_to_the_body():
+    payload = payload_of(HeartbeatResponse(error_code=27), 4)
+    tagged = payload[:4] + b"\x01\x64\x00" + payload[5:]
+    assert quickly(tagged, HeartbeatResponse, 4) is None
+    assert slowly(tagged, HeartbeatResponse, 4) == quickly(payload, HeartbeatResponse, 4)
+
+
+def test_a_body_that_was_read_tells_itself():
+    payload = payload_of(HeartbeatRequest(group_id="g"), 4)
+    message = message_of(payload, HeartbeatRequest, 4)
+    quickly(payload, HeartbeatRequest, 4)
+    message.body()
+    assert tell_quickly(message) is None
