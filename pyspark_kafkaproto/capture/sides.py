@@ -24,8 +24,10 @@ from pyspark_kafkaproto.capture.message import (
     is_request,
 )
 from pyspark_kafkaproto.capture.tcp import Assembler, Budget
-from pyspark_kafkaproto.messages import find_api
+from pyspark_kafkaproto.errors import RemoteProtocolError
+from pyspark_kafkaproto.messages import find_api, request_class
 from pyspark_kafkaproto.messages.apis import APIS
+from pyspark_kafkaproto.wire.frame import peek_request_field
 
 UNDECIDED, KAFKA, TLS, OTHER = "undecided", "Kafka", "TLS", "other"
 
@@ -368,7 +370,7 @@ class _Side:
         if not facts:
             return
         connection.has_tokens = message.api_key == SASL_HANDSHAKE and message.version == 0
-        if message.api_key == _PRODUCE and _wants_no_answer(message):
+        if message.api_key == _PRODUCE and _wants_no_answer(frame.payload):
             return
         if message.is_hidden:
             message.body()  # which tells whether its client id can be shown
@@ -438,9 +440,12 @@ def _request_facts(payload: bytes | bytearray) -> dict[str, Any]:
     }
 
 
-def _wants_no_answer(produce: Message) -> bool:
-    body = produce.body()
-    return body is not None and body.acks == 0
+def _wants_no_answer(payload: bytes | bytearray) -> bool:
+    """Whether the acks of a Produce are 0; its records, which stand behind them, are not read."""
+    try:
+        return bool(peek_request_field(request_class(_PRODUCE), payload, "acks") == 0)
+    except RemoteProtocolError:
+        return False
 
 
 def _names(message: Message) -> Iterator[tuple[bytes, str]]:

@@ -350,6 +350,19 @@ def test_produce_without_acknowledgement_waits_for_no_response():
     assert (told(messages), notes) == ([(REQUEST, "Produce", 1)], [])
 
 
+def test_nor_does_one_whose_records_were_not_captured():
+    """Its acks stand before them."""
+    topics = (ProduceRequest.Topic(name="orders"),)
+    produce = encode_request(ProduceRequest(acks=0, topic_data=topics), 8, 1, "writer")
+    talk = Talk().open().say(0, produce).close()
+    at = next(i for i, (_, data, _) in enumerate(talk.packets) if produce in data)
+    time_ns, data, size = talk.packets[at]
+    talk.packets[at] = time_ns, data[:-5], size
+    messages, notes = read(talk.pcap())
+    assert told(messages) == [(REQUEST, "Produce", 1)]
+    assert [note.text for note in notes] == ["5 bytes were not captured"]
+
+
 def test_topic_ids_get_the_names_that_the_capture_tells():
     topic_id = bytes(range(16))
     request = FetchRequest(topics=(FetchRequest.Topic(topic_id=topic_id),))
