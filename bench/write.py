@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -129,8 +129,8 @@ class Bench:
             lambda topic: self.app.ask("write", OURS, options | {"topic": topic})["seconds"]
         )
 
-    def alone(self, codec: str) -> dict[str, float]:
-        """Seconds of our producer in this process, and of one that has only to send."""
+    def alone(self, codec: str, number: int) -> dict[str, float]:
+        """Seconds of our producer in this process, and of one that has only to send; a round."""
         batches = [
             pa.RecordBatch.from_arrays([batch.column("value")], names=["value"])
             for batch in pq.ParquetDataset(self.rows).read(["value"]).to_batches(10_000)
@@ -139,9 +139,10 @@ class Bench:
             "bootstrap.servers": self.tools.bootstrap_servers,
             "compression.type": codec,
         }
+        ways = {"Producer": _send_rows, "pre-encoded": _send_encoded}
         return {
-            "Producer": self.into_topic(lambda topic: _send_rows(properties, topic, batches)),
-            "pre-encoded": self.into_topic(lambda topic: _send_encoded(properties, topic, batches)),
+            who: self.into_topic(lambda topic, send=ways[who]: send(properties, topic, batches))
+            for who in in_turn(list(ways), number)
         }
 
 
@@ -225,18 +226,24 @@ def measure(bench: Bench, codecs: tuple[str, ...], rounds: int) -> Results:
     results: Results = {}
     for codec in codecs:
         for number in range(rounds + 1):
-            for tuning in NEEDED:
-                for source in (OURS, RIVAL):
-                    progress(f"{codec}: round {number} of {rounds}: {source}, {tuning}")
-                    seconds = bench.by_spark(source, codec, tuning)
-                    if number:
-                        results.setdefault((codec, tuning, source), []).append(seconds)
+            # Whoever is first comes behind what filled the most memory and disk of all.
+            for tuning, source in in_turn(list(itertools.product(NEEDED, (OURS, RIVAL))), number):
+                progress(f"{codec}: round {number} of {rounds}: {source}, {tuning}")
+                seconds = bench.by_spark(source, codec, tuning)
+                if number:
+                    results.setdefault((codec, tuning, source), []).append(seconds)
             progress(f"{codec}: round {number} of {rounds}: without Spark")
-            for who, seconds in bench.alone(codec).items():
+            for who, seconds in bench.alone(codec, number).items():
                 if number:
                     results.setdefault((codec, "alone", who), []).append(seconds)
     progress("")
     return results
+
+
+def in_turn(whole: list[Any], number: int) -> list[Any]:
+    """The same, beginning with another one for each `number`."""
+    first = number % len(whole)
+    return whole[first:] + whole[:first]
 
 
 def bars_of(results: Results) -> list[Bar]:
@@ -294,8 +301,7 @@ def exactly_once(
     for records in (MANY, FEW):
         bench = Bench(tools, app, folder, records)
         for number in range(rounds + 1):
-            both = [("idempotent", False), ("transactional", True)]
-            for who, exactly in both if number % 2 else reversed(both):
+            for who, exactly in in_turn([("idempotent", False), ("transactional", True)], number):
                 progress(f"{records:,} records: round {number} of {rounds}: {who}")
                 seconds = bench.once(exactly=exactly)
                 if number:
