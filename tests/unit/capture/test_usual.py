@@ -2,6 +2,7 @@
 
 import io
 import random
+import sys
 from struct import pack
 
 import pytest
@@ -189,6 +190,12 @@ def test_the_rest_of_a_frame_is_taken_natively():
     _, count = taken(made.pcap())
     # The first packet of each tells how long it is.
     assert count == answers == 50 * 3
+
+
+def test_python_does_all_where_nothing_was_built(monkeypatch):
+    assert usual._choose() is take_run
+    monkeypatch.setitem(sys.modules, "pyspark_kafkaproto.capture._run", None)
+    assert usual._choose() is None
 
 
 def test_a_frame_that_does_not_end_has_the_time_of_its_last_bytes():
