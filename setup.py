@@ -5,11 +5,11 @@ from setuptools import Extension, setup
 
 KERNELS = [
     Extension(
-        f"pyspark_kafkaproto.records.{name}",
-        [f"pyspark_kafkaproto/records/{name}.pyx"],
+        f"pyspark_kafkaproto.{room}.{name}",
+        [f"pyspark_kafkaproto/{room}/{name}.pyx"],
         extra_compile_args=["-O3"],
     )
-    for name in ("_kernel", "_kernel_write")
+    for room, name in (("records", "_kernel"), ("records", "_kernel_write"), ("capture", "_run"))
 ]
 EXTENSIONS = cythonize(KERNELS, language_level=3)
 for extension in EXTENSIONS:

@@ -52,7 +52,7 @@ source_sum() {
     (
         cd "$root"
         find setup.cfg setup.py pyproject.toml pyspark_kafkaproto -type f \
-            ! -name '*.pyc' ! -name '*.so' ! -name '_kernel*.c' -exec cksum {} + | LC_ALL=C sort
+            ! -name '*.pyc' ! -name '*.so' ! -name '_kernel*.c' ! -name '_run.c' -exec cksum {} + | LC_ALL=C sort
         "$python" -V
         command -v "${CC:-cc}" gcc || echo "no compiler"
     ) | cksum
@@ -124,12 +124,18 @@ remove_build() {
 }
 
 # The Python processes that Spark starts look into the working directory first. In the checkout they
-# find these sources there, so the kernel that was compiled from them has to be beside them.
+# find these sources there, so what was compiled from them has to be beside them.
 place_kernel() {
-    for built in "$venv"/lib/python*/site-packages/pyspark_kafkaproto/records/_kernel*.so; do
-        beside="$root/pyspark_kafkaproto/records/${built##*/}"
+    place_native records/_kernel
+    place_native capture/_run
+}
+
+# Those whose path in the package begins like this; without any, old ones are removed.
+place_native() {
+    for built in "$venv"/lib/python*/site-packages/pyspark_kafkaproto/"$1"*.so; do
+        beside="$root/pyspark_kafkaproto/${1%/*}/${built##*/}"
         if [ ! -e "$built" ]; then
-            rm -f "$root"/pyspark_kafkaproto/records/_kernel*.so
+            rm -f "$root/pyspark_kafkaproto/$1"*.so
         elif ! cmp -s "$built" "$beside"; then
             # Never written in place: a running process may have it loaded.
             cp "$built" "$beside.new"

@@ -103,6 +103,17 @@ class Frames:
         """Whether a frame has begun in step, and has not ended."""
         return self._size >= 0 and self.is_in_step and not self._sought
 
+    @property
+    def left_bytes(self) -> int:
+        """Bytes up to the end of the frame that has begun in step, or of what is kept of it.
+
+        As many come to the same at once and piece by piece. 0: no such frame is at hand.
+        """
+        if not self.is_inside:
+            return 0
+        stop = self._need if self._passed else self._wake
+        return stop - len(self._buffer) - self._passed
+
     def _next_frame(self) -> None:
         self._size = -1
         self._need = self._wake = SIZE_PREFIX_BYTES if self.is_in_step else 1

@@ -100,6 +100,11 @@ class Assembler:
         self._strays = 0
         self._acknowledged = False
 
+    @property
+    def next_seq(self) -> int | None:
+        """The sequence number of the next byte; None before the first."""
+        return self._next
+
     def begin(self, seq: int) -> None:
         """The stream begins with `seq`: that of a SYN, plus one."""
         if self._next is None:

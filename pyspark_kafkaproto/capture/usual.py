@@ -3,11 +3,13 @@
 They are nearly all there is, and each costs less when nothing is made of it that is asked for once:
 no packet, no segment. What is not usual, the opening and end of a connection among it, is left to
 those who read each packet (pcap.py, link.py, conversation.py), and comes out the same from both.
+The rest of a frame that has begun is taken natively where `_run.pyx` was built; that, too, comes
+out the same.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark_kafkaproto.capture.conversation import Conversation
 from pyspark_kafkaproto.capture.link import (
@@ -29,9 +31,27 @@ from pyspark_kafkaproto.capture.link import (
 )
 from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX, PacketReader
 from pyspark_kafkaproto.capture.pcap import HEADER_BYTES, PcapReader
+from pyspark_kafkaproto.capture.sides import KAFKA, Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    _TakeRun = Callable[[bytes, int, bool, bytes, int, int], tuple[int, int, bytes, int, int]]
 
 _LEAST_BYTES = HEADER_BYTES + PLAIN_STOP
 _TURNS = ACK | FIN | RST | SYN
+
+
+def _choose() -> _TakeRun | None:
+    """What takes the rest of a frame; None where it was not built, and packets come one by one."""
+    try:
+        from pyspark_kafkaproto.capture._run import take_run  # noqa: PLC0415  see above
+    except ImportError:
+        return None
+    return take_run
+
+
+_take_run = _choose()
 
 
 class Usual:
@@ -40,6 +60,7 @@ class Usual:
     def __init__(self, reader: PcapReader, conversation: Conversation) -> None:
         self._source = reader.source
         self._header = reader.header
+        self._is_big_endian = reader.header.format.startswith(">")
         self._unit_ns = reader.unit_ns
         self._conversation = conversation
 
@@ -85,9 +106,35 @@ class Usual:
                 assemblers[side].push(seq, data[start:stop], 0, time_ns)
             if assemblers[1 - side].waiting:
                 assemblers[1 - side].acknowledge(ack)
+            elif start < stop and not out:
+                taken, time_ns = self._take_rest(connection, side, flow, time_ns)
+                pos = source.pos
+                count += taken
         conversation.packets += count
         conversation.time_ns = time_ns
         return conversation.taken()
+
+    def _take_rest(
+        self, connection: Connection, side: int, flow: bytes, time_ns: int
+    ) -> tuple[int, int]:
+        """Go on with the frame at hand: how many packets, and the time of the last one.
+
+        Only while nothing of either side waits: then an acknowledgment changes nothing.
+        """
+        assembler, source = connection.assemblers[side], self._source
+        seq = assembler.next_seq
+        if _take_run is None or seq is None or assembler.waiting or connection.kind != KAFKA:
+            return 0, time_ns
+        left_bytes = connection.sides[side].frames.left_bytes
+        if not left_bytes:
+            return 0, time_ns
+        source.pos, count, payload, seconds, fraction = _take_run(
+            source.data, source.pos, self._is_big_endian, flow, seq, left_bytes
+        )
+        if count:
+            time_ns = connection.last_ns = seconds * 1_000_000_000 + fraction * self._unit_ns
+            assembler.push(seq, payload, 0, time_ns)
+        return count, time_ns
 
 
 def usual_of(reader: PacketReader, conversation: Conversation) -> Usual | None:

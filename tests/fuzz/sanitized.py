@@ -1,10 +1,10 @@
-"""Build the kernel with AddressSanitizer and UndefinedBehaviorSanitizer, and run commands on it.
+"""Build the kernels with AddressSanitizer and UndefinedBehaviorSanitizer, run commands on them.
 
-    python tests/fuzz/sanitized.py                        the data plane's tests and the kept corpus
+    python tests/fuzz/sanitized.py                        native code's tests and the kept corpus
     python tests/fuzz/sanitized.py -- tests/fuzz/run.py --target batch --seconds 600
 
 The build goes into a throwaway copy of the checkout; nothing here changes. With clang the fuzzer is
-guided by the kernel's own branches too. Where no compiler has sanitizers this says so and does
+guided by the kernels' own branches too. Where no compiler has sanitizers this says so and does
 nothing. CC names the compiler; else clang and gcc are tried.
 """
 
@@ -27,6 +27,7 @@ BUILD_FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer"]
 COPIED = ["pyspark_kafkaproto", "tests", "setup.py", "setup.cfg", "pyproject.toml", "README.md"]
 TESTS = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit/records", "tests/golden",
          "tests/property/test_records.py", "tests/property/test_write.py",
+         "tests/unit/capture/test_run.py", "tests/unit/capture/test_usual.py",
          "tests/fuzz"]  # fmt: skip
 
 # Python keeps what it allocates until it ends, so leaks cannot be told apart: `test_memory.py`
@@ -91,8 +92,8 @@ def _printed(compiler: str, flag: str) -> str:
 
 
 def build(compiler: str, folder: Path) -> None:
-    """A copy of the checkout in `folder`, its kernel built with sanitizers."""
-    skipped = shutil.ignore_patterns("*.so", "_kernel.c", "__pycache__", "build")
+    """A copy of the checkout in `folder`, its kernels built with sanitizers."""
+    skipped = shutil.ignore_patterns("*.so", "_kernel*.c", "_run.c", "__pycache__", "build")
     for name in COPIED:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=skipped)
@@ -107,10 +108,11 @@ def build(compiler: str, folder: Path) -> None:
         cwd=folder, check=True,
         env=os.environ | {"CC": compiler, "CFLAGS": " ".join(flags), "LDSHARED": linker},
     )  # fmt: skip
-    room = folder / "pyspark_kafkaproto" / "records"
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     missing = [
-        path.stem for path in room.glob("*.pyx") if not (room / (path.stem + suffix)).exists()
+        path.stem
+        for path in (folder / "pyspark_kafkaproto").glob("*/*.pyx")
+        if not path.with_name(path.stem + suffix).exists()
     ]
     if missing:
         raise SystemExit(f"{', '.join(missing)} not built: see the compiler's words above")
@@ -142,7 +144,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="sanitized-") as name:
         folder = Path(name)
         build(compiler, folder)
-        print(f"kernel built by {compiler} {' '.join(SANITIZERS)}", flush=True)
+        print(f"kernels built by {compiler} {' '.join(SANITIZERS)}", flush=True)
         return run(compiler, folder, arguments or TESTS)
 
 

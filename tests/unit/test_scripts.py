@@ -32,9 +32,10 @@ case "$*" in
     "-m pip install "*)
         [ ! -e "$FAKE/cut in pip" ] || exit 1
         [ ! -e "$FAKE/no kernel" ] || exit 0
-        records="${0%/bin/python}/lib/python3.11/site-packages/pyspark_kafkaproto/records"
-        mkdir -p "$records"
-        wc -l <"$FAKE/calls" >"$records/_kernel.cpython-311.so"
+        package="${0%/bin/python}/lib/python3.11/site-packages/pyspark_kafkaproto"
+        mkdir -p "$package/records" "$package/capture"
+        wc -l <"$FAKE/calls" >"$package/records/_kernel.cpython-311.so"
+        wc -l <"$FAKE/calls" >"$package/capture/_run.cpython-311.so"
         ;;
     *"/tools/compile_spark_zip.py") [ ! -e "$FAKE/no zip" ] ;;
     *) echo "unknown call: $*" >&2; exit 99 ;;
@@ -59,8 +60,13 @@ class Machine:
         self.root = folder / "a checkout"  # a path with a blank in it is a path
         self.fake = folder / "fake"
         self.bin = folder / "bin"
-        self.records = self.root / "pyspark_kafkaproto" / "records"
-        for made in (self.root / "tools", self.records, self.fake, self.bin):
+        package = self.root / "pyspark_kafkaproto"
+        self.native = [
+            package / "records" / "_kernel.cpython-311.so",
+            package / "capture" / "_run.cpython-311.so",
+        ]
+        rooms = [file.parent for file in self.native]
+        for made in (self.root / "tools", *rooms, self.fake, self.bin):
             made.mkdir(parents=True)
         for name in ("spark-submit.sh", "setup.cfg", "setup.py", "pyproject.toml"):
             shutil.copy(ROOT / name, self.root)
@@ -253,26 +259,27 @@ def test_javas_home_is_asked_before_path(machine):
     assert "found Java 11" in err
 
 
-def test_the_kernel_is_put_beside_the_sources_that_spark_finds_first(machine):
+def test_what_is_native_is_put_beside_the_sources_that_spark_finds_first(machine):
     machine.run()
-    beside = machine.records / "_kernel.cpython-311.so"
-    first = beside.read_text()
+    first = [beside.read_text() for beside in machine.native]
     (machine.root / "setup.py").write_text("changed")
     machine.run()
-    assert beside.read_text() != first
-    beside.unlink()
+    for beside, before in zip(machine.native, first, strict=True):
+        assert beside.read_text() != before
+        beside.unlink()
     machine.run()
-    assert beside.exists()
+    assert all(beside.exists() for beside in machine.native)
     assert len(machine.installs()) == 2
 
 
 def test_without_a_compiler_it_says_so_and_goes_on_without_an_old_kernel(machine):
     machine.set("no kernel")
-    (machine.records / "_kernel.cpython-311.so").touch()
+    for old in machine.native:
+        old.touch()
     code, _, err = machine.run()
     assert code == 7
     assert err.count("the kernel could not be compiled, so the pure-Python codec is used") == 1
-    assert list(machine.records.iterdir()) == []
+    assert not any(old.exists() for old in machine.native)
     assert machine.run()[2] == ""  # from now on it is the driver that says so
     (machine.bin / "gcc").symlink_to("/bin/true")
     _, _, err = machine.run()

@@ -30,6 +30,7 @@ def test_wheels_are_built_for_every_python_that_is_supported():
     classifiers = (ROOT / "setup.cfg").read_text()
     assert classifiers.count("Python :: 3.1") == len(minors)
     assert "kernel" in settings["test-command"][0]
+    assert "take_run" in settings["test-command"][1]
 
 
 @pytest.mark.long
@@ -43,7 +44,9 @@ def test_a_wheel_decodes_natively_where_there_is_no_compiler(tmp_path):
     subprocess.run([*pip, "wheel", "--no-deps", "-w", str(wheels), str(source)], check=True)
     (wheel,) = wheels.iterdir()
     names = zipfile.ZipFile(wheel).namelist()
-    assert any(name.startswith("pyspark_kafkaproto/records/_kernel.") for name in names)
+    for native in ("records/_kernel.", "records/_kernel_write.", "capture/_run."):
+        built = [name for name in names if name.startswith(f"pyspark_kafkaproto/{native}")]
+        assert any(name.endswith(".so") for name in built), native
     assert not any(name.startswith(("tests/", "bench/", "tools/")) for name in names)
     # No compiler can be found, and pip is not to look for one.
     bare = os.environ | {"PATH": str(tmp_path), "CC": "/none", "PYTHONPATH": str(folder)}
