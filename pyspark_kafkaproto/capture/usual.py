@@ -9,6 +9,7 @@ out the same.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafkaproto.capture.conversation import Conversation
@@ -43,7 +44,12 @@ _TURNS = ACK | FIN | RST | SYN
 
 
 def _choose() -> _TakeRun | None:
-    """What takes the rest of a frame; None where it was not built, and packets come one by one."""
+    """What takes the rest of a frame; None where it was not built, and packets come one by one.
+
+    The same word switches it off that asks for the references of `records`.
+    """
+    if os.environ.get("KAFKAPROTO_PURE") == "1":
+        return None
     try:
         from pyspark_kafkaproto.capture._run import take_run  # noqa: PLC0415  see above
     except ImportError:

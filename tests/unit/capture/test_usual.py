@@ -193,7 +193,11 @@ def test_the_rest_of_a_frame_is_taken_natively():
 
 
 def test_python_does_all_where_nothing_was_built(monkeypatch):
+    monkeypatch.setenv("KAFKAPROTO_PURE", "")
     assert usual._choose() is take_run
+    monkeypatch.setenv("KAFKAPROTO_PURE", "1")
+    assert usual._choose() is None
+    monkeypatch.setenv("KAFKAPROTO_PURE", "")
     monkeypatch.setitem(sys.modules, "pyspark_kafkaproto.capture._run", None)
     assert usual._choose() is None
 
