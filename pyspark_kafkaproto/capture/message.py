@@ -212,16 +212,22 @@ SECRET_APIS = frozenset({36, 38, 39, 40, 41, 32, 33, 44, 51, 58, 59})
 
 
 def is_request(head: bytes, size_bytes: int, *, any_api: bool = False) -> bool:
-    """Whether a frame begins like a request; `any_api`: like one of an API not known here, too.
+    """Whether a frame begins like a request.
 
     Of a frame that a capture has cut, eight bytes are enough.
+
+    Args:
+        head: its first bytes.
+        size_bytes: of all of it.
+        any_api: like one of an API not known here, too, or with a correlation id below 0, where
+            clients go on after 2³¹ requests.
     """
     if len(head) < _REQUEST_HEAD.size or size_bytes < 10:
         return False
     api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(head)
-    if not (0 <= api_key <= _API_KEY_MAX and 0 <= version <= _VERSION_MAX) or correlation_id < 0:
+    if not (0 <= api_key <= _API_KEY_MAX and 0 <= version <= _VERSION_MAX):
         return False
-    if not any_api and find_api(api_key) is None:
+    if not any_api and (correlation_id < 0 or find_api(api_key) is None):
         return False
     if len(head) < 10:
         return True

@@ -306,14 +306,14 @@ class _Side:
             return is_request(head, size_bytes, any_api=in_step) or connection.has_tokens
         if connection.kind == KAFKA and self.frames.is_in_step:
             return True
-        return int.from_bytes(head[:4]) in connection.pending
+        return int.from_bytes(head[:4], signed=True) in connection.pending
 
     def is_sound(self, payload: bytes | bytearray) -> bool:
         """Whether a frame that was found by its looks can be read."""
         connection = self._connection
         facts: dict[str, Any] = {"payload": payload, "size_bytes": len(payload)}
         if self.role == RESPONSE:
-            asked = connection.pending.get(int.from_bytes(payload[:4]))
+            asked = connection.pending.get(int.from_bytes(payload[:4], signed=True))
             if asked is None:
                 return False
             facts |= {"api_key": asked.api_key, "version": asked.version}
@@ -328,7 +328,8 @@ class _Side:
             return _REQUEST_PATTERN
         connection = self._connection
         if self._pattern[0] != connection.asked:
-            ids = [re.escape(key.to_bytes(4)) for key in list(connection.pending)[:_SOUGHT_MAX]]
+            sought = list(connection.pending)[:_SOUGHT_MAX]
+            ids = [re.escape(key.to_bytes(4, signed=True)) for key in sought]
             found = b"[\\x00-\\x06].{3}(?:" + b"|".join(ids) + b")"
             self._pattern = connection.asked, re.compile(found, re.DOTALL) if ids else None
         return self._pattern[1]

@@ -337,6 +337,23 @@ def test_a_connection_of_an_end_with_itself_is_passed_over():
     assert conversation.flows == {}
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_correlation_ids_go_on_below_zero(lost):
+    """After 2^31 requests; the frame behind a loss is known by those that wait."""
+    talk = fetches(Talk().open(), 1, start=2**31 - 1)
+    first, second = -(2**31), -(2**31) + 1
+    talk.say(0, fetch_request(first)).say(0, fetch_request(second))
+    answer = fetch_response(first, b"x" * 3000)
+    if lost:
+        talk.say(1, answer[:2]).lose(1, answer[2:])
+    else:
+        talk.say(1, answer)
+    messages, _ = read(talk.say(1, fetch_response(second, b"y" * 3000)).close().pcap())
+    asked = [*pairs(1, 2**31 - 1), (REQUEST, "Fetch", first), (REQUEST, "Fetch", second)]
+    answered = [(RESPONSE, "Fetch", first)] * (not lost) + [(RESPONSE, "Fetch", second)]
+    assert told(messages) == asked + answered
+
+
 def test_a_reset_and_an_unanswered_request():
     talk = fetches(Talk().open(), 1).say(0, fetch_request(2)).close(reset=True)
     messages, notes = read(talk.pcap())
