@@ -473,6 +473,7 @@ def test_too_many_connections_give_up_the_oldest():
     assert len(messages) == 42
 
 
+@pytest.mark.slow
 def test_requests_that_nobody_answers_are_bounded_over_all_connections(monkeypatch):
     monkeypatch.setattr(sides, "_ALL_PENDING_MAX", 100)
     conversation = Conversation()

@@ -106,14 +106,8 @@ def test_a_page_on_standard_output(tmp_path):
     assert "40 messages" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        "no/such/report.html",
-        pytest.param("file/report.html", marks=pytest.mark.slow),
-        pytest.param("", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["no/such/report.html", "file/report.html", ""])
 def test_a_page_that_cannot_be_made_is_refused_before_anything_is_read(tmp_path, where):
     (tmp_path / "file").touch()
     path = str(tmp_path / where) if where else str(tmp_path)

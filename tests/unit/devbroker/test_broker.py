@@ -77,6 +77,7 @@ def test_ports_that_are_always_taken_end_in_an_error(monkeypatch):
             DevBroker().start()
 
 
+@pytest.mark.slow
 def test_three_nodes_have_an_address_each_and_die_alone():
     with DevBroker(nodes=3) as started:
         assert len(started.bootstrap_servers.split(",")) == 3

@@ -53,9 +53,8 @@ def test_started_in_the_background_asked_and_stopped(data_dir):
     assert _invoke(data_dir, "status").exit_code == 3
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_foreground_ends_at_a_signal_and_takes_the_broker_along(data_dir, number):
     with _command(data_dir, "start", "--foreground") as process:
         address = process.stdout.readline().strip()
