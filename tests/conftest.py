@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 settings.load_profile(FULL)  # unless --hypothesis-profile says otherwise
 
 
+@pytest.hookimpl(optionalhook=True)  # unknown where pytest-xdist is switched off
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """As many processes as there are cores, but few, for plain pytest; else one.
 
