@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import uuid
 from collections.abc import Callable, Iterator
@@ -12,13 +13,31 @@ from hypothesis import settings
 
 from pyspark_kafkaproto.devbroker import KafkaTools
 from tests.brokers import open_broker
+from tests.examples import FULL
 
 if TYPE_CHECKING:
     from tests.secure_broker import SecureBroker
 
-# An example that waited for a busy machine is no find.
-settings.register_profile("any machine", deadline=None)
-settings.load_profile("any machine")
+settings.load_profile(FULL)  # unless --hypothesis-profile says otherwise
+
+
+@pytest.hookimpl(optionalhook=True)  # unknown where pytest-xdist is switched off
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """As many processes as there are cores, but few, for plain pytest; else one.
+
+    Each process collects everything anew, which a few files or a few tests are not worth. Tests
+    with a broker share one, and what is to be printed has to come from this process.
+    """
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    is_plain = "not broker" in config.option.markexpr and not config.option.keyword
+    if not is_whole or not is_plain or config.option.capture == "no":
+        return 0
+    return min(4, os.cpu_count() or 1)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from going through thousands of tests again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -57,12 +57,14 @@ if [ -z "$only_checks" ]; then
     step "Apache Kafka 3.9" env -u KAFKA_HOME kafkaproto devbroker fetch --kafka-version 3.9.1
     # pytest's exit code 5, nothing collected, is an error like any other: a mark that no test
     # carries is a mistake here.
-    # -n 2: their deadlines leave room for a neighbour.
-    step "tests without a broker" python -m pytest -q -n 2 -m "$length and not ($needs_broker)"
+    # -n 2: their deadlines leave room for a neighbour. Plain pytest draws fewer inputs.
+    step "tests without a broker" \
+        python -m pytest -q -n 2 --hypothesis-profile=full -m "$length and not ($needs_broker)"
     step "fuzzing" python tests/fuzz/run.py ${long:+--long}
     step "kernel under sanitizers" python tests/fuzz/sanitized.py
     # One pytest, so that they share one broker; side by side their deadlines would be too short.
-    step "tests with a broker" python -m pytest -q -m "$length and ($needs_broker)"
+    step "tests with a broker" \
+        python -m pytest -q -n 0 --hypothesis-profile=full -m "$length and ($needs_broker)"
 fi
 
 if [ -n "$failed" ]; then

@@ -25,7 +25,9 @@ SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 COVERAGE = "-fsanitize=fuzzer-no-link"
 BUILD_FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer"]
 COPIED = ["pyspark_kafkaproto", "tests", "setup.py", "setup.cfg", "pyproject.toml", "README.md"]
-TESTS = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit/records", "tests/golden",
+# The slow ones too, and all drawn inputs.
+TESTS = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long",
+         "--hypothesis-profile=full", "tests/unit/records", "tests/golden",
          "tests/property/test_records.py", "tests/property/test_write.py",
          "tests/unit/capture/test_run.py", "tests/unit/capture/test_usual.py",
          "tests/fuzz"]  # fmt: skip

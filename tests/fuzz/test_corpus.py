@@ -12,7 +12,17 @@ from tests.fuzz.targets import TARGETS
 CORPUS = Path(__file__).resolve().parent / "corpus"
 
 
-@pytest.mark.parametrize("target", TARGETS)
+# A capture takes as long as all others together, and tests/property reads damaged ones too.
+each_target = pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param(target, marks=pytest.mark.slow if target == "capture" else ())
+        for target in TARGETS
+    ],
+)
+
+
+@each_target
 def test_kept_inputs(target):
     inputs = sorted((CORPUS / target).iterdir())
     assert inputs
@@ -24,7 +34,7 @@ def test_kept_inputs(target):
             raise
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@each_target
 def test_sound_inputs(target):
     for seed in SEEDS[target]():
         TARGETS[target](seed)

@@ -74,6 +74,7 @@ def test_one_slow_input_of_many_is_found(monkeypatch):
         flurry.batch_flurry(BATCH)
 
 
+@pytest.mark.slow
 def test_inputs_that_are_slow_together_alone_are_no_find(monkeypatch):
     calls = []
     monkeypatch.setattr(flurry, "_kernel", counting_decode(calls, lambda _: spin(0.002)))
@@ -101,6 +102,7 @@ flurry.batch_flurry(test_flurry.BATCH)
 """
 
 
+@pytest.mark.slow
 def test_memory_that_inputs_take_is_found():
     done = subprocess.run(
         ["sh", "-c", '"$0" -c "$1"; exit $?', sys.executable, TAKES_MEMORY],

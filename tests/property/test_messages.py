@@ -124,14 +124,29 @@ def assert_damage_is_an_error_or_another_message(cls, data):
 each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 
 
-@each_class
+def some_of(classes):
+    """Plain pytest draws for some of them, tests/run.sh for all."""
+    return pytest.mark.parametrize(
+        "cls",
+        [
+            pytest.param(cls, marks=() if number % 20 == 0 else pytest.mark.slow)
+            for number, cls in enumerate(classes)
+        ],
+        ids=lambda cls: cls.__name__,
+    )
+
+
+some_classes = some_of(CLASSES)
+
+
+@some_classes
 @sized(3)
 @given(st.data())
 def test_what_is_written_is_read(cls, data):
     assert_what_is_written_is_read(cls, data)
 
 
-@each_class
+@some_classes
 @sized(3)
 @given(st.data())
 def test_damage_is_an_error_or_another_message(cls, data):

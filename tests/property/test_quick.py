@@ -16,8 +16,8 @@ from pyspark_kafkaproto.wire.schema import codec_of, decode, encode
 from tests.property.test_messages import (
     carried,
     draw_damaged,
-    each_class,
     sized,
+    some_classes,
     structs,
     versions_of,
 )
@@ -58,7 +58,7 @@ def untagged(struct):
     return type(struct)(**values)
 
 
-@each_class
+@some_classes
 @sized(3)
 @given(st.data())
 def test_it_reads_every_message_without_tagged_fields(cls, data):
@@ -69,7 +69,7 @@ def test_it_reads_every_message_without_tagged_fields(cls, data):
         assert quickly(cls, version, body) == (message, len(body))
 
 
-@each_class
+@some_classes
 @sized(5)
 @given(st.data())
 def test_what_it_reads_of_damaged_bytes_is_what_the_codec_reads(cls, data):

@@ -10,7 +10,7 @@ import random
 from itertools import accumulate
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_kafkaproto.arrow import schema_for, to_record_batch
@@ -18,6 +18,7 @@ from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import Columns, NewRecord, _kernel, encode_batch, reference
 from pyspark_kafkaproto.records.encoding import sealed
 from pyspark_kafkaproto.records.layout import CONTROL
+from tests.examples import examples
 from tests.unit.records.batches import raw_batch
 from tests.unit.records.messages import message, sealed_message, wrapper
 
@@ -117,13 +118,13 @@ ABORTED = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 250)), max_size=
 
 
 @given(blocks(), st.integers(0, 300), st.integers(0, 300), ABORTED, st.integers(0, 3000))
-@settings(max_examples=60)
+@examples(60)
 def test_both_read_the_same_rows(block, start, stop, aborted, chunk_bytes):
     assert_alike(block, start=start, stop=stop, aborted=aborted, chunk_bytes=chunk_bytes)
 
 
 @given(blocks(), st.integers(1, 3000), st.integers(0, 200), st.integers(0, 300), ABORTED)
-@settings(max_examples=40)
+@examples(40)
 def test_chunks_are_the_whole(block, chunk_bytes, start, stop, aborted):
     options = {"wanted": Columns.OFFSET, "stop": stop}
     whole = _kernel.decode(block, start=start, aborted=aborted, **options)
@@ -143,20 +144,20 @@ def test_chunks_are_the_whole(block, chunk_bytes, start, stop, aborted):
 
 
 @given(st.binary(max_size=400), st.booleans())
-@settings(max_examples=150)
+@examples(150)
 def test_any_bytes_are_read_alike(noise, check_crcs):
     assert_alike(noise, start=0, stop=100, check_crcs=check_crcs)
 
 
 @given(st.binary(max_size=200), st.integers(-1, 20), st.integers(0, 7))
-@settings(max_examples=150)
+@examples(150)
 def test_any_records_are_read_alike(body, count, codec):
     block = raw_batch(body, count, attributes=codec, last_offset_delta=50)
     assert_alike(block, start=0, stop=100, batch_limit_bytes=1 << 20)
 
 
 @given(st.binary(max_size=120), st.integers(0, 1), st.integers(0, 7), st.integers(0, 60))
-@settings(max_examples=150)
+@examples(150)
 def test_any_messages_are_read_alike(body, magic, codec, offset):
     block = sealed_message(offset, bytes([magic, codec]) + body)
     assert_alike(block, start=0, stop=100, batch_limit_bytes=1 << 20)
@@ -221,11 +222,14 @@ def damaged(rng: random.Random, block: bytes) -> bytes:
     return bytes(changed)
 
 
-def test_damaged_blocks_are_read_alike():
+@pytest.mark.parametrize(
+    "rounds", [MUTATIONS // 10, pytest.param(MUTATIONS, marks=pytest.mark.slow)]
+)
+def test_damaged_blocks_are_read_alike(rounds):
     rng = random.Random(SEED)
     sources = seeds(rng)
     refused = 0
-    for round_ in range(MUTATIONS):
+    for round_ in range(rounds):
         block = damaged(rng, rng.choice(sources))
         options = {
             "start": rng.randrange(4),
@@ -239,10 +243,9 @@ def test_damaged_blocks_are_read_alike():
         except BaseException:
             print(f"seed {SEED}, round {round_}: {block.hex()} {options}")
             raise
-    assert MUTATIONS // 10 < refused < MUTATIONS * 9 // 10, "the damage is too mild or too strong"
+    assert rounds // 10 < refused < rounds * 9 // 10, "the damage is too mild or too strong"
 
 
 @pytest.mark.long
-def test_damaged_blocks_are_read_alike_for_long(monkeypatch):
-    monkeypatch.setitem(globals(), "MUTATIONS", 1_000_000)
-    test_damaged_blocks_are_read_alike()
+def test_damaged_blocks_are_read_alike_for_long():
+    test_damaged_blocks_are_read_alike(1_000_000)

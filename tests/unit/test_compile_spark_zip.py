@@ -57,6 +57,7 @@ def test_modules_have_bytecode_beside_their_sources_and_the_rest_is_as_it_was(ar
     assert {name: after[name] for name in before} == before
 
 
+@pytest.mark.slow
 def test_a_process_that_has_the_archive_open_goes_on_reading(archive):
     """Python remembers where things are in an archive, and opens it anew for each."""
     old = places(archive)
@@ -79,6 +80,7 @@ def test_python_takes_the_bytecode(archive):
     assert done.stdout.strip() == f"{archive}/pyspark/part.pyc"
 
 
+@pytest.mark.slow
 def test_an_archive_that_has_bytecode_is_left_alone(archive):
     compile_zip(archive)
     made = archive.stat()

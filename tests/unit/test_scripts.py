@@ -151,7 +151,14 @@ def test_the_second_run_installs_nothing_and_says_nothing(machine):
     assert machine.installs() == ["cli,spark"]
 
 
-@pytest.mark.parametrize("changed", ["pyspark_kafkaproto/new.py", "setup.cfg", "pyproject.toml"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "pyspark_kafkaproto/new.py",
+        pytest.param("setup.cfg", marks=pytest.mark.slow),
+        pytest.param("pyproject.toml", marks=pytest.mark.slow),
+    ],
+)
 def test_changed_sources_are_installed_anew(machine, changed):
     machine.run()
     with (machine.root / changed).open("a") as file:
@@ -160,6 +167,7 @@ def test_changed_sources_are_installed_anew(machine, changed):
     assert len(machine.installs()) == 2
 
 
+@pytest.mark.slow
 def test_compiled_leftovers_are_no_change(machine):
     machine.run()
     cache = machine.root / "pyspark_kafkaproto" / "__pycache__"
@@ -169,7 +177,9 @@ def test_compiled_leftovers_are_no_change(machine):
     assert len(machine.installs()) == 1
 
 
-@pytest.mark.parametrize("where", ["cut in venv", "cut in pip"])
+@pytest.mark.parametrize(
+    "where", [pytest.param("cut in venv", marks=pytest.mark.slow), "cut in pip"]
+)
 def test_an_interrupted_first_run_is_made_good_by_the_next(machine, where):
     machine.set(where)
     code, out, _ = machine.run()
@@ -183,6 +193,7 @@ def test_an_interrupted_first_run_is_made_good_by_the_next(machine, where):
     assert len(machine.installs()) == (1 if where == "cut in venv" else 2)
 
 
+@pytest.mark.slow
 def test_a_failed_update_leaves_no_marker_of_the_old_state(machine):
     machine.run()
     (machine.root / "setup.cfg").write_text("changed")
@@ -194,6 +205,7 @@ def test_a_failed_update_leaves_no_marker_of_the_old_state(machine):
     assert len(machine.installs()) == 3
 
 
+@pytest.mark.slow
 def test_a_venv_whose_python_is_gone_is_made_anew(machine):
     machine.run()
     python = machine.root / ".venv" / "bin" / "python"
@@ -213,6 +225,7 @@ def test_a_folder_that_is_no_venv_is_not_removed(machine):
     assert (machine.root / ".venv" / "mine").exists()
 
 
+@pytest.mark.slow
 def test_what_the_tests_installed_stays_when_the_sources_change(machine):
     prepare = f'set -eu; root="{machine.root}"; . "$root/tools/prepare-venv.sh"; require_tools; '
     environ = {"PATH": str(machine.bin), "FAKE": str(machine.fake)}
@@ -259,6 +272,7 @@ def test_javas_home_is_asked_before_path(machine):
     assert "found Java 11" in err
 
 
+@pytest.mark.slow
 def test_what_is_native_is_put_beside_the_sources_that_spark_finds_first(machine):
     machine.run()
     first = [beside.read_text() for beside in machine.native]
@@ -272,6 +286,7 @@ def test_what_is_native_is_put_beside_the_sources_that_spark_finds_first(machine
     assert len(machine.installs()) == 2
 
 
+@pytest.mark.slow
 def test_without_a_compiler_it_says_so_and_goes_on_without_an_old_kernel(machine):
     machine.set("no kernel")
     for old in machine.native:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,33 @@ from capturing.traffic import Mix, Written, heartbeat, mixes, write_capture
 from pyspark_kafkaproto.capture import Message, open_capture, read_messages
 
 ETHERNET_BYTES = 1514
-MIXES = {mix.name: mix for mix in mixes()}
+NAMES = (
+    "Fetch of 1 MB",
+    "Fetch of 100 kB",
+    "Fetch of 16 kB",
+    "Produce of 16 kB",
+    "small messages alone",
+    "all of them",
+)
 
 
-@pytest.mark.parametrize("name", MIXES)
+@cache
+def by_name() -> dict[str, Mix]:
+    """Made when a test needs them, not when tests are collected."""
+    return {mix.name: mix for mix in mixes()}
+
+
+def test_each_mix_is_tested() -> None:
+    assert tuple(by_name()) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_everything_in_a_capture_is_read(name: str, tmp_path: Path) -> None:
     path = tmp_path / "talk.pcap"
     # Of 1 MB are some: four connections say one each, and each exchange is whole.
     size_bytes = 5_000_000 if "1 MB" in name else 300_000
 
-    written = write_capture(path, MIXES[name], size_bytes)
+    written = write_capture(path, by_name()[name], size_bytes)
 
     with path.open("rb") as stream:
         items = list(read_messages(open_capture(stream)))
@@ -33,7 +51,7 @@ def test_everything_in_a_capture_is_read(name: str, tmp_path: Path) -> None:
 
 def test_packets_are_as_a_network_has_them(tmp_path: Path) -> None:
     path = tmp_path / "talk.pcap"
-    write_capture(path, MIXES["Fetch of 100 kB"], 1_000_000)
+    write_capture(path, by_name()["Fetch of 100 kB"], 1_000_000)
     with path.open("rb") as stream:
         packets = list(open_capture(stream))
     assert max(len(packet.data) for packet in packets) == ETHERNET_BYTES
@@ -44,20 +62,21 @@ def test_packets_are_as_a_network_has_them(tmp_path: Path) -> None:
 
 
 def test_the_same_capture_is_made_each_time(tmp_path: Path) -> None:
-    mix = MIXES["all of them"]
+    mix = by_name()["all of them"]
     for name in ("one", "two"):
         write_capture(tmp_path / name, mix, 100_000)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 def test_sizes_are_those_of_the_names() -> None:
-    sizes = {name: len(mix.exchanges[0].response) for name, mix in MIXES.items()}
+    sizes = {name: len(mix.exchanges[0].response) for name, mix in by_name().items()}
     assert 0.95e6 < sizes["Fetch of 1 MB"] < 1.1e6
     assert 0.9e5 < sizes["Fetch of 100 kB"] < 1.1e5
     assert 15_000 < sizes["Fetch of 16 kB"] < 17_000
-    assert 15_000 < len(MIXES["Produce of 16 kB"].exchanges[0].request) < 17_000
+    assert 15_000 < len(by_name()["Produce of 16 kB"].exchanges[0].request) < 17_000
 
 
+@pytest.mark.slow
 def test_a_listing_is_measured_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

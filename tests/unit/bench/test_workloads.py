@@ -7,6 +7,7 @@ import pytest
 from reading.workloads import CODECS, Workload, payload_lines, plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value_bytes", [100, 10_000])
 def test_values_are_json_of_exactly_the_size(value_bytes: int) -> None:
     lines = payload_lines(value_bytes)
@@ -15,6 +16,7 @@ def test_values_are_json_of_exactly_the_size(value_bytes: int) -> None:
     assert all(json.loads(line) for line in lines[:100])
 
 
+@pytest.mark.slow
 def test_values_are_the_same_each_time_and_seldom_alike() -> None:
     lines = payload_lines(100)
 
@@ -22,6 +24,7 @@ def test_values_are_the_same_each_time_and_seldom_alike() -> None:
     assert len(set(lines)) == len(lines) == 50_000
 
 
+@pytest.mark.slow
 def test_values_compress_as_events_do() -> None:
     sample = "".join(payload_lines(100)[:160]).encode()  # what a batch of Kafka's default size has
 

@@ -124,6 +124,7 @@ def test_compressed_messages_inside_compressed_ones_are_not_opened():
     assert {node.problem for node in inner} == {"compressed messages inside compressed messages"}
 
 
+@pytest.mark.slow
 def test_what_is_decompressed_is_bounded_for_the_whole_message():
     room = Room()
     data = encode_batch([NewRecord(bytes(20 << 20))], codec=compression.ZSTD)

@@ -148,6 +148,7 @@ def test_a_pipe_gives_its_packets_as_they_come():
     assert len(list(reader)) == 1
 
 
+@pytest.mark.slow
 def test_the_number_of_interfaces_is_bounded():
     data = section() + interface(RAW) * 65_537
     read, damage = packets(data + enhanced(0, 1))

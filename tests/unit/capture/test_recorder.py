@@ -37,7 +37,7 @@ def recorded(names, asked):
     return out.getvalue()
 
 
-@pytest.mark.parametrize("count", [1, 2500])
+@pytest.mark.parametrize("count", [1, pytest.param(2500, marks=pytest.mark.slow)])
 def test_topics_are_named_where_the_process_knew_them(count):
     names = ids(count)
     messages, notes = read(recorded(names, names))

@@ -174,7 +174,9 @@ def test_the_end_is_told_with_the_time_of_the_last_packet():
     assert "22:13:20.1" in lines[-1]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))]
+)
 def test_damaged_captures(seed):
     rng = random.Random(seed)
     kinds = [*originals(), talk().pcap()]

@@ -96,6 +96,7 @@ def moment(monkeypatch):
     return then
 
 
+@pytest.mark.slow
 def test_what_is_waited_for_is_said(command, monkeypatch):
     """Whoever types a wrong address should not look at nothing for ten seconds."""
     monkeypatch.setattr(connection, "QUIET_S", 0.7)
@@ -389,6 +390,7 @@ def test_reader_that_goes_away_leaves_no_traceback(brokers):
     assert told == b""
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_follower_cleanly(brokers):
     with _process(brokers, "consume", "orders", "--follow", "--format", "raw") as process:
         assert [process.stdout.readline().rstrip(b"\n") for _ in range(30)] == WHOLE

@@ -38,7 +38,7 @@ def test_the_result_is_a_table_or_json(run):
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (("nothing",), 1, "no such topic"),
+        pytest.param(("nothing",), 1, "no such topic", marks=pytest.mark.slow),
         (("orders", "--size", "8"), 2, "expected 32 or more"),
         (("orders", "--seconds", "nan"), 2, "expected more than 0"),
         (("orders", "--capture-to", ""), 2, "--capture-to"),
@@ -54,6 +54,7 @@ def test_what_cannot_be_done_is_one_line(run, arguments, code, text):
     assert "onInvalidRecord" not in done.output  # no command has it
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_writing_and_shows_the_result(brokers):
     command = "from pyspark_kafkaproto.cli import main; main()"
     words = ("loadtest", "orders", "--seconds", "250", "--rate", "500", "--json")

@@ -120,7 +120,7 @@ def test_ctrl_c_ends_the_reading_and_writes_what_was_read(piped, brokers):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("nothing",), "no such topic"),
+        pytest.param(("nothing",), "no such topic", marks=pytest.mark.slow),
         (("orders", "-k", ":"), "line 1 does not have it"),
         (("orders", "-X", "acks"), "expected KEY=VALUE"),
         (("orders", "-X", "acks=9"), "expected all, -1, 0 or 1"),

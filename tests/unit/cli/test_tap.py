@@ -70,6 +70,7 @@ def test_it_records_until_it_is_told_to_end(broker, tmp_path):
     assert {message.api for message in read(path.read_bytes())[0]} == {"ApiVersions", "Metadata"}
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_recording_and_cuts_nobody_off(broker, tmp_path):
     path = tmp_path / "talk.pcapng"
     with tapping(broker, path, WITHOUT_ROOM) as (process, address):
@@ -86,6 +87,7 @@ def test_a_full_disk_ends_the_recording_and_cuts_nobody_off(broker, tmp_path):
     assert not any("ends early" in note.text for note in notes)
 
 
+@pytest.mark.slow
 def test_a_disk_that_takes_nothing_is_said_before_clients_come():
     done = kafkaproto("tap", "--listen", 0, "--to", "localhost:1", "-w", "/dev/full")
     assert done.returncode == 1
@@ -110,6 +112,7 @@ def test_ctrl_c_ends_it_whichever_thread_the_system_tells(broker, tmp_path):
     assert not any("ends early" in note.text for note in read(path.read_bytes())[1])
 
 
+@pytest.mark.slow
 def test_it_ends_when_nobody_reads_the_recording(broker):
     words = command("tap", "--listen", 0, "--to", broker, "-w", "-")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -125,11 +128,13 @@ def test_it_ends_when_nobody_reads_the_recording(broker):
             process.kill()
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_made_is_named(tmp_path):
     path = tmp_path / "no" / "talk.pcapng"
     assert str(path) in refused("--listen", 0, "--to", "localhost:1", "-w", path)
 
 
+@pytest.mark.slow
 def test_a_tap_that_cannot_listen_leaves_the_file_alone(tmp_path):
     path = tmp_path / "talk.pcapng"
     path.write_bytes(b"an older recording")
@@ -142,6 +147,7 @@ def test_a_tap_that_cannot_listen_leaves_the_file_alone(tmp_path):
     assert not absent.exists()
 
 
+@pytest.mark.slow
 def test_a_file_that_another_tap_writes_is_refused(broker, tmp_path):
     path = tmp_path / "talk.pcapng"
     with tapping(broker, path) as (process, address):
@@ -158,6 +164,7 @@ def test_a_file_that_another_tap_writes_is_refused(broker, tmp_path):
     assert notes == []
 
 
+@pytest.mark.slow
 def test_an_older_recording_is_replaced(broker, tmp_path):
     path = tmp_path / "talk.pcapng"
     path.write_bytes(b"an older recording" * 10_000)

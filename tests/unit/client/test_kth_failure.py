@@ -49,7 +49,13 @@ def timed_out(stage):
     return DeadlineExceeded(f"a broker: {stage}", 30)
 
 
-@pytest.mark.parametrize("error", [lost, timed_out])
+# Either way a call fails, the next one is another connection's.
+each_error = pytest.mark.parametrize(
+    "error", [lost, pytest.param(timed_out, marks=pytest.mark.slow)]
+)
+
+
+@each_error
 def test_reading_two_partitions_of_two_leaders(brokers, config, task, clock, monkeypatch, error):
     brokers.topics["orders"].move(1, node_id=2)
     for partition in (0, 1):
@@ -85,7 +91,8 @@ def read_with_each_call_failing(patches, error, planned, config, prepare, settin
     assert 8 < k < MOST
 
 
-@pytest.mark.parametrize("error", [lost, timed_out])
+@pytest.mark.slow
+@each_error
 def test_reading_from_a_follower(brokers, config, task, clock, monkeypatch, error):
     brokers.logs["orders", 0].fill(8, size_bytes=2000)
 
@@ -141,8 +148,8 @@ def test_reading_while_the_leader_moves(brokers, config, task, clock, monkeypatc
         assert found == rows(0, 0, 120)
 
 
-@pytest.mark.parametrize("error", [lost, timed_out])
-@pytest.mark.parametrize("strict", [True, False])
+@each_error
+@pytest.mark.parametrize("strict", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_reading_a_log_that_is_cut_off(brokers, config, task, clock, monkeypatch, error, strict):
     """Whatever fails on the way, the loss is told; no offset comes twice where it is passed over.
 
@@ -170,7 +177,7 @@ def test_reading_a_log_that_is_cut_off(brokers, config, task, clock, monkeypatch
         assert not any(ends)
 
 
-@pytest.mark.parametrize("error", [lost, timed_out])
+@each_error
 def test_asking_for_offsets_of_two_leaders(brokers, clock, monkeypatch, error):
     brokers.topics["orders"].move(1, node_id=2)
     both = {TopicPartition("orders", number) for number in (0, 1)}

@@ -107,6 +107,7 @@ def test_messages_that_were_acknowledged_and_are_not_there_are_lost(brokers, mon
     assert not load.is_sound
 
 
+@pytest.mark.slow
 def test_what_ends_the_producer_ends_the_test(brokers):
     brokers.on("Produce", refusing(29))
     test = LoadTest({"bootstrap.servers": brokers.bootstrap_servers}, "orders", seconds=60)

@@ -265,6 +265,7 @@ def test_plain_records_that_cannot_be_are_refused(producer, record):
         producer().send([record])
 
 
+@pytest.mark.slow
 def test_many_open_batches_stay_within_buffer_memory(brokers, producer):
     writer = producer("many", buffer_memory=40_000)
     for start in range(20):

@@ -46,6 +46,7 @@ def test_thousand_groups_are_ten_requests_on_one_connection_each(brokers, kafka)
     assert len(places) == 2
 
 
+@pytest.mark.slow
 def test_more_requests_than_may_be_in_flight_are_all_answered(brokers, kafka):
     brokers.on("OffsetFetch", answer)
     groups = [f"g-{number}" for number in range(2050)]
@@ -110,6 +111,7 @@ def _interrupt(*_):
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_advertised_address_that_is_not_reached_says_what_to_set(brokers, kafka_at):
     brokers.advertised = {1: ("nowhere.invalid", 9092), 2: ("nowhere.invalid", 9093)}
     kafka = kafka_at(brokers.address(1), **{"default.api.timeout.ms": "1500"})

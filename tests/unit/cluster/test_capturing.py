@@ -91,6 +91,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_ends_the_capture_and_not_the_work(tmp_path):
     with FakeCluster({"orders": 3}) as fake:
         command = [sys.executable, "-c", WITHOUT_ROOM, fake.bootstrap_servers, str(tmp_path)]
@@ -140,6 +141,7 @@ def test_an_answer_that_is_complete_leaves_no_packets(nothing_remembered, name):
     assert list(nothing_remembered.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_topic_that_nobody_knows_leaves_no_packets(nothing_remembered):
     with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION"):
         failing(topic="nothing")
@@ -182,6 +184,7 @@ def test_every_answer_that_is_plain_is_an_error_of_kafkas():
     assert names.issuperset(capturing._PLAIN_ANSWERS)
 
 
+@pytest.mark.slow
 def test_blocks_inside_each_other_say_it_once(nothing_remembered):
     with pytest.raises(KafkaProtoError) as caught, packets_with_errors():
         failing()
@@ -189,6 +192,7 @@ def test_blocks_inside_each_other_say_it_once(nothing_remembered):
     assert len(list(nothing_remembered.iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_errors_come_without_packets_when_that_is_asked_for(nothing_remembered):
     with pytest.raises(KafkaProtoError) as caught:
         failing(**{"capture.errors": "false"})

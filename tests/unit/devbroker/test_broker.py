@@ -37,6 +37,7 @@ def test_it_runs_inside_the_with_and_leaves_nothing():
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_a_kept_folder_is_formatted_once_and_keeps_id_and_ports(fake_java, data_dir):
     with DevBroker(data_dir) as first:
         address, before = first.bootstrap_servers, ClusterFile.read(data_dir)
@@ -48,6 +49,7 @@ def test_a_kept_folder_is_formatted_once_and_keeps_id_and_ports(fake_java, data_
     assert before.cluster_id in formats[0]
 
 
+@pytest.mark.slow
 def test_an_earlier_port_that_someone_else_has_now_is_given_up(data_dir):
     with DevBroker(data_dir) as first:
         port = _port(first)
@@ -55,6 +57,7 @@ def test_an_earlier_port_that_someone_else_has_now_is_given_up(data_dir):
         assert _port(second) != port
 
 
+@pytest.mark.slow
 def test_a_port_taken_in_between_is_tried_again_with_others(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
@@ -65,6 +68,7 @@ def test_a_port_taken_in_between_is_tried_again_with_others(monkeypatch):
         assert offers == []
 
 
+@pytest.mark.slow
 def test_ports_that_are_always_taken_end_in_an_error(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
@@ -73,6 +77,7 @@ def test_ports_that_are_always_taken_end_in_an_error(monkeypatch):
             DevBroker().start()
 
 
+@pytest.mark.slow
 def test_three_nodes_have_an_address_each_and_die_alone():
     with DevBroker(nodes=3) as started:
         assert len(started.bootstrap_servers.split(",")) == 3
@@ -98,6 +103,7 @@ def test_a_crash_shows_the_log_from_the_first_error(fake_java):
     assert "getting up" not in str(failed.value)
 
 
+@pytest.mark.slow
 def test_a_start_that_hangs_ends_at_its_deadline_with_the_log(fake_java, data_dir):
     fake_java.behave("silent")
     with pytest.raises(DevBrokerFailed, match=r"node 1 was not ready within 0\.5 s; it logged"):
@@ -105,6 +111,7 @@ def test_a_start_that_hangs_ends_at_its_deadline_with_the_log(fake_java, data_di
     assert find_running(data_dir) is None
 
 
+@pytest.mark.slow
 def test_a_format_that_fails_shows_why_and_is_done_anew_next_time(fake_java, data_dir):
     fake_java.behave("unformattable")
     with pytest.raises(DevBrokerFailed, match=r"could not format .*\nException in thread main"):
@@ -135,6 +142,7 @@ def test_before_its_start_it_has_no_address():
         _ = DevBroker().bootstrap_servers
 
 
+@pytest.mark.slow
 def test_a_folder_of_other_size_or_of_a_newer_kafka_is_refused(data_dir, fake_kafka):
     with DevBroker(data_dir):
         pass
@@ -175,6 +183,7 @@ def test_a_detached_broker_outlives_its_starter_and_is_used_by_the_next(data_dir
     assert find_running(data_dir) is None
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_running_is_ended_and_replaced(data_dir, monkeypatch):
     keep = "broker.start(); print(broker._nodes[0]._watchdog.pid, flush=True)"
     program = f"{keep}; print(broker.bootstrap_servers, flush=True); time.sleep(60)"
@@ -190,6 +199,7 @@ def test_what_a_killed_run_left_running_is_ended_and_replaced(data_dir, monkeypa
         assert find_running(data_dir).pids != orphan.pids
 
 
+@pytest.mark.slow
 def test_a_detached_start_that_was_killed_half_way_is_made_anew(fake_java, data_dir):
     fake_java.behave("silent")
     with _run_in_another_process(data_dir, "broker.start(detached=True)") as starter:
@@ -201,6 +211,7 @@ def test_a_detached_start_that_was_killed_half_way_is_made_anew(fake_java, data_
         assert answers("127.0.0.1", _port(started))
 
 
+@pytest.mark.slow
 def test_a_stale_process_file_stops_nobody(data_dir):
     with DevBroker(data_dir):
         pass
@@ -209,6 +220,7 @@ def test_a_stale_process_file_stops_nobody(data_dir):
         assert started.is_running
 
 
+@pytest.mark.slow
 def test_stop_kills_what_does_not_end(fake_java, monkeypatch, data_dir):
     monkeypatch.setattr("pyspark_kafkaproto.devbroker.node._STOP_GRACE_S", 0.3)
     fake_java.behave("stubborn")

@@ -53,6 +53,7 @@ def test_started_in_the_background_asked_and_stopped(data_dir):
     assert _invoke(data_dir, "status").exit_code == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_foreground_ends_at_a_signal_and_takes_the_broker_along(data_dir, number):
     with _command(data_dir, "start", "--foreground") as process:
@@ -66,6 +67,7 @@ def test_the_foreground_ends_at_a_signal_and_takes_the_broker_along(data_dir, nu
     assert find_running(data_dir) is None
 
 
+@pytest.mark.slow
 def test_the_foreground_can_be_stopped_from_elsewhere(data_dir):
     with _command(data_dir, "start", "--foreground") as process:
         process.stdout.readline()

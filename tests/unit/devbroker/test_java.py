@@ -85,6 +85,7 @@ def test_heap_is_kafkas_own_variable_or_small(monkeypatch):
     assert java.heap_options() == ["-Xms1g", "-Xmx1g"]
 
 
+@pytest.mark.slow
 def test_a_program_that_does_not_end_is_killed_and_named(fake_java, tmp_path):
     fake_java.behave("silent")
     properties = tmp_path / "server.properties"

@@ -28,7 +28,11 @@ def test_the_kernel_is_used_where_it_was_built():
     [
         ("1", "pass"),
         ("", "import sys; sys.modules['pyspark_kafkaproto.records._kernel'] = None"),
-        ("", "import sys; sys.modules['pyspark_kafkaproto.records._kernel_write'] = None"),
+        pytest.param(
+            "",
+            "import sys; sys.modules['pyspark_kafkaproto.records._kernel_write'] = None",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["asked for", "decoder not built", "encoder not built"],
 )

@@ -76,10 +76,14 @@ def test_columns_that_are_not_there_are_null(encode):
 
 
 # Where the varint of a value's or a record's length gets a byte more, and where others went wrong.
-BOUNDARIES = (63, 64, 8191, 8192, 32_760, 65_536, 98_296, 1_048_575, 1_048_576)
+BOUNDARIES = (63, 64, 8191, 8192, 32_760, 65_536, 98_296)
+LARGE_BOUNDARIES = (1_048_575, 1_048_576)
 
 
-@pytest.mark.parametrize("size", BOUNDARIES)
+@pytest.mark.parametrize(
+    "size",
+    [*BOUNDARIES, *(pytest.param(size, marks=pytest.mark.slow) for size in LARGE_BOUNDARIES)],
+)
 def test_lengths_around_a_varints_seven_bits(encode, size):
     values = [bytes(size - less) for less in range(14, -2, -1)]
     batch = encode(columns_of(values))

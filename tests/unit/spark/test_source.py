@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 # In a process of its own: here everything has been imported.
 WITHOUT_LIMITS = """
 import sys
@@ -22,6 +24,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.slow
 def test_older_pyspark_reads_batches_and_refuses_streams_by_its_version():
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_LIMITS],
@@ -44,6 +47,7 @@ print(*sorted(found & {"client.produce", "client.transactions", "client.loadtest
 """
 
 
+@pytest.mark.slow
 def test_what_reads_does_not_load_what_writes():
     """Each Python process of Spark would pay for it: the one of a stream is new for each query."""
     done = subprocess.run(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 _SCRIPT = """
 import gc
 import pyspark_kafkaproto.spark.read
@@ -17,6 +19,7 @@ print(before, len(gc.get_objects()), frozen, gc.get_freeze_count())
 """
 
 
+@pytest.mark.slow
 def test_what_was_imported_is_passed_over_by_garbage_collections() -> None:
     done = subprocess.run(  # a process of its own: freezing cannot be taken back
         [sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True

@@ -333,6 +333,7 @@ def test_who_is_no_member_any_more_does_not_commit_from_outside(filled, group, c
     assert not filled.asked("OffsetCommit")
 
 
+@pytest.mark.slow
 def test_commits_arrive_in_their_order_and_tell_how_they_went(filled, group, consumer_of):
     told = []
     consumer = consumer_of(listeners={"on_commit": lambda *said: told.append(said)})

@@ -154,6 +154,7 @@ def test_what_needs_no_id_takes_none(brokers, write):
     assert identities(brokers)[-1] == (1, 1)
 
 
+@pytest.mark.slow
 def test_no_more_than_some_are_kept(brokers, make, monkeypatch):
     most = identity._kept.maxlen
     producers = [make() for _ in range(most + 2)]

@@ -143,6 +143,7 @@ def test_a_new_leader_that_is_named_is_not_looked_up(brokers, producer):
     assert len(brokers.asked("Metadata")) == 1
 
 
+@pytest.mark.slow
 def test_one_partition_in_trouble_does_not_hold_up_the_others(brokers, producer):
     brokers.topics["orders"].move(0, 2)
     brokers.on("Produce", STALL, node=2)

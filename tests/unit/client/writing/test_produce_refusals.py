@@ -213,6 +213,7 @@ def test_a_record_that_the_broker_refuses_is_named(brokers, producer):
         writer.flush()
 
 
+@pytest.mark.slow
 def test_rows_that_cannot_be_sent_are_put_aside(brokers, producer, letters):
     writer = producer(None, dead_letter_topic="letters", max_request_size=3000)
     records = [ProducerRecord(f"{n}", topic="orders", partition=0) for n in range(10)]

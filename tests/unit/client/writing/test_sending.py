@@ -30,6 +30,7 @@ def took(work):
 # --- how often, and how long
 
 
+@pytest.mark.slow
 def test_a_broker_that_cannot_be_reached_uses_up_no_retries(brokers, producer):
     brokers.topics["orders"].move(0, 2)
     writer = producer(retries=3)
@@ -150,6 +151,7 @@ def test_what_a_forgetful_broker_lets_overtake_fails_the_write(brokers, producer
 # --- other leaders
 
 
+@pytest.mark.slow
 def test_a_leader_that_throttles_does_not_hold_up_another(brokers, producer):
     brokers.topics["orders"].move(1, 2)
 
