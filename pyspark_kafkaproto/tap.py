@@ -37,6 +37,7 @@ _TELLING = {0: 10, 1: 16, 3: 0, 10: 0, 60: 0, 78: 0, 79: 0}
 _REQUEST_START_BYTES = 8
 _PENDING_MAX = 10_000
 _CONNECT_S = 10.0
+_CLOSE_S = 10.0
 
 
 class Tap:
@@ -57,7 +58,7 @@ class Tap:
             reason = "one address of this machine: it is what clients are told to connect to"
             raise ConfigError("--host", host, reason)
         self._host = host
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()  # notified when a connection has ended
         self._streams: set[FrameStream] = set()
         self._is_closed = False
         first = Listener(host, port, lambda stream: self._serve(stream, to))
@@ -77,14 +78,23 @@ class Tap:
         self.close()
 
     def close(self) -> None:
-        """Stop listening and end every connection."""
+        """Stop listening, end every connection, and wait until all of it is written."""
         with self._lock:
             self._is_closed = True
-            listeners, streams = list(self._listeners.values()), list(self._streams)
-        for listener in listeners:
-            listener.close()
+            streams = list(self._streams)
+        self._close_listeners()
         for stream in streams:
             stream.close()
+        with self._lock:
+            if not self._lock.wait_for(lambda: not self._streams, _CLOSE_S):
+                _log.warning("the end of the recording is not written after %g s", _CLOSE_S)
+        self._close_listeners()  # a broker's last words may have told a new address
+
+    def _close_listeners(self) -> None:
+        with self._lock:
+            listeners = list(self._listeners.values())
+        for listener in listeners:
+            listener.close()
 
     def _listen(self, broker: Endpoint) -> Endpoint:
         """Where the tap takes connections for `broker`."""
@@ -103,8 +113,22 @@ class Tap:
             _log.warning("%s is turned away: %s", client.there, error)
             client.close()
             return
+        both = {client, upstream}
         with self._lock:
-            self._streams |= {client, upstream}
+            is_late = self._is_closed
+            self._streams |= set() if is_late else both
+        if is_late:
+            client.close()
+            upstream.close()
+            return
+        try:
+            self._record(client, upstream, broker)
+        finally:
+            with self._lock:
+                self._streams -= both
+                self._lock.notify_all()
+
+    def _record(self, client: FrameStream, upstream: FrameStream, broker: Endpoint) -> None:
         track = self._recorder.connection(_address(client.there), _address(broker))
         talk = _Talk(track, self._listen)
         down = threading.Thread(target=_pump, args=(upstream, client, talk.response), daemon=True)
@@ -112,8 +136,6 @@ class Tap:
         _pump(client, upstream, talk.request)
         down.join()
         track.close()
-        with self._lock:
-            self._streams -= {client, upstream}
 
 
 def _is_unspecified(host: str) -> bool:

@@ -3,9 +3,12 @@
 import io
 from contextlib import closing
 from struct import pack
+from threading import Event, Thread
+from types import SimpleNamespace
 
 import pytest
 
+from pyspark_kafkaproto.capture.link import ACK, FIN
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
@@ -34,6 +37,43 @@ def test_every_connection_goes_through_the_tap_and_into_the_file():
     apis = {message.api for message in messages if message.kind == "response"}
     assert {"ApiVersions", "Metadata", "ListOffsets"} <= apis
     assert [message.problem for message in messages if message.body() is None] == []
+
+
+def test_when_it_is_closed_all_is_written():
+    """A slow disk: whoever reads the file next must not meet a writer."""
+    file, held, released = io.BytesIO(), Event(), Event()
+
+    def write(data):
+        if tap and tap[0]._is_closed:
+            held.set()
+            released.wait()
+        file.write(data)
+
+    tap = []
+    with FakeCluster({"orders": 1}) as fake:
+        tap.append(Tap(0, Endpoint.parse(fake.bootstrap_servers), write))
+        with KafkaCluster({"bootstrap.servers": str(tap[0].endpoint)}) as cluster:
+            cluster.get_partitions(["orders"])
+            closing_it = Thread(target=tap[0].close)
+            closing_it.start()
+            assert held.wait(10)
+            assert closing_it.is_alive()
+            released.set()
+            closing_it.join(10)
+    _, notes = read(file.getvalue())
+    assert (closing_it.is_alive(), notes) == (False, [])
+    assert file.getvalue().count(pack(">BB", 0x50, FIN | ACK)) == 2
+
+
+def test_a_client_that_comes_while_it_is_closed_is_turned_away():
+    with FakeCluster({"orders": 1}) as fake:
+        file, broker = io.BytesIO(), Endpoint.parse(fake.bootstrap_servers)
+        tap = Tap(0, broker, file.write)
+        tap.close()
+        size = len(file.getvalue())
+        closed = []
+        tap._serve(SimpleNamespace(close=lambda: closed.append("client"), there=None), broker)
+        assert (closed, len(file.getvalue())) == (["client"], size)
 
 
 def test_a_broker_that_is_not_there_ends_the_connection():
