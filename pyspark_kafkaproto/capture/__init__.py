@@ -5,10 +5,12 @@ link           from a link layer's bytes to a TCP segment
 tcp            segments to byte streams: order, overlaps, losses
 frames         a byte stream to frames: the size prefix, and finding the next one after a loss
 conversation   connections, requests matched to responses
-usual          nearly all packets of a large pcap, taken without being looked at one by one
+usual          nearly all packets of a large pcap, taken without being looked at one by one; _run:
+               the rest of a frame natively
 reading        a whole capture: what `read_messages` gives
 message        one message: what it is, decoded when somebody asks
-about          the topics, partitions, offsets and errors of a message
+about          the topics, partitions, offsets and errors of a message; subjects: where a class says
+               so; quick_about: the same of frequent messages, without making them
 tree           its fields with their byte ranges; batches (batches.py) and message sets opened
 secrets        byte ranges that nobody is to see
 selection      which messages are shown · statistics: counts and latencies · report, page: showing

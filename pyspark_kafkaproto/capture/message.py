@@ -19,6 +19,7 @@ from pyspark_kafkaproto.wire.frame import decode_request, decode_response
 API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE = 18, 17, 36
 _UNSUPPORTED_VERSION = 35
 _REQUEST_HEAD = Struct(">hhi")
+_CLIENT_ID_POS = 10  # behind its size
 # Of APIs that only brokers use among themselves there is no class, but they are frames all right.
 _API_KEY_MAX = 127
 _VERSION_MAX = 40
@@ -214,25 +215,29 @@ SECRET_APIS = frozenset({36, 38, 39, 40, 41, 32, 33, 44, 51, 58, 59})
 def is_request(head: bytes, size_bytes: int, *, any_api: bool = False) -> bool:
     """Whether a frame begins like a request.
 
-    Of a frame that a capture has cut, eight bytes are enough.
+    Of a frame that a capture has cut, eight bytes are enough. Ids go on below 0 after 2³¹ requests,
+    which is so rare, and so common among other bytes, that such a frame needs a version and a
+    client id that are right.
 
     Args:
         head: its first bytes.
         size_bytes: of all of it.
-        any_api: like one of an API not known here, too, or with a correlation id below 0, where
-            clients go on after 2³¹ requests.
+        any_api: like one of an API or a version not known here, too.
     """
-    if len(head) < _REQUEST_HEAD.size or size_bytes < 10:
+    if len(head) < _REQUEST_HEAD.size or size_bytes < _CLIENT_ID_POS:
         return False
     api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(head)
     if not (0 <= api_key <= _API_KEY_MAX and 0 <= version <= _VERSION_MAX):
         return False
-    if not any_api and (correlation_id < 0 or find_api(api_key) is None):
+    is_doubtful = correlation_id < 0 and not any_api
+    if not any_api:
+        api = find_api(api_key)
+        if api is None or (is_doubtful and version not in api.versions):
+            return False
+    if len(head) < _CLIENT_ID_POS:
+        return not is_doubtful
+    size = int.from_bytes(head[8:_CLIENT_ID_POS], signed=True)
+    if not (1 if is_doubtful else -1) <= size <= size_bytes - _CLIENT_ID_POS:
         return False
-    if len(head) < 10:
-        return True
-    size = int.from_bytes(head[8:10], signed=True)
-    if not -1 <= size <= size_bytes - 10:
-        return False
-    shown = head[10 : 10 + max(0, size)]
+    shown = head[_CLIENT_ID_POS : _CLIENT_ID_POS + max(0, size)]
     return min(shown, default=32) >= 32

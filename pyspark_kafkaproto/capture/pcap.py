@@ -61,6 +61,7 @@ class PcapReader:
 
     Attributes:
         link_type: of all its packets.
+        is_big_endian: whether numbers of the file are.
         header: of a packet: seconds, their fraction, bytes kept, bytes on the wire.
         unit_ns: of the fraction.
     """
@@ -69,6 +70,7 @@ class PcapReader:
         order, self.unit_ns = _MAGICS[source.data[:4]]
         (link_type,) = Struct(order + "I").unpack_from(source.data, 20)
         self.link_type = link_type & _LINK_TYPE_MASK
+        self.is_big_endian = order == ">"
         self.header = Struct(order + "IIII")
         self.source = source
         self.damage = ""

@@ -45,7 +45,7 @@ class Selection:
     connection: int | None = None
 
     def choose(self, message: Message) -> Shown | None:
-        """The message if it is wanted. Its body is read only after its header has passed."""
+        """The message if it is wanted. Its body is looked at only after its header has passed."""
         if not self._is_header_wanted(message):
             return None
         found = about(message)

@@ -55,7 +55,7 @@ _KEYS = b"[" + b"".join(re.escape(bytes([api.key])) for api in APIS) + b"]"
 # none: many zeros in a row, as values may have, would begin a frame at each of them.
 _REQUEST_PATTERN = re.compile(
     rb"(?!\x00{3}[\x00-\x09])[\x00-\x06].{3}"
-    rb"\x00" + _KEYS + rb"\x00[\x00-\x28][\x00-\x7f].{3}(?:\xff\xff|[\x00-\x01].)",
+    rb"\x00" + _KEYS + rb"\x00[\x00-\x28].{4}(?:\xff\xff|[\x00-\x01].)",
     re.DOTALL,
 )
 

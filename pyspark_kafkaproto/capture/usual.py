@@ -66,7 +66,7 @@ class Usual:
     def __init__(self, reader: PcapReader, conversation: Conversation) -> None:
         self._source = reader.source
         self._header = reader.header
-        self._is_big_endian = reader.header.format.startswith(">")
+        self._is_big_endian = reader.is_big_endian
         self._unit_ns = reader.unit_ns
         self._conversation = conversation
 

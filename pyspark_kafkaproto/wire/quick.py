@@ -8,7 +8,7 @@ Whoever asks for a few fields of each message names them: structures come as tup
 the others are passed over, checked like the rest.
 
 The codec stays the law. Whatever a function does not expect (an end of the data, tagged fields, a
-null where none may be, bytes that are not UTF-8) is Unexpected, and the codec reads the message
+null where none may be, bytes that are not UTF-8) is UNEXPECTED, and the codec reads the message
 from its start: it knows what is wrong, and where. What a function does give is what the codec
 gives; tests/property/test_quick.py holds the two together.
 """
@@ -74,36 +74,37 @@ def quick_reader(
 
 Made = TypeVar("Made")
 
-# Uses after which it is worth its making, and how often it may be surprised.
+# Uses after which it is worth its making, or is tried again; surprises after which it rests.
 _OFTEN = 500
 _SURPRISES_MAX = 100
 
 
 class Often(Generic[Made]):
-    """Something that is made when it would have been used often; given up when it is no help.
+    """Something that is made when it would have been used often, and rests when it is no help.
 
     Attributes:
-        made: it, or None: too early, or given up. Another thread may change it.
+        made: it, or None: too early, or at rest. Another thread may change it.
     """
 
-    __slots__ = ("_make", "_surprises", "_uses", "made")
+    __slots__ = ("_kept", "_make", "_misses", "_surprises", "made")
 
     def __init__(self, make: Callable[[], Made]) -> None:
         self._make = make
-        self._uses = self._surprises = 0
+        self._kept: Made | None = None
+        self._misses = self._surprises = 0
         self.made: Made | None = None
 
     def miss(self) -> None:
         """It would have been used."""
-        if self._uses < _OFTEN:
-            self._uses += 1
-            if self._uses >= _OFTEN:
-                self.made = self._make()
+        self._misses += 1
+        if self._misses >= _OFTEN:
+            self._misses = self._surprises = 0
+            self._kept = self.made = self._kept or self._make()
 
     def surprise(self) -> None:
         """It was used and did not help."""
         self._surprises += 1
-        if self._surprises > _SURPRISES_MAX:
+        if self._surprises >= _SURPRISES_MAX:
             self.made = None
 
 

@@ -19,7 +19,7 @@ from pyspark_kafkaproto.wire import types
 from pyspark_kafkaproto.wire.cursor import Buffer, Cursor, Writer
 from pyspark_kafkaproto.wire.declaration import UNKNOWN, Field, Kind, Message, Struct
 from pyspark_kafkaproto.wire.path import UnwritableValue, inside, within
-from pyspark_kafkaproto.wire.quick import UNEXPECTED, Often, quick_reader
+from pyspark_kafkaproto.wire.quick import UNEXPECTED, Often, QuickReader, quick_reader
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 
@@ -190,18 +190,22 @@ class StructCodec:
         self._reads = [step.read for step in steps]
         self._writes = [step.write for step in steps]
         self._tags = _TaggedFields(cls, version) if flexible else None
-        self._often = Often(lambda: quick_reader(cls, version, flexible=flexible))
+        self._often: Often[QuickReader] | None = None  # of a structure that stands alone
 
     def read_message(self, cursor: Cursor) -> Struct:
         """The same as `read`, for a structure that stands alone and may come often."""
-        quick = self._often.made
+        often = self._often
+        if often is None:
+            cls, version, flexible = self.layout
+            often = self._often = Often(lambda: quick_reader(cls, version, flexible=flexible))
+        quick = often.made
         if quick is None:
-            self._often.miss()
+            often.miss()
             return self.read(cursor)
         try:
             return cast("Struct", cursor.read_with(quick))
         except UNEXPECTED:
-            self._often.surprise()
+            often.surprise()
             return self.read(cursor)
 
     def read(self, cursor: Cursor) -> Struct:

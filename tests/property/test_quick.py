@@ -121,6 +121,29 @@ def test_one_that_surprises_it_is_read_all_the_same(hot):
     assert hot == [(FetchRequest, 17)]
 
 
+def test_a_reader_that_was_surprised_too_often_rests_and_is_tried_again(hot):
+    often = quick_module.Often(list)
+    for _ in range(2):
+        for _ in range(3):
+            assert often.made is None
+            often.miss()
+        often.surprise()
+        assert often.made == []
+        often.surprise()
+    often.made = None  # as another thread may do
+    often.surprise()
+    assert often.made is None
+
+
+def test_what_is_kept_is_made_once(hot):
+    codec = schema.codec_of(FetchRequest, 17)
+    body, tagged = encode(REQUEST, 17), encode(TAGGED, 17)
+    for _ in range(20):
+        for each in [body] * 3 + [tagged] * 3:
+            codec.read_message(Cursor(each))
+    assert hot == [(FetchRequest, 17)]
+
+
 def test_text_that_is_too_long_is_left_to_the_codec(hot):
     longest = FetchRequest(rack_id="x" * 32_767)
     body = encode(longest, 17)

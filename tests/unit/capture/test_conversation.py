@@ -356,6 +356,36 @@ def test_correlation_ids_go_on_below_zero(lost):
     assert told(messages) == asked + answered
 
 
+def below_zero(count):
+    """A client that has counted so far, and connects anew."""
+    talk = fetches(Talk().open(), count, start=-(2**31) + 5)
+    return talk, pairs(count, -(2**31) + 5)
+
+
+def test_a_connection_begins_below_zero():
+    talk, expected = below_zero(3)
+    assert told(read(talk.close().pcap())[0]) == expected
+    caught, expected = below_zero(3)
+    assert told(read(pcap(caught.packets[4:]))[0]) == expected[2:]
+
+
+def test_requests_below_zero_are_found_behind_a_loss():
+    talk, expected = below_zero(2)
+    talk.lose(0, fetch_request(-50)[:20]).say(0, fetch_request(-50)[20:])
+    fetches(talk, 2, start=-40)
+    messages, _ = read(talk.close().pcap())
+    assert told(messages) == [*expected, *pairs(2, -40)]
+
+
+def test_a_token_is_no_request_with_an_id_below_zero():
+    handshake = encode_request(SaslHandshakeRequest(mechanism="PLAIN"), 0, 1, "c")
+    talk = Talk().open().say(0, handshake)
+    talk.say(1, encode_response(SaslHandshakeResponse(), 0, 1))
+    token = pack(">hhih", 3, 99, -7, 2) + b"secret"
+    messages, _ = read(talk.say(0, len(token).to_bytes(4) + token).close().pcap())
+    assert [message.kind for message in messages] == [REQUEST, RESPONSE, TOKEN]
+
+
 def test_a_reset_and_an_unanswered_request():
     talk = fetches(Talk().open(), 1).say(0, fetch_request(2)).close(reset=True)
     messages, notes = read(talk.pcap())
