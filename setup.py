@@ -13,8 +13,8 @@ KERNELS = [
 ]
 EXTENSIONS = cythonize(KERNELS, language_level=3)
 for extension in EXTENSIONS:
-    # Without a C compiler the install goes on: plain Python takes over, and says so where it is much
-    # slower. Said here and not above, because cythonize makes new extensions and drops it.
+    # Without a C compiler the install goes on: plain Python takes over, and where it is much slower
+    # (`records`) it says so. Set here and not above: cythonize makes new extensions and drops it.
     extension.optional = True
 
 setup(ext_modules=EXTENSIONS)

@@ -1,9 +1,8 @@
 """What frequent messages are about, without making them: two functions per class and version.
 
 A quick reader (wire/quick.py) gives tuples of what subjects.py looks at, and a function made of the
-same plans walks over them. A third of the time of a message and a walk over it. Whatever they do not
-expect is left to about.py, which is the law; tests/property/test_quick_about.py holds the two
-together.
+same plans walks over them, in a third of the time. Whatever they do not expect is left to about.py,
+which is the law; tests/property/test_quick_about.py holds the two together.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import count
-from struct import Struct as Layout
 from typing import Any, TypeAlias
 
 from pyspark_kafkaproto.capture.message import API_VERSIONS, REQUEST, Message
@@ -29,14 +27,10 @@ from pyspark_kafkaproto.capture.subjects import (
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.wire.declaration import NO_ID, Struct
 from pyspark_kafkaproto.wire.declaration import Message as Declared
-from pyspark_kafkaproto.wire.quick import UNEXPECTED, Often, Unusual, quick_reader
+from pyspark_kafkaproto.wire.quick import UNEXPECTED, Often, Unusual, quick_body, quick_reader
 
 _Tell: TypeAlias = Callable[[Message, About], None]
 _Walk: TypeAlias = Callable[[Any, Mapping[bytes, str], About], None]
-
-_CLIENT_ID_SIZE = Layout(">h")
-_CLIENT_ID_POS = 10  # behind API key, version, correlation id and its own size
-_RESPONSE_BODY_POS = 4  # behind the correlation id
 
 _often: dict[tuple[str, int, int], Often[_Tell]] = {}
 
@@ -85,27 +79,13 @@ def _teller(cls: type[Declared], version: int, *, is_request: bool) -> _Tell:
     def tell(message: Message, found: About) -> None:
         data = memoryview(message.payload)
         stop = len(data)
-        pos = _behind_client_id(data) if is_request else _RESPONSE_BODY_POS
-        if flexible:
-            if data[pos]:  # tagged fields of the header
-                raise Unusual
-            pos += 1
+        pos = quick_body(data, is_request=is_request, flexible=flexible)
         values, pos = read(data, pos, stop)
         if pos != stop:
             raise Unusual
         walk(values, message.topic_names, found)
 
     return tell
-
-
-def _behind_client_id(data: memoryview) -> int:
-    size: int
-    (size,) = _CLIENT_ID_SIZE.unpack_from(data, _CLIENT_ID_POS - _CLIENT_ID_SIZE.size)
-    if size < -1:
-        raise Unusual
-    pos = _CLIENT_ID_POS + max(0, size)
-    str(data[_CLIENT_ID_POS:pos], "utf-8")  # which it must be
-    return pos
 
 
 @cache

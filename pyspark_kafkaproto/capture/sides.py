@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from struct import Struct
 from typing import Any
 
@@ -24,10 +25,15 @@ from pyspark_kafkaproto.capture.message import (
     is_request,
 )
 from pyspark_kafkaproto.capture.tcp import Assembler, Budget
-from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.messages import find_api, request_class
 from pyspark_kafkaproto.messages.apis import APIS
-from pyspark_kafkaproto.wire.frame import peek_request_field
+from pyspark_kafkaproto.wire.quick import (
+    UNEXPECTED,
+    QuickReader,
+    Unusual,
+    quick_body,
+    quick_reader,
+)
 
 UNDECIDED, KAFKA, TLS, OTHER = "undecided", "Kafka", "TLS", "other"
 
@@ -79,12 +85,10 @@ class Shared:
         self._make_note = make_note
         self._count = 0
 
-    def add(self, time_ns: int, peers: Peers, kind: str, **facts: Any) -> Message:
-        """A new message, numbered."""
+    def next_number(self) -> int:
+        """Of the next message."""
         self._count += 1
-        message = Message(self._count, time_ns, peers, kind, topic_names=self.topic_names, **facts)
-        self.out.append(message)
-        return message
+        return self._count
 
     def learn_names(self, pairs: Iterable[tuple[bytes, str] | None]) -> None:
         """Topic ids and their names; None is somebody else's comment."""
@@ -371,7 +375,7 @@ class _Side:
         if not facts:
             return
         connection.has_tokens = message.api_key == SASL_HANDSHAKE and message.version == 0
-        if message.api_key == _PRODUCE and _wants_no_answer(frame.payload):
+        if message.api_key == _PRODUCE and _wants_no_answer(message):
             return
         if message.is_hidden:
             message.body()  # which tells whether its client id can be shown
@@ -412,15 +416,20 @@ class _Side:
 
     def _add(self, frame: Frame, kind: str, **facts: Any) -> Message:
         connection = self._connection
-        return connection.shared.add(
+        shared = connection.shared
+        message = Message(
+            shared.next_number(),
             frame.time_ns,
             connection.peers,
             kind,
             payload=frame.payload,
             size_bytes=frame.size_bytes,
             skipped_bytes=frame.skipped_bytes,
+            topic_names=shared.topic_names,
             **facts,
         )
+        shared.out.append(message)
+        return message
 
 
 def _request_facts(payload: bytes | bytearray) -> dict[str, Any]:
@@ -441,12 +450,28 @@ def _request_facts(payload: bytes | bytearray) -> dict[str, Any]:
     }
 
 
-def _wants_no_answer(payload: bytes | bytearray) -> bool:
-    """Whether the acks of a Produce are 0; its records, which stand behind them, are not read."""
+def _wants_no_answer(produce: Message) -> bool:
+    """Whether its acks are 0; its records, which stand behind them, are not read for that."""
+    data = memoryview(produce.payload)
     try:
-        return bool(peek_request_field(request_class(_PRODUCE), payload, "acks") == 0)
-    except RemoteProtocolError:
-        return False
+        read, flexible = _acks_reader(produce.version)
+        (acks,), _ = read(data, quick_body(data, is_request=True, flexible=flexible), len(data))
+    except UNEXPECTED:
+        body = produce.body()
+        return body is not None and body.acks == 0
+    return bool(acks == 0)
+
+
+@cache
+def _acks_reader(version: int) -> tuple[QuickReader, bool]:
+    """What reads a Produce up to its acks, and whether the version is flexible."""
+    cls = request_class(_PRODUCE)
+    if version not in cls.VERSIONS:
+        raise Unusual
+    flexible = cls.is_flexible(version)
+    wanted = ("acks",)
+    made = quick_reader(cls, version, flexible=flexible, wanted=lambda _: wanted, is_front=True)
+    return made, flexible
 
 
 def _names(message: Message) -> Iterator[tuple[bytes, str]]:

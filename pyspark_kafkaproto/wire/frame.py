@@ -13,13 +13,13 @@ Source: "Protocol primitive types" and "Headers" of the protocol guide, KIP-482,
 from __future__ import annotations
 
 from struct import Struct as Layout
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.wire.cursor import Buffer, Cursor, Writer
 from pyspark_kafkaproto.wire.declaration import Message, Request, Response
 from pyspark_kafkaproto.wire.path import UnwritableValue, within
-from pyspark_kafkaproto.wire.schema import peek, read_last, read_raw_tags, write
+from pyspark_kafkaproto.wire.schema import read_last, read_raw_tags, write
 from pyspark_kafkaproto.wire.types import SHORT, Text
 
 AnyRequest = TypeVar("AnyRequest", bound=Request)
@@ -99,29 +99,14 @@ def decode_request(cls: type[AnyRequest], payload: Buffer) -> tuple[RequestHeade
         RemoteProtocolError: the bytes are not such a request, or of a version not known here.
     """
     cursor = Cursor(payload)
-    header = _read_request_header(cls, cursor)
+    try:
+        header = _read_request_header(cls, cursor)
+    except RemoteProtocolError as error:
+        raise within(error, f"{cls.API_NAME} request, header") from None
     return header, read_last(cls, cursor, header.api_version)
 
 
-def peek_request_field(cls: type[Request], payload: Buffer, name: str) -> Any:
-    """One field of a request frame without its size, no tagged one; what follows is not read.
-
-    Raises:
-        RemoteProtocolError: as for `decode_request`, up to the field.
-    """
-    cursor = Cursor(payload)
-    header = _read_request_header(cls, cursor)
-    return peek(cls, cursor, header.api_version, name)
-
-
 def _read_request_header(cls: type[Request], cursor: Cursor) -> RequestHeader:
-    try:
-        return _request_header(cls, cursor)
-    except RemoteProtocolError as error:
-        raise within(error, f"{cls.API_NAME} request, header") from None
-
-
-def _request_header(cls: type[Request], cursor: Cursor) -> RequestHeader:
     api_key, version, correlation_id = cursor.unpack(_REQUEST_START)
     if api_key != cls.API_KEY or version not in cls.VERSIONS:
         raise RemoteProtocolError(

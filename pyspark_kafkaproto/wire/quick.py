@@ -52,7 +52,12 @@ Wanted: TypeAlias = Callable[[type[Struct]], Sequence[str]]
 
 
 def quick_reader(
-    cls: type[Struct], version: int, *, flexible: bool, wanted: Wanted | None = None
+    cls: type[Struct],
+    version: int,
+    *,
+    flexible: bool,
+    wanted: Wanted | None = None,
+    is_front: bool = False,
 ) -> QuickReader:
     """The reader of a class in a version.
 
@@ -61,15 +66,38 @@ def quick_reader(
         version: in which version.
         flexible: with compact sizes and tagged fields.
         wanted: structures come as tuples of these fields; None: as instances of their classes.
+        is_front: it stops behind the last field that is wanted of `cls`.
     """
     source = _Source(version, flexible=flexible, wanted=wanted)
     source.line(0, "def read(data, pos, stop):")
-    made = source.struct(cls, 1)
+    made = source.struct(cls, 1, is_front=is_front)
     source.line(1, f"return {made}, pos")
     text = compile(source.text(), f"<{cls.__qualname__} v{version}>", "exec")
     exec(text, source.names)  # noqa: S102  made of declarations, never of what was read
     reader: QuickReader = source.names["read"]
     return reader
+
+
+_CLIENT_ID_SIZE = Layout(">h")
+_CLIENT_ID_POS = 10  # behind API key, version, correlation id and its own size
+_RESPONSE_BODY_POS = 4  # behind the correlation id
+
+
+def quick_body(data: memoryview, *, is_request: bool, flexible: bool) -> int:
+    """Where the body of a frame begins; what is unusual about its header is Unusual."""
+    pos = _RESPONSE_BODY_POS
+    if is_request:
+        size: int
+        (size,) = _CLIENT_ID_SIZE.unpack_from(data, _CLIENT_ID_POS - _CLIENT_ID_SIZE.size)
+        if size < -1:
+            raise Unusual
+        pos = _CLIENT_ID_POS + max(0, size)
+        str(data[_CLIENT_ID_POS:pos], "utf-8")  # which it must be
+    if flexible:
+        if data[pos]:  # tagged fields
+            raise Unusual
+        pos += 1
+    return pos
 
 
 Made = TypeVar("Made")
@@ -144,14 +172,19 @@ class _Source:
         self.names[name] = value
         return name
 
-    def struct(self, cls: type[Struct], depth: int, *, is_wanted: bool = True) -> str:
-        """Read a structure; the variable that holds what is asked for of it."""
+    def struct(
+        self, cls: type[Struct], depth: int, *, is_wanted: bool = True, is_front: bool = False
+    ) -> str:
+        """Read a structure, or its front; the variable that holds what is asked for of it."""
         wanted = self._wanted_of(cls) if is_wanted else ()
         values: dict[str, str] = {}
         numbers: list[tuple[str, str]] = []  # neighbours: variable and kind
         for name, field in cls.FIELDS.items():
+            if is_front and values.keys() >= set(wanted):
+                break
             if self._version not in field.versions or field.tag is not None:
-                values[name] = self._constant(self._asked_of(field.default))
+                if name in wanted:
+                    values[name] = self._constant(self._asked_of(field.default))
                 continue
             values[name] = variable = self._variable() if name in wanted else _NOBODY
             if field.kind in FIXED and not field.is_array:
@@ -161,7 +194,7 @@ class _Source:
             numbers = []
             self._field(field, variable, depth)
         self._numbers_of(numbers, depth)
-        if self._flexible:
+        if self._flexible and not is_front:
             self.line(depth, "if data[pos]: raise Unusual")
             self.line(depth, "pos += 1")
         return self._made(cls, [values[name] for name in wanted], depth) if is_wanted else _NOBODY

@@ -66,18 +66,6 @@ def read_last(cls: type[AnyMessage], cursor: Cursor, version: int) -> AnyMessage
     return message
 
 
-def peek(cls: type[Message], cursor: Cursor, version: int, name: str) -> Any:
-    """One field of the message at the cursor, no tagged one; what stands behind it is not read.
-
-    Errors as for `decode`.
-    """
-    codec = codec_of(cls, version)
-    try:
-        return codec.peek(cursor, name)
-    except RemoteProtocolError as error:
-        raise within(error, cls.title(version)) from None
-
-
 def write(message: Message, writer: Writer, version: int) -> None:
     """Write a message behind what `writer` has; errors as for `encode`."""
     codec = codec_of(type(message), version)
@@ -219,21 +207,6 @@ class StructCodec:
             raise inside(error, self._cls.NAMES[len(values)]) from None
         values.append(() if self._tags is None else self._tags.read(cursor, values))
         return self._cls.of(values)
-
-    def peek(self, cursor: Cursor, name: str) -> Any:
-        """One field of the structure at the cursor, no tagged one."""
-        index = self._cls.NAMES.index(name)
-        values: list[Any] = []
-        try:
-            for read in self._reads:
-                values += read(cursor)
-                if len(values) > index:
-                    break
-        except RemoteProtocolError as error:
-            # Of neighbours that are read at once, those before the missing one are there.
-            if len(values) <= index:
-                raise inside(error, self._cls.NAMES[len(values)]) from None
-        return values[index]
 
     def write(self, writer: Writer, struct: Any) -> None:
         """Write the structure."""

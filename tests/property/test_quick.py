@@ -82,6 +82,26 @@ def test_what_it_reads_of_damaged_bytes_is_what_the_codec_reads(cls, data):
     assert (encode(found[0], version), found[1]) == (encode(expected[0], version), expected[1])
 
 
+@some_classes
+@sized(3)
+@given(st.data())
+def test_the_front_of_a_message_is_enough_for_a_field(cls, data):
+    drawn = untagged(data.draw(structs(cls)))
+    plain = [name for name, field in cls.FIELDS.items() if isinstance(field.kind, str)]
+    for version in versions_of(cls) if plain else ():
+        name = data.draw(st.sampled_from(plain))
+        flexible = cls.is_flexible(version)
+        message = carried(drawn, version, flexible=flexible)
+        body = encode(message, version)
+        read = quick_reader(
+            cls, version, flexible=flexible, wanted=lambda _, name=name: (name,), is_front=True
+        )
+        (value,), pos = read(memoryview(body), 0, len(body))
+        assert value == getattr(message, name)
+        cut, _ = read(memoryview(body[:pos]), 0, pos)
+        assert cut == (value,)
+
+
 @pytest.fixture
 def hot(monkeypatch):
     """A codec of its own for each test, hot after three messages."""

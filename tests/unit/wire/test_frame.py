@@ -5,7 +5,6 @@ import pytest
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from pyspark_kafkaproto.messages.produce import ProduceRequest
 from pyspark_kafkaproto.wire.frame import (
     RequestHeader,
     decode_request,
@@ -15,7 +14,6 @@ from pyspark_kafkaproto.wire.frame import (
     frame_size,
     peek_correlation_id,
     peek_request,
-    peek_request_field,
 )
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -127,15 +125,3 @@ def test_a_request_of_another_api_or_of_an_unknown_version(start, named):
     payload = bytes.fromhex(start + "00000005" + "ffff")
     with pytest.raises(RemoteProtocolError, match=f"Heartbeat request, header: {named}"):
         decode_request(HeartbeatRequest, payload)
-
-
-# Behind the first byte of acks: the other, timeout_ms, and an empty array; or one and no tags.
-@pytest.mark.parametrize(("version", "cut"), [(0, -9), (3, -9), (9, -7), (13, -7)])
-def test_a_field_is_found_whatever_stands_behind_it(version, cut):
-    payload = encode_request(ProduceRequest(acks=-1, timeout_ms=7), version, 1, "writer")[4:]
-    for size in (len(payload), len(payload) - 3):
-        assert peek_request_field(ProduceRequest, payload[:size], "acks") == -1
-    with pytest.raises(RemoteProtocolError, match="Produce request, header"):
-        peek_request_field(ProduceRequest, payload[:9], "acks")
-    with pytest.raises(RemoteProtocolError, match=rf"Produce request v{version}: acks:"):
-        peek_request_field(ProduceRequest, payload[:cut], "acks")
