@@ -1,7 +1,12 @@
-"""How many inputs Hypothesis draws: all in tests/run.sh, a fifth in plain pytest."""
+"""How much is tried: all in tests/run.sh, a part in plain pytest."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
 # The profiles' names, for --hypothesis-profile.
@@ -18,3 +23,14 @@ settings.register_profile(QUICK, deadline=None, max_examples=_EXAMPLES // 5)
 def examples(count: int) -> settings:
     """For a test that draws another number than 100: `count` in full, its share otherwise."""
     return settings(max_examples=max(1, count * settings().max_examples // _EXAMPLES))
+
+
+def first(count: int, values: Iterable[Any]) -> list[Any]:
+    """For `parametrize`: plain pytest takes the first `count`, as the others are marked slow.
+
+    A tuple is a value for each of several names.
+    """
+    some = iter(values)
+    taken = list(islice(some, count))
+    packed = (value if isinstance(value, tuple) else (value,) for value in some)
+    return [*taken, *(pytest.param(*each, marks=pytest.mark.slow) for each in packed)]

@@ -12,6 +12,7 @@ from pyspark_kafkaproto.capture._run import take_run
 from pyspark_kafkaproto.capture.link import ACK, FIN, RAW, RST, SYN
 from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX, Source
 from pyspark_kafkaproto.capture.report import line, note_line
+from tests.examples import first
 from tests.property.test_capture import damaged, originals
 from tests.unit.capture.talks import fetch_request, fetch_response
 from tests.unit.capture.wire import Talk, ethernet
@@ -174,9 +175,7 @@ def test_the_end_is_told_with_the_time_of_the_last_packet():
     assert "22:13:20.1" in lines[-1]
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))]
-)
+@pytest.mark.parametrize("seed", first(4, range(40)))
 def test_damaged_captures(seed):
     rng = random.Random(seed)
     kinds = [*originals(), talk().pcap()]
@@ -330,7 +329,7 @@ def disturbed(rng, packets):
     return packets
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", first(4, range(40)))
 def test_conversations_of_all_kinds(seed, monkeypatch):
     rng = random.Random(seed)
     native = 0

@@ -15,6 +15,7 @@ from pyspark_kafkaproto.errors import (
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import wait_for_answers
 from pyspark_kafkaproto.records.layout import HEADER
+from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, close, cut
 from tests.fake_produce import produce, refusing, values
 from tests.unit.client.test_kth_failure import MOST, Failing, lost, timed_out
@@ -51,7 +52,9 @@ def after(count, *answers):
 RETRIABLE = [2, 3, 5, 6, 7, 9, 13, 19, 20, 56, 74, 75, 89, 100, 103]
 
 
-@pytest.mark.parametrize(("code", "place"), [(19, 0), (19, 1), *((code, 3) for code in RETRIABLE)])
+@pytest.mark.parametrize(
+    ("code", "place"), first(3, [(19, 0), (19, 1), *((code, 3) for code in RETRIABLE)])
+)
 def test_a_retriable_error_costs_nothing(brokers, producer, code, place):
     brokers.on("Produce", *after(place, refusing(code), refusing(code)))
     written = write_all(producer(batch_size=100))
@@ -79,7 +82,7 @@ def written_then_closed(brokers):
     return answer
 
 
-@pytest.mark.parametrize("place", [0, 1, 4])
+@pytest.mark.parametrize("place", first(1, [1, 0, 4]))
 def test_a_lost_connection_costs_nothing_and_doubles_nothing(brokers, producer, place):
     answers = [close(), written_then_closed(brokers), lambda call: cut(produce(brokers, call), 9)]
     for fault in answers:
@@ -163,7 +166,7 @@ def test_one_partition_in_trouble_does_not_hold_up_the_others(brokers, producer)
 
 
 @pytest.mark.parametrize("code", [45, 59])
-@pytest.mark.parametrize("place", [0, 1, 4])
+@pytest.mark.parametrize("place", first(1, [1, 0, 4]))
 def test_a_forgotten_producer_goes_on_in_the_next_epoch(brokers, producer, code, place):
     brokers.on("Produce", *after(place, refusing(code)))
     written = write_all(producer(batch_size=100))
@@ -357,7 +360,8 @@ def test_the_kth_use_of_a_socket_fails(brokers, producer, monkeypatch, error):
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 200))]
+    "seed",
+    [*first(2, range(5)), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 200))],
 )
 def test_any_mixture_of_faults(brokers, producer, seed):
     source = random.Random(seed)
