@@ -81,7 +81,7 @@ SIZES = [0, 1, 31, 32, 33, 63, 64, 255, 256, 257, 8191, 8192, 32760, 65535, 6553
 
 @pytest.mark.parametrize("size", SIZES)
 def test_sizes_at_the_edges(rows, size):
-    filling = bytes(index % 251 for index in range(size))
+    filling = (bytes(range(251)) * (size // 251 + 1))[:size]
     block = encode_batch(
         [NewRecord(filling, filling, headers=[(filling, filling)]), NewRecord(b"next")]
     )
