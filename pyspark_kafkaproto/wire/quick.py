@@ -27,6 +27,8 @@ from pyspark_kafkaproto.wire.cursor import long_varint
 from pyspark_kafkaproto.wire.declaration import Field, Kind, Struct
 from pyspark_kafkaproto.wire.types import FIXED, TEXT_BYTES_MAX
 
+Made = TypeVar("Made")
+
 QuickReader: TypeAlias = Callable[[memoryview, int, int], tuple[Any, int]]
 """From data, position and end of the data to a message and the position behind it."""
 
@@ -99,8 +101,6 @@ def quick_body(data: memoryview, *, is_request: bool, flexible: bool) -> int:
         pos += 1
     return pos
 
-
-Made = TypeVar("Made")
 
 # Uses after which it is worth its making, or is tried again; surprises after which it rests.
 _OFTEN = 500
