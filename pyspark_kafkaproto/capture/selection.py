@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pyspark_kafkaproto.capture.about import about
 from pyspark_kafkaproto.capture.message import Message, Peers
-from pyspark_kafkaproto.capture.subjects import About
+from pyspark_kafkaproto.capture.subjects import About, id_of
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.messages.apis import APIS
 
@@ -49,7 +49,7 @@ class Selection:
         if not self._is_header_wanted(message):
             return None
         found = about(message)
-        if self.topics and not any(topic in found.topics for topic in self.topics):
+        if self.topics and not any(_is_about(topic, found, message) for topic in self.topics):
             return None
         if self.only_errors and not (found.errors or message.problem):
             return None
@@ -76,6 +76,14 @@ class Selection:
     def _is_client_wanted(self, message: Message) -> bool:
         address = message.peers.client
         return not {message.client_id, address, _host(address)}.isdisjoint(self.clients)
+
+
+def _is_about(topic: str, found: About, message: Message) -> bool:
+    """Whether a topic, by its name or id, is among those that were found."""
+    if topic in found.topics:
+        return True
+    topic_id = id_of(topic)
+    return topic_id is not None and message.topic_names.get(topic_id) in found.topics
 
 
 def _host(address: str) -> str:

@@ -103,7 +103,7 @@ class Statistics:
                 api: {
                     **{key: value for key, value in count._asdict().items() if key != "latencies"},
                     "latency_ms": {
-                        f"p{percent}": count.latencies.percentile_ms(percent)
+                        f"p{percent}": float(f"{count.latencies.percentile_ms(percent):.3g}")
                         for percent in (50, 95, 99, 100)
                     },
                 }

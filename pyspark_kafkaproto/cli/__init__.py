@@ -6,9 +6,11 @@ before it has seen that it is there, and no command ever imports pyspark.
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
-from io import TextIOWrapper
+from io import RawIOBase, TextIOWrapper
+from pathlib import Path
 
 
 def main() -> None:
@@ -21,7 +23,19 @@ def main() -> None:
         )
     from pyspark_kafkaproto.cli.group import kafkaproto  # noqa: PLC0415 - only now click is sure
 
-    if isinstance(sys.stdout, TextIOWrapper):
-        # Names come from anywhere; a terminal or a file of few characters is no reason to fail.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    _prepare_output()
     kafkaproto()
+
+
+def _prepare_output() -> None:
+    """Standard output that takes all that is written, or fails."""
+    out = sys.stdout
+    if out is None:  # closed, as by `>&-`
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  to the end
+    elif isinstance(out, TextIOWrapper):
+        if isinstance(out.buffer, RawIOBase):
+            # PYTHONUNBUFFERED: of what a pipe or a disk takes in part, the rest would be lost.
+            number, encoding = out.fileno(), out.encoding
+            sys.stdout = out = open(number, "w", 1, encoding, closefd=False)  # noqa: SIM115
+        # Names come from anywhere; a terminal or a file of few characters is no reason to fail.
+        out.reconfigure(errors="backslashreplace")

@@ -11,8 +11,9 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, BinaryIO
 
 import click
@@ -248,6 +249,7 @@ def _write_page(chosen: Iterator[Shown], file: str, name: str) -> bool:
         try:
             Path(name).write_text(page.html(), encoding="utf-8")
         except OSError as error:
+            _remove(Path(name))
             text = f"{name} cannot be written: {error.strerror}"
             raise click.ClickException(text) from error
     if page.left_out:
@@ -256,6 +258,13 @@ def _write_page(chosen: Iterator[Shown], file: str, name: str) -> bool:
     where = "on standard output" if name == "-" else f"in {name}"
     click.echo(f"{page.count} messages are {where}", err=True)
     return is_interrupted
+
+
+def _remove(page: Path) -> None:
+    """Half a page shows nothing. Devices and links to elsewhere stay."""
+    with suppress(OSError):
+        if S_ISREG(page.lstat().st_mode):
+            page.unlink()
 
 
 @contextmanager

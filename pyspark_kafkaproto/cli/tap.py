@@ -13,7 +13,7 @@ from typing import BinaryIO, Self
 import click
 
 from pyspark_kafkaproto.capture.frame_file import FrameFile
-from pyspark_kafkaproto.cli.exits import FAILED
+from pyspark_kafkaproto.cli.exits import FAILED, NOBODY_READS
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import Endpoint
 from pyspark_kafkaproto.tap import Tap
@@ -49,7 +49,9 @@ def tap(ctx: click.Context, port: int, host: str, target: str, file: str) -> Non
         end.wait()
     recording.close()
     if file != "-":
-        click.echo(f"kafkaproto dissect {file}", err=True)
+        click.echo(f"to look at it: kafkaproto dissect {file}", err=True)
+    if recording.is_unread:
+        ctx.exit(NOBODY_READS)
     if recording.is_cut:
         ctx.exit(FAILED)
 
@@ -88,9 +90,14 @@ class _End:
 
 
 class _Recording:
-    """What `-w` names, opened at the first bytes: a tap that cannot listen leaves it as it is."""
+    """What `-w` names, opened at the first bytes: a tap that cannot listen leaves it as it is.
+
+    Attributes:
+        is_unread: whether nobody reads it any more.
+    """
 
     def __init__(self, name: str, end: _End) -> None:
+        self.is_unread = False
         self._error: OSError | None = None
         self._name = name
         self._shown = "standard output" if name == "-" else name
@@ -115,7 +122,8 @@ class _Recording:
         self._file = file
 
     def _stop(self, error: OSError) -> None:
-        if isinstance(error, BrokenPipeError):  # nobody reads the recording any more
+        if isinstance(error, BrokenPipeError):
+            self.is_unread = True
             self._end.tell()
             return
         self._error = error

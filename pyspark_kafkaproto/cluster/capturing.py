@@ -135,7 +135,8 @@ def _recorder(folder: str, pid: int) -> Recorder:
         path.parent.mkdir(parents=True, exist_ok=True)
         return Recorder(FrameFile(_private_file(path), warn).write)
     except OSError as error:
-        raise ConfigError("capture.to", folder, f"a folder to write to ({error})") from error
+        reason = f"expected a folder to write to: {error.strerror}"
+        raise ConfigError("capture.to", folder, reason) from error
 
 
 def _private_file(path: Path) -> BinaryIO:

@@ -137,7 +137,7 @@ def _spark_jars() -> Path:
             return root / "jars"
     raise DevBrokerFailed(
         "the embedded broker takes Ivy and log4j from PySpark, which is not installed: "
-        "pip install pyspark-kafkaproto[spark]"
+        "pip install 'pyspark-kafkaproto[spark]'"
     )
 
 

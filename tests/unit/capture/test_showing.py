@@ -85,6 +85,8 @@ def test_json_has_the_same_for_programs(messages):
         ({"apis": ["Fetch"]}, [3, 4, 5, 6]),
         ({"topics": ["orders"]}, [1, 2, 3, 4, 5, 6]),
         ({"topics": ["others"]}, []),
+        ({"topics": ["AAECAwQFBgcICQoLDA0ODw"]}, [1, 2, 3, 4, 5, 6]),
+        ({"topics": ["AQECAwQFBgcICQoLDA0ODw"]}, []),
         ({"clients": ["other"]}, [3, 4]),
         ({"clients": ["10.0.0.1"]}, [1, 2, 3, 4, 5, 6]),
         ({"only_errors": True}, [6]),

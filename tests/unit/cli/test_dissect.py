@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -140,6 +141,43 @@ def test_a_full_disk_is_a_line(options):
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_page_that_standard_output_takes_in_part_is_a_line(tmp_path, unbuffered):
+    with (tmp_path / "page").open("wb") as out:
+        done = kafkaproto(
+            "dissect", CAPTURE, "--html", "-",
+            stdout=out,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)),
+        )  # fmt: skip
+    assert (tmp_path / "page").stat().st_size == 1 << 16
+    assert done.returncode == 1
+    assert "standard output cannot be written: File too large" in done.stderr
+
+
+def test_a_page_that_a_disk_takes_in_part_is_not_left(tmp_path):
+    page = tmp_path / "page.html"
+    done = kafkaproto(
+        "dissect", CAPTURE, "--html", page,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)),
+    )  # fmt: skip
+    assert (done.returncode, page.exists()) == (1, False)
+    assert f"{page} cannot be written: File too large" in done.stderr
+
+
+def test_what_is_no_file_is_not_removed(tmp_path):
+    link = tmp_path / "page.html"
+    link.symlink_to("/dev/full")
+    done = kafkaproto("dissect", CAPTURE, "--html", link)
+    assert (done.returncode, link.is_symlink()) == (1, True)
+    assert Path("/dev/full").is_char_device()
+
+
+def test_a_closed_output_takes_nothing_and_is_no_error():
+    done = kafkaproto("dissect", CAPTURE, stdout=None, preexec_fn=lambda: os.close(1))
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_it_ends_when_nobody_reads_the_recording(broker):
             process.stdout.close()
             with suppress(KafkaProtoError):
                 talk(address, **{"default.api.timeout.ms": 300})
-            assert process.wait(timeout=10) == 0
+            assert process.wait(timeout=10) == 141
             assert process.stderr.read() == ""
         finally:
             process.kill()
