@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from io import RawIOBase, TextIOWrapper
 from pathlib import Path
 
+_INTERRUPTED = 130  # as in exits.py, which is not there yet
+
 
 def main() -> None:
     """Run the command line; one plain line when click or rich is not installed."""
@@ -21,8 +23,10 @@ def main() -> None:
             f"kafkaproto: the command line needs {' and '.join(missing)}: "
             "pip install 'pyspark-kafkaproto[cli]'"
         )
-    from pyspark_kafkaproto.cli.group import kafkaproto  # noqa: PLC0415 - only now click is sure
-
+    try:
+        from pyspark_kafkaproto.cli.group import kafkaproto  # noqa: PLC0415 - click is sure now
+    except KeyboardInterrupt:  # while it starts; later the command says what it does then
+        sys.exit(_INTERRUPTED)
     _prepare_output()
     kafkaproto()
 

@@ -235,6 +235,19 @@ def test_without_click_it_is_one_line_with_what_to_install():
     assert done.stderr == needs
 
 
+def test_ctrl_c_while_it_starts_is_no_traceback():
+    program = (
+        "import sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'pyspark_kafkaproto.cli.group': raise KeyboardInterrupt\n"
+        "from pyspark_kafkaproto.cli import main\n"
+        "sys.meta_path.insert(0, Pressed()); main()"
+    )
+    done = _python(program)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_no_command_imports_pyspark():
     program = (
         "import sys; sys.argv = ['kafkaproto', 'devbroker', 'status', '--data-dir', '/nowhere']\n"
