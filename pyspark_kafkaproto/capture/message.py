@@ -63,6 +63,7 @@ class Message:
         skipped_bytes: passed over in front of it, because no frame could be found in them.
         latency_ns: from the request's last byte to the response's; None for all but responses.
         answers: the number of the request that a response answers.
+        may_be_secret: of a response whose request is not known: whether one for secrets waits.
         topic_names: topic ids to names, as far as the capture has told so far.
         problem: why its body cannot be read; known after `body` was called.
     """
@@ -75,6 +76,7 @@ class Message:
         "correlation_id",
         "kind",
         "latency_ns",
+        "may_be_secret",
         "number",
         "payload",
         "peers",
@@ -102,6 +104,7 @@ class Message:
         client_id: str | None = None,
         latency_ns: int | None = None,
         answers: int | None = None,
+        may_be_secret: bool = False,
         topic_names: Mapping[bytes, str] = NO_NAMES,
     ) -> None:
         self.number = number
@@ -117,6 +120,7 @@ class Message:
         self.client_id = client_id
         self.latency_ns = latency_ns
         self.answers = answers
+        self.may_be_secret = may_be_secret
         self.topic_names = topic_names
         self.problem = ""
         self._body: Declared | bool | None = False
@@ -139,7 +143,7 @@ class Message:
     @property
     def is_hidden(self) -> bool:
         """Whether all of its body is secret when its fields cannot be told apart."""
-        return self.kind == TOKEN or self.api_key in SECRET_APIS
+        return self.kind == TOKEN or self.api_key in SECRET_APIS or self.may_be_secret
 
     @property
     def is_read(self) -> bool:

@@ -17,6 +17,10 @@ from pyspark_kafkaproto.capture.tcp import Assembler, Budget
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pyspark_kafkaproto.messages.fetch import FetchRequest
 from pyspark_kafkaproto.messages.produce import ProduceRequest
+from pyspark_kafkaproto.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
 from pyspark_kafkaproto.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from pyspark_kafkaproto.wire.frame import encode_request, encode_response
 from tests.unit.capture.talks import (
@@ -454,6 +458,27 @@ def test_what_only_brokers_say_of_secrets_is_hidden(api_key):
         shown = [line(message), *detail_lines(message), str(as_json(message, with_fields=True))]
         assert "s3cret" not in "".join(shown)
         assert b"s3cret".hex(" ") not in "".join(shown)
+
+
+def test_an_answer_that_may_be_the_one_with_secrets_is_hidden():
+    """Its correlation id is damaged; once that request has its answer, bytes are shown again."""
+    said = SaslAuthenticateResponse(auth_bytes=b"s3cret")
+    talk = fetches(Talk().open(), 1)
+    talk.say(0, encode_request(SaslAuthenticateRequest(auth_bytes=b"s3cret"), 2, 2, "c"))
+    talk.say(1, encode_response(said, 2, 77)).say(1, encode_response(said, 2, 2))
+    messages, _ = read(talk.say(1, (8).to_bytes(4) + pack(">i", 78) + b"seen").pcap())
+    assert told(messages[3:]) == [
+        (RESPONSE, "unknown", 77),
+        (RESPONSE, "SaslAuthenticate", 2),
+        (RESPONSE, "unknown", 78),
+    ]
+    shown = [
+        "".join([*detail_lines(message), str(as_json(message, with_fields=True))])
+        for message in messages
+    ]
+    for each in ("s3cret", b"s3cret".hex(" "), b"s3cret".hex()):
+        assert each not in "".join(shown)
+    assert "seen" in shown[-1]
 
 
 def test_bare_sasl_tokens_after_the_old_handshake():
