@@ -10,7 +10,7 @@ usual          nearly all packets of a large pcap, taken without being looked at
 reading        a whole capture: what `read_messages` gives
 message        one message: what it is, decoded when somebody asks
 about          the topics, partitions, offsets and errors of a message; subjects: where a class says
-               so; quick_about: the same of frequent messages, without making them
+               so; walk: a function made of that
 tree           its fields with their byte ranges; batches (batches.py) and message sets opened
 secrets        byte ranges that nobody is to see
 selection      which messages are shown · statistics: counts and latencies · report, page: showing

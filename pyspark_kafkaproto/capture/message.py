@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
 from pyspark_kafkaproto.messages import find_api, request_class, response_class
 from pyspark_kafkaproto.wire.declaration import Message as Declared
-from pyspark_kafkaproto.wire.frame import decode_request, decode_response
+from pyspark_kafkaproto.wire.frame import CLIENT_ID_POS, decode_request, decode_response
 
 API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE = 18, 17, 36
 _UNSUPPORTED_VERSION = 35
 _REQUEST_HEAD = Struct(">hhi")
-_CLIENT_ID_POS = 10  # behind its size
 # Of APIs that only brokers use among themselves there is no class, but they are frames all right.
 _API_KEY_MAX = 127
 _VERSION_MAX = 40
@@ -228,7 +227,7 @@ def is_request(head: bytes, size_bytes: int, *, any_api: bool = False) -> bool:
         size_bytes: of all of it.
         any_api: like one of an API or a version not known here, too.
     """
-    if len(head) < _REQUEST_HEAD.size or size_bytes < _CLIENT_ID_POS:
+    if len(head) < _REQUEST_HEAD.size or size_bytes < CLIENT_ID_POS:
         return False
     api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(head)
     if not (0 <= api_key <= _API_KEY_MAX and 0 <= version <= _VERSION_MAX):
@@ -238,10 +237,10 @@ def is_request(head: bytes, size_bytes: int, *, any_api: bool = False) -> bool:
         api = find_api(api_key)
         if api is None or (is_doubtful and version not in api.versions):
             return False
-    if len(head) < _CLIENT_ID_POS:
+    if len(head) < CLIENT_ID_POS:
         return not is_doubtful
-    size = int.from_bytes(head[8:_CLIENT_ID_POS], signed=True)
-    if not (1 if is_doubtful else -1) <= size <= size_bytes - _CLIENT_ID_POS:
+    size = int.from_bytes(head[8:CLIENT_ID_POS], signed=True)
+    if not (1 if is_doubtful else -1) <= size <= size_bytes - CLIENT_ID_POS:
         return False
-    shown = head[_CLIENT_ID_POS : _CLIENT_ID_POS + max(0, size)]
+    shown = head[CLIENT_ID_POS : CLIENT_ID_POS + max(0, size)]
     return min(shown, default=32) >= 32

@@ -28,11 +28,11 @@ from pyspark_kafkaproto.capture.message import (
 from pyspark_kafkaproto.capture.tcp import Assembler, Budget
 from pyspark_kafkaproto.messages import find_api, request_class
 from pyspark_kafkaproto.messages.apis import APIS
+from pyspark_kafkaproto.wire.frame import has_header_tags, quick_body_position
 from pyspark_kafkaproto.wire.quick import (
     UNEXPECTED,
     QuickReader,
     Unusual,
-    quick_body,
     quick_reader,
 )
 
@@ -467,8 +467,9 @@ def _wants_no_answer(produce: Message) -> bool:
     """Whether its acks are 0; its records, which stand behind them, are not read for that."""
     data = memoryview(produce.payload)
     try:
-        read, flexible = _acks_reader(produce.version)
-        (acks,), _ = read(data, quick_body(data, is_request=True, flexible=flexible), len(data))
+        read, has_tags = _acks_reader(produce.version)
+        pos = quick_body_position(data, is_request=True, has_tags=has_tags)
+        (acks,), _ = read(data, pos, len(data))
     except UNEXPECTED:
         body = produce.body()
         return body is not None and body.acks == 0
@@ -477,14 +478,14 @@ def _wants_no_answer(produce: Message) -> bool:
 
 @cache
 def _acks_reader(version: int) -> tuple[QuickReader, bool]:
-    """What reads a Produce up to its acks, and whether the version is flexible."""
+    """What reads a Produce up to its acks, and whether its header has tagged fields."""
     cls = request_class(_PRODUCE)
     if version not in cls.VERSIONS:
         raise Unusual
     flexible = cls.is_flexible(version)
     wanted = ("acks",)
     made = quick_reader(cls, version, flexible=flexible, wanted=lambda _: wanted, is_front=True)
-    return made, flexible
+    return made, has_header_tags(cls, version)
 
 
 def _names(message: Message) -> Iterator[tuple[bytes, str]]:

@@ -16,8 +16,7 @@ from pyspark_kafkaproto.messages.consumer_protocol import (
 )
 from pyspark_kafkaproto.wire.cursor import Cursor
 from pyspark_kafkaproto.wire.declaration import Message as Declared
-from pyspark_kafkaproto.wire.declaration import Request, Response
-from pyspark_kafkaproto.wire.frame import SIZE_PREFIX_BYTES
+from pyspark_kafkaproto.wire.frame import SIZE_PREFIX_BYTES, has_header_tags
 from pyspark_kafkaproto.wire.schema import read_raw_tags
 from pyspark_kafkaproto.wire.trace import Node, trace
 
@@ -96,9 +95,7 @@ def _header(message: Message, frame: bytes, root: Node) -> int:
     if len(frame) >= 8:
         _add(root, "correlation_id", 4, 8, message.correlation_id, "int32")
     cls = message.body_class()
-    assert issubclass(cls, Response)  # noqa: S101  it is no request
-    has_tags = cls.HAS_HEADER_TAGS and cls.is_flexible(message.version)
-    return _tags(frame, 8, root) if has_tags else 8
+    return _tags(frame, 8, root) if has_header_tags(cls, message.version) else 8
 
 
 def _request_header(message: Message, frame: bytes, root: Node) -> int:
@@ -114,8 +111,7 @@ def _request_header(message: Message, frame: bytes, root: Node) -> int:
     if api is None:
         raise LocalProtocolError(f"API key {message.api_key} is not known here")
     cls = message.body_class()
-    assert issubclass(cls, Request)  # noqa: S101  it is one
-    return _tags(frame, stop, root) if cls.is_flexible(message.version) else stop
+    return _tags(frame, stop, root) if has_header_tags(cls, message.version) else stop
 
 
 def _tags(frame: bytes, pos: int, root: Node) -> int:

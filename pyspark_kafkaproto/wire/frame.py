@@ -19,6 +19,7 @@ from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.wire.cursor import Buffer, Cursor, Writer
 from pyspark_kafkaproto.wire.declaration import Message, Request, Response
 from pyspark_kafkaproto.wire.path import UnwritableValue, within
+from pyspark_kafkaproto.wire.quick import Unusual
 from pyspark_kafkaproto.wire.schema import read_last, read_raw_tags, write
 from pyspark_kafkaproto.wire.types import SHORT, Text
 
@@ -27,10 +28,13 @@ AnyResponse = TypeVar("AnyResponse", bound=Response)
 
 SIZE_PREFIX_BYTES = 4
 
+CLIENT_ID_POS = 10  # in a request: behind API key, version, correlation id and its own size
+
 _SIZE = Layout(">i")
 _CORRELATION = Layout(">i")
 _REQUEST_START = Layout(">hhi")
 _CLIENT_ID = Text(SHORT, nullable=True)
+_CLIENT_ID_SIZE = Layout(">h")
 
 
 class RequestHeader(NamedTuple):
@@ -66,7 +70,7 @@ def encode_request(
         _CLIENT_ID.write(header, client_id)
     except UnwritableValue as error:
         raise within(error, f"{message.title(version)}, header") from None
-    if message.is_flexible(version):
+    if has_header_tags(type(message), version):
         header.unsigned_varint(0)
     return _framed(header, message, version)
 
@@ -75,7 +79,7 @@ def encode_response(message: Response, version: int, correlation_id: int) -> byt
     """A whole response frame: size, header, body; errors as for `encode_request`."""
     header = Writer()
     header.pack(_CORRELATION, correlation_id)
-    if _has_header_tags(type(message), version):
+    if has_header_tags(type(message), version):
         header.unsigned_varint(0)
     return _framed(header, message, version)
 
@@ -113,7 +117,7 @@ def _read_request_header(cls: type[Request], cursor: Cursor) -> RequestHeader:
             f"API key {api_key}, version {version}: expected {cls.API_KEY}, {cls.VERSIONS}"
         )
     client_id = _CLIENT_ID.read(cursor)
-    if cls.is_flexible(version):
+    if has_header_tags(cls, version):
         read_raw_tags(cursor)
     return RequestHeader(api_key, version, correlation_id, client_id)
 
@@ -133,15 +137,37 @@ def decode_response(
     cursor = Cursor(payload)
     try:
         (correlation_id,) = cursor.unpack(_CORRELATION)
-        if _has_header_tags(cls, version):
+        if has_header_tags(cls, version):
             read_raw_tags(cursor)
     except RemoteProtocolError as error:
         raise within(error, f"{cls.title(version)}, header") from None
     return correlation_id, read_last(cls, cursor, version)
 
 
-def _has_header_tags(cls: type[Response], version: int) -> bool:
-    return cls.HAS_HEADER_TAGS and cls.is_flexible(version)
+def has_header_tags(cls: type[Message], version: int) -> bool:
+    """Whether the header of a request or response ends with tagged fields."""
+    return cls.is_flexible(version) and not (issubclass(cls, Response) and not cls.HAS_HEADER_TAGS)
+
+
+def quick_body_position(data: memoryview, *, is_request: bool, has_tags: bool) -> int:
+    """Where the body begins in a frame without its size, for a quick reader.
+
+    Raises:
+        UNEXPECTED: its header is not a usual one: the functions above read it.
+    """
+    pos = _CORRELATION.size
+    if is_request:
+        size: int
+        (size,) = _CLIENT_ID_SIZE.unpack_from(data, _REQUEST_START.size)
+        if size < -1:
+            raise Unusual
+        pos = CLIENT_ID_POS + max(0, size)
+        str(data[CLIENT_ID_POS:pos], "utf-8")  # which it must be
+    if has_tags:
+        if data[pos]:  # there are some
+            raise Unusual
+        pos += 1
+    return pos
 
 
 def _framed(header: Writer, message: Message, version: int) -> bytes:

@@ -80,26 +80,13 @@ def quick_reader(
     return reader
 
 
-_CLIENT_ID_SIZE = Layout(">h")
-_CLIENT_ID_POS = 10  # behind API key, version, correlation id and its own size
-_RESPONSE_BODY_POS = 4  # behind the correlation id
-
-
-def quick_body(data: memoryview, *, is_request: bool, flexible: bool) -> int:
-    """Where the body of a frame begins; what is unusual about its header is Unusual."""
-    pos = _RESPONSE_BODY_POS
-    if is_request:
-        size: int
-        (size,) = _CLIENT_ID_SIZE.unpack_from(data, _CLIENT_ID_POS - _CLIENT_ID_SIZE.size)
-        if size < -1:
-            raise Unusual
-        pos = _CLIENT_ID_POS + max(0, size)
-        str(data[_CLIENT_ID_POS:pos], "utf-8")  # which it must be
-    if flexible:
-        if data[pos]:  # tagged fields
-            raise Unusual
-        pos += 1
-    return pos
+def picked(value: Any, wanted: Wanted) -> Any:
+    """A structure, or an array of them, as a reader with `wanted` gives it; others as they are."""
+    if isinstance(value, Struct):
+        return tuple(picked(getattr(value, name), wanted) for name in wanted(type(value)))
+    if isinstance(value, tuple) and value and isinstance(value[0], Struct):
+        return tuple(picked(each, wanted) for each in value)
+    return value
 
 
 # Uses after which it is worth its making, or is tried again; surprises after which it rests.
@@ -184,7 +171,7 @@ class _Source:
                 break
             if self._version not in field.versions or field.tag is not None:
                 if name in wanted:
-                    values[name] = self._constant(self._asked_of(field.default))
+                    values[name] = self._constant(self._picked(field.default))
                 continue
             values[name] = variable = self._variable() if name in wanted else _NOBODY
             if field.kind in FIXED and not field.is_array:
@@ -202,12 +189,8 @@ class _Source:
     def _wanted_of(self, cls: type[Struct]) -> Sequence[str]:
         return tuple(cls.FIELDS) if self._wanted is None else self._wanted(cls)
 
-    def _asked_of(self, default: Any) -> Any:
-        """A default as it comes out: structures as the tuples that others are."""
-        if self._wanted is None or not isinstance(default, Struct):
-            return default
-        names = self._wanted(type(default))
-        return tuple(self._asked_of(getattr(default, name)) for name in names)
+    def _picked(self, default: Any) -> Any:
+        return default if self._wanted is None else picked(default, self._wanted)
 
     def _made(self, cls: type[Struct], values: Sequence[str], depth: int) -> str:
         made = self._variable()

@@ -1,8 +1,7 @@
-"""What frequent messages are about, without making them: two functions per class and version.
+"""The walk over a message that finds what it is about: a function for each class and version.
 
-A quick reader (wire/quick.py) gives tuples of what subjects.py looks at, and a function made of the
-same plans walks over them, in a third of the time. Whatever they do not expect is left to about.py,
-which is the law; tests/property/test_quick_about.py holds the two together.
+It is made of the plans of subjects.py, a third of a millisecond of work, and walks over tuples of
+the fields that those name: `wanted` says which. Where they come from, it does not know.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from functools import cache
 from itertools import count
 from typing import Any, TypeAlias
 
-from pyspark_kafkaproto.capture.message import API_VERSIONS, REQUEST, Message
 from pyspark_kafkaproto.capture.subjects import (
     ALWAYS,
     QUIET,
@@ -24,68 +22,38 @@ from pyspark_kafkaproto.capture.subjects import (
     plan_of,
     word,
 )
-from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.wire.declaration import NO_ID, Struct
-from pyspark_kafkaproto.wire.declaration import Message as Declared
-from pyspark_kafkaproto.wire.quick import UNEXPECTED, Often, Unusual, quick_body, quick_reader
 
-_Tell: TypeAlias = Callable[[Message, About], None]
-_Walk: TypeAlias = Callable[[Any, Mapping[bytes, str], About], None]
-
-_often: dict[tuple[str, int, int], Often[_Tell]] = {}
+Walk: TypeAlias = Callable[[Any, Mapping[bytes, str], About], None]
+"""Called with the tuple of a message, the names of topic ids, and what to add to."""
 
 
-def tell_quickly(message: Message) -> About | None:
-    """What `message` is about; None where its body has to tell."""
-    if message.is_read or message.api_key is None:
-        return None
-    key = message.kind, message.api_key, message.version
-    often = _often.get(key) or _often_for(message, key)
-    if often is None:
-        return None
-    tell = often.made
-    if tell is None:
-        often.miss()
-        return None
-    found = About({}, [], [])
-    try:
-        tell(message, found)
-    except UNEXPECTED:
-        often.surprise()
-        return None
-    return found
+def wanted(cls: type[Struct], version: int) -> list[str]:
+    """The fields of a class that its walk is given, in their order."""
+    plan = _plan(cls, version)
+    single = [plan.partition, plan.partitions, plan.offset, plan.records, plan.text]
+    inner = [each.name for each in plan.inner]
+    named = [*plan.topics, *plan.topic_arrays, *plan.errors, *single, *plan.words, *inner]
+    return [name for name in dict.fromkeys(named) if name]
 
 
-def _often_for(message: Message, key: tuple[str, int, int]) -> Often[_Tell] | None:
-    """For messages of one kind; None where there is no class, or a version that varies."""
-    if message.api_key == API_VERSIONS:
-        return None
-    try:
-        cls = message.body_class()
-    except LocalProtocolError:  # which `body` says
-        return None
-    kind, _, version = key
-    often: Often[_Tell] = Often(lambda: _teller(cls, version, is_request=kind == REQUEST))
-    return _often.setdefault(key, often)
-
-
-def _teller(cls: type[Declared], version: int, *, is_request: bool) -> _Tell:
-    flexible = cls.is_flexible(version)
-    read = quick_reader(
-        cls, version, flexible=flexible, wanted=lambda part: _names(_plan(part, version))
-    )
-    walk = _quick_walk(cls, version)
-
-    def tell(message: Message, found: About) -> None:
-        data = memoryview(message.payload)
-        stop = len(data)
-        pos = quick_body(data, is_request=is_request, flexible=flexible)
-        values, pos = read(data, pos, stop)
-        if pos != stop:
-            raise Unusual
-        walk(values, message.topic_names, found)
-
-    return tell
+def walk_of(cls: type[Struct], version: int) -> Walk:
+    """The walk over messages of a class in a version."""
+    text = _Text(version)
+    text.line(0, "def walk(values, names, found):")
+    text.line(1, "topics, errors, words = found")
+    text.struct(cls, "values", None, 1)
+    code = compile("\n".join(text.lines), f"<about {cls.__qualname__} v{version}>", "exec")
+    known: dict[str, Any] = {
+        "NO_ID": NO_ID,
+        "Part": Part,
+        "QUIET": QUIET,
+        "id_text": id_text,
+        "word": word,
+    }
+    exec(code, known)  # noqa: S102  made of declarations, never of what was read
+    walk: Walk = known["walk"]
+    return walk
 
 
 @cache
@@ -93,8 +61,7 @@ def _plan(cls: type[Struct], version: int) -> Plan:
     """What to look at in a version: what it lacks says nothing, but in the place of something."""
 
     def is_there(name: str) -> bool:
-        field = cls.FIELDS[name]
-        return version in field.versions and field.tag is None
+        return version in cls.FIELDS[name].versions
 
     plan = plan_of(cls)
     return plan._replace(
@@ -109,35 +76,8 @@ def _plan(cls: type[Struct], version: int) -> Plan:
     )
 
 
-def _names(plan: Plan) -> list[str]:
-    """The fields that a plan names, each once."""
-    single = [plan.partition, plan.partitions, plan.offset, plan.records, plan.text]
-    inner = [each.name for each in plan.inner]
-    named = [*plan.topics, *plan.topic_arrays, *plan.errors, *single, *plan.words, *inner]
-    return [name for name in dict.fromkeys(named) if name]
-
-
-def _quick_walk(cls: type[Struct], version: int) -> _Walk:
-    """About's walk over one class in one version, on the tuples of its quick reader."""
-    text = _Text(version)
-    text.line(0, "def walk(values, names, found):")
-    text.line(1, "topics, errors, words = found")
-    text.struct(cls, "values", None, 1)
-    code = compile("\n".join(text.lines), f"<about {cls.__qualname__} v{version}>", "exec")
-    known: dict[str, Any] = {
-        "NO_ID": NO_ID,
-        "Part": Part,
-        "QUIET": QUIET,
-        "id_text": id_text,
-        "word": word,
-    }
-    exec(code, known)  # noqa: S102  made of declarations, never of what was read
-    walk: _Walk = known["walk"]
-    return walk
-
-
 class _Text:
-    """The text of a walk, line by line; for each step, what it does is said in about.py."""
+    """The text of a walk, line by line; the words of what it finds are those of `About`."""
 
     def __init__(self, version: int) -> None:
         self.lines: list[str] = []
@@ -152,7 +92,7 @@ class _Text:
         """Walk over a structure; `topic` is the variable of the one it stands in, if any."""
         plan = _plan(cls, self._version)
         number = next(self._numbers)
-        held = {name: f"{name}_{number}" for name in _names(plan)}
+        held = {name: f"{name}_{number}" for name in wanted(cls, self._version)}
         if held:
             self.line(depth, f"{''.join(f'{each}, ' for each in held.values())}= {value}")
         if plan.topics:
