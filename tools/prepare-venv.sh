@@ -52,7 +52,7 @@ source_sum() {
     (
         cd "$root"
         find setup.cfg setup.py pyproject.toml pyspark_kafkaproto -type f \
-            ! -name '*.pyc' ! -name '*.so' ! -name '_kernel*.c' ! -name '_run.c' -exec cksum {} + | LC_ALL=C sort
+            ! -name '*.pyc' ! -name '*.so' ! -name '*.c' -exec cksum {} + | LC_ALL=C sort
         "$python" -V
         command -v "${CC:-cc}" gcc || echo "no compiler"
     ) | cksum

@@ -28,13 +28,14 @@ Walk: TypeAlias = Callable[[Any, Mapping[bytes, str], About], None]
 """Called with the tuple of a message, the names of topic ids, and what to add to."""
 
 
-def wanted(cls: type[Struct], version: int) -> list[str]:
+@cache
+def wanted(cls: type[Struct], version: int) -> tuple[str, ...]:
     """The fields of a class that its walk is given, in their order."""
     plan = _plan(cls, version)
     single = [plan.partition, plan.partitions, plan.offset, plan.records, plan.text]
     inner = [each.name for each in plan.inner]
     named = [*plan.topics, *plan.topic_arrays, *plan.errors, *single, *plan.words, *inner]
-    return [name for name in dict.fromkeys(named) if name]
+    return tuple(name for name in dict.fromkeys(named) if name)
 
 
 def walk_of(cls: type[Struct], version: int) -> Walk:

