@@ -58,6 +58,7 @@ from pyspark_kafkaproto.records._walk cimport (
     uint32_at,
     walk,
 )
+from pyspark_kafkaproto.records._zstd cimport ends_whole
 
 from pyspark_kafkaproto.records import batch as _batch
 from pyspark_kafkaproto.records import compression as _compression
@@ -76,6 +77,8 @@ cdef enum:
     TRANSACTIONAL = 0x10
     CONTROL = 0x20
     NO_LEADER_EPOCH = -1
+    ZSTD = 4
+    READ_SIZE = 128 << 10  # the library's own; it has no meaning for a buffer
     NOGIL_BYTES = 32 << 10  # below, other threads gain less than giving way to them costs
 
 FAULTS = (
@@ -332,6 +335,8 @@ cdef class Reading:
     cdef size_t batches
     cdef size_t decompressed_bytes
     cdef size_t max_batch_bytes
+    cdef object zstd  # this thread's context, from the first batch that wants it on
+    cdef object scratch
 
     def __dealloc__(self):
         free_rows(&self.rows)
@@ -452,11 +457,7 @@ cdef class Reading:
     cdef int read_compressed(self, Batch *batch) except -1:
         cdef Py_buffer content
         try:
-            decompressed = _compression.decompress(
-                batch.attributes & CODEC_MASK,
-                self.block.view[batch.pos + HEADER_SIZE:batch.stop],
-                self.limit,
-            )
+            decompressed = self.decompressed(batch)
         except _compression.DecompressionFailed as error:
             raise self.block.header(batch).corrupt(str(error)) from error
         PyObject_GetBuffer(decompressed, &content, PyBUF_SIMPLE)
@@ -465,6 +466,34 @@ cdef class Reading:
         finally:
             PyBuffer_Release(&content)
         return 0
+
+    cdef object decompressed(self, Batch *batch):
+        """The records of a compressed batch; good until the next is decompressed."""
+        cdef size_t pos = batch.pos + HEADER_SIZE
+        cdef int codec = batch.attributes & CODEC_MASK
+        compressed = self.block.view[pos:batch.stop]
+        if codec == ZSTD and ends_whole(self.block.data + pos, batch.stop - pos):
+            content = self.unzstd(compressed)
+            if content is not None:
+                return content
+        return _compression.decompress(codec, compressed, self.limit)
+
+    cdef object unzstd(self, compressed):
+        """As `_compression` does it, for whole frames; None where that has more to do or to say.
+
+        A step in Python costs as much as the kernel's own work on a batch of one record.
+        """
+        cdef Py_ssize_t size
+        if self.scratch is None:
+            self.zstd, self.scratch = _compression.zstd_context(), _compression.scratch_buffer()
+        try:
+            size = self.zstd.stream_reader(compressed, READ_SIZE, True).readinto(self.scratch)
+        except _compression.zstd_error():
+            return None
+        if size == len(self.scratch) or size > self.limit:
+            self.scratch = None  # to be had again: it may have grown
+            return None
+        return self.scratch[:size]
 
     cdef int read_records(self, Batch *batch, const uint8_t *data, size_t size) except -1:
         cdef bint is_control = batch.attributes & CONTROL

@@ -103,12 +103,23 @@ _scratch = _Scratch()
 _contexts = threading.local()
 
 
-def _zstd_context() -> Any:
+def scratch_buffer() -> memoryview:
+    """This thread's buffer to decompress into; the next `decompress` may replace it."""
+    return _scratch.at_least(0)
+
+
+def zstd_context() -> Any:
     """This thread's decompression context: it holds tables worth keeping."""
     context = getattr(_contexts, "zstd", None)
     if context is None:
         context = _contexts.zstd = _zstandard().ZstdDecompressor()
     return context
+
+
+def zstd_error() -> type[Exception]:
+    """What the context raises where data is damaged."""
+    error: type[Exception] = _zstandard().ZstdError
+    return error
 
 
 @cache
@@ -326,7 +337,7 @@ def _lz4(data: Buffer, level: int | None) -> bytes:
 
 def _unzstd(data: memoryview, limit_bytes: int) -> Output:
     out = _scratch.at_least(min(limit_bytes + 1, 4 * len(data)))
-    reader = _zstd_context().stream_reader(data, read_across_frames=True)
+    reader = zstd_context().stream_reader(data, read_across_frames=True)
     try:
         size: int = reader.readinto(out)
         while size == len(out):  # a shorter answer means that the data is at its end
@@ -334,7 +345,7 @@ def _unzstd(data: memoryview, limit_bytes: int) -> Output:
                 raise _over(limit_bytes)
             out = _grown(out, size, size + 1, limit_bytes)
             size += reader.readinto(out[size:])
-    except _zstandard().ZstdError as error:
+    except zstd_error() as error:
         raise _damaged(ZSTD, error) from error
     if size > limit_bytes:
         raise _over(limit_bytes)

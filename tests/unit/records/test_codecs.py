@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import tracemalloc
 
 import cramjam
@@ -12,6 +13,7 @@ import zstandard
 
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from pyspark_kafkaproto.records.compression import GZIP, LZ4, SNAPPY, ZSTD, compress
+from tests.examples import first
 from tests.unit.records.batches import raw_batch, rows_of, with_fields
 
 CODECS = pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
@@ -101,6 +103,43 @@ STREAMS = {
 def test_every_form_of_a_codec(decode, rows, name):
     codec, stream = STREAMS[name]
     assert rows_of(decode(compressed(stream(), codec))) == rows(PLAIN)
+
+
+def zstd_as(flags: dict[str, bool], content: bytes) -> bytes:
+    return zstandard.ZstdCompressor(**flags).compress(content)
+
+
+# Of all header sizes: a content size takes 1, 2 or 4 bytes, or there is a window in its place.
+ZSTD_FLAGS = [
+    {"write_content_size": has_size, "write_checksum": has_checksum}
+    for has_size in (False, True)
+    for has_checksum in (False, True)
+]
+SKIPPED = [b"", b"\x50\x2a\x4d\x18\x00\x00\x00\x00", b"\x5f\x2a\x4d\x18\x03\x00\x00\x00abc"]
+
+
+@pytest.mark.parametrize("skipped", first(1, SKIPPED), ids=len)
+@pytest.mark.parametrize("flags", ZSTD_FLAGS, ids=lambda flags: "-".join(map(str, flags.values())))
+@pytest.mark.parametrize("value_bytes", first(1, [300, 1, 70_000, 600_000]))
+def test_zstd_frames_are_whole_or_refused(decode, refused, flags, skipped, value_bytes):
+    """Blocks of repeated bytes, of literals, of both; larger than the memory kept for it, too."""
+    for value in (b"a" * value_bytes, random.Random(1).randbytes(value_bytes)):
+        plain = encode_batch([NewRecord(value)])
+        frame = zstd_as(flags, plain[61:])
+        for stream in (skipped + frame, frame + skipped):
+            assert rows_of(decode(raw_batch(stream, 1, attributes=ZSTD))) == rows_of(decode(plain))
+        for cut in (1, 2, 3, 4, 5, len(frame) // 2):
+            error = refused(raw_batch(skipped + frame[:-cut], 1, attributes=ZSTD))
+            assert "zstd data ends too early" in str(error)
+
+
+def test_zstd_in_one_block_after_a_batch_that_was_too_large_for_the_memory_kept(rows):
+    sizes = (10, 600_000, 10, 900_000, 10)
+    batches = [
+        encode_batch([NewRecord(b"a" * size)], base_offset=offset, codec=ZSTD)
+        for offset, size in enumerate(sizes)
+    ]
+    assert [len(row.value) for row in rows(b"".join(batches))] == list(sizes)
 
 
 @CODECS
