@@ -23,21 +23,28 @@ settings.load_profile(FULL)  # unless --hypothesis-profile says otherwise
 
 @pytest.hookimpl(optionalhook=True)  # unknown where pytest-xdist is switched off
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """As many processes as there are cores, but few, for plain pytest; else one.
+    """One process more than there are cores, but few, for plain pytest; else one.
 
-    Each process collects everything anew, which a few files or a few tests are not worth. Tests
-    with a broker share one, and what is to be printed has to come from this process.
+    A fifth of the time is waiting. Each process collects everything anew, which a few files or a
+    few tests are not worth. Tests with a broker share one, and what is to be printed has to come
+    from this process.
     """
     is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     is_plain = "not broker" in config.option.markexpr and not config.option.keyword
     if not is_whole or not is_plain or config.option.capture == "no":
         return 0
-    return min(4, os.cpu_count() or 1)
+    return min(4, 1 + (os.cpu_count() or 1))
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
     """Keep the garbage collector from going through thousands of tests again and again."""
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -28,9 +28,9 @@ def examples(count: int) -> settings:
 def first(count: int, values: Iterable[Any]) -> list[Any]:
     """For `parametrize`: plain pytest takes the first `count`, as the others are marked slow.
 
-    A tuple is a value for each of several names.
+    A plain tuple is a value for each of several names.
     """
     some = iter(values)
     taken = list(islice(some, count))
-    packed = (value if isinstance(value, tuple) else (value,) for value in some)
+    packed = (value if type(value) is tuple else (value,) for value in some)
     return [*taken, *(pytest.param(*each, marks=pytest.mark.slow) for each in packed)]

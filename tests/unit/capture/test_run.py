@@ -12,6 +12,7 @@ from pyspark_kafkaproto.capture.conversation import Conversation
 from pyspark_kafkaproto.capture.link import ACK, ETHERNET, FIN, RST, SYN, reverse, tcp_segment
 from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX, Packet, Source
 from pyspark_kafkaproto.capture.pcap import PcapReader
+from tests.examples import first
 from tests.unit.capture.wire import BROKER, CLIENT, ethernet, ipv4, pcap, tcp
 
 _FILE_HEADER_BYTES = 24
@@ -199,15 +200,15 @@ class Law:
         return tcp_segment(ETHERNET, data[pos + 16 : stop])
 
 
-@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("order", first(1, "<>"))
 def test_every_byte_of_the_headers_is_looked_at_as_usual_does(order):
     law, taken = Law(order), 0
     values = [0, 1, 2, 5, 6, 0x0F, 0x10, 0x14, 0x1F, 0x20, 0x28, 0x45, 0x4F, 0x50, 0x60, 0x7F]
     values += [0x80, 0x81, 0xF0, 0xFF]
-    for first in (frame(b"abc"), frame(), frame(is_back=True), frame(b"", options=bytes(4))):
-        size = len(tcp_segment(ETHERNET, first).payload)
+    for before in (frame(b"abc"), frame(), frame(is_back=True), frame(b"", options=bytes(4))):
+        size = len(tcp_segment(ETHERNET, before).payload)
         behind = packets(frame(b"def", _SEQ + size), order=order)
-        good = packets(first, order=order) + behind
+        good = packets(before, order=order) + behind
         for at in range(16 + 54):
             for value in (*values, good[at] ^ 1, good[at]):
                 data = good[:at] + bytes([value]) + good[at + 1 :]

@@ -128,7 +128,7 @@ def test_most_packets_are_not_looked_at_one_by_one(monkeypatch):
 
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("magic", [0xA1B2C3D4, 0xA1B23C4D])
-@pytest.mark.parametrize("piece_bytes", [1, 17, 100, 5000, 1 << 20])
+@pytest.mark.parametrize("piece_bytes", first(1, [17, 1, 100, 5000, 1 << 20]))
 def test_pieces_of_any_size_of_every_magic(order, magic, piece_bytes):
     data = talk().pcap(order=order, magic=magic)
     (lines, *_), count = taken(data, piece_bytes)
@@ -175,7 +175,7 @@ def test_the_end_is_told_with_the_time_of_the_last_packet():
     assert "22:13:20.1" in lines[-1]
 
 
-@pytest.mark.parametrize("seed", first(4, range(40)))
+@pytest.mark.parametrize("seed", first(1, range(40)))
 def test_damaged_captures(seed):
     rng = random.Random(seed)
     kinds = [*originals(), talk().pcap()]
@@ -329,7 +329,7 @@ def disturbed(rng, packets):
     return packets
 
 
-@pytest.mark.parametrize("seed", first(4, range(40)))
+@pytest.mark.parametrize("seed", first(1, range(40)))
 def test_conversations_of_all_kinds(seed, monkeypatch):
     rng = random.Random(seed)
     native = 0

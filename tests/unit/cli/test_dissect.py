@@ -138,6 +138,7 @@ def test_a_full_disk_is_a_line(options):
     assert "Exception" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_page_that_standard_output_takes_in_part_is_a_line(tmp_path, unbuffered):
     with (tmp_path / "page").open("wb") as out:
@@ -152,6 +153,7 @@ def test_a_page_that_standard_output_takes_in_part_is_a_line(tmp_path, unbuffere
     assert "standard output cannot be written: File too large" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_page_that_a_disk_takes_in_part_is_not_left(tmp_path):
     page = tmp_path / "page.html"
     done = kafkaproto(
@@ -162,6 +164,7 @@ def test_a_page_that_a_disk_takes_in_part_is_not_left(tmp_path):
     assert f"{page} cannot be written: File too large" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_is_no_file_is_not_removed(tmp_path):
     link = tmp_path / "page.html"
     link.symlink_to("/dev/full")

