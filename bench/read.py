@@ -40,6 +40,7 @@ from reading.measures import (
     Place,
     Run,
     measures_of,
+    parts_of_names,
     spark_options,
 )
 from reading.processes import RunFailed, SparkApp
@@ -300,7 +301,7 @@ def parse() -> argparse.Namespace:
     add("--partitions", type=int, help="of the workload that has many (default 1,000)")
     add("--codecs", type=names(CODECS), default=CODECS, help=f"some of {','.join(CODECS)}")
     add("--sizes", type=names(SIZES), default=SIZES, help=f"some of {','.join(SIZES)}")
-    add("--only", type=lambda text: text.split(","), default=(), help="rows whose names hold these")
+    add("--only", type=parts_of_names, default=(), help="rows whose names hold these")
     add("--rounds", type=int, help="kept rounds (default 5); one more warms up")
     add("--slow-rival", action="store_true", help="Spark's own on many partitions: minutes a round")
     add("--memory", action="store_true", help="memory of Python workers instead of speed")

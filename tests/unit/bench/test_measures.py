@@ -4,12 +4,15 @@ import pytest
 from reading.measures import (
     ALL,
     PLAN,
+    SPARK_CEILING,
     SPARK_OURS,
     SPARK_OURS_CONF,
     SPARK_RIVAL,
+    SPARK_VALUE,
     Run,
     measures_of,
     parse_consumer_performance,
+    parts_of_names,
 )
 from reading.processes import RunFailed
 from reading.workloads import Workload
@@ -51,3 +54,9 @@ def test_many_partitions_are_read_by_ours_and_by_the_rival_if_asked() -> None:
 
 def test_only_takes_parts_of_names() -> None:
     assert _names(_NARROW, "kcat", "bare") == ["bare socket", "kcat"]
+
+
+def test_a_name_with_a_comma_is_one() -> None:
+    assert parts_of_names("kcat,bare") == ["kcat", "bare"]
+    parts = parts_of_names("Spark, ours,Spark, engine's")
+    assert _names(_NARROW, *parts) == [SPARK_OURS, SPARK_CEILING, SPARK_VALUE]
