@@ -173,6 +173,7 @@ def test_what_is_no_file_is_not_removed(tmp_path):
     assert Path("/dev/full").is_char_device()
 
 
+@pytest.mark.slow
 def test_a_closed_output_takes_nothing_and_is_no_error():
     done = kafkaproto("dissect", CAPTURE, stdout=None, preexec_fn=lambda: os.close(1))
     assert (done.returncode, done.stderr) == (0, "")

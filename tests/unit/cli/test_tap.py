@@ -97,6 +97,7 @@ def test_a_disk_that_takes_nothing_is_said_before_clients_come():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="signals to one thread, by Linux's own call")
+@pytest.mark.slow
 def test_ctrl_c_ends_it_whichever_thread_the_system_tells(broker, tmp_path):
     path = tmp_path / "talk.pcapng"
     with (
