@@ -78,7 +78,7 @@ cdef enum:
     CONTROL = 0x20
     NO_LEADER_EPOCH = -1
     ZSTD = 4
-    READ_SIZE = 128 << 10  # the library's own; it has no meaning for a buffer
+    SMALL_BYTES = 64 << 10  # of a compressed batch; beyond, a step in Python is nothing
     NOGIL_BYTES = 32 << 10  # below, other threads gain less than giving way to them costs
 
 FAULTS = (
@@ -472,7 +472,11 @@ cdef class Reading:
         cdef size_t pos = batch.pos + HEADER_SIZE
         cdef int codec = batch.attributes & CODEC_MASK
         compressed = self.block.view[pos:batch.stop]
-        if codec == ZSTD and ends_whole(self.block.data + pos, batch.stop - pos):
+        if (
+            codec == ZSTD
+            and batch.stop - pos < SMALL_BYTES
+            and ends_whole(self.block.data + pos, batch.stop - pos)
+        ):
             content = self.unzstd(compressed)
             if content is not None:
                 return content
@@ -487,7 +491,8 @@ cdef class Reading:
         if self.scratch is None:
             self.zstd, self.scratch = _compression.zstd_context(), _compression.scratch_buffer()
         try:
-            size = self.zstd.stream_reader(compressed, READ_SIZE, True).readinto(self.scratch)
+            reader = self.zstd.stream_reader(compressed, read_across_frames=True)
+            size = reader.readinto(self.scratch)
         except _compression.zstd_error():
             return None
         if size == len(self.scratch) or size > self.limit:

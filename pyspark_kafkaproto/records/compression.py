@@ -222,7 +222,7 @@ def _gzip(data: Buffer, level: int | None) -> bytes:
 
 def _unsnap(data: memoryview, limit_bytes: int) -> Output:
     blocks = _xerial_blocks(data) if bytes(data[:8]) == _XERIAL_MAGIC else iter((data,))
-    out = _scratch.at_least(0)
+    out = scratch_buffer()
     size = 0
     for block in blocks:
         declared = _snappy_size(block)

@@ -18,7 +18,6 @@ BLOCK = b"".join(
     encode_batch([NewRecord(VALUE, VALUE, headers=HEADERS), NewRecord(None)], base_offset=offset)
     for offset in range(0, 20, 2)
 )
-
 ROUNDS = 300  # of 1 MB each, so that a leak stands far above what other tests have used
 
 

@@ -17,7 +17,6 @@ TOPIC = FetchRequest.Topic(
     topic_id=bytes(range(16)),
     partitions=(FetchRequest.Topic.Partition(partition=3, fetch_offset=77),),
 )
-
 FETCH = FetchRequest(cluster_id="c", max_wait_ms=500, topics=(TOPIC,), rack_id="r")
 
 
