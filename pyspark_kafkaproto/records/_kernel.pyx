@@ -224,11 +224,12 @@ cdef class Block:
             or at[MAGIC_POS] != MAGIC_V2
             or length < MIN_LENGTH_V2
             or length - MIN_LENGTH_V2 > limit
-            or left < LOG_OVERHEAD + <size_t> length
         ):
             if read_message_header(at, left, limit, batch):
                 return True
             _batch.read_header(self.view, pos, limit)  # raises unless the batch is only cut
+            return False
+        if left < LOG_OVERHEAD + <size_t> length:
             return False
         batch.stop = pos + LOG_OVERHEAD + length
         batch.magic = MAGIC_V2

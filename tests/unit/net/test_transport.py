@@ -154,6 +154,17 @@ def test_silence_ends_at_the_deadline(joined):
         transport.receive_into(memoryview(bytearray(4)), Deadline.after(SOON_S))
 
 
+@pytest.mark.parametrize(("before_s", "now_s"), [(5.0, SOON_S), (SOON_S / 2, 2 * SOON_S)])
+def test_each_call_has_its_own_deadline(joined, before_s, now_s):
+    transport, other = joined
+    other.sendall(b"a")
+    transport.receive_into(memoryview(bytearray(1)), Deadline.after(before_s))
+    began = time.monotonic()
+    with pytest.raises(DeadlineExceeded):
+        transport.receive_into(memoryview(bytearray(1)), Deadline.after(now_s))
+    assert now_s <= time.monotonic() - began < now_s + 1
+
+
 def test_deadline_that_has_passed_is_not_for_ever(joined):
     transport, _ = joined
     with pytest.raises(DeadlineExceeded):
