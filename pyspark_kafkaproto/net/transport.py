@@ -35,7 +35,8 @@ _TIMEVAL = struct.Struct("@ll")
 _TIMED_OUT = {errno.EAGAIN, errno.EWOULDBLOCK, errno.ETIMEDOUT}
 
 # A call may end so much after its deadline, or twice as much: the time-out of the call before then
-# does for most, which saves a system call each.
+# does for most, which saves a system call each. It also keeps a time-out from being rounded to
+# zero, which would mean for ever.
 _GRACE_S = 0.01
 
 
@@ -126,7 +127,7 @@ class Transport:
         return str(Endpoint(host, port))
 
     def _set_timeout(self, option: int, deadline: Deadline, stage: str) -> None:
-        """Let the kernel end the next call at the deadline. Zero would mean for ever."""
+        """Let the kernel end the next call at the deadline, or as soon after as `_GRACE_S` says."""
         remaining_s = deadline.remaining_s
         if remaining_s <= 0:
             raise DeadlineExceeded(f"broker {self.endpoint}: {stage}", deadline.timeout_s)
@@ -134,7 +135,7 @@ class Transport:
             return
         timeout_s = remaining_s + _GRACE_S
         seconds, fraction = divmod(timeout_s, 1)
-        timeval = _TIMEVAL.pack(int(seconds), max(1, int(fraction * 1e6)))
+        timeval = _TIMEVAL.pack(int(seconds), int(fraction * 1e6))
         self._sock.setsockopt(socket.SOL_SOCKET, option, timeval)
         self._timeouts_s[option] = timeout_s
 
