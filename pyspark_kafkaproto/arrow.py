@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -137,13 +137,10 @@ def to_record_batch(
     if not schema.names:
         return _rows_without_columns(decoded.rows)
     arrays = []
-    for field in schema:
-        if field.type == _DAMAGED:
-            arrays.append(pa.nulls(decoded.rows, _DAMAGED))
-            continue
-        array = _BUILDERS[field.name](decoded, topic, partition, field.type)
-        if _is_text(field):
-            _check_text(array, field.name, decoded, topic, partition)
+    for name, kind, build, is_text in _plan_of(schema):
+        array = build(decoded, topic, partition, kind)
+        if is_text:
+            _check_text(array, name, decoded, topic, partition)
         arrays.append(array)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -277,7 +274,9 @@ def _repeated_number(number: int, count: int) -> pa.Array:
 _topics = _Constant(_repeated_text)
 _partitions = _Constant(_repeated_number)
 
-_BUILDERS: Final[dict[str, Callable[[Decoded, str, int, pa.DataType], pa.Array]]] = {
+_Builder: TypeAlias = Callable[[Decoded, str, int, pa.DataType], pa.Array]
+
+_BUILDERS: Final[dict[str, _Builder]] = {
     "key": lambda d, _topic, _partition, kind: _binary(_decoded(d.key), d.rows, kind),
     "value": lambda d, _topic, _partition, kind: _binary(_decoded(d.value), d.rows, kind),
     "topic": lambda d, topic, _partition, _kind: _topics.rows(topic, d.rows),
@@ -289,6 +288,32 @@ _BUILDERS: Final[dict[str, Callable[[Decoded, str, int, pa.DataType], pa.Array]]
     ),
     "headers": lambda d, _topic, _partition, kind: _headers(_decoded(d.headers), d.rows, kind),
 }
+
+
+class _Plan(NamedTuple):
+    """How the columns of a schema are built: name, type, builder, whether it is text."""
+
+    schema: pa.Schema
+    columns: tuple[tuple[str, pa.DataType, _Builder, bool], ...]
+
+
+# A task asks for the same schema again and again; looking into it takes as long as building does.
+_last_plan = _Plan(pa.schema([]), ())
+
+
+def _plan_of(schema: pa.Schema) -> tuple[tuple[str, pa.DataType, _Builder, bool], ...]:
+    global _last_plan  # noqa: PLW0603 - a memory of one, replaced whole
+    plan = _last_plan
+    if plan.schema is not schema:
+        columns = [(f.name, f.type, _builder(f), _is_text(f)) for f in schema]
+        _last_plan = plan = _Plan(schema, tuple(columns))
+    return plan.columns
+
+
+def _builder(field: pa.Field) -> _Builder:
+    if field.type == _DAMAGED:
+        return lambda d, _topic, _partition, kind: pa.nulls(d.rows, kind)
+    return _BUILDERS[field.name]
 
 
 # --- columns to write

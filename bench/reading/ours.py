@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from pyspark_kafkaproto import KafkaCluster, OffsetRange
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import Fetcher, ReadSettings, ReadTask, read_batches
-from pyspark_kafkaproto.client.fetch import Block
+from pyspark_kafkaproto.client.block import Block
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, connections_for
 from pyspark_kafkaproto.records import Columns, decode
 
@@ -77,6 +77,7 @@ class Reading:
         block_bytes = batch_bytes = 0
         for task in self.tasks:
             for block in Fetcher(task, self.config, ReadSettings()).blocks():
+                block.finish()
                 block_bytes = max(block_bytes, len(block.records))
                 batch_bytes = max(batch_bytes, _largest_batch_bytes(block))
         return {"block_bytes": block_bytes, "batch_bytes": batch_bytes}

@@ -17,7 +17,8 @@ from pyspark_kafkaproto.arrow import (
     to_record_batch,
     wanted_columns,
 )
-from pyspark_kafkaproto.client.fetch import Block, Fetcher
+from pyspark_kafkaproto.client.block import Block
+from pyspark_kafkaproto.client.fetch import Fetcher
 from pyspark_kafkaproto.client.ranges import Mode, ReadSettings, ReadTask
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.net import ClientConfig
@@ -78,7 +79,8 @@ class BlockReading:
         self._pos = 0
         self._start = block.start
         self._aborted: AbortedTransactions | Sequence[tuple[int, int]] = block.aborted
-        self._sound = len(block.records)  # up to where nothing is known to be damaged
+        self._sound: int | None = None  # up to where nothing is damaged, if something is
+        self._told: CorruptRecords | None = None  # of the answer, and no damage of a batch
 
     @property
     def position(self) -> int:
@@ -88,11 +90,14 @@ class BlockReading:
     def pieces(self) -> Iterator[Decoded | Damaged]:
         """All of the block that its range wants."""
         block = self._block
-        while self._pos < len(block.records) and self._start < block.stop:
+        while self._pos < len(block.memory) and self._start < block.stop:
             before = self._pos
             try:
                 yield self._decode()
             except CorruptRecords as error:
+                if error is self._told:
+                    raise
+                block.finish()  # the damage may reach into what is still to come
                 condition = _MALFORMED_TIMESTAMP if TIMESTAMP_RANGE in error.reason else ""
                 damaged = self._pass_over(error.of(*block.progress.topic_partition, condition))
                 if damaged is not None:
@@ -101,14 +106,17 @@ class BlockReading:
             if self._pos == before:
                 break
             if self._pos == self._sound:
-                self._sound = len(block.records)
+                self._sound = None
+        block.finish()
         _check_all_read(block, self._start)
 
     def _decode(self) -> Decoded:
         block, report = self._block, self._block.progress.report
-        began = time.perf_counter()
+        began, fetched_s = time.perf_counter(), report.fetch_s
         decoded = decode(
-            block.records[: self._sound],
+            block.memory[: self._sound],
+            arrived=block.arrived if self._sound is None else None,
+            more=None if block.is_whole else self._more,
             pos=self._pos,
             start=self._start,
             stop=block.stop,
@@ -117,12 +125,20 @@ class BlockReading:
             check_crcs=self._config.check_crcs,
             batch_limit_bytes=self._settings.batch_limit_bytes,
         )
-        report.decode_s += time.perf_counter() - began
+        # What it waited for the rest of the block is no decoding.
+        report.decode_s += time.perf_counter() - began - (report.fetch_s - fetched_s)
         report.rows += decoded.rows
         report.passed_over += decoded.passed_over
         self._pos, self._start = decoded.pos, decoded.next_offset
         self._aborted = decoded.aborted
         return decoded
+
+    def _more(self) -> int:
+        try:
+            return self._block.more()
+        except CorruptRecords as error:
+            self._told = error
+            raise
 
     def _pass_over(self, error: CorruptRecords) -> Damaged | None:
         """Read up to the damaged batch first, then pass over it; or fail, as the mode says."""

@@ -1,24 +1,25 @@
 """Blocks of record batches from the leaders of a task's partitions.
 
-The next Fetch is on its way before the block at hand is decoded: its offsets are known from batch
-headers alone. One request asks for all open ranges of a leader, so that a thousand small partitions
-take a few round trips. Positions move only over batches that were received whole.
-
-Protocol: Fetch without a session (KIP-227), by topic id from version 13 on (KIP-516).
+A large answer is read while it comes, and the next Fetch is on its way before the last piece of it
+is decoded: its offsets are known from batch headers alone. One request asks for all open ranges of
+a leader, so that a thousand small partitions take a few round trips. Positions move only over
+batches that were received whole.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from pyspark_kafkaproto.client.block import Block
+from pyspark_kafkaproto.client.coming import PIECE_BYTES, Coming, Sent, aborted_in
 from pyspark_kafkaproto.client.directory import Directory
 from pyspark_kafkaproto.client.loss import LossPolicy
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
+from pyspark_kafkaproto.client.requests import NO_EPOCH, Chosen, Limits, fetch_request
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
@@ -31,13 +32,20 @@ from pyspark_kafkaproto.errors import (
     CorruptRecords,
     DeadlineExceeded,
     KafkaProtoError,
+    LocalProtocolError,
     RemoteProtocolError,
 )
 from pyspark_kafkaproto.messages.fetch import FetchRequest, FetchResponse
-from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, connections_for, retrying
+from pyspark_kafkaproto.net import (
+    Arrival,
+    ClientConfig,
+    Deadline,
+    connections_for,
+    retrying,
+)
+from pyspark_kafkaproto.net.retry import is_retriable
 from pyspark_kafkaproto.records import Skimmed, skim
 from pyspark_kafkaproto.wire.cursor import Buffer
-from pyspark_kafkaproto.wire.declaration import NO_ID
 
 _log = logging.getLogger(__name__)
 
@@ -45,9 +53,6 @@ _OFFSET_OUT_OF_RANGE = 1
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 _LAST_VERSION_BY_NAME = 12
 _FIRST_VERSION_WITH_READ_EPOCH = 12
-_NO_EPOCH = -1
-_NO_SESSION = -1
-_READ_COMMITTED = 1
 
 # A small first block makes the first rows of `show()` and `limit` cheap.
 _FIRST_BLOCK_BYTES = 64 << 10
@@ -57,29 +62,11 @@ _PARTITIONS_PER_REQUEST = 100
 _MAX_WAIT_S = 0.5
 
 
-class Block(NamedTuple):
-    """Record batches of one partition, a view into memory that the next block overwrites.
+class Part(NamedTuple):
+    """What an answer says about one range."""
 
-    Rows are those of [start, stop); the first batch may begin before `start`. `end` is where the
-    headers of the batches say that they end, and where the next block begins.
-    """
-
-    progress: RangeProgress
-    records: memoryview
-    start: int
-    stop: int
-    end: int
-    aborted: Sequence[tuple[int, int]]
-
-
-class _Part(NamedTuple):
     progress: RangeProgress
     data: FetchResponse.Topic.Partition
-
-
-class _Sent(NamedTuple):
-    connection: Connection
-    asked: dict[TopicPartition, RangeProgress]
 
 
 class Fetcher:
@@ -105,7 +92,7 @@ class Fetcher:
         self._loss = LossPolicy(router, fail_on_data_loss=settings.fail_on_data_loss)
         self._task = task
         self._open: list[RangeProgress] = []
-        self._sent: _Sent | None = None
+        self._sent: Sent | None = None
         self._partition_bytes = min(_FIRST_BLOCK_BYTES, config.max_partition_fetch_bytes)
         self._response_bytes = _FIRST_BLOCK_BYTES
         self._batch_bytes = 0  # what the next batch takes, if an answer was too small for it
@@ -113,6 +100,9 @@ class Fetcher:
         self._asked: list[RangeProgress] = []
         self._is_throttled = False
         self._min_bytes = 1
+        self._coming: Coming | None = None
+        self._broken: KafkaProtoError | None = None  # what ended the last answer before its time
+        self._patience: Deadline | None = None  # for tries that bring not a single batch
         self.progress: list[RangeProgress] = []
 
     def blocks(self) -> Iterator[Block]:
@@ -158,11 +148,12 @@ class Fetcher:
         found = list_offsets_at(self._directory.router, partitions, timestamp)
         return {partition: offset or 0 for partition, offset in found.items()}
 
-    def _next_blocks(self) -> list[Block]:
+    def _next_blocks(self) -> Iterator[Block]:
         started = time.monotonic()
-        deadline = Deadline.after(self._config.default_api_timeout_s)
+        deadline = self._patience or Deadline.after(self._config.default_api_timeout_s)
+        self._patience = deadline
         try:
-            parts = retrying(
+            answer = retrying(
                 f"fetch from {self._open[0].range}",
                 lambda: self._exchange(deadline.sooner(self._config.request_timeout_s)),
                 deadline,
@@ -171,12 +162,20 @@ class Fetcher:
             )
         except BrokerError as error:
             self._leave_deleted(error)
-            parts = []
+            answer = []
+        if isinstance(answer, Coming):
+            yield from self._blocks_coming(answer, time.monotonic() - started)
+        else:
+            yield from self._blocks_there(answer, started)
+
+    def _blocks_there(self, parts: list[Part], started: float) -> list[Block]:
+        """The blocks of an answer that is there."""
         was_waiting = self._is_waiting()
         blocks = self._advance(parts)
         if was_waiting and self._is_waiting() and not blocks:
             time.sleep(self._config.retry_backoff_s)  # not every broker holds an empty answer
         self._account(blocks, time.monotonic() - started)
+        self._note_success()
         self._send_ahead()
         return blocks
 
@@ -191,15 +190,97 @@ class Fetcher:
 
     # One exchange
 
-    def _exchange(self, deadline: Deadline) -> list[_Part]:
-        """The answer to what is in flight, or to a request sent now; one try."""
+    def _exchange(self, deadline: Deadline) -> list[Part] | Coming:
+        """The answer to what is in flight, or to a request sent now; one try.
+
+        Of a large one its start, to be read while it comes.
+        """
+        if self._broken is not None:
+            error, self._broken = self._broken, None
+            raise error
         if self._sent is None:
             self._sent = self._send(deadline)
-        sent, self._sent = self._sent, None
+        sent = self._sent
         self._asked = list(sent.asked.values())
-        answer = sent.connection.receive(deadline, self._memory).message
+        arrival = sent.connection.begin(deadline, self._memory, PIECE_BYTES)
+        named = self._directory.topic_named
+        self._coming = Coming.of(sent, arrival, named, self._receive_more)
+        return self._coming or self._whole_answer(sent, arrival, deadline)
+
+    def _whole_answer(self, sent: Sent, arrival: Arrival, deadline: Deadline) -> list[Part]:
+        answer = sent.connection.finish(arrival, deadline).message
+        self._sent = None
         self._is_throttled = sent.connection.is_throttled
         return self._accept(answer, sent)
+
+    # An answer that is read while it comes
+
+    def _blocks_coming(self, coming: Coming, spent_s: float) -> Iterator[Block]:
+        coming.block.progress.report.fetch_s += spent_s
+        yield coming.block
+        yield from self._rest_of_answer()
+
+    def _rest_of_answer(self) -> list[Block]:
+        """What an answer has behind its first records, once those have been read."""
+        coming, others = self._coming, []
+        if coming is not None:
+            coming.block.finish()  # who read it may not have needed all
+            others = coming.others
+        self._coming = None
+        return others
+
+    def _receive_more(self, block: Block) -> None:
+        """Wait for the next piece of the answer; what follows its last is asked for at once."""
+        coming = self._coming
+        if coming is None:
+            raise LocalProtocolError("a block is read after the one that follows was asked for")
+        began = time.monotonic()
+        deadline = Deadline.after(self._config.request_timeout_s)
+        try:
+            if not coming.receive_piece(deadline):
+                return
+            parts = self._whole_answer(coming.sent, coming.arrival, deadline)
+        except KafkaProtoError as error:
+            if not is_retriable(error):
+                raise
+            self._break_off(coming, error)
+        else:
+            self._complete(coming, parts)
+        finally:
+            block.progress.report.fetch_s += time.monotonic() - began
+
+    def _complete(self, coming: Coming, parts: list[Part]) -> None:
+        """All of the answer is there: what it says of its first records, and what comes behind."""
+        blocks = self._advance(parts)
+        coming.others = [item for item in blocks if item.progress is not coming.block.progress]
+        own = next((item for item in blocks if item.progress is coming.block.progress), None)
+        coming.block.ends(coming.block.start if own is None else own.end)
+        self._account(blocks, 0.0)
+        self._note_success()
+        self._send_ahead()
+
+    def _break_off(self, coming: Coming, error: KafkaProtoError) -> None:
+        """The answer ended before its time: what came of it is good, the rest is asked for again.
+
+        The next try begins with the error, so that it is waited and accounted for as others are.
+        """
+        self._leave_nothing_in_flight()
+        self._broken = error
+        block = coming.block
+        seen = _skim(block.progress, block.records)
+        if seen.next_offset is None:
+            block.ends(block.start)
+            return
+        own = self._take(block.progress, coming.data, block.records, seen.next_offset)
+        block.ends(own.end)
+        self._directory.note_read(block.progress.topic_partition, seen.leader_epoch)
+        self._account([block], 0.0)
+        self._note_success()
+        self._open = [item for item in self._open if not item.is_done]
+
+    def _note_success(self) -> None:
+        """The cluster has answered; what fails next has all the time again."""
+        self._patience = None
 
     def _send_ahead(self) -> None:
         """Ask for the next block before this one is decoded, unless that would have to wait."""
@@ -212,7 +293,7 @@ class Fetcher:
             # again inside the retry loop.
             _log.debug("fetching ahead failed, tried again after this block: %s", error)
 
-    def _send(self, deadline: Deadline) -> _Sent:
+    def _send(self, deadline: Deadline) -> Sent:
         leader, chosen = self._next_leader(deadline)
         connection = self._directory.router.connect(leader.endpoint, deadline)
         by_id = all(self._directory.topic_id(item.range.topic) for item, _ in chosen)
@@ -220,7 +301,7 @@ class Fetcher:
         version = connection.version_for(FetchRequest, most)
         compares = version >= _FIRST_VERSION_WITH_READ_EPOCH
         connection.send(self._request(chosen, compares=compares), deadline, version)
-        return _Sent(connection, {item.topic_partition: item for item, _ in chosen})
+        return Sent(connection, {item.topic_partition: item for item, _ in chosen})
 
     def _next_leader(self, deadline: Deadline) -> tuple[Leader, list[tuple[RangeProgress, Leader]]]:
         """The leader of the first open range, with all open ranges that it leads.
@@ -243,39 +324,21 @@ class Fetcher:
             and self._directory.rack_for(item.topic_partition) == rack
         ]
 
-    def _request(
-        self, chosen: list[tuple[RangeProgress, Leader]], *, compares: bool
-    ) -> FetchRequest:
+    def _request(self, chosen: list[Chosen], *, compares: bool) -> FetchRequest:
         """What to ask; `compares`: whether the broker can say that what was read is gone."""
-        read_epoch = self._directory.read_epoch if compares else lambda _: _NO_EPOCH
-        # Topics stand in the order of their first partitions: who comes first is served first.
-        rank = {item.range.topic: -number for number, (item, _) in enumerate(reversed(chosen))}
-        topics = tuple(
-            FetchRequest.Topic(
-                topic=name,
-                topic_id=self._directory.topic_id(name) or NO_ID,
-                partitions=tuple(
-                    FetchRequest.Topic.Partition(
-                        partition=item.range.partition,
-                        current_leader_epoch=leader.epoch,
-                        fetch_offset=item.position,
-                        last_fetched_epoch=read_epoch(item.topic_partition),
-                        partition_max_bytes=max(self._partition_bytes, self._batch_bytes),
-                    )
-                    for item, leader in group
-                ),
-            )
-            for name, group in groupby(sorted(chosen, key=lambda pair: rank[_topic(pair)]), _topic)
-        )
         most = min(self._config.fetch_max_bytes, self._response_bytes)
-        return FetchRequest(
-            max_wait_ms=round(self._wait_s() * 1000),
+        limits = Limits(
+            partition_bytes=max(self._partition_bytes, self._batch_bytes),
+            response_bytes=max(most, self._batch_bytes),
             min_bytes=self._min_bytes,
-            max_bytes=max(most, self._batch_bytes),
-            isolation_level=_READ_COMMITTED if self._config.is_read_committed else 0,
-            session_epoch=_NO_SESSION,
-            topics=topics,
-            rack_id=self._directory.rack_for(chosen[0][0].topic_partition),
+            wait_s=self._wait_s(),
+        )
+        return fetch_request(
+            chosen,
+            self._directory,
+            limits,
+            compares=compares,
+            is_read_committed=self._config.is_read_committed,
         )
 
     def _memory(self, size_bytes: int) -> memoryview:
@@ -284,7 +347,7 @@ class Fetcher:
             self._buffer = bytearray(size_bytes)
         return memoryview(self._buffer)[:size_bytes]
 
-    def _accept(self, answer: FetchResponse, sent: _Sent) -> list[_Part]:
+    def _accept(self, answer: FetchResponse, sent: Sent) -> list[Part]:
         """The partitions that were answered; raises if there is an error and nothing else.
 
         Raises at once for an error that no retry mends. OFFSET_OUT_OF_RANGE is an answer here.
@@ -294,7 +357,7 @@ class Fetcher:
             raise BrokerError(answer.error_code, "Fetch", "the request").at(broker)
         if answer.throttle_time_ms and not answer.responses:
             return []  # over its quota a client without a session is told to wait, and nothing else
-        parts: list[_Part] = []
+        parts: list[Part] = []
         failures: dict[TopicPartition, BrokerError] = {}
         left = dict(sent.asked)
         for topic in answer.responses:
@@ -307,7 +370,7 @@ class Fetcher:
                 if self._directory.moves(partition, data):
                     continue
                 if data.error_code in (0, _OFFSET_OUT_OF_RANGE):
-                    parts.append(_Part(progress, data))
+                    parts.append(Part(progress, data))
                 else:
                     self._directory.note_failure(partition, data)
                     failures[partition] = _failure(partition, data.error_code).at(broker)
@@ -315,9 +378,7 @@ class Fetcher:
             raise RemoteProtocolError(f"no answer for {', '.join(map(str, left))}", where="Fetch")
         return self._judge(parts, failures)
 
-    def _judge(
-        self, parts: list[_Part], failures: dict[TopicPartition, BrokerError]
-    ) -> list[_Part]:
+    def _judge(self, parts: list[Part], failures: dict[TopicPartition, BrokerError]) -> list[Part]:
         for_good = (error for error in failures.values() if not error.error.is_retriable)
         worst = next(for_good, None if parts else next(iter(failures.values()), None))
         if worst is not None:
@@ -336,7 +397,7 @@ class Fetcher:
 
     # Positions
 
-    def _advance(self, parts: list[_Part]) -> list[Block]:
+    def _advance(self, parts: list[Part]) -> list[Block]:
         """Turn answers into blocks and move the positions over them."""
         self._partition_bytes = self._config.max_partition_fetch_bytes
         self._response_bytes = self._config.fetch_max_bytes
@@ -347,7 +408,7 @@ class Fetcher:
             if data.error_code == _OFFSET_OUT_OF_RANGE:
                 self._loss.reset(progress)
                 # If the offset is there after all, it is the epoch that the leader has not got.
-                self._directory.note_read(progress.topic_partition, _NO_EPOCH)
+                self._directory.note_read(progress.topic_partition, NO_EPOCH)
                 continue
             if data.diverging_epoch.end_offset >= 0:
                 self._take_truncation(progress, data.diverging_epoch.end_offset)
@@ -358,7 +419,7 @@ class Fetcher:
                 if seen.next_offset is None:
                     cut.append((progress, seen.missing_bytes))
                 else:
-                    blocks.append(self._take(progress, data, seen.next_offset))
+                    blocks.append(self._take(progress, data, data.records, seen.next_offset))
                     self._directory.note_read(progress.topic_partition, seen.leader_epoch)
         self._fit_next_batch(blocks, cut)
         self._open = [item for item in self._open if not item.is_done]
@@ -367,7 +428,7 @@ class Fetcher:
     def _take_truncation(self, progress: RangeProgress, end: int) -> None:
         partition = progress.topic_partition
         self._loss.truncated(progress, self._directory.read_epoch(partition), end)
-        self._directory.note_read(partition, _NO_EPOCH)  # said once; the read goes on
+        self._directory.note_read(partition, NO_EPOCH)  # said once; the read goes on
 
     def _nothing_came(self, progress: RangeProgress) -> None:
         """The range has not ended, and its leader has nothing."""
@@ -375,7 +436,11 @@ class Fetcher:
         self._directory.doubt(progress.topic_partition)
 
     def _take(
-        self, progress: RangeProgress, data: FetchResponse.Topic.Partition, next_offset: int
+        self,
+        progress: RangeProgress,
+        data: FetchResponse.Topic.Partition,
+        records: Buffer,
+        next_offset: int,
     ) -> Block:
         """The block of an answer with whole batches, which end before `next_offset`."""
         if next_offset <= progress.position:
@@ -385,11 +450,8 @@ class Fetcher:
             )
         if next_offset > data.high_watermark:
             self._check_end(progress, next_offset)
-        aborted = [
-            (item.producer_id, item.first_offset) for item in data.aborted_transactions or ()
-        ]
-        records = memoryview(data.records or b"")
-        block = Block(progress, records, progress.position, progress.stop, next_offset, aborted)
+        block = Block(progress, memoryview(records), aborted_in(data))
+        block.ends(next_offset)
         progress.position = next_offset
         progress.stalled_since = None
         return block
@@ -448,10 +510,6 @@ class Fetcher:
         if self._sent is not None:
             self._sent.connection.close()
             self._sent = None
-
-
-def _topic(pair: tuple[RangeProgress, Leader]) -> str:
-    return pair[0].range.topic
 
 
 _ADVICE = {

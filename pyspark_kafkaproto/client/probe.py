@@ -51,6 +51,7 @@ def probe_bytes_per_offset(task: ReadTask, config: ClientConfig) -> dict[TopicPa
     found: dict[TopicPartition, float] = {}
     try:
         for block in fetcher.blocks():
+            block.finish()
             seen = skim(block.records)
             # A compressed message of magic 0 or 1 has the offset of the last one in it.
             begin = min(base_offset(block.records), block.start)

@@ -7,7 +7,7 @@ group is stands in `cluster`.
 """
 
 from pyspark_kafkaproto.net.config import ClientConfig
-from pyspark_kafkaproto.net.connection import Connection, Reply
+from pyspark_kafkaproto.net.connection import Arrival, Connection, Reply
 from pyspark_kafkaproto.net.consumer_config import ConsumerConfig
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.pool import Connections, connections_for
@@ -17,6 +17,7 @@ from pyspark_kafkaproto.net.transport import Endpoint
 from pyspark_kafkaproto.net.waiting import wait_for_answers
 
 __all__ = [
+    "Arrival",
     "Backoff",
     "ClientConfig",
     "Connection",

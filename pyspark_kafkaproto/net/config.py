@@ -68,9 +68,9 @@ class ClientConfig(SecurityConfig):
     # The Java client asks for 1 MiB a partition and 50 MiB in all. What waits in the socket while a
     # block is decoded is one response: one that is larger than the socket holds makes the broker
     # wait, and is memory besides. What other sizes give: docs/benchmarks.md.
-    fetch_max_bytes: int = _property("fetch.max.bytes", _whole_number(1, 2**31 - 1), 4 * MIB)
+    fetch_max_bytes: int = _property("fetch.max.bytes", _whole_number(1, 2**31 - 1), 8 * MIB)
     max_partition_fetch_bytes: int = _property(
-        "max.partition.fetch.bytes", _whole_number(1, 2**31 - 1), 4 * MIB
+        "max.partition.fetch.bytes", _whole_number(1, 2**31 - 1), 8 * MIB
     )
     # The name is librdkafka's: the Java client has no cap of its own.
     receive_message_max_bytes: int = _property(

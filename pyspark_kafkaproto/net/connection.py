@@ -36,7 +36,9 @@ from pyspark_kafkaproto.wire.frame import (
     encode_request,
     frame_size,
     peek_correlation_id,
+    response_front,
 )
+from pyspark_kafkaproto.wire.front import Front
 
 _log = logging.getLogger(__name__)
 _R = TypeVar("_R")
@@ -62,6 +64,28 @@ class Reply(NamedTuple, Generic[_R]):
     message: _R
     size_bytes: int
     latency_s: float
+
+
+class Arrival:
+    """A response that is still coming: `Connection.begin`, `more` and `finish` make its stations.
+
+    Attributes:
+        payload: memory for all of the frame, without its size.
+        arrived: how many of its bytes are there.
+        front: what stands before its first records, where they are still coming and that is there.
+    """
+
+    __slots__ = ("arrived", "front", "payload")
+
+    def __init__(self, payload: memoryview) -> None:
+        self.payload = payload
+        self.arrived = 0
+        self.front: Front | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is there."""
+        return self.arrived == len(self.payload)
 
 
 class _InFlight(NamedTuple):
@@ -104,6 +128,7 @@ class Connection:
         self._renew_login_at = float("inf")
         self._is_renewing = False
         self._was_served = False
+        self._is_arriving = False  # a response has begun to come and is not finished
 
     @classmethod
     def open(
@@ -206,7 +231,7 @@ class Connection:
         Raises:
             UnsupportedVersion: the newest version that the broker speaks cannot carry the request.
         """
-        self._check_open("send")
+        self._check_free("send")
         if time.monotonic() >= self._renew_login_at and not self._is_renewing:
             self._renew_login(deadline)
         chosen = self.version_for(type(request)) if version is None else version
@@ -252,18 +277,60 @@ class Connection:
             deadline: when to give up; the connection is closed then.
             make_buffer: gives memory for the frame. Fields of type `records` are views into it.
         """
+        return self.finish(self.begin(deadline, make_buffer), deadline)
+
+    def begin(
+        self, deadline: Deadline, make_buffer: MakeBuffer, piece_bytes: int | None = None
+    ) -> Arrival:
+        """The start of the response to the oldest request in flight: all of it, or a piece.
+
+        Nothing else can be sent or received here until `finish` gave the response.
+
+        Args:
+            deadline: when to give up; the connection is closed then.
+            make_buffer: as for `receive`.
+            piece_bytes: how much to wait for; up to twice as much is taken where that is all.
+        """
+        self._check_free("receive")
+        if self._early and not self._is_renewing:
+            return Arrival(memoryview(b""))  # which came before
+        if not self._in_flight:
+            raise LocalProtocolError("no request is in flight")
+        self._is_arriving = True
+        with _closing_on_error(self):
+            try:
+                prefix = bytearray(SIZE_PREFIX_BYTES)
+                self._transport.receive_into(memoryview(prefix), deadline)
+                arrival = Arrival(make_buffer(self._checked_size(bytes(prefix))))
+                self._receive(arrival, piece_bytes, deadline)
+            except ConnectionFailed as error:
+                raise self._explain_end(error) from error
+            waiting = self._in_flight[0]
+            self._check_answers(waiting, arrival.payload)
+            if not arrival.is_whole:
+                seen = arrival.payload[: arrival.arrived]
+                arrival.front = response_front(waiting.response, seen, waiting.version)
+        return arrival
+
+    def more(self, arrival: Arrival, piece_bytes: int, deadline: Deadline) -> None:
+        """Wait for another piece of a response."""
+        self._check_open("receive")
+        try:  # as `_closing_on_error` does it, at no cost: this comes often
+            self._receive(arrival, piece_bytes, deadline)
+        except BaseException:
+            self.close()
+            raise
+
+    def finish(self, arrival: Arrival, deadline: Deadline) -> Reply[Any]:
+        """The response that `begin` began, once all of it is there."""
         self._check_open("receive")
         if self._early and not self._is_renewing:
             return self._early.popleft()
-        if not self._in_flight:
-            raise LocalProtocolError("no request is in flight")
         with _closing_on_error(self):
-            try:
-                payload = self._receive_frame(deadline, make_buffer)
-            except ConnectionFailed as error:
-                raise self._explain_end(error) from error
+            self._receive(arrival, None, deadline)
+            self._is_arriving = False
             waiting = self._in_flight.popleft()
-            message = self._decode(waiting, payload)
+            message = self._decode(waiting, arrival.payload)
         self._was_served = self._was_served or waiting.response is not ApiVersionsResponse
         latency_s = time.monotonic() - waiting.sent_at
         self._note_throttle(getattr(message, "throttle_time_ms", 0))
@@ -273,10 +340,10 @@ class Connection:
             waiting.response.API_NAME,
             waiting.version,
             waiting.correlation_id,
-            len(payload),
+            len(arrival.payload),
             latency_s * 1e3,
         )
-        return Reply(message, len(payload), latency_s)
+        return Reply(message, len(arrival.payload), latency_s)
 
     def close(self) -> None:
         """Close; what is in flight is lost. Again does no harm."""
@@ -288,6 +355,12 @@ class Connection:
     def _check_open(self, stage: str) -> None:
         if not self.is_open:
             raise ConnectionFailed(str(self.endpoint), stage, "the connection was closed before")
+
+    def _check_free(self, stage: str) -> None:
+        self._check_open(stage)
+        if self._is_arriving:
+            api = self._in_flight[0].response.API_NAME
+            raise LocalProtocolError(f"cannot {stage}: the answer to {api} is still coming")
 
     # Handshake
 
@@ -356,14 +429,19 @@ class Connection:
 
     # Frames
 
-    def _receive_frame(self, deadline: Deadline, make_buffer: MakeBuffer) -> memoryview:
-        prefix = bytearray(SIZE_PREFIX_BYTES)
-        self._transport.receive_into(memoryview(prefix), deadline)
-        payload = make_buffer(self._checked_size(bytes(prefix)))
-        self._transport.receive_into(payload, deadline)
-        if self._on_frame and self._in_flight[0].response.API_KEY != _SASL_AUTHENTICATE:
-            self._on_frame("received", payload, time_ns())
-        return payload
+    def _receive(self, arrival: Arrival, piece_bytes: int | None, deadline: Deadline) -> None:
+        """A piece more, and what would be left behind it where that is less; None: all."""
+        start, size = arrival.arrived, len(arrival.payload)
+        if start == size:
+            return
+        stop = size
+        if piece_bytes is not None and size - start >= 2 * piece_bytes:
+            stop = start + piece_bytes
+        self._transport.receive_into(arrival.payload[start:stop], deadline)
+        arrival.arrived = stop
+        is_secret = self._in_flight[0].response.API_KEY == _SASL_AUTHENTICATE
+        if self._on_frame and stop == size and not is_secret:
+            self._on_frame("received", arrival.payload, time_ns())
 
     def _checked_size(self, prefix: bytes) -> int:
         most, why = self._config.receive_message_max_bytes, "receive.message.max.bytes"
@@ -375,13 +453,15 @@ class Connection:
             reason = f"{error.reason} ({why}){_guess_peer(prefix)}"
             raise RemoteProtocolError(reason, where=f"broker {self.endpoint}") from None
 
-    def _decode(self, waiting: _InFlight, payload: memoryview) -> Any:
+    def _check_answers(self, waiting: _InFlight, payload: memoryview) -> None:
         found = peek_correlation_id(payload)
         if found != waiting.correlation_id:
             raise RemoteProtocolError(
                 f"response has correlation id {found}, expected {waiting.correlation_id}",
                 where=f"broker {self.endpoint}, {waiting.response.API_NAME}",
             )
+
+    def _decode(self, waiting: _InFlight, payload: memoryview) -> Any:
         version = waiting.version
         if waiting.response is ApiVersionsResponse and _refuses_version(payload):
             version = 0
@@ -436,4 +516,4 @@ def _guess_peer(prefix: bytes) -> str:
     return ""
 
 
-__all__ = ["Connection", "MakeBuffer", "Reply", "fresh_buffer"]
+__all__ = ["Arrival", "Connection", "MakeBuffer", "Reply", "fresh_buffer"]

@@ -9,7 +9,7 @@ Protocol: https://kafka.apache.org/documentation/#recordbatch (KIP-98).
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from pyspark_kafkaproto.records import reference, reference_write
@@ -103,12 +103,15 @@ def decode(  # noqa: PLR0913 - one call from the client; all but the first are k
     check_crcs: bool = True,
     batch_limit_bytes: int = DEFAULT_BATCH_LIMIT_BYTES,
     chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+    arrived: int | None = None,
+    more: Callable[[], int] | None = None,
 ) -> Decoded:
     """Decode whole batches of one partition, from `pos` on, into columns.
 
     Ends where the block ends or cuts a batch, where `stop` is reached, or after the batch with
-    which the records of this call pass `chunk_bytes`. To go on in the same block, call again with
-    what the last call returned:
+    which the records of this call pass `chunk_bytes`. Of a block that is still being received,
+    batches are decoded as they come, while the processor has them at hand. To go on in the same
+    block, call again with what the last call returned:
 
         decoded = decode(block, start=start, stop=stop, wanted=wanted, aborted=pairs)
         decoded = decode(block, pos=decoded.pos, start=decoded.next_offset, stop=stop,
@@ -128,11 +131,14 @@ def decode(  # noqa: PLR0913 - one call from the client; all but the first are k
         check_crcs: whether to compute each batch's CRC-32C.
         batch_limit_bytes: the most that the records of one batch may have, decompressed.
         chunk_bytes: see above; a whole batch is always read, so memory follows the larger of both.
+        arrived: how many bytes of `block` are there; None for all.
+        more: called where those end; waits for more, and says how many are there then: as many as
+            before when no more will come. What it raises goes through, and nothing was consumed.
 
     Raises:
         CorruptRecords: a batch that is damaged, unknown or over the limit. `pos` of the error is
             the batch's: block[:pos] is sound, and nothing of this call was consumed.
-        ValueError: `pos` is not in the block.
+        ValueError: `pos` is not in what is there of the block, or `more` says what cannot be.
     """
     decoded: Decoded = _chosen.decode(
         block,
@@ -144,6 +150,8 @@ def decode(  # noqa: PLR0913 - one call from the client; all but the first are k
         check_crcs=check_crcs,
         batch_limit_bytes=batch_limit_bytes,
         chunk_bytes=chunk_bytes,
+        arrived=arrived,
+        more=more,
     )
     return decoded
 

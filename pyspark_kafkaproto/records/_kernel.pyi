@@ -1,6 +1,6 @@
 # Types of the native codec; see `pyspark_kafkaproto.records` for what the functions do.
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from typing_extensions import Buffer
 
@@ -23,5 +23,7 @@ def decode(
     check_crcs: bool = True,
     batch_limit_bytes: int = ...,
     chunk_bytes: int = ...,
+    arrived: int | None = None,
+    more: Callable[[], int] | None = None,
 ) -> Decoded: ...
 def skim(block: Buffer, pos: int = 0) -> Skimmed: ...

@@ -194,21 +194,37 @@ cdef Memory handed_over(Area *area):
 # --- a block
 
 cdef class Block:
-    """The bytes of one or more batches, held while they are read."""
+    """The bytes of one or more batches, held while they are read, and how many are there."""
 
-    cdef object view
+    cdef object whole
+    cdef object more
+    cdef object view  # what is there, as are data and size
     cdef const uint8_t *data
     cdef size_t size
     cdef Py_buffer buffer
 
-    def __cinit__(self, block, pos):
-        self.view = _batch.byte_view(block, pos)
-        PyObject_GetBuffer(self.view, &self.buffer, PyBUF_SIMPLE)
+    def __cinit__(self, block, pos, arrived, more):
+        self.whole = _batch.byte_view(block, pos)
+        PyObject_GetBuffer(self.whole, &self.buffer, PyBUF_SIMPLE)
         self.data = <const uint8_t *> self.buffer.buf
-        self.size = self.buffer.len
+        self.more = more
+        self.reach(self.buffer.len if arrived is None else arrived, pos)
 
     def __dealloc__(self):
         PyBuffer_Release(&self.buffer)
+
+    cdef int reach(self, arrived, before) except -1:
+        self.view = _batch.arrived_view(self.whole, arrived, before)
+        self.size = len(self.view)
+        return 0
+
+    cdef bint grow(self) except -1:
+        """Wait for more of it; False when no more will come."""
+        cdef size_t before = self.size
+        if self.more is None:
+            return False
+        self.reach(self.more(), before)
+        return self.size > before
 
     cdef bint read_header(self, size_t pos, int32_t limit, Batch *batch) except? -1:
         """The header of the batch at `pos`; False when the block's end cuts the batch."""
@@ -284,7 +300,7 @@ cdef inline bint is_wrapper(Batch *batch) noexcept:
 
 def skim(block, size_t pos=0):
     """Read the headers alone; see `pyspark_kafkaproto.records.skim`."""
-    cdef Block bytes_of = Block(block, pos)
+    cdef Block bytes_of = Block(block, pos, None, None)
     cdef Batch batch
     cdef int64_t next_offset = 0
     cdef int32_t leader_epoch = NO_LEADER_EPOCH
@@ -346,11 +362,15 @@ cdef class Reading:
         """Read batches until the block, the range or the chunk ends."""
         cdef Batch batch
         cdef int64_t previous_end = 0
+        cdef bint is_full
         while self.next_offset < self.stop:
+            is_full = self.decompressed_bytes and self.decompressed_bytes >= chunk_bytes
             if not self.block.read_header(self.pos, self.limit, &batch):
-                return 0
+                if is_full or not self.block.grow():
+                    return 0
+                continue
             self.block.check_order(&batch, previous_end)
-            if self.decompressed_bytes and self.decompressed_bytes >= chunk_bytes:
+            if is_full:
                 return 0
             if batch.base_offset >= self.stop and not is_wrapper(&batch):
                 self.next_offset = self.stop  # all that lies before the stop has been read
@@ -599,11 +619,11 @@ cdef object headers_column(Rows *rows):
 def decode(
     block, *, size_t pos=0, int64_t start, int64_t stop, int wanted, aborted=(),
     bint check_crcs=True, batch_limit_bytes=_layout.DEFAULT_BATCH_LIMIT_BYTES,
-    chunk_bytes=_layout.DEFAULT_CHUNK_BYTES,
+    chunk_bytes=_layout.DEFAULT_CHUNK_BYTES, arrived=None, more=None,
 ):
     """Decode whole batches; see `pyspark_kafkaproto.records.decode`."""
     cdef Reading reading = Reading.__new__(Reading)
-    reading.block = Block(block, pos)
+    reading.block = Block(block, pos, arrived, more)
     reading.aborted = AbortedTransactions.copy_of(aborted)
     reading.may_abort = bool(reading.aborted)
     reading.check_crcs = check_crcs

@@ -96,6 +96,17 @@ def byte_view(block: Buffer, pos: int) -> memoryview:
     return view
 
 
+def arrived_view(whole: memoryview, arrived: int, before: int) -> memoryview:
+    """The first `arrived` bytes of a block that is still coming, of which `before` were there.
+
+    Raises:
+        ValueError: there are not as many, or there were more.
+    """
+    if not before <= arrived <= len(whole):
+        raise ValueError(f"{arrived} bytes of {len(whole)} have arrived, after {before}")
+    return whole[:arrived]
+
+
 def base_offset(block: Buffer) -> int:
     """The offset that a block's first batch, of at least a few bytes, says it begins at."""
     first: int = layout.FRONT.unpack_from(block)[0]

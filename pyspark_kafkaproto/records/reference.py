@@ -8,13 +8,14 @@ was not built. Format: `layout.py`; transactions: KIP-98; it must not know pyarr
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafkaproto.records import compression, layout
 from pyspark_kafkaproto.records.batch import (
     BatchHeader,
+    arrived_view,
     byte_view,
     check_count,
     check_crc,
@@ -49,6 +50,8 @@ def decode(  # noqa: PLR0913 - the signature of `records.decode`
     check_crcs: bool = True,
     batch_limit_bytes: int = layout.DEFAULT_BATCH_LIMIT_BYTES,
     chunk_bytes: int = layout.DEFAULT_CHUNK_BYTES,
+    arrived: int | None = None,
+    more: Callable[[], int] | None = None,
 ) -> Decoded:
     """Decode whole batches; see `pyspark_kafkaproto.records.decode`."""
     limit_bytes = min(batch_limit_bytes, layout.INT32_MAX)
@@ -57,7 +60,9 @@ def decode(  # noqa: PLR0913 - the signature of `records.decode`
     reading.limit_bytes = limit_bytes
     # Arrow's offsets are 32 bits: whatever fits a chunk fits a column.
     chunk_bytes = min(chunk_bytes, layout.INT32_MAX - limit_bytes)
-    reading.run(byte_view(block, pos), pos, chunk_bytes)
+    whole = byte_view(block, pos)
+    known = len(whole) if arrived is None else arrived
+    reading.run(_Arriving(whole, known, pos, more), pos, chunk_bytes)
     return reading.result()
 
 
@@ -77,6 +82,29 @@ def skim(block: Buffer, pos: int = 0) -> Skimmed:
     if len(view) - pos >= layout.LOG_OVERHEAD:
         missing_bytes = layout.LOG_OVERHEAD + layout.FRONT.unpack_from(view, pos)[1]
     return Skimmed(next_offset, pos, batches, missing_bytes, leader_epoch)
+
+
+class _Arriving:
+    """A block, and how much of it is there.
+
+    Attributes:
+        view: what is there.
+    """
+
+    def __init__(
+        self, whole: memoryview, arrived: int, pos: int, more: Callable[[], int] | None
+    ) -> None:
+        self._whole = whole
+        self._more = more
+        self.view = arrived_view(whole, arrived, pos)
+
+    def grow(self) -> bool:
+        """Wait for more of it; False when no more will come."""
+        before = len(self.view)
+        if self._more is None:
+            return False
+        self.view = arrived_view(self._whole, self._more(), before)
+        return len(self.view) > before
 
 
 class _Reading:
@@ -99,21 +127,26 @@ class _Reading:
         self._max_batch_bytes = 0
         self._rows = _Rows(wanted)
 
-    def run(self, block: memoryview, pos: int, chunk_bytes: int) -> None:
+    def run(self, block: _Arriving, pos: int, chunk_bytes: int) -> None:
         """Read batches from `pos` until the block, the range or the chunk ends."""
         self._pos = pos
         previous_end = 0
         while self._next_offset < self._stop:
-            header = read_header(block, self._pos, self.limit_bytes)
+            is_full = self._decompressed_bytes and self._decompressed_bytes >= chunk_bytes
+            header = read_header(block.view, self._pos, self.limit_bytes)
             if header is None:
-                return
+                if is_full or not block.grow():
+                    return
+                continue
             check_order(header, previous_end)
-            if self._decompressed_bytes and self._decompressed_bytes >= chunk_bytes:
+            if is_full:
                 return
             if header.base_offset >= self._stop and not header.is_wrapper:
                 self._next_offset = self._stop  # all that lies before the stop has been read
                 return
-            previous_end = self._read(header, block[header.pos : header.stop], previous_end) + 1
+            previous_end = (
+                self._read(header, block.view[header.pos : header.stop], previous_end) + 1
+            )
             self._next_offset = min(max(self._next_offset, previous_end), self._stop)
             self._pos = header.stop
             self._batches += 1

@@ -155,11 +155,13 @@ class _StructType(type):
         FIELDS: name to declaration, in the order of the definition, which is the order on the wire.
         NAMES: the same names, then `unknown_tagged_fields`.
         SETTERS: what writes each of NAMES into a new instance, past its frozen surface.
+        BLANK: name, setter and default of each of NAMES.
     """
 
     FIELDS: dict[str, Field]
     NAMES: tuple[str, ...]
     SETTERS: tuple[Callable[[Any, Any], None], ...]
+    BLANK: tuple[tuple[str, Callable[[Any, Any], None], Any], ...]
 
     def __new__(mcs, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> _StructType:
         fields = {key: value for key, value in body.items() if isinstance(value, Field)}
@@ -169,6 +171,8 @@ class _StructType(type):
         cls.FIELDS = fields
         cls.NAMES = (*fields, UNKNOWN)
         cls.SETTERS = tuple(getattr(cls, slot).__set__ for slot in cls.NAMES)
+        defaults = [field.default for field in fields.values()]
+        cls.BLANK = tuple(zip(cls.NAMES, cls.SETTERS, [*defaults, ()], strict=True))
         return cls
 
 
@@ -183,11 +187,9 @@ class Struct(metaclass=_StructType):
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = array("bytes", "0+")
 
     def __init__(self, **values: Any) -> None:
-        defaults = [declared.default for declared in type(self).FIELDS.values()]
-        for name, assign, default in zip(
-            type(self).NAMES, type(self).SETTERS, (*defaults, ()), strict=True
-        ):
-            assign(self, values.pop(name, default))
+        take = values.pop
+        for name, assign, default in type(self).BLANK:
+            assign(self, take(name, default))
         if values:
             raise TypeError(f"{type(self).__qualname__} has no field {', '.join(values)}")
 

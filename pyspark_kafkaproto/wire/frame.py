@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.wire.cursor import Buffer, Cursor, Writer
 from pyspark_kafkaproto.wire.declaration import Message, Request, Response
+from pyspark_kafkaproto.wire.front import Front, read_front
 from pyspark_kafkaproto.wire.path import UnwritableValue, within
 from pyspark_kafkaproto.wire.quick import Unusual
 from pyspark_kafkaproto.wire.schema import read_last, read_raw_tags, write
@@ -142,6 +143,22 @@ def decode_response(
     except RemoteProtocolError as error:
         raise within(error, f"{cls.title(version)}, header") from None
     return correlation_id, read_last(cls, cursor, version)
+
+
+def response_front(cls: type[Response], payload: Buffer, version: int) -> Front | None:
+    """What stands before the first records of a response frame of which `payload` is the start.
+
+    None where that cannot be told; `decode_response` tells what there is to tell, once all of it is
+    there.
+    """
+    cursor = Cursor(payload)
+    try:
+        cursor.unpack(_CORRELATION)
+        if has_header_tags(cls, version):
+            read_raw_tags(cursor)
+    except RemoteProtocolError:
+        return None
+    return read_front(cls, cursor, version)
 
 
 def has_header_tags(cls: type[Message], version: int) -> bool:

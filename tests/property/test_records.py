@@ -143,6 +143,34 @@ def test_chunks_are_the_whole(block, chunk_bytes, start, stop, aborted):
     assert (pos, at, passed_over) == (whole.pos, whole.next_offset, whole.passed_over)
 
 
+def arriving(block: bytes, cuts: list[int]):
+    """The options and memory of a block that comes in pieces, each when it is asked for."""
+    memory = bytearray(b"\xee" * len(block))
+    stops = iter([*sorted(min(cut, len(block)) for cut in cuts), len(block), len(block)])
+
+    def more():
+        stop = next(stops)
+        memory[:stop] = block[:stop]
+        return stop
+
+    return memory, {"arrived": more(), "more": more}
+
+
+CUTS = st.lists(st.integers(0, 2000), max_size=6)
+
+
+@given(blocks(), st.integers(0, 300), st.integers(0, 300), ABORTED, CUTS, st.integers(0, 10_000))
+@examples(60)
+def test_what_comes_in_pieces_is_read_as_a_whole_is(block, start, stop, aborted, cuts, noise):
+    if block and noise < 5000:  # damaged half of the time
+        block = block[: noise % len(block)] + b"\x07" + block[noise % len(block) + 1 :]
+    options = {"start": start, "stop": stop, "aborted": aborted}
+    whole = assert_alike(block, **options)
+    for implementation in (_kernel, reference):
+        memory, coming = arriving(block, cuts)
+        assert outcome(implementation, memory, **coming, **options) == whole
+
+
 @given(st.binary(max_size=400), st.booleans())
 @examples(150)
 def test_any_bytes_are_read_alike(noise, check_crcs):

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.arrow import to_record_batch, wanted_columns
+from pyspark_kafkaproto.client.block import Block
 from pyspark_kafkaproto.client.decode import BlockReading
-from pyspark_kafkaproto.client.fetch import Block
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.client.ranges import ReadSettings
 from pyspark_kafkaproto.cluster import Router, TopicPartition

@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from pyspark_kafkaproto.client.fetch import Block, Fetcher
+from pyspark_kafkaproto.client.block import Block
+from pyspark_kafkaproto.client.coming import Coming
+from pyspark_kafkaproto.client.fetch import Fetcher, Part
 from pyspark_kafkaproto.client.loss import LossPolicy
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
@@ -77,14 +79,18 @@ class Tail(Fetcher):
     def next_blocks(self, deadline: Deadline) -> list[Block]:
         """What one leader has, or nothing; waits up to `deadline` where none had anything.
 
-        Errors that pass are raised when they have lasted for default.api.timeout.ms.
+        All of it has to be done with before the next call. Errors that pass are raised when they
+        have lasted for default.api.timeout.ms.
         """
+        others = self._rest_of_answer()
+        if others:
+            return others
         began = time.monotonic()
         self._until = deadline
         wait_s = self._wait_s()
         request_s = self._config.request_timeout_s
         try:
-            parts = retrying(
+            answer = retrying(
                 f"fetch from {self._open[0].topic_partition}",
                 lambda: self._exchange(Deadline.after(request_s)),
                 deadline,
@@ -94,10 +100,12 @@ class Tail(Fetcher):
         except KafkaProtoError as error:
             self._bear(error, began)
             return []
-        self._failing_since = None
-        blocks = self._advance(parts)
+        if isinstance(answer, Coming):
+            self._quiet = 0
+            return [answer.block]
+        self._note_success()
+        blocks = self._advance(answer)
         self._quiet = 0 if blocks else self._quiet + 1
-        self._let_others_first({block.progress for block in blocks})
         if wait_s and not blocks:
             # Not every broker holds an empty answer.
             early_s = wait_s - (time.monotonic() - began)
@@ -115,6 +123,15 @@ class Tail(Fetcher):
             raise error
         _log.debug("nothing fetched for now: %s", error)
         self._recover(error)
+
+    def _note_success(self) -> None:
+        super()._note_success()
+        self._failing_since = None
+
+    def _advance(self, parts: list[Part]) -> list[Block]:
+        blocks = super()._advance(parts)
+        self._let_others_first({block.progress for block in blocks})
+        return blocks
 
     def _let_others_first(self, served: set[RangeProgress]) -> None:
         """Who was not asked comes first, then who had nothing, then who had something."""

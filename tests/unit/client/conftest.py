@@ -4,7 +4,7 @@ from collections import deque
 
 import pytest
 
-from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask, fetch, loss
+from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask, coming, fetch, loss
 from pyspark_kafkaproto.client.writing import identity, sending, targets
 from pyspark_kafkaproto.cluster import Leader, TopicPartition
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, connection, deadline, pool, retry
@@ -33,6 +33,15 @@ def own_producer_ids(monkeypatch):
     """Producer ids kept for the next producer that end with the test."""
     if hasattr(identity, "_kept"):
         monkeypatch.setattr(identity, "_kept", deque(maxlen=identity._kept.maxlen))
+
+
+@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["", "pieces"])
+def answers_in_pieces(request, monkeypatch):
+    """Answers as they are, and again so that small ones, too, are read while they come."""
+    if request.param:
+        piece_bytes = getattr(request.module, "PIECE_BYTES", 200)
+        monkeypatch.setattr(fetch, "PIECE_BYTES", piece_bytes)
+        monkeypatch.setattr(coming, "PIECE_BYTES", piece_bytes)
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from tests.fake_log import Answered, fetch
 from tests.unit.client.answers import answered
 from tests.unit.client.rows import rows, rows_of
 
+pytestmark = pytest.mark.usefixtures("answers_in_pieces")
+
 LENIENT = ReadSettings(fail_on_data_loss=False)
 
 

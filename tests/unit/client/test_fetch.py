@@ -26,6 +26,8 @@ from tests.unit.capture.wire import read as read_capture
 from tests.unit.client.answers import answered
 from tests.unit.client.rows import rows, rows_of
 
+pytestmark = pytest.mark.usefixtures("answers_in_pieces")
+
 LENIENT = ReadSettings(fail_on_data_loss=False)
 MIB = 1 << 20
 
@@ -95,6 +97,7 @@ def test_next_block_is_asked_for_before_this_one_is_decoded(brokers, config, tas
     brokers.logs["orders", 0].fill(10, size_bytes=3000)
     with closing(Fetcher(task((0, 0, 100)), config(), ReadSettings()).blocks()) as blocks:
         block = next(blocks)
+        block.finish()
         brokers.wait_for_call("Fetch", 2)
         read_so_far = rows_of(block)
     assert asked_offsets(brokers)[1] == [(0, len(read_so_far))]

@@ -113,7 +113,7 @@ def test_defaults_are_the_java_clients_but_for_block_sizes():
     assert config.default_api_timeout_s == 60
     assert config.connection_setup_timeout_s == 10
     assert config.backoff == Backoff(0.1, 1.0)
-    assert config.fetch_max_bytes == config.max_partition_fetch_bytes == 4 << 20
+    assert config.fetch_max_bytes == config.max_partition_fetch_bytes == 8 << 20
     assert config.check_crcs
     assert not config.is_read_committed
 

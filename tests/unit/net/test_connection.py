@@ -20,6 +20,7 @@ from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorRequest
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatRequest
 from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
+from pyspark_kafkaproto.net.connection import fresh_buffer
 from pyspark_kafkaproto.net.transport import Transport
 from pyspark_kafkaproto.wire.frame import decode_request
 from tests.fake_broker import (
@@ -302,6 +303,80 @@ def test_frame_lands_in_the_callers_memory_and_records_are_views_of_it(cluster):
     assert records == b"record batches"
     memory[memory.index(b"record")] = ord("R")
     assert records == b"Record batches"
+
+
+PIECE = 100
+
+
+def records_of(size_bytes):
+    partition = FetchResponse.Topic.Partition(records=bytes(size_bytes))
+    return FetchResponse(responses=(FetchResponse.Topic(partitions=(partition,)),))
+
+
+def test_large_answer_is_received_in_pieces(cluster):
+    cluster.on("Fetch", records_of(1000))
+    frames = []
+    with opened(cluster, lambda way, frame, _: frames.append((way, len(frame)))) as connection:
+        connection.send(FetchRequest(), soon())
+        del frames[:]
+        arrival = connection.begin(soon(), fresh_buffer, PIECE)
+        assert (arrival.arrived, arrival.is_whole, arrival.front.size) == (PIECE, False, 1000)
+        connection.more(arrival, PIECE, soon())
+        assert arrival.arrived == 2 * PIECE
+        assert frames == []
+        while not arrival.is_whole:
+            connection.more(arrival, PIECE, soon())
+        assert frames == [("received", len(arrival.payload))]
+        assert not connection.is_idle
+        reply = connection.finish(arrival, soon())
+        assert len(reply.message.responses[0].partitions[0].records) == 1000
+        assert connection.is_idle
+
+
+@pytest.mark.parametrize("size_bytes", [0, 20, PIECE])
+def test_answer_of_less_than_two_pieces_is_received_at_once(cluster, size_bytes):
+    cluster.on("Fetch", records_of(size_bytes))
+    with opened(cluster) as connection:
+        connection.send(FetchRequest(), soon())
+        arrival = connection.begin(soon(), fresh_buffer, PIECE)
+        assert arrival.is_whole
+        connection.finish(arrival, soon())
+
+
+def test_nothing_is_sent_or_received_while_an_answer_comes(cluster):
+    cluster.on("Fetch", records_of(1000))
+    with opened(cluster) as connection:
+        connection.send(FetchRequest(), soon())
+        arrival = connection.begin(soon(), fresh_buffer, PIECE)
+        with pytest.raises(LocalProtocolError, match="answer to Fetch is still coming"):
+            connection.send(ALL_TOPICS, soon())
+        with pytest.raises(LocalProtocolError, match="answer to Fetch is still coming"):
+            connection.receive(soon())
+        connection.finish(arrival, soon())
+        assert connection.request(ALL_TOPICS, soon()).cluster_id == "fake"
+
+
+def test_answer_that_breaks_off_closes_the_connection(cluster):
+    cluster.on("Fetch", cut(records_of(1000), 300))
+    with opened(cluster) as connection:
+        connection.send(FetchRequest(), soon())
+        arrival = connection.begin(soon(), fresh_buffer, PIECE)
+        with pytest.raises(ConnectionFailed, match="the broker closed"):
+            connection.finish(arrival, soon())
+        assert not connection.is_open
+        with pytest.raises(ConnectionFailed, match="closed before"):
+            connection.more(arrival, PIECE, soon())
+        with pytest.raises(ConnectionFailed, match="closed before"):
+            connection.finish(arrival, soon())
+
+
+def test_somebody_elses_answer_is_refused_at_its_first_piece(cluster):
+    cluster.on("Fetch", wrong_correlation(records_of(1000)))
+    with opened(cluster) as connection:
+        connection.send(FetchRequest(), soon())
+        with pytest.raises(RemoteProtocolError, match="correlation id 2, expected 1"):
+            connection.begin(soon(), fresh_buffer, PIECE)
+        assert not connection.is_open
 
 
 def test_hook_sees_every_frame_without_its_size(cluster):

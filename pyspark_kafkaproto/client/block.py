@@ -1,0 +1,72 @@
+"""A block: record batches of one partition out of an answer, which may still be coming.
+
+Who reads it waits for the rest where what is there ends. How more of it comes is `fetch`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark_kafkaproto.client.progress import RangeProgress
+
+
+class Block:
+    """Record batches of one partition, a view into memory that the next block overwrites.
+
+    Rows are those of [start, stop); the first batch may begin before `start`.
+
+    Attributes:
+        progress: of the range that it belongs to.
+        start: the first offset that is wanted of it.
+        stop: the first that is not.
+        aborted: (producer id, first offset) of transactions that were aborted.
+        end: where the headers of its batches say that they end, and where the next block begins;
+            `start` until all of it is there.
+        memory: where its batches are and will be.
+        arrived: how many bytes of that are there.
+    """
+
+    __slots__ = ("_receive", "aborted", "arrived", "end", "memory", "progress", "start", "stop")
+
+    def __init__(
+        self,
+        progress: RangeProgress,
+        memory: memoryview,
+        aborted: Sequence[tuple[int, int]],
+        receive: Callable[[Block], None] | None = None,
+    ) -> None:
+        """`receive` waits for more and notes it in the block; None: all of it is there."""
+        self.progress = progress
+        self.start = self.end = progress.position
+        self.stop = progress.stop
+        self.aborted = aborted
+        self.memory = memory
+        self.arrived = 0 if receive else len(memory)
+        self._receive = receive
+
+    @property
+    def records(self) -> memoryview:
+        """The bytes that are there."""
+        return self.memory[: self.arrived]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no more of it will come."""
+        return self._receive is None
+
+    def more(self) -> int:
+        """Wait for more of it; how many bytes are there then."""
+        if self._receive is not None:
+            self._receive(self)
+        return self.arrived
+
+    def finish(self) -> None:
+        """Wait for all of it."""
+        while not self.is_whole:
+            self.more()
+
+    def ends(self, end: int) -> None:
+        """Nothing follows what is there, which ends before the offset `end`."""
+        self._receive = None
+        self.memory = self.records
+        self.end = end

@@ -1,0 +1,95 @@
+"""An answer to a Fetch that is read while it comes.
+
+A large answer is mostly the records of its first partition. They are decoded piece by piece: while
+the processor's own cache has a piece, and while the broker sends the next. What the answer says
+behind them (tagged fields, other partitions) is known at its end, where all of it is read as any
+other answer is; what is said of the first records before them is all that decoding needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyspark_kafkaproto.client.block import Block
+from pyspark_kafkaproto.client.progress import RangeProgress
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.messages.fetch import FetchResponse
+from pyspark_kafkaproto.net import Arrival, Connection, Deadline
+
+PIECE_BYTES = 256 << 10
+"""A fraction of a processor's second cache, and large beside what a step in Python costs."""
+
+
+class Sent(NamedTuple):
+    """A Fetch under way: where it was sent, and what it asks for."""
+
+    connection: Connection
+    asked: dict[TopicPartition, RangeProgress]
+
+
+@dataclass(slots=True, eq=False)
+class Coming:
+    """An answer of which the first records have begun to come.
+
+    Attributes:
+        sent: what it answers.
+        data: what it says about its first partition, without the records.
+        block: those.
+        others: blocks of the partitions behind, once all is there.
+    """
+
+    sent: Sent
+    data: FetchResponse.Topic.Partition
+    block: Block
+    arrival: Arrival
+    _pos: int  # of the first records in the answer
+    others: list[Block] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        sent: Sent,
+        arrival: Arrival,
+        topic_named: Callable[[bytes], str | None],
+        receive: Callable[[Block], None],
+    ) -> Coming | None:
+        """An answer that can be read while it comes, if it is one.
+
+        It is none if it is there already, tells of an error, or is about something else: then all
+        of it has to be looked at.
+
+        Args:
+            sent: what it answers.
+            arrival: how much of it is there.
+            topic_named: from a topic's id to its name.
+            receive: for the block: waits for more of it.
+        """
+        if arrival.front is None or arrival.front.message.error_code:
+            return None
+        answer, pos, size = arrival.front
+        (topic,) = answer.responses
+        (data,) = topic.partitions
+        name = topic.topic or topic_named(topic.topic_id) or ""
+        progress = sent.asked.get(TopicPartition(name, data.partition_index))
+        if progress is None or data.error_code or size > len(arrival.payload) - pos:
+            return None
+        block = Block(progress, arrival.payload[pos : pos + size], aborted_in(data), receive)
+        coming = cls(sent, data, block, arrival, pos)
+        coming._note_arrived()
+        return coming
+
+    def receive_piece(self, deadline: Deadline) -> bool:
+        """Wait for another piece; whether that was the last."""
+        self.sent.connection.more(self.arrival, PIECE_BYTES, deadline)
+        self._note_arrived()
+        return self.arrival.is_whole
+
+    def _note_arrived(self) -> None:
+        self.block.arrived = min(self.arrival.arrived - self._pos, len(self.block.memory))
+
+
+def aborted_in(data: FetchResponse.Topic.Partition) -> list[tuple[int, int]]:
+    """(producer id, first offset) of a partition's aborted transactions."""
+    return [(item.producer_id, item.first_offset) for item in data.aborted_transactions or ()]

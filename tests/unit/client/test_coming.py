@@ -1,0 +1,184 @@
+"""Large answers, read while they come: what breaks off, stalls, ends early or is damaged."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client import Fetcher, ReadSettings, coming, fetch, read_batches
+from pyspark_kafkaproto.client.group.tail import Tail
+from pyspark_kafkaproto.client.ranges import Mode
+from pyspark_kafkaproto.cluster import Router, TopicPartition
+from pyspark_kafkaproto.errors import ConnectionFailed, CorruptRecords, LocalProtocolError
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline
+from tests.fake_broker import DEFAULT, Fault, cut
+from tests.fake_log import fetch as answer_to
+from tests.unit.client.rows import rows, rows_of
+
+PIECE = 1000
+BATCH = 3200  # about what ten records of 300 bytes take
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    for module in (coming, fetch):
+        monkeypatch.setattr(module, "PIECE_BYTES", PIECE)
+
+
+@pytest.fixture
+def log(brokers):
+    """Ten batches of ten records in partition 0: one answer."""
+    return brokers.logs["orders", 0].fill(10, size_bytes=300)
+
+
+def asked(brokers):
+    """The offset that each Fetch asked for first."""
+    return [call.topics[0].partitions[0].fetch_offset for call in brokers.asked("Fetch")]
+
+
+def cut_at(brokers, keep_bytes):
+    return lambda call: cut(answer_to(brokers, call), keep_bytes)
+
+
+def stalled_at(brokers, keep_bytes):
+    return lambda call: Fault(answer_to(brokers, call), lambda frame: frame[:keep_bytes])
+
+
+def read(fetcher):
+    return [row for block in fetcher.blocks() for row in rows_of(block)]
+
+
+def test_rows_are_read_before_all_of_the_answer_is_there(brokers, config, task, log):
+    brokers.on("Fetch", stalled_at(brokers, 3 * BATCH))
+    schema = schema_for(["offset"])
+    settings = ReadSettings()
+    with closing(Fetcher(task((0, 0, 100)), config(), settings).blocks()) as blocks:
+        block = next(blocks)
+        for _ in range(4):
+            block.more()
+        assert BATCH < block.arrived < 3 * BATCH
+        assert not block.is_whole
+    # and with chunks as small as a piece, a consumer has them:
+    batches = read_batches(task((0, 0, 20)), config(request_timeout_ms=100), settings, schema)
+    assert next(batches).column("offset").to_pylist() == list(range(20))
+
+
+def test_next_is_asked_for_when_the_last_piece_is_there(brokers, config, task, log):
+    with closing(Fetcher(task((0, 0, 200)), config(), ReadSettings()).blocks()) as blocks:
+        block = next(blocks)
+        log.fill(10, size_bytes=300)
+        while not block.is_whole:
+            assert len(brokers.asked("Fetch")) == 1
+            block.more()
+        brokers.wait_for_call("Fetch", 2)
+        assert asked(brokers) == [0, 100]
+        found = rows_of(block) + [row for other in blocks for row in rows_of(other)]
+    assert found == rows(0, 0, 200)
+
+
+@pytest.mark.parametrize("at", ["cut", "stalled"])
+@pytest.mark.parametrize("keep_bytes", [3 * BATCH + 700, 8 * BATCH, 9 * BATCH + 700])
+def test_what_came_before_an_answer_broke_off_is_read_once(
+    brokers, config, task, log, keep_bytes, at
+):
+    broken = (cut_at if at == "cut" else stalled_at)(brokers, keep_bytes)
+    brokers.on("Fetch", broken, DEFAULT)
+    fetcher = Fetcher(
+        task((0, 0, 100)), config(request_timeout_ms=200, retry_backoff_ms=1), ReadSettings()
+    )
+    assert read(fetcher) == rows(0, 0, 100)
+    begun, again = asked(brokers)
+    pieces = (keep_bytes - 100) // PIECE * PIECE  # of the last one nothing is kept
+    assert (begun, again) == (0, pieces // len(log.batches[0].data) * 10)
+    report = fetcher.progress[0].report
+    assert report.retries == 1
+    assert report.fetched_bytes >= sum(len(batch.data) for batch in log.batches)
+
+
+def test_answers_that_always_break_off_before_a_batch_are_an_error_in_time(
+    brokers, config, task, clock
+):
+    brokers.logs["orders", 0].fill(1, size_bytes=3000)
+    brokers.on("Fetch", cut_at(brokers, 10_000))
+    with pytest.raises(ConnectionFailed, match="the broker closed the connection"):
+        read(Fetcher(task((0, 0, 10)), config(default_api_timeout_ms=5000), ReadSettings()))
+    assert len(brokers.asked("Fetch")) > 3
+
+
+def test_answers_that_break_off_behind_a_batch_each_time_come_to_the_end(
+    brokers, config, task, log, clock
+):
+    brokers.on("Fetch", cut_at(brokers, BATCH + PIECE))
+    fetcher = Fetcher(task((0, 0, 90)), config(default_api_timeout_ms=500), ReadSettings())
+    assert read(fetcher) == rows(0, 0, 90)
+    assert asked(brokers) == list(range(0, 90, 10))
+
+
+def test_partitions_behind_the_first_are_read_after_it(brokers, config, task, log):
+    brokers.logs["orders", 1].fill(5, size_bytes=300)
+    assert read(Fetcher(task((0, 0, 100), (1, 0, 50)), config(), ReadSettings())) == (
+        rows(0, 0, 100) + rows(1, 0, 50)
+    )
+    assert len(brokers.asked("Fetch")) == 1
+
+
+def test_range_that_ends_early_leaves_a_connection_that_can_be_used(brokers, config, task, log):
+    for start in (0, 30):
+        fetcher = Fetcher(task((0, start, start + 5)), config(), ReadSettings())
+        assert read(fetcher) == rows(0, start, start + 5)
+    assert len({call.connection for call in brokers.calls}) == 1
+
+
+def test_reader_that_leaves_an_answer_lying_closes_its_connection(brokers, config, task, log):
+    with closing(Fetcher(task((0, 0, 100)), config(), ReadSettings()).blocks()) as blocks:
+        next(blocks).more()
+    assert read(Fetcher(task((0, 0, 100)), config(), ReadSettings())) == rows(0, 0, 100)
+    assert len({call.connection for call in brokers.calls}) == 2
+
+
+def test_block_cannot_be_read_behind_the_next(brokers, config, task, log):
+    with closing(Fetcher(task((0, 0, 100)), config(), ReadSettings()).blocks()) as blocks:
+        block = next(blocks)
+        assert list(blocks) == []
+        assert block.is_whole
+        block._receive = Fetcher(task((0, 0, 1)), config(), ReadSettings())._receive_more
+        with pytest.raises(LocalProtocolError, match="after the one that follows"):
+            block.more()
+
+
+@pytest.mark.parametrize("mode", [Mode.FAILFAST, Mode.DROPMALFORMED])
+def test_damaged_batch_in_the_middle_is_one_as_in_any_block(brokers, config, task, log, mode):
+    damaged = bytearray(log.batches[4].data)
+    damaged[-3] ^= 1
+    log.batches[4] = log.batches[4]._replace(data=bytes(damaged))
+    schema = schema_for(["offset"])
+    batches = read_batches(task((0, 0, 100)), config(), ReadSettings(mode=mode), schema)
+    found = []
+    if mode is Mode.FAILFAST:
+        with pytest.raises(CorruptRecords, match="orders-0, record batch at offset 40"):
+            found += [each for batch in batches for each in batch.column("offset").to_pylist()]
+    else:
+        found = [each for batch in batches for each in batch.column("offset").to_pylist()]
+        assert found == [*range(40), *range(50, 100)]
+
+
+def test_member_reads_what_breaks_off_once_and_from_all_partitions(brokers, log):
+    brokers.logs["orders", 1].fill(10, size_bytes=300)
+    brokers.on("Fetch", cut_at(brokers, 3 * BATCH), DEFAULT)
+    config = ConsumerConfig.parse(
+        {"bootstrap.servers": brokers.bootstrap_servers, "group.id": "g", "retry.backoff.ms": 1}
+    )
+    router = Router(config.client)
+    positions = {TopicPartition("orders", number): 0 for number in (0, 1)}
+    tail = Tail(positions, config, router, lambda _partition, position: position)
+    deadline = Deadline.after(10)
+    found = []
+    while len(found) < 200 and not deadline.has_passed:
+        for block in tail.next_blocks(Deadline.after(1)):
+            found += rows_of(block)
+    tail.close()
+    router.close()
+    assert sorted(found) == rows(0, 0, 100) + rows(1, 0, 100)
+    assert [row for row in found if row[0] == 0] == rows(0, 0, 100)
