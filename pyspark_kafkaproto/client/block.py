@@ -24,9 +24,20 @@ class Block:
             `start` until all of it is there.
         memory: where its batches are and will be.
         arrived: how many bytes of that are there.
+        has_broken_off: whether more was to come and did not; it is asked for again.
     """
 
-    __slots__ = ("_receive", "aborted", "arrived", "end", "memory", "progress", "start", "stop")
+    __slots__ = (
+        "_receive",
+        "aborted",
+        "arrived",
+        "end",
+        "has_broken_off",
+        "memory",
+        "progress",
+        "start",
+        "stop",
+    )
 
     def __init__(
         self,
@@ -42,6 +53,7 @@ class Block:
         self.aborted = aborted
         self.memory = memory
         self.arrived = 0 if receive else len(memory)
+        self.has_broken_off = False
         self._receive = receive
 
     @property
@@ -70,3 +82,7 @@ class Block:
         self._receive = None
         self.memory = self.records
         self.end = end
+
+    def leave_rest(self, offset: int) -> None:
+        """Of a block that has broken off: what is at `offset` and behind is asked for again."""
+        self.progress.position = self.end = offset

@@ -8,6 +8,7 @@ other answer is; what is said of the first records before them is all that decod
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -17,9 +18,6 @@ from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import Arrival, Connection, Deadline
-
-PIECE_BYTES = 256 << 10
-"""A fraction of a processor's second cache, and large beside what a step in Python costs."""
 
 
 class Sent(NamedTuple):
@@ -38,6 +36,7 @@ class Coming:
         data: what it says about its first partition, without the records.
         block: those.
         others: blocks of the partitions behind, once all is there.
+        waited_s: for its pieces, so far.
     """
 
     sent: Sent
@@ -46,6 +45,7 @@ class Coming:
     arrival: Arrival
     _pos: int  # of the first records in the answer
     others: list[Block] = field(default_factory=list)
+    waited_s: float = 0.0
 
     @classmethod
     def of(
@@ -80,9 +80,20 @@ class Coming:
         coming._note_arrived()
         return coming
 
-    def receive_piece(self, deadline: Deadline) -> bool:
-        """Wait for another piece; whether that was the last."""
-        self.sent.connection.more(self.arrival, PIECE_BYTES, deadline)
+    def receive_piece(self, piece_bytes: int, timeout_s: float) -> bool:
+        """Wait for another piece; whether that was the last.
+
+        Args:
+            piece_bytes: how much to wait for.
+            timeout_s: how long to wait for all pieces of this answer together, not counting what
+                is done in between.
+        """
+        began = time.monotonic()
+        deadline = Deadline(began + timeout_s - self.waited_s, timeout_s)
+        try:
+            self.sent.connection.more(self.arrival, piece_bytes, deadline)
+        finally:
+            self.waited_s += time.monotonic() - began
         self._note_arrived()
         return self.arrival.is_whole
 

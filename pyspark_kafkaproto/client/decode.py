@@ -97,7 +97,6 @@ class BlockReading:
             except CorruptRecords as error:
                 if error is self._told:
                     raise
-                block.finish()  # the damage may reach into what is still to come
                 condition = _MALFORMED_TIMESTAMP if TIMESTAMP_RANGE in error.reason else ""
                 damaged = self._pass_over(error.of(*block.progress.topic_partition, condition))
                 if damaged is not None:
@@ -116,7 +115,7 @@ class BlockReading:
         decoded = decode(
             block.memory[: self._sound],
             arrived=block.arrived if self._sound is None else None,
-            more=None if block.is_whole else self._more,
+            more=None if block.is_whole or self._sound is not None else self._more,
             pos=self._pos,
             start=self._start,
             stop=block.stop,
@@ -147,11 +146,21 @@ class BlockReading:
             return None
         if self._settings.mode is Mode.FAILFAST:
             raise error
-        damaged = damaged_at(
-            self._block.records, error, read_committed=self._config.is_read_committed
-        )
-        lost = min(damaged.stop, self._block.stop) - max(damaged.start, self._start)
-        report = self._block.progress.report
+        block = self._block
+        block.finish()  # the damage may reach into what is still to come
+        try:
+            damaged = damaged_at(
+                block.records, error, read_committed=self._config.is_read_committed
+            )
+        except CorruptRecords:
+            if not block.has_broken_off or self._start == block.start:
+                raise
+            # The batch behind it may tell more, and did not come.
+            block.leave_rest(self._start)
+            self._pos = len(block.memory)
+            return None
+        lost = min(damaged.stop, block.stop) - max(damaged.start, self._start)
+        report = block.progress.report
         report.damaged += 1
         report.passed_over += max(0, lost)
         self._pos += len(damaged.data)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pyspark_kafkaproto.client.block import Block
-from pyspark_kafkaproto.client.coming import PIECE_BYTES, Coming, Sent, aborted_in
+from pyspark_kafkaproto.client.coming import Coming, Sent, aborted_in
 from pyspark_kafkaproto.client.directory import Directory
 from pyspark_kafkaproto.client.loss import LossPolicy
 from pyspark_kafkaproto.client.progress import RangeProgress
@@ -56,6 +56,8 @@ _FIRST_VERSION_WITH_READ_EPOCH = 12
 
 # A small first block makes the first rows of `show()` and `limit` cheap.
 _FIRST_BLOCK_BYTES = 64 << 10
+# Of a large answer: a fraction of a processor's second cache, and much for a step in Python.
+PIECE_BYTES = 256 << 10
 # Enough to fill a response with small partitions.
 _PARTITIONS_PER_REQUEST = 100
 # How long a broker may hold an answer when a range's records have not shown up yet.
@@ -155,7 +157,7 @@ class Fetcher:
         try:
             answer = retrying(
                 f"fetch from {self._open[0].range}",
-                lambda: self._exchange(deadline.sooner(self._config.request_timeout_s)),
+                lambda: self._begin_exchange(deadline.sooner(self._config.request_timeout_s)),
                 deadline,
                 self._config.backoff,
                 self._recover,
@@ -175,7 +177,7 @@ class Fetcher:
         if was_waiting and self._is_waiting() and not blocks:
             time.sleep(self._config.retry_backoff_s)  # not every broker holds an empty answer
         self._account(blocks, time.monotonic() - started)
-        self._note_success()
+        self._patience = None
         self._send_ahead()
         return blocks
 
@@ -190,22 +192,27 @@ class Fetcher:
 
     # One exchange
 
-    def _exchange(self, deadline: Deadline) -> list[Part] | Coming:
-        """The answer to what is in flight, or to a request sent now; one try.
+    def _exchange(self, deadline: Deadline) -> list[Part]:
+        """The answer to what is in flight, or to a request sent now; one try."""
+        sent, arrival = self._begin_answer(deadline, None)
+        return self._whole_answer(sent, arrival, deadline)
 
-        Of a large one its start, to be read while it comes.
-        """
+    def _begin_exchange(self, deadline: Deadline) -> list[Part] | Coming:
+        """The same, or the start of a large answer, to be read while it comes."""
         if self._broken is not None:
             error, self._broken = self._broken, None
             raise error
+        sent, arrival = self._begin_answer(deadline, PIECE_BYTES)
+        named = self._directory.topic_named
+        self._coming = Coming.of(sent, arrival, named, self._receive_more)
+        return self._coming or self._whole_answer(sent, arrival, deadline)
+
+    def _begin_answer(self, deadline: Deadline, piece_bytes: int | None) -> tuple[Sent, Arrival]:
         if self._sent is None:
             self._sent = self._send(deadline)
         sent = self._sent
         self._asked = list(sent.asked.values())
-        arrival = sent.connection.begin(deadline, self._memory, PIECE_BYTES)
-        named = self._directory.topic_named
-        self._coming = Coming.of(sent, arrival, named, self._receive_more)
-        return self._coming or self._whole_answer(sent, arrival, deadline)
+        return sent, sent.connection.begin(deadline, self._memory, piece_bytes)
 
     def _whole_answer(self, sent: Sent, arrival: Arrival, deadline: Deadline) -> list[Part]:
         answer = sent.connection.finish(arrival, deadline).message
@@ -219,15 +226,16 @@ class Fetcher:
         coming.block.progress.report.fetch_s += spent_s
         yield coming.block
         yield from self._rest_of_answer()
+        self._open = [item for item in self.progress if not item.is_done]
 
     def _rest_of_answer(self) -> list[Block]:
         """What an answer has behind its first records, once those have been read."""
-        coming, others = self._coming, []
-        if coming is not None:
-            coming.block.finish()  # who read it may not have needed all
-            others = coming.others
+        coming = self._coming
+        if coming is None:  # it broke off
+            return []
+        coming.block.finish()  # who read it may not have needed all
         self._coming = None
-        return others
+        return coming.others
 
     def _receive_more(self, block: Block) -> None:
         """Wait for the next piece of the answer; what follows its last is asked for at once."""
@@ -235,11 +243,11 @@ class Fetcher:
         if coming is None:
             raise LocalProtocolError("a block is read after the one that follows was asked for")
         began = time.monotonic()
-        deadline = Deadline.after(self._config.request_timeout_s)
         try:
-            if not coming.receive_piece(deadline):
+            if not coming.receive_piece(PIECE_BYTES, self._config.request_timeout_s):
                 return
-            parts = self._whole_answer(coming.sent, coming.arrival, deadline)
+            soon = Deadline.after(self._config.request_timeout_s)  # nothing is waited for
+            parts = self._whole_answer(coming.sent, coming.arrival, soon)
         except KafkaProtoError as error:
             if not is_retriable(error):
                 raise
@@ -256,7 +264,7 @@ class Fetcher:
         own = next((item for item in blocks if item.progress is coming.block.progress), None)
         coming.block.ends(coming.block.start if own is None else own.end)
         self._account(blocks, 0.0)
-        self._note_success()
+        self._patience = None
         self._send_ahead()
 
     def _break_off(self, coming: Coming, error: KafkaProtoError) -> None:
@@ -266,20 +274,16 @@ class Fetcher:
         """
         self._leave_nothing_in_flight()
         self._broken = error
-        block = coming.block
-        seen = _skim(block.progress, block.records)
-        if seen.next_offset is None:
+        block, progress = coming.block, coming.block.progress
+        block.has_broken_off = True
+        seen = _skim(progress, block.records)
+        if seen.next_offset is None or seen.next_offset <= progress.position:
             block.ends(block.start)
             return
-        own = self._take(block.progress, coming.data, block.records, seen.next_offset)
+        own = self._take(progress, coming.data, block.records[: seen.pos], seen.next_offset)
         block.ends(own.end)
-        self._directory.note_read(block.progress.topic_partition, seen.leader_epoch)
-        self._account([block], 0.0)
-        self._note_success()
-        self._open = [item for item in self._open if not item.is_done]
-
-    def _note_success(self) -> None:
-        """The cluster has answered; what fails next has all the time again."""
+        self._directory.note_read(progress.topic_partition, seen.leader_epoch)
+        self._account([own], 0.0)
         self._patience = None
 
     def _send_ahead(self) -> None:
@@ -507,6 +511,7 @@ class Fetcher:
 
     def _leave_nothing_in_flight(self) -> None:
         """A connection with an answer still to come is of no use to others."""
+        self._coming = None
         if self._sent is not None:
             self._sent.connection.close()
             self._sent = None

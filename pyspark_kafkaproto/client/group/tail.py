@@ -1,5 +1,8 @@
 """Fetching without an end: what is written is read, from all leaders in turn.
 
+A member commits what it was given, so answers are received and judged as a whole before a row of
+them goes out; nor may a poll wait for the pieces of a large one.
+
 A member asks one leader after the other, in an order in which no partition goes short; only when
 none of them had anything does a broker hold its answer, for its share of fetch.max.wait.ms.
 """
@@ -12,8 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pyspark_kafkaproto.client.block import Block
-from pyspark_kafkaproto.client.coming import Coming
-from pyspark_kafkaproto.client.fetch import Fetcher, Part
+from pyspark_kafkaproto.client.fetch import Fetcher
 from pyspark_kafkaproto.client.loss import LossPolicy
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
@@ -79,18 +81,14 @@ class Tail(Fetcher):
     def next_blocks(self, deadline: Deadline) -> list[Block]:
         """What one leader has, or nothing; waits up to `deadline` where none had anything.
 
-        All of it has to be done with before the next call. Errors that pass are raised when they
-        have lasted for default.api.timeout.ms.
+        Errors that pass are raised when they have lasted for default.api.timeout.ms.
         """
-        others = self._rest_of_answer()
-        if others:
-            return others
         began = time.monotonic()
         self._until = deadline
         wait_s = self._wait_s()
         request_s = self._config.request_timeout_s
         try:
-            answer = retrying(
+            parts = retrying(
                 f"fetch from {self._open[0].topic_partition}",
                 lambda: self._exchange(Deadline.after(request_s)),
                 deadline,
@@ -100,12 +98,10 @@ class Tail(Fetcher):
         except KafkaProtoError as error:
             self._bear(error, began)
             return []
-        if isinstance(answer, Coming):
-            self._quiet = 0
-            return [answer.block]
-        self._note_success()
-        blocks = self._advance(answer)
+        self._failing_since = None
+        blocks = self._advance(parts)
         self._quiet = 0 if blocks else self._quiet + 1
+        self._let_others_first({block.progress for block in blocks})
         if wait_s and not blocks:
             # Not every broker holds an empty answer.
             early_s = wait_s - (time.monotonic() - began)
@@ -123,15 +119,6 @@ class Tail(Fetcher):
             raise error
         _log.debug("nothing fetched for now: %s", error)
         self._recover(error)
-
-    def _note_success(self) -> None:
-        super()._note_success()
-        self._failing_since = None
-
-    def _advance(self, parts: list[Part]) -> list[Block]:
-        blocks = super()._advance(parts)
-        self._let_others_first({block.progress for block in blocks})
-        return blocks
 
     def _let_others_first(self, served: set[RangeProgress]) -> None:
         """Who was not asked comes first, then who had nothing, then who had something."""

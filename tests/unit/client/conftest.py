@@ -15,7 +15,9 @@ from tests.fake_broker import FakeCluster
 @pytest.fixture
 def clock(monkeypatch):
     """Time in `net` and `client`, standing still but for sleeps."""
-    return stop_clock(monkeypatch, retry, deadline, connection, fetch, loss, sending, targets)
+    return stop_clock(
+        monkeypatch, retry, deadline, connection, coming, fetch, loss, sending, targets
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +43,6 @@ def answers_in_pieces(request, monkeypatch):
     if request.param:
         piece_bytes = getattr(request.module, "PIECE_BYTES", 200)
         monkeypatch.setattr(fetch, "PIECE_BYTES", piece_bytes)
-        monkeypatch.setattr(coming, "PIECE_BYTES", piece_bytes)
 
 
 @pytest.fixture

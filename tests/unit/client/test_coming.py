@@ -7,14 +7,17 @@ from contextlib import closing
 import pytest
 
 from pyspark_kafkaproto.arrow import schema_for
-from pyspark_kafkaproto.client import Fetcher, ReadSettings, coming, fetch, read_batches
+from pyspark_kafkaproto.client import Fetcher, ReadSettings, fetch, probe, read_batches
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.client.ranges import Mode
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.errors import ConnectionFailed, CorruptRecords, LocalProtocolError
-from pyspark_kafkaproto.net import ConsumerConfig, Deadline
+from pyspark_kafkaproto.net import Connection, ConsumerConfig, Deadline
+from pyspark_kafkaproto.records import NewRecord, encode_batch
 from tests.fake_broker import DEFAULT, Fault, cut
+from tests.fake_log import Answered, Batch
 from tests.fake_log import fetch as answer_to
+from tests.unit.client.answers import answered
 from tests.unit.client.rows import rows, rows_of
 
 PIECE = 1000
@@ -23,8 +26,7 @@ BATCH = 3200  # about what ten records of 300 bytes take
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    for module in (coming, fetch):
-        monkeypatch.setattr(module, "PIECE_BYTES", PIECE)
+    monkeypatch.setattr(fetch, "PIECE_BYTES", PIECE)
 
 
 @pytest.fixture
@@ -94,7 +96,7 @@ def test_what_came_before_an_answer_broke_off_is_read_once(
     assert (begun, again) == (0, pieces // len(log.batches[0].data) * 10)
     report = fetcher.progress[0].report
     assert report.retries == 1
-    assert report.fetched_bytes >= sum(len(batch.data) for batch in log.batches)
+    assert report.fetched_bytes == sum(len(batch.data) for batch in log.batches)
 
 
 def test_answers_that_always_break_off_before_a_batch_are_an_error_in_time(
@@ -114,6 +116,56 @@ def test_answers_that_break_off_behind_a_batch_each_time_come_to_the_end(
     fetcher = Fetcher(task((0, 0, 90)), config(default_api_timeout_ms=500), ReadSettings())
     assert read(fetcher) == rows(0, 0, 90)
     assert asked(brokers) == list(range(0, 90, 10))
+
+
+def test_pieces_of_an_answer_have_one_time_out_together(brokers, config, task, log, clock):
+    """Who gets a piece now and then waits no longer than for an answer that comes at once."""
+    more = Connection.more
+
+    def dripping(connection, *arguments):
+        clock.sleep(8)
+        more(connection, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Connection, "more", dripping)
+        fetcher = Fetcher(task((0, 0, 100)), config(request_timeout_ms=30_000), ReadSettings())
+        began = clock.now
+        with closing(fetcher.blocks()) as blocks:
+            block = next(blocks)
+            block.finish()
+            assert block.has_broken_off
+            assert 24 <= clock.now - began <= 40
+            found = rows_of(block)
+            assert found == rows(0, 0, 10)
+            patch.setattr(Connection, "more", more)
+            found += [row for other in blocks for row in rows_of(other)]
+    assert found == rows(0, 0, 100)
+
+
+def test_time_between_the_pieces_is_the_readers_own(brokers, config, task, log, clock):
+    with closing(Fetcher(task((0, 0, 100)), config(), ReadSettings()).blocks()) as blocks:
+        block = next(blocks)
+        while not block.is_whole:
+            clock.sleep(50)
+            block.more()
+        assert not block.has_broken_off
+        assert rows_of(block) == rows(0, 0, 100)
+
+
+def test_answer_that_breaks_off_before_what_was_asked_for_is_asked_for_again(
+    brokers, config, task, log
+):
+    def from_the_start(call):
+        asked = call.request.topics[0].partitions[0]
+        records = b"".join(batch.data for batch in log.batches)
+        data = log.fetch(0, asked.fetch_offset, 0, is_first=True)
+        data = Answered(high_watermark=data.high_watermark, records=records)
+        return cut(answered(data)(call), BATCH + PIECE)
+
+    brokers.on("Fetch", from_the_start, DEFAULT)
+    fetcher = Fetcher(task((0, 30, 100)), config(retry_backoff_ms=1), ReadSettings())
+    assert read(fetcher) == rows(0, 30, 100)
+    assert asked(brokers) == [30, 30]
 
 
 def test_partitions_behind_the_first_are_read_after_it(brokers, config, task, log):
@@ -139,13 +191,12 @@ def test_reader_that_leaves_an_answer_lying_closes_its_connection(brokers, confi
 
 
 def test_block_cannot_be_read_behind_the_next(brokers, config, task, log):
-    with closing(Fetcher(task((0, 0, 100)), config(), ReadSettings()).blocks()) as blocks:
-        block = next(blocks)
-        assert list(blocks) == []
-        assert block.is_whole
-        block._receive = Fetcher(task((0, 0, 1)), config(), ReadSettings())._receive_more
-        with pytest.raises(LocalProtocolError, match="after the one that follows"):
-            block.more()
+    fetcher = Fetcher(task((0, 0, 100)), config(), ReadSettings())
+    blocks = fetcher.blocks()
+    block = next(blocks)
+    blocks.close()
+    with pytest.raises(LocalProtocolError, match="after the one that follows"):
+        block.more()
 
 
 @pytest.mark.parametrize("mode", [Mode.FAILFAST, Mode.DROPMALFORMED])
@@ -162,6 +213,40 @@ def test_damaged_batch_in_the_middle_is_one_as_in_any_block(brokers, config, tas
     else:
         found = [each for batch in batches for each in batch.column("offset").to_pylist()]
         assert found == [*range(40), *range(50, 100)]
+
+
+def test_damage_is_told_before_the_rest_has_come(brokers, config, task, log):
+    damaged = bytearray(log.batches[0].data)
+    damaged[-3] ^= 1
+    log.batches[0] = log.batches[0]._replace(data=bytes(damaged))
+    brokers.on("Fetch", stalled_at(brokers, 5 * BATCH))
+    batches = read_batches(task((0, 0, 100)), config(), ReadSettings(), schema_for(["offset"]))
+    with pytest.raises(CorruptRecords, match="orders-0, record batch at offset 0"):
+        next(batches)
+
+
+def test_damaged_batch_whose_end_the_next_would_tell_is_asked_for_again(brokers, config, task, log):
+    """A compacted batch with a wrong CRC: only the batch behind it shows where it ends."""
+    kept = [NewRecord(b"x" * 300, offset_delta=delta) for delta in range(0, 20, 2)]
+    data = bytearray(encode_batch(kept, base_offset=100, last_offset_delta=19))
+    data[-3] ^= 1
+    log.batches.append(Batch(bytes(data), 120))
+    log.stop = 120
+    log.fill(5, size_bytes=300)
+    brokers.on("Fetch", cut_at(brokers, 11 * BATCH + 700), DEFAULT)
+    settings = ReadSettings(mode=Mode.DROPMALFORMED)
+    config = config(retry_backoff_ms=1)
+    batches = read_batches(task((0, 0, 170)), config, settings, schema_for(["offset"]))
+    found = [each for batch in batches for each in batch.column("offset").to_pylist()]
+    assert found == [*range(100), *range(120, 170)]
+    assert asked(brokers) == [0, 100]
+
+
+def test_answers_that_break_off_spoil_no_guess_of_sizes(brokers, config, task, log):
+    brokers.on("Fetch", cut_at(brokers, PIECE + 500), DEFAULT)
+    found = probe.probe_bytes_per_offset(task((0, 0, 100)), config(retry_backoff_ms=1))
+    (bytes_per_offset,) = found.values()
+    assert 300 < bytes_per_offset < 330
 
 
 def test_member_reads_what_breaks_off_once_and_from_all_partitions(brokers, log):
