@@ -146,7 +146,8 @@ def test_chunks_are_the_whole(block, chunk_bytes, start, stop, aborted):
 def arriving(block: bytes, cuts: list[int]):
     """The options and memory of a block that comes in pieces, each when it is asked for."""
     memory = bytearray(b"\xee" * len(block))
-    stops = iter([*sorted(min(cut, len(block)) for cut in cuts), len(block), len(block)])
+    cuts = sorted({*(min(cut, len(block)) for cut in cuts), len(block)})
+    stops = iter([*cuts, len(block)])  # as many as before: no more will come
 
     def more():
         stop = next(stops)
