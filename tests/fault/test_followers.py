@@ -36,15 +36,15 @@ def asked(kafka, monkeypatch):
     """The node of each Fetch that was answered with records."""
     nodes = []
     places = {item.endpoint: item.node_id for item in kafka.describe(set()).brokers.values()}
-    receive = Connection.receive
+    finish = Connection.finish
 
     def noting(self, *args):
-        answer = receive(self, *args)
+        answer = finish(self, *args)
         if isinstance(answer.message, FetchResponse) and _has_records(answer.message):
             nodes.append(places[self.endpoint])
         return answer
 
-    monkeypatch.setattr(Connection, "receive", noting)
+    monkeypatch.setattr(Connection, "finish", noting)
     return nodes
 
 
