@@ -146,27 +146,30 @@ class BlockReading:
             return None
         if self._settings.mode is Mode.FAILFAST:
             raise error
-        block = self._block
-        block.finish()  # the damage may reach into what is still to come
-        try:
-            damaged = damaged_at(
-                block.records, error, read_committed=self._config.is_read_committed
-            )
-        except CorruptRecords:
-            if not block.has_broken_off or self._start == block.start:
-                raise
-            # The batch behind it may tell more, and did not come.
-            block.leave_rest(self._start)
-            self._pos = len(block.memory)
+        damaged = self._damaged(error)
+        if damaged is None:
             return None
-        lost = min(damaged.stop, block.stop) - max(damaged.start, self._start)
-        report = block.progress.report
+        lost = min(damaged.stop, self._block.stop) - max(damaged.start, self._start)
+        report = self._block.progress.report
         report.damaged += 1
         report.passed_over += max(0, lost)
         self._pos += len(damaged.data)
         self._start = max(self._start, damaged.stop)
         _log.warning("%s: the offsets [%d, %d) are left out", error, damaged.start, damaged.stop)
         return damaged
+
+    def _damaged(self, error: CorruptRecords) -> Damaged | None:
+        """The damaged batch; None where the rest is asked for again, as the block broke off."""
+        block = self._block
+        block.finish()  # the batch behind may tell where the damaged one ends
+        try:
+            return damaged_at(block.records, error, read_committed=self._config.is_read_committed)
+        except CorruptRecords:
+            if not block.has_broken_off or self._start == block.start:
+                raise
+        block.leave_rest(self._start)
+        self._pos = len(block.memory)
+        return None
 
 
 def _check_all_read(block: Block, read_to: int) -> None:

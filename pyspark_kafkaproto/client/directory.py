@@ -21,7 +21,8 @@ _UNKNOWN_TOPIC_OR_PARTITION = 3
 _LEADER_NOT_AVAILABLE = 5
 _FENCED_LEADER_EPOCH = 74
 _NO_REPLICA = -1
-_NO_EPOCH = -1
+NO_EPOCH = -1
+"""Of a leader nobody knows, or of a reader who has read nothing."""
 
 
 class Directory:
@@ -79,7 +80,7 @@ class Directory:
 
     def read_epoch(self, partition: TopicPartition) -> int:
         """The leader epoch of the last batch that was read, for the broker to compare; else -1."""
-        return self._read_epochs.get(partition, _NO_EPOCH)
+        return self._read_epochs.get(partition, NO_EPOCH)
 
     def note_read(self, partition: TopicPartition, epoch: int) -> None:
         """The last batch that was read was written in `epoch`; -1 to have nothing compared."""
@@ -90,7 +91,7 @@ class Directory:
         newest = data.current_leader.leader_epoch
         if data.error_code == _FENCED_LEADER_EPOCH and partition in self._leaders:
             newest = max(newest, self._leaders[partition].epoch + 1)
-        self._newest[partition] = max(newest, self._newest.get(partition, _NO_EPOCH))
+        self._newest[partition] = max(newest, self._newest.get(partition, NO_EPOCH))
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Ask anew for the leaders of `partitions` when they are next needed."""
@@ -174,8 +175,8 @@ class Directory:
         Raises:
             BrokerError: it was replaced already; another broker will be asked.
         """
-        newest = self._newest.get(partition, _NO_EPOCH)
-        if leader.epoch == _NO_EPOCH or leader.epoch >= newest:
+        newest = self._newest.get(partition, NO_EPOCH)
+        if leader.epoch == NO_EPOCH or leader.epoch >= newest:
             self._newest[partition] = leader.epoch
             return leader
         self.router.distrust_last()

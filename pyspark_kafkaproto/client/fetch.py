@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from pyspark_kafkaproto.client.block import Block
 from pyspark_kafkaproto.client.coming import Coming, Sent, aborted_in
-from pyspark_kafkaproto.client.directory import Directory
+from pyspark_kafkaproto.client.directory import NO_EPOCH, Directory
 from pyspark_kafkaproto.client.loss import LossPolicy
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
-from pyspark_kafkaproto.client.requests import NO_EPOCH, Chosen, Limits, fetch_request
+from pyspark_kafkaproto.client.requests import Chosen, Limits, fetch_request
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
@@ -225,17 +225,11 @@ class Fetcher:
     def _blocks_coming(self, coming: Coming, spent_s: float) -> Iterator[Block]:
         coming.block.progress.report.fetch_s += spent_s
         yield coming.block
-        yield from self._rest_of_answer()
-        self._open = [item for item in self.progress if not item.is_done]
-
-    def _rest_of_answer(self) -> list[Block]:
-        """What an answer has behind its first records, once those have been read."""
-        coming = self._coming
-        if coming is None:  # it broke off
-            return []
         coming.block.finish()  # who read it may not have needed all
         self._coming = None
-        return coming.others
+        # One that broke off may have been put back to where it was good, done or not.
+        self._open = [item for item in self.progress if not item.is_done]
+        yield from coming.others
 
     def _receive_more(self, block: Block) -> None:
         """Wait for the next piece of the answer; what follows its last is asked for at once."""

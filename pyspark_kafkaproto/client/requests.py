@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from pyspark_kafkaproto.client.directory import Directory
+from pyspark_kafkaproto.client.directory import NO_EPOCH, Directory
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Leader
 from pyspark_kafkaproto.messages.fetch import FetchRequest
@@ -17,8 +17,6 @@ from pyspark_kafkaproto.wire.declaration import NO_ID
 
 _NO_SESSION = -1
 _READ_COMMITTED = 1
-NO_EPOCH = -1
-"""Of a batch, or of a reader who has read none."""
 
 Chosen = tuple[RangeProgress, Leader]
 

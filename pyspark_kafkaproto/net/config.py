@@ -65,9 +65,9 @@ class ClientConfig(SecurityConfig):
         "isolation.level", _one_of("read_uncommitted", "read_committed"), "read_uncommitted"
     )
     check_crcs: bool = _property("check.crcs", _boolean, True)
-    # The Java client asks for 1 MiB a partition and 50 MiB in all. What waits in the socket while a
-    # block is decoded is one response: one that is larger than the socket holds makes the broker
-    # wait, and is memory besides. What other sizes give: docs/benchmarks.md.
+    # The Java client asks for 1 MiB a partition and 50 MiB in all. A large answer is decoded
+    # while it comes, so that its size costs no time, but all of it is memory. What other sizes
+    # give: docs/benchmarks.md.
     fetch_max_bytes: int = _property("fetch.max.bytes", _whole_number(1, 2**31 - 1), 8 * MIB)
     max_partition_fetch_bytes: int = _property(
         "max.partition.fetch.bytes", _whole_number(1, 2**31 - 1), 8 * MIB

@@ -315,11 +315,8 @@ class Connection:
     def more(self, arrival: Arrival, piece_bytes: int, deadline: Deadline) -> None:
         """Wait for another piece of a response."""
         self._check_open("receive")
-        try:  # as `_closing_on_error` does it, at no cost: this comes often
+        with _closing_on_error(self):
             self._receive(arrival, piece_bytes, deadline)
-        except BaseException:
-            self.close()
-            raise
 
     def finish(self, arrival: Arrival, deadline: Deadline) -> Reply[Any]:
         """The response that `begin` began, once all of it is there."""

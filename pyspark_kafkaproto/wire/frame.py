@@ -137,12 +137,17 @@ def decode_response(
     """
     cursor = Cursor(payload)
     try:
-        (correlation_id,) = cursor.unpack(_CORRELATION)
-        if has_header_tags(cls, version):
-            read_raw_tags(cursor)
+        correlation_id = _read_response_header(cls, cursor, version)
     except RemoteProtocolError as error:
         raise within(error, f"{cls.title(version)}, header") from None
     return correlation_id, read_last(cls, cursor, version)
+
+
+def _read_response_header(cls: type[Response], cursor: Cursor, version: int) -> int:
+    (correlation_id,) = cursor.unpack(_CORRELATION)
+    if has_header_tags(cls, version):
+        read_raw_tags(cursor)
+    return int(correlation_id)
 
 
 def response_front(cls: type[Response], payload: Buffer, version: int) -> Front | None:
@@ -153,12 +158,10 @@ def response_front(cls: type[Response], payload: Buffer, version: int) -> Front 
     """
     cursor = Cursor(payload)
     try:
-        cursor.unpack(_CORRELATION)
-        if has_header_tags(cls, version):
-            read_raw_tags(cursor)
+        _read_response_header(cls, cursor, version)
+        return read_front(cls, cursor, version)
     except RemoteProtocolError:
         return None
-    return read_front(cls, cursor, version)
 
 
 def has_header_tags(cls: type[Message], version: int) -> bool:

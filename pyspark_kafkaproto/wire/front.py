@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.wire import types
 from pyspark_kafkaproto.wire.cursor import Cursor
 from pyspark_kafkaproto.wire.declaration import Kind, Message, Struct
@@ -32,14 +31,12 @@ class Front(NamedTuple):
 
 
 def read_front(cls: type[Message], cursor: Cursor, version: int) -> Front | None:
-    """The front of the message at the cursor, whose data may end anywhere.
+    """The front of the message at the cursor; None where the first element has no records.
 
-    None where the first element has no records, or its front is not there as a whole.
+    Raises:
+        RemoteProtocolError: it is not there as a whole, or no such message.
     """
-    try:
-        found = _front_codec(cls, version, cls.is_flexible(version)).read(cursor)
-    except RemoteProtocolError:
-        return None
+    found = _front_codec(cls, version, cls.is_flexible(version)).read(cursor)
     return found and Front(found[0], cursor.pos, found[1])
 
 
