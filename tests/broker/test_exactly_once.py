@@ -20,6 +20,7 @@ from pyspark_kafkaproto import ProducerRecord, TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.cli.group import kafkaproto
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, deciding, read_batches
+from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.cluster.transactions import (
     ONGOING,
     begin_writer,
@@ -214,16 +215,20 @@ def test_a_batch_with_too_little_time_left_is_not_decided(
 def test_whoever_reads_decisions_waits_for_other_drivers(options, new_name):
     log = log_of(options)
     log.ensure_topic()
+    # Another process in life, with connections of its own: no two threads may share them.
+    own = dataclasses.replace(log.config, client_id="another driver")
+    others = DecisionLog(own, log.topic, log.prefix)
     with log.deciding("one") as busy, ThreadPoolExecutor(1) as pool:
         producer = busy._producer
         producer.send([ProducerRecord("{}", key=json.dumps([new_name(), "one"]))])
         producer.flush()  # and now its coordinator is away, for longer than an election takes
-        reading = pool.submit(log.deciding, "two")
+        reading = pool.submit(others.deciding, "two")
         with pytest.raises(TimeoutError):
             reading.result(_ELECTION_S)
         producer.commit_transaction()
         with reading.result(_WAIT_S) as other:
             assert other.last is None
+    connections_for(own).close()
 
 
 # --- the command line
