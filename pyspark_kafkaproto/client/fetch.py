@@ -17,6 +17,7 @@ from pyspark_kafkaproto.client.block import Block
 from pyspark_kafkaproto.client.coming import Coming, Sent, aborted_in
 from pyspark_kafkaproto.client.directory import NO_EPOCH, Directory
 from pyspark_kafkaproto.client.loss import LossPolicy
+from pyspark_kafkaproto.client.memory import AnswerMemory
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.client.requests import Chosen, Limits, fetch_request
@@ -98,7 +99,7 @@ class Fetcher:
         self._partition_bytes = min(_FIRST_BLOCK_BYTES, config.max_partition_fetch_bytes)
         self._response_bytes = _FIRST_BLOCK_BYTES
         self._batch_bytes = 0  # what the next batch takes, if an answer was too small for it
-        self._buffer = bytearray()
+        self._memory = AnswerMemory()
         self._asked: list[RangeProgress] = []
         self._is_throttled = False
         self._min_bytes = 1
@@ -123,6 +124,7 @@ class Fetcher:
                 yield from self._next_blocks()
         finally:
             self._leave_nothing_in_flight()
+            self._memory.leave()
 
     def _begin(self) -> list[RangeProgress]:
         """Where each range starts and ends; open bounds cost one ListOffsets per leader each.
@@ -212,7 +214,7 @@ class Fetcher:
             self._sent = self._send(deadline)
         sent = self._sent
         self._asked = list(sent.asked.values())
-        return sent, sent.connection.begin(deadline, self._memory, piece_bytes)
+        return sent, sent.connection.begin(deadline, self._memory.take, piece_bytes)
 
     def _whole_answer(self, sent: Sent, arrival: Arrival, deadline: Deadline) -> list[Part]:
         answer = sent.connection.finish(arrival, deadline).message
@@ -338,12 +340,6 @@ class Fetcher:
             compares=compares,
             is_read_committed=self._config.is_read_committed,
         )
-
-    def _memory(self, size_bytes: int) -> memoryview:
-        """One buffer for all responses: the pages are touched once."""
-        if size_bytes > len(self._buffer):
-            self._buffer = bytearray(size_bytes)
-        return memoryview(self._buffer)[:size_bytes]
 
     def _accept(self, answer: FetchResponse, sent: Sent) -> list[Part]:
         """The partitions that were answered; raises if there is an error and nothing else.

@@ -78,6 +78,22 @@ def test_host_without_address_fails_to_resolve(monkeypatch):
     assert error.value.stage == "resolve"
 
 
+@pytest.mark.parametrize(
+    ("host", "asked"), [("broker-1", b"broker-1"), ("::1", b"::1"), ("bücher", "bücher")]
+)
+def test_only_names_beyond_ascii_cost_an_idna_name(monkeypatch, host, asked):
+    seen = []
+
+    def look_up(name, *_args, **_options):
+        seen.append(name)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with pytest.raises(ConnectionFailed, match=f"host name '{host}' does not resolve"):
+        Transport.connect(Endpoint(host, 9092), Deadline.after(1))
+    assert seen == [asked]
+
+
 def test_a_name_service_that_hangs_ends_at_the_deadline(monkeypatch):
     hung = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: hung.wait(5))
