@@ -1,34 +1,37 @@
 """The memory that a reader's answers are received into: one piece for all of them.
 
-What a reader leaves, the next one of this process has: to fill new pages with zeros and to touch
-them takes about as long as decoding what comes into them. Knows nothing of answers.
+What a reader leaves, the next one of this process has: to touch new pages takes about as long as
+decoding what comes into them. It is asked of the system and not of malloc, among whose blocks large
+ones that come and go leave holes as large. Knows nothing of answers.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
 _MOST_SPARE_BYTES = 16 << 20
-_spare: list[bytearray] = []  # one at most: tasks come one after the other
+_spare: list[mmap] = []  # one at most: tasks come one after the other
 
 
 class AnswerMemory:
     """Memory for one answer at a time, as large as the largest so far."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._pages: mmap | None = None
 
     def take(self, size_bytes: int) -> memoryview:
         """So many bytes, whatever is in them; those that were taken before are overwritten."""
-        if not self._buffer:
+        if self._pages is None:
             with suppress(IndexError):  # none, or another thread was quicker
-                self._buffer = _spare.pop()
-        if size_bytes > len(self._buffer):
-            self._buffer = bytearray(size_bytes)
-        return memoryview(self._buffer)[:size_bytes]
+                self._pages = _spare.pop()
+        if self._pages is None or size_bytes > len(self._pages):
+            self._pages = None  # gone before there is more
+            self._pages = mmap(-1, size_bytes, MAP_PRIVATE | MAP_ANONYMOUS)
+        return memoryview(self._pages)[:size_bytes]
 
     def leave(self) -> None:
         """Nobody looks at what was taken any more."""
-        if len(self._buffer) <= _MOST_SPARE_BYTES:
-            _spare[:] = [max((*_spare, self._buffer), key=len)]
-        self._buffer = bytearray()
+        if self._pages is not None and len(self._pages) <= _MOST_SPARE_BYTES:
+            _spare[:] = [max((*_spare, self._pages), key=len)]
+        self._pages = None

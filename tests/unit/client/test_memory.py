@@ -1,5 +1,7 @@
 """Memory for answers: whoever comes next has it, and nobody has it twice."""
 
+from mmap import mmap
+
 import pytest
 
 from pyspark_kafkaproto.client import Fetcher, ReadSettings, memory
@@ -43,7 +45,7 @@ def test_two_readers_at_once_have_memory_of_their_own(brokers, config, task, spa
 
 
 def test_a_reader_without_an_answer_takes_nothing_away(config, task, spare):
-    spare.append(kept := bytearray(10))
+    spare.append(kept := mmap(-1, 10))
     assert read(task(), config()) == []
     assert spare == [kept]
 
@@ -64,4 +66,4 @@ def test_memory_of_a_very_large_answer_is_let_go(monkeypatch, spare):
     owner = memory.AnswerMemory()
     assert len(owner.take(101)) == 101
     owner.leave()
-    assert not any(spare)
+    assert not spare
