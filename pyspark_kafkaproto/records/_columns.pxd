@@ -54,6 +54,16 @@ cdef inline bint reserve(Area *area, size_t extra) noexcept nogil:
     return True
 
 
+cdef inline void give_back(Area *area) noexcept nogil:
+    """Free the room that was not needed, all but the slack; the content may move."""
+    cdef size_t needed = area.used + SLACK
+    cdef uint8_t *data = <uint8_t *> realloc(area.data, needed)
+    if data == NULL:
+        return
+    area.data = data
+    area.capacity = needed
+
+
 cdef struct Binary:
     Area offsets
     Area data

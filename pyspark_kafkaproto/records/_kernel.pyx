@@ -21,14 +21,13 @@ from cpython.buffer cimport (
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from pyspark_kafkaproto.records._columns cimport (
     HEADERS,
     KEY,
     OFFSET,
-    SLACK,
     TIMESTAMP,
     TIMESTAMP_TYPE,
     VALUE,
@@ -37,6 +36,7 @@ from pyspark_kafkaproto.records._columns cimport (
     Rows,
     extend_validity,
     free_rows,
+    give_back,
     reserve,
     reserve_rows,
 )
@@ -185,15 +185,10 @@ cdef class Memory:
 cdef Memory handed_over(Area *area):
     """The content of `area` as an object that owns it."""
     cdef Memory memory = Memory.__new__(Memory)
-    cdef uint8_t *shrunk
     if area.data == NULL and not reserve(area, 0):
         raise MemoryError
     if area.capacity > MAX_KEPT_BYTES:
-        # It is not for the next chunk, and had room for all of a batch, of which it got a part.
-        shrunk = <uint8_t *> realloc(area.data, area.used + SLACK)
-        if shrunk != NULL:
-            area.data = shrunk
-            area.capacity = area.used + SLACK
+        give_back(area)  # it had room for all of a batch, and may have got none of it
     memory.area = area[0]
     area.data = NULL
     return memory
