@@ -75,6 +75,19 @@ class DeadlineExceeded(KafkaProtoError, TimeoutError):
         super().__init__(f"{what}: not done within {timeout_s:g} s{tried and '; tried:' + tried}")
 
 
+class OutOfMemory(KafkaProtoError, MemoryError):
+    """The system gives no memory for an answer of `size_bytes`."""
+
+    def __init__(self, broker: str, size_bytes: int) -> None:
+        super().__init__(
+            f"broker {broker}: no memory for an answer of {size_bytes} bytes: set fetch.max.bytes "
+            "and max.partition.fetch.bytes lower, or let the process have more "
+            "(in Spark's workers spark.executor.pyspark.memory bounds it)"
+        )
+        self.broker = broker
+        self.size_bytes = size_bytes
+
+
 class AuthenticationFailed(KafkaProtoError):
     """The broker refused who we are; never retried, so that no account is locked."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pyspark_kafkaproto.client.progress import RangeProgress
+from pyspark_kafkaproto.errors import LocalProtocolError
 
 
 class Block:
@@ -22,18 +23,17 @@ class Block:
         aborted: (producer id, first offset) of transactions that were aborted.
         end: where the headers of its batches say that they end, and where the next block begins;
             `start` until all of it is there.
-        memory: where its batches are and will be.
-        arrived: how many bytes of that are there.
+        arrived: how many bytes of `memory` are there.
         has_broken_off: whether more was to come and did not; it is asked for again.
     """
 
     __slots__ = (
+        "_memory",
         "_receive",
         "aborted",
         "arrived",
         "end",
         "has_broken_off",
-        "memory",
         "progress",
         "start",
         "stop",
@@ -51,10 +51,24 @@ class Block:
         self.start = self.end = progress.position
         self.stop = progress.stop
         self.aborted = aborted
-        self.memory = memory
+        self._memory: memoryview | None = memory
         self.arrived = 0 if receive else len(memory)
         self.has_broken_off = False
         self._receive = receive
+
+    @property
+    def memory(self) -> memoryview:
+        """Where its batches are and will be.
+
+        Raises:
+            LocalProtocolError: by now it may hold another answer.
+        """
+        if self._memory is None:
+            raise LocalProtocolError(
+                "a block is read after the one that follows was asked for, or after its reading "
+                "was closed"
+            )
+        return self._memory
 
     @property
     def records(self) -> memoryview:
@@ -80,8 +94,12 @@ class Block:
     def ends(self, end: int) -> None:
         """Nothing follows what is there, which ends before the offset `end`."""
         self._receive = None
-        self.memory = self.records
+        self._memory = self.records
         self.end = end
+
+    def leave(self) -> None:
+        """Its memory is for other answers from here on."""
+        self._memory = None
 
     def leave_rest(self, offset: int) -> None:
         """Of a block that has broken off: what is at `offset` and behind is asked for again."""

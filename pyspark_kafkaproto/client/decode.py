@@ -46,7 +46,8 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The records of `task` as record batches of exactly `schema`.
 
-    Each partition's rows come in offset order. Every batch is built from memory of its own.
+    Each partition's rows come in offset order. Every batch is built from memory of its own. Threads
+    may each read a task of their own, with the same `config` too.
 
     Raises:
         CorruptRecords: names topic, partition and base offset.

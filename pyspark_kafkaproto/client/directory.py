@@ -112,18 +112,16 @@ class Directory:
     def moves(self, partition: TopicPartition, data: FetchResponse.Topic.Partition) -> bool:
         """Whether an answer says to ask another broker, who is asked from now on (KIP-392).
 
-        A leader names the follower in our rack and sends no records. What a follower has not got is
-        read from the leader from then on; once a follower has failed, so is all of this task.
+        A leader names the follower in our rack and sends no records. What a follower has not got,
+        or names another for, is read from the leader from then on; once a follower has failed, so
+        is all of this task.
         """
-        if partition in self._followed and data.error_code == _OFFSET_OUT_OF_RANGE:
+        sends_on = data.preferred_read_replica != _NO_REPLICA and not data.records
+        if partition in self._followed and (sends_on or data.error_code == _OFFSET_OUT_OF_RANGE):
             self._led.add(partition)
             self.forget([partition])
             return True
-        if (
-            data.preferred_read_replica == _NO_REPLICA
-            or data.records
-            or not self.rack_for(partition)
-        ):
+        if not sends_on or not self.rack_for(partition):
             return False
         try:
             follower = self.router.broker(data.preferred_read_replica, self.router.deadline())

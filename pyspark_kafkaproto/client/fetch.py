@@ -98,7 +98,6 @@ class Fetcher:
         self._sent: Sent | None = None
         self._partition_bytes = min(_FIRST_BLOCK_BYTES, config.max_partition_fetch_bytes)
         self._response_bytes = _FIRST_BLOCK_BYTES
-        self._batch_bytes = 0  # what the next batch takes, if an answer was too small for it
         self._memory = AnswerMemory()
         self._asked: list[RangeProgress] = []
         self._is_throttled = False
@@ -111,7 +110,7 @@ class Fetcher:
     def blocks(self) -> Iterator[Block]:
         """All records of the task's ranges, each partition's in order.
 
-        A block has to be done with before the next is asked for.
+        A block has to be done with before the next is asked for, or the generator is closed.
 
         Raises:
             DataLoss: records are gone and the settings say that this fails the read.
@@ -119,11 +118,18 @@ class Fetcher:
         """
         self.progress = self._begin()
         self._open = [item for item in self.progress if not item.is_done]
+        shown: Block | None = None
         try:
             while self._open:
-                yield from self._next_blocks()
+                for block in self._next_blocks():
+                    if shown is not None:
+                        shown.leave()
+                    shown = block
+                    yield block
         finally:
             self._leave_nothing_in_flight()
+            if shown is not None:
+                shown.leave()
             self._memory.leave()
 
     def _begin(self) -> list[RangeProgress]:
@@ -166,6 +172,7 @@ class Fetcher:
             )
         except BrokerError as error:
             self._leave_deleted(error)
+            self._patience = None  # what is left has not been tried yet
             answer = []
         if isinstance(answer, Coming):
             yield from self._blocks_coming(answer, time.monotonic() - started)
@@ -179,7 +186,8 @@ class Fetcher:
         if was_waiting and self._is_waiting() and not blocks:
             time.sleep(self._config.retry_backoff_s)  # not every broker holds an empty answer
         self._account(blocks, time.monotonic() - started)
-        self._patience = None
+        if blocks or self._is_waiting() or self._is_throttled:  # who waits keeps a time of its own
+            self._patience = None
         self._send_ahead()
         return blocks
 
@@ -260,7 +268,8 @@ class Fetcher:
         own = next((item for item in blocks if item.progress is coming.block.progress), None)
         coming.block.ends(coming.block.start if own is None else own.end)
         self._account(blocks, 0.0)
-        self._patience = None
+        if blocks:
+            self._patience = None
         self._send_ahead()
 
     def _break_off(self, coming: Coming, error: KafkaProtoError) -> None:
@@ -327,9 +336,10 @@ class Fetcher:
     def _request(self, chosen: list[Chosen], *, compares: bool) -> FetchRequest:
         """What to ask; `compares`: whether the broker can say that what was read is gone."""
         most = min(self._config.fetch_max_bytes, self._response_bytes)
+        batch_bytes = max(item.batch_bytes for item, _ in chosen)
         limits = Limits(
-            partition_bytes=max(self._partition_bytes, self._batch_bytes),
-            response_bytes=max(most, self._batch_bytes),
+            partition_bytes=max(self._partition_bytes, batch_bytes),
+            response_bytes=max(most, batch_bytes),
             min_bytes=self._min_bytes,
             wait_s=self._wait_s(),
         )
@@ -397,7 +407,7 @@ class Fetcher:
         self._response_bytes = self._config.fetch_max_bytes
         is_empty = not any(part.data.records for part in parts)
         blocks: list[Block] = []
-        cut: list[tuple[RangeProgress, int]] = []
+        cut: dict[RangeProgress, Skimmed] = {}
         for progress, data in parts:
             if data.error_code == _OFFSET_OUT_OF_RANGE:
                 self._loss.reset(progress)
@@ -411,7 +421,7 @@ class Fetcher:
             elif data.records:
                 seen = _skim(progress, data.records)
                 if seen.next_offset is None:
-                    cut.append((progress, seen.missing_bytes))
+                    cut[progress] = seen
                 else:
                     blocks.append(self._take(progress, data, data.records, seen.next_offset))
                     self._directory.note_read(progress.topic_partition, seen.leader_epoch)
@@ -448,6 +458,7 @@ class Fetcher:
         block.ends(next_offset)
         progress.position = next_offset
         progress.stalled_since = None
+        progress.batch_bytes = 0
         return block
 
     def _check_end(self, progress: RangeProgress, next_offset: int) -> None:
@@ -464,25 +475,34 @@ class Fetcher:
                 base_offset=progress.position,
             ).of(*progress.topic_partition)
 
-    def _fit_next_batch(self, blocks: list[Block], cut: list[tuple[RangeProgress, int]]) -> None:
-        """Where no batch came whole, the first one did not fit: ask for what it takes, or double.
+    def _fit_next_batch(self, blocks: list[Block], cut: dict[RangeProgress, Skimmed]) -> None:
+        """Ask for what a batch takes that did not fit, or for twice as much where it does not say.
 
         Brokers send the first batch whole whatever its size (KIP-74), so that is rare. A batch cut
         behind whole ones is not too large: those filled the answer.
+
+        Raises:
+            CorruptRecords: so much was asked for, and the batch is cut all the same.
         """
-        if blocks:
-            self._batch_bytes = 0
-        elif cut:
-            progress, batch_bytes = cut[0]
-            asked = max(self._partition_bytes, self._batch_bytes)
-            self._batch_bytes = batch_bytes or 2 * asked
-            most = self._config.receive_message_max_bytes
-            if self._batch_bytes > most:
-                raise RemoteProtocolError(
-                    f"a record batch of {batch_bytes or f'over {asked}'} bytes, at most {most} "
-                    "bytes are allowed (receive.message.max.bytes)",
-                    where=f"partition {progress.topic_partition} at offset {progress.position}",
-                )
+        first = self._asked[0] if blocks else next(iter(cut), None)
+        if first is None or first not in cut:
+            return
+        batch_bytes = cut[first].missing_bytes or 2 * max(self._partition_bytes, first.batch_bytes)
+        if batch_bytes <= first.batch_bytes:
+            raise CorruptRecords(
+                f"its header says {batch_bytes} bytes, which were asked for, and it did not come "
+                "whole: the header is damaged, or the broker makes answers smaller than a batch",
+                base_offset=first.position,
+            ).of(*first.topic_partition)
+        most = self._config.receive_message_max_bytes
+        if batch_bytes > most:
+            said = cut[first].missing_bytes or f"over {batch_bytes // 2}"
+            raise RemoteProtocolError(
+                f"a record batch of {said} bytes, at most {most} bytes are allowed "
+                "(receive.message.max.bytes)",
+                where=f"partition {first.topic_partition} at offset {first.position}",
+            )
+        first.batch_bytes = batch_bytes
 
     def _wait_s(self) -> float:
         """How long the broker may hold its answer when it has no records."""

@@ -7,11 +7,14 @@ ones that come and go leave holes as large. Knows nothing of answers.
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import suppress
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
 _MOST_SPARE_BYTES = 16 << 20
-_spare: list[mmap] = []  # one at most: tasks come one after the other
+# One at most: tasks come one after the other. Threads that meet here never share what is in it, as
+# it is taken out before it is looked at.
+_spare: deque[mmap] = deque(maxlen=1)
 
 
 class AnswerMemory:
@@ -32,6 +35,9 @@ class AnswerMemory:
 
     def leave(self) -> None:
         """Nobody looks at what was taken any more."""
-        if self._pages is not None and len(self._pages) <= _MOST_SPARE_BYTES:
-            _spare[:] = [max((*_spare, self._pages), key=len)]
-        self._pages = None
+        pages, self._pages = self._pages, None
+        if pages is None or len(pages) > _MOST_SPARE_BYTES:
+            return
+        with suppress(IndexError):
+            pages = max(pages, _spare.pop(), key=len)
+        _spare.append(pages)

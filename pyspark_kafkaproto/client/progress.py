@@ -10,7 +10,12 @@ from pyspark_kafkaproto.cluster import TopicPartition
 
 @dataclass(slots=True, eq=False)
 class RangeProgress:
-    """How far the reading of one range has come: it began at `start`, and ends at `stop`."""
+    """How far the reading of one range has come: it began at `start`, and ends at `stop`.
+
+    Attributes:
+        stalled_since: when an answer had no records first, while some should be there.
+        batch_bytes: what the batch at `position` takes, if an answer was too small for it.
+    """
 
     range: OffsetRange
     start: int
@@ -18,6 +23,7 @@ class RangeProgress:
     stop: int
     report: RangeReport = field(default_factory=RangeReport)
     stalled_since: float | None = None
+    batch_bytes: int = 0
 
     @property
     def topic_partition(self) -> TopicPartition:

@@ -21,6 +21,7 @@ from pyspark_kafkaproto.errors import (
     ConnectionFailed,
     DeadlineExceeded,
     LocalProtocolError,
+    OutOfMemory,
     RemoteProtocolError,
     UnsupportedVersion,
 )
@@ -290,6 +291,9 @@ class Connection:
             deadline: when to give up; the connection is closed then.
             make_buffer: as for `receive`.
             piece_bytes: how much to wait for; up to twice as much is taken where that is all.
+
+        Raises:
+            OutOfMemory: names the size of the answer.
         """
         self._check_free("receive")
         if self._early and not self._is_renewing:
@@ -301,7 +305,7 @@ class Connection:
             try:
                 prefix = bytearray(SIZE_PREFIX_BYTES)
                 self._transport.receive_into(memoryview(prefix), deadline)
-                arrival = Arrival(make_buffer(self._checked_size(bytes(prefix))))
+                arrival = Arrival(self._memory_for(bytes(prefix), make_buffer))
                 self._receive(arrival, piece_bytes, deadline)
             except ConnectionFailed as error:
                 raise self._explain_end(error) from error
@@ -439,6 +443,13 @@ class Connection:
         is_secret = self._in_flight[0].response.API_KEY == _SASL_AUTHENTICATE
         if self._on_frame and stop == size and not is_secret:
             self._on_frame("received", arrival.payload, time_ns())
+
+    def _memory_for(self, prefix: bytes, make_buffer: MakeBuffer) -> memoryview:
+        size_bytes = self._checked_size(prefix)
+        try:
+            return make_buffer(size_bytes)
+        except (MemoryError, OSError) as error:  # of mmap it is an OSError
+            raise OutOfMemory(str(self.endpoint), size_bytes) from error
 
     def _checked_size(self, prefix: bytes) -> int:
         most, why = self._config.receive_message_max_bytes, "receive.message.max.bytes"

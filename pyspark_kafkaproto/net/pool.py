@@ -2,12 +2,14 @@
 
 Workers of Spark are reused from task to task, and forked from a daemon: a connection made before
 the fork belongs to the parent alone, so the pool begins anew when it finds itself in a new process.
+Threads that read side by side never get the same connection: each could take the other's answers.
 """
 
 from __future__ import annotations
 
 import copy
 import os
+import threading
 from dataclasses import dataclass, field
 
 from pyspark_kafkaproto.errors import ConnectionFailed, DeadlineExceeded, KafkaProtoError
@@ -23,7 +25,7 @@ MOST_POOLS = 8
 
 @dataclass(slots=True)
 class _Place:
-    """What is kept per broker: connections, each until when; what failed, and the wait for it."""
+    """Kept per broker and thread: connections, each until when; what failed, the wait for it."""
 
     kept: dict[Connection, Deadline] = field(default_factory=dict)
     failures: int = 0
@@ -32,10 +34,10 @@ class _Place:
 
 
 class Connections:
-    """Connections to brokers, opened on first use. For one thread at a time.
+    """Connections to brokers, opened on first use; who got one uses it in the same thread.
 
-    One per broker, unless several readers take turns: whoever has a request in flight keeps its
-    connection to itself until the answer is there. One that nobody used for
+    One per broker and thread, unless several readers take turns: whoever has a request in flight
+    keeps its connection to itself until the answer is there. One that nobody used for
     connections.max.idle.ms is closed, and a broker that could not be reached is left alone for
     reconnect.backoff.ms, doubled up to reconnect.backoff.max.ms, with jitter.
     """
@@ -43,7 +45,7 @@ class Connections:
     def __init__(self, config: ClientConfig, on_frame: OnFrame | None = None) -> None:
         self.config = config
         self._on_frame = on_frame
-        self._places: dict[Endpoint, _Place] = {}
+        self._places: dict[tuple[Endpoint, int], _Place] = {}
         self._owner_pid = os.getpid()
 
     @property
@@ -54,7 +56,7 @@ class Connections:
     @property
     def kept(self) -> list[Connection]:
         """All connections that are kept, those in use too."""
-        return [one for place in self._places.values() for one in place.kept]
+        return [one for place in list(self._places.values()) for one in list(place.kept)]
 
     def get(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
         """An open connection to `endpoint` with nothing in flight: a kept one, or a new one.
@@ -67,7 +69,7 @@ class Connections:
         """
         self._leave_parents_connections()
         self._close_unused()
-        place = self._places.setdefault(endpoint, _Place())
+        place = self._places.setdefault((endpoint, threading.get_ident()), _Place())
         for connection in list(place.kept):
             if connection.is_idle:
                 place.kept[connection] = Deadline.after(self.config.connections_max_idle_s)
@@ -93,11 +95,11 @@ class Connections:
         return connection
 
     def _close_unused(self) -> None:
-        for place in self._places.values():
+        for (_, thread), place in list(self._places.items()):
             for connection, end in list(place.kept.items()):
-                if end.has_passed and not connection.in_flight:
+                if end.has_passed and not connection.in_flight and not _is_anothers(thread):
                     connection.close()
-                    del place.kept[connection]
+                    place.kept.pop(connection, None)
 
     def close(self) -> None:
         """Close all."""
@@ -112,6 +114,19 @@ class Connections:
             self._owner_pid = os.getpid()
 
 
+def _is_anothers(thread: int) -> bool:
+    """Whether a thread beside this one goes on with this number."""
+    others = (item.ident for item in threading.enumerate())
+    return thread != threading.get_ident() and thread in others
+
+
+class _Shared(Connections):
+    """Those of all readers of a configuration: whoever goes last closes them."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 _pools: dict[ClientConfig, Connections] = {}
 
 
@@ -120,10 +135,9 @@ def connections_for(config: ClientConfig) -> Connections:
 
     Of the configurations that were not used for longest all beyond MOST_POOLS are let go.
     """
-    pool = _pools.pop(config, None) or Connections(config)
+    pool = _pools.pop(config, None) or _Shared(config)
     _pools[config] = pool  # the last one used stands last
     for other, unused in list(_pools.items())[:-1]:
         if len(_pools) > MOST_POOLS and not unused.is_busy:
-            unused.close()
-            del _pools[other]
+            _pools.pop(other, None)  # not closed: another thread may be about to use it
     return pool

@@ -162,9 +162,9 @@ def open_socket(endpoint: Endpoint, deadline: Deadline) -> socket.socket:
 def _resolve(
     endpoint: Endpoint, deadline: Deadline
 ) -> list[tuple[int, int, int, str, tuple[str, int]]]:
-    # Of a str Python makes an IDNA name, and imports Unicode's tables for that: a millisecond.
-    host = endpoint.host.encode() if endpoint.host.isascii() else endpoint.host
-    look_up = functools.partial(socket.getaddrinfo, host, endpoint.port, type=socket.SOCK_STREAM)
+    look_up = functools.partial(
+        socket.getaddrinfo, endpoint.host, endpoint.port, type=socket.SOCK_STREAM
+    )
     try:
         # An address asks no name server; for a name the system may take half a minute.
         is_address = ":" in endpoint.host or endpoint.host.replace(".", "").isdecimal()

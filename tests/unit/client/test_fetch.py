@@ -1,7 +1,9 @@
 """Blocks from leaders that behave, move, vanish, lie: every offset once, or a clear error."""
 
 import logging
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -15,6 +17,7 @@ from pyspark_kafkaproto.errors import (
     CorruptRecords,
     DataLoss,
     DeadlineExceeded,
+    LocalProtocolError,
     RemoteProtocolError,
 )
 from pyspark_kafkaproto.messages.fetch import FetchResponse
@@ -32,10 +35,12 @@ LENIENT = ReadSettings(fail_on_data_loss=False)
 MIB = 1 << 20
 
 
-def read(task, config, settings=None):
-    """All rows, as (partition, offset), in the order they came."""
-    fetcher = Fetcher(task, config, settings or ReadSettings())
-    return [row for block in fetcher.blocks() for row in rows_of(block)]
+def read(task, config, settings=None, found=None):
+    """All rows, as (partition, offset), in the order they came; in `found` before an error, too."""
+    found = [] if found is None else found
+    for block in Fetcher(task, config, settings or ReadSettings()).blocks():
+        found += rows_of(block)
+    return found
 
 
 def asked_offsets(brokers):
@@ -449,6 +454,26 @@ def test_batch_larger_than_any_answer_may_be_is_an_error(brokers, config, task):
         read(task((0, 0, 10)), small)
 
 
+@pytest.mark.parametrize("size_bytes", [10, 4000])
+@pytest.mark.parametrize("others", [0, 1])
+def test_batch_that_never_comes_whole_is_an_error(brokers, config, task, size_bytes, others):
+    log = brokers.logs["orders", 0].fill(2, size_bytes=size_bytes)
+    brokers.logs["orders", 1].fill(others)
+    log.batches[1] = _longer(log.batches[1], 50_000_000)
+    found = []
+    text = r"orders-0, record batch at offset 10 .* 50\d{6} bytes, which were asked for"
+    with pytest.raises(CorruptRecords, match=text):
+        read(task((0, 0, 20), (1, 0, 10 * others)), config(), found=found)
+    assert found == rows(0, 0, 10) + rows(1, 0, 10 * others)
+    assert len(brokers.asked("Fetch")) == 3
+
+
+def _longer(batch, more_bytes):
+    """The same batch with a header that says it is longer."""
+    length = int.from_bytes(batch.data[8:12]) + more_bytes
+    return batch._replace(data=batch.data[:8] + length.to_bytes(4) + batch.data[12:])
+
+
 def test_batch_cut_because_others_filled_the_answer_is_no_reason_to_grow(brokers, config, task):
     for partition in (0, 1):
         brokers.logs["orders", partition].fill(20, size_bytes=500)
@@ -625,6 +650,19 @@ def test_follower_without_the_offset_is_left_for_the_leader(brokers, config, tas
     assert [request.rack_id for request in brokers.asked("Fetch")] == ["eu-2", "eu-2", ""]
 
 
+def test_follower_that_sends_on_is_left_for_the_leader(brokers, config, task):
+    brokers.logs["orders", 0].fill(2)
+    for node, other in ((1, 2), (2, 1)):
+        named = answered(Answered(high_watermark=20, preferred_read_replica=other))
+        brokers.on(
+            "Fetch",
+            lambda call, named=named: named(call) if call.request.rack_id else None,
+            node=node,
+        )
+    assert read(task((0, 0, 20)), config(client_rack="eu-2")) == rows(0, 0, 20)
+    assert [call.node_id for call in brokers.calls if call.api == "Fetch"] == [1, 2, 1]
+
+
 def test_follower_that_died_is_left_for_the_leader(brokers, config, task, clock):
     brokers.logs["orders", 0].fill(2)
 
@@ -664,6 +702,20 @@ def _leader(task):
     return leader.endpoint
 
 
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_block_is_not_read_when_its_memory_may_hold_another(brokers, config, task, is_closed):
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    blocks = Fetcher(task((0, 0, 100)), config(), ReadSettings()).blocks()
+    block = next(blocks)
+    if is_closed:
+        blocks.close()
+    else:
+        next(blocks)
+    with pytest.raises(LocalProtocolError, match="read after the one that follows"):
+        rows_of(block)
+    blocks.close()
+
+
 def test_readers_that_take_turns_do_not_disturb_each_other(brokers, config, task):
     for partition in (0, 1):
         brokers.logs["orders", partition].fill(20, size_bytes=3000)
@@ -675,6 +727,21 @@ def test_readers_that_take_turns_do_not_disturb_each_other(brokers, config, task
     assert sorted(found) == rows(0, 0, 200) + rows(1, 0, 200)
     assert [fetcher.progress[0].report.retries for fetcher in fetchers] == [0, 0]
     assert len(brokers.asked("ApiVersions")) == 2
+
+
+def test_threads_with_one_configuration_do_not_disturb_each_other(brokers, config, task):
+    brokers.logs["orders", 0].fill(20)
+    same, together = config(), threading.Barrier(2)
+
+    def read_again_and_again(start):
+        planned, wanted = task((0, start, start + 100)), rows(0, start, start + 100)
+        for _ in range(100):
+            together.wait(5)
+            assert read(planned, same) == wanted
+
+    with ThreadPoolExecutor(2) as pool:
+        for each in [pool.submit(read_again_and_again, start) for start in (0, 100)]:
+            each.result()
 
 
 def test_task_after_task_uses_the_same_connection(brokers, config, task):

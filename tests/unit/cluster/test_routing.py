@@ -120,9 +120,9 @@ def unknown_hosts(monkeypatch):
     names, resolve = set(), socket.getaddrinfo
 
     def look_up(host, *args, **options):
-        if host.decode() in names:
+        if host in names:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        return resolve("127.0.0.1" if host == b"broker-1" else host, *args, **options)
+        return resolve("127.0.0.1" if host == "broker-1" else host, *args, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     return names

@@ -1,5 +1,6 @@
 """One connection: versions, order, correlation, limits, throttling; closed after any error."""
 
+import errno
 import select
 import time
 from contextlib import closing, contextmanager
@@ -11,6 +12,7 @@ from pyspark_kafkaproto.errors import (
     ConnectionFailed,
     DeadlineExceeded,
     LocalProtocolError,
+    OutOfMemory,
     RemoteProtocolError,
     UnsupportedVersion,
 )
@@ -376,6 +378,23 @@ def test_somebody_elses_answer_is_refused_at_its_first_piece(cluster):
         connection.send(FetchRequest(), soon())
         with pytest.raises(RemoteProtocolError, match="correlation id 2, expected 1"):
             connection.begin(soon(), fresh_buffer, PIECE)
+        assert not connection.is_open
+
+
+@pytest.mark.parametrize("why", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")])
+def test_answer_without_memory_for_it_is_an_error_with_its_size(cluster, why):
+    def refuse(_size_bytes):
+        raise why
+
+    cluster.on("Fetch", records_of(1000))
+    with opened(cluster) as connection:
+        connection.send(FetchRequest(), soon())
+        text = (
+            rf"broker {cluster.address()}: no memory for an answer of 10\d\d bytes: set fetch.max"
+        )
+        with pytest.raises(OutOfMemory, match=text) as caught:
+            connection.begin(soon(), refuse)
+        assert isinstance(caught.value, MemoryError)
         assert not connection.is_open
 
 

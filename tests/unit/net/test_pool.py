@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import threading
 import warnings
 from contextlib import closing
 
@@ -173,12 +174,51 @@ def test_pools_of_configurations_that_nobody_uses_are_let_go(cluster, endpoint, 
     for number in range(pool_module.MOST_POOLS - 2):
         pool_of(number)
         assert pool_of("used") is used
+    assert unused.is_open  # by whoever still has it
+    del idle
     assert not unused.is_open
-    assert not idle.kept
     assert waiting.is_open
     assert pool_of("busy") is busy
     assert len(pool_module._pools) <= pool_module.MOST_POOLS
     busy.close()
+
+
+def test_threads_have_connections_of_their_own(pool, endpoint):
+    def get():
+        found.append(pool.get(endpoint, soon()))
+        got.set()
+        ended.wait(5)
+
+    found, got, ended = [pool.get(endpoint, soon())], threading.Event(), threading.Event()
+    thread = threading.Thread(target=get)
+    thread.start()
+    assert got.wait(5)
+    assert pool.get(endpoint, soon()) is found[0]
+    assert found[1] is not found[0]
+    ended.set()
+    thread.join()
+
+
+def test_what_another_thread_has_is_closed_when_that_has_ended(clock, cluster, endpoint):
+    properties = _properties(cluster) | {"connections.max.idle.ms": 1000}
+    with closing(Connections(ClientConfig.parse(properties))) as pool, FakeCluster() as other:
+
+        def get():
+            found.append(pool.get(endpoint, soon()))
+            begun.set()
+            ended.wait(5)
+
+        found, begun, ended = [], threading.Event(), threading.Event()
+        thread = threading.Thread(target=get)
+        thread.start()
+        assert begun.wait(5)
+        clock.now += 1.1
+        pool.get(Endpoint.parse(other.address()), soon())
+        assert found[0].is_open
+        ended.set()
+        thread.join()
+        pool.get(Endpoint.parse(other.address()), soon())
+        assert not found[0].is_open
 
 
 def test_closed_pool_opens_new_ones(pool, endpoint):

@@ -367,6 +367,19 @@ def test_damaged_records_are_an_error_at_every_poll_and_stay_unread(filled, grou
     assert poll_rows(consumer, 10) == [(0, offset) for offset in range(10, 20)]
 
 
+def test_a_batch_that_never_comes_whole_is_an_error_while_others_go_on(filled, group, consumer_of):
+    log, other = (filled.logs["orders", partition] for partition in range(2))
+    other.fill(300)
+    data = log.batches[1].data
+    longer = (int.from_bytes(data[8:12]) + 50_000_000).to_bytes(4)
+    log.batches[1] = log.batches[1]._replace(data=data[:8] + longer + data[12:])
+    consumer = consumer_of(max_partition_fetch_bytes=500)
+    with pytest.raises(CorruptRecords, match="orders-0, record batch at offset 10 "):
+        poll_until(consumer, lambda: False, "the error")
+    assert consumer.positions[FIRST] == 10
+    assert consumer.positions[SECOND] < 3000
+
+
 def test_partitions_of_several_leaders_come_side_by_side(filled, group, consumer_of):
     filled.topics["orders"].move(1, 2)
     consumer = consumer_of(max_partition_fetch_bytes=1)
