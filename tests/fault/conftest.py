@@ -113,6 +113,13 @@ def restarted(trio: DevBroker, node_id: int) -> Iterator[None]:
     yield
 
 
+def lead_as_at_first(trio: DevBroker) -> None:
+    """Give each node back the partitions that it led when they were made."""
+    election = ("--election-type", "preferred", "--all-topic-partitions")
+    where = ("--bootstrap-server", trio.bootstrap_servers)
+    trio.run_tool("org.apache.kafka.tools.LeaderElectionCommand", *where, *election)
+
+
 def wait_for_all(kafka: KafkaCluster, topic: str) -> None:
     """Return once `topic` has all nodes in sync again."""
     wait_for_replicas(kafka, topic, NODES)

@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.net import Deadline
-from tests.fault.conftest import RECORDS, killed, wait_for_all
+from tests.fault.conftest import RECORDS, killed, lead_as_at_first, wait_for_all
 
 pytestmark = pytest.mark.fault
 
@@ -26,6 +26,7 @@ def loss(trio, kafka, topic, new_name):
     """A node that answered for a group and for a partition is dead during these tests."""
     group = new_name("group")
     wait_for_all(kafka, topic)
+    lead_as_at_first(trio)  # other tests have killed nodes
     leaders = kafka.find_leaders(kafka.get_partitions({topic}))
     kafka.set_consumer_offsets(group, dict.fromkeys(leaders, 4))
     coordinator = kafka._router.coordinators([group], Deadline.after(30))[group]

@@ -26,7 +26,7 @@ COVERAGE = "-fsanitize=fuzzer-no-link"
 BUILD_FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer"]
 COPIED = ["pyspark_kafkaproto", "tests", "setup.py", "setup.cfg", "pyproject.toml", "README.md"]
 # The slow ones too, and all drawn inputs.
-TESTS = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long",
+TESTS = ["-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "-m", "not long",
          "--hypothesis-profile=full", "tests/unit/records", "tests/golden",
          "tests/property/test_records.py", "tests/property/test_write.py",
          "tests/unit/capture/test_run.py", "tests/unit/capture/test_usual.py",
