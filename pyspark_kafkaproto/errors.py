@@ -75,7 +75,7 @@ class DeadlineExceeded(KafkaProtoError, TimeoutError):
         super().__init__(f"{what}: not done within {timeout_s:g} s{tried and '; tried:' + tried}")
 
 
-class OutOfMemory(KafkaProtoError, MemoryError):
+class OutOfMemory(KafkaProtoError):
     """The system gives no memory for an answer of `size_bytes`."""
 
     def __init__(self, broker: str, size_bytes: int) -> None:

@@ -18,6 +18,7 @@ from pyspark_kafkaproto.errors import (
     InvalidRecord,
     KafkaProtoError,
     LocalProtocolError,
+    OutOfMemory,
     RemoteProtocolError,
     Retry,
     UnreadableCapture,
@@ -39,6 +40,7 @@ EXAMPLES = [
     BrokerError(29, "Fetch", "partition orders-0", "needs the right READ", usable={"orders-1": 5}),
     InvalidRecord("the key of its header 0 is null", row=7, position=3),
     UnreadableCapture("traffic.pcap", "it begins with b'GIF8'"),
+    OutOfMemory("b-1:9092", 8_388_608),
 ]
 
 

@@ -392,9 +392,8 @@ def test_answer_without_memory_for_it_is_an_error_with_its_size(cluster, why):
         text = (
             rf"broker {cluster.address()}: no memory for an answer of 10\d\d bytes: set fetch.max"
         )
-        with pytest.raises(OutOfMemory, match=text) as caught:
+        with pytest.raises(OutOfMemory, match=text):
             connection.begin(soon(), refuse)
-        assert isinstance(caught.value, MemoryError)
         assert not connection.is_open
 
 
