@@ -119,6 +119,8 @@ class PartitionQueue:
     _known_until: float = 0.0  # the broker has written for this identity, and knows it till then
     has_failed: bool = False  # a batch came back while others were in flight
     _is_misnumbered: bool = False  # sequences of what waits are no longer those to send
+    _next_identity: Identity | None = None  # for batches from this place on
+    _begins_anew_at: tuple[int, ...] = ()
 
     @property
     def head(self) -> Batch | None:
@@ -171,7 +173,7 @@ class PartitionQueue:
         # forgotten over those sent with it.
         if self.head.tries or self.in_flight[-1].tries:
             return False
-        if self.has_failed or self._is_misnumbered:
+        if self.has_failed or self._is_misnumbered or self._begins_anew_with(self.head):
             return False
         return len(self.in_flight) < self._most_in_flight(now)
 
@@ -182,6 +184,8 @@ class PartitionQueue:
     def take(self) -> Batch:
         """The head, in flight from now on."""
         self.has_failed = False
+        if self.head is not None and self._begins_anew_with(self.head):
+            self._begin_anew()
         if self._is_misnumbered:
             self._number_anew()
         batch = self.returned.pop(0) if self.returned else self.waiting.popleft()
@@ -248,18 +252,34 @@ class PartitionQueue:
         self.has_failed = True
         self._is_misnumbered = self.identity.is_idempotent
 
-    def restart(self, identity: Identity) -> None:
-        """Begin sequences anew under `identity`, with the first batch that is not written."""
-        self.identity = identity
+    def restart(self, identity: Identity, batch: Batch) -> None:
+        """Begin sequences anew under `identity`, with `batch` or what was put in its place.
+
+        What comes before it may be written already: only under its own epoch and sequence does a
+        broker know it again. All of that is settled first.
+        """
+        is_waiting = self._next_identity is not None
+        place = min(self._begins_anew_at, batch.order) if is_waiting else batch.order
+        self._next_identity, self._begins_anew_at = identity, place
+        self._is_misnumbered = True
+
+    def _begins_anew_with(self, batch: Batch) -> bool:
+        return self._next_identity is not None and batch.order >= self._begins_anew_at
+
+    def _begin_anew(self) -> None:
+        assert self._next_identity is not None  # noqa: S101 - who calls this has looked
+        self.identity, self._next_identity = self._next_identity, None
         self._expected = 0
         self._known_until = 0.0
         self._is_misnumbered = True
         self.written.restarts += 1
 
     def _number_anew(self) -> None:
-        """Sequences of everything finished, from the one that the broker expects."""
+        """Sequences of what is finished and of this identity, from the one the broker expects."""
         sequence = self._expected
         for batch in self.unsent():
+            if self._begins_anew_with(batch):
+                break
             if self.is_passed(batch):  # sent again to hear its offset, and not to be written
                 continue
             batch.base_sequence = sequence

@@ -356,11 +356,11 @@ class Sender:
             parts = self._refuse(queue, batch, data, error)
             self.held_bytes += sum(part.size_bytes for part in parts) - batch.size_bytes
             if sum(part.records for part in parts) < batch.records and queue.may_come_twice:
-                queue.restart(self._renew(queue.identity, error))
+                queue.restart(self._renew(queue.identity, error), batch)
         elif verdict is Verdict.FORGOTTEN:
             _log.warning("%s: sequences begin anew", error)
             self._try_later(queue, batch, error, asked)
-            queue.restart(self._renew(queue.identity, error))
+            queue.restart(self._renew(queue.identity, error), batch)
         elif verdict is Verdict.LATER:
             self._try_later(queue, batch, error, asked, leader)
         else:

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.client.writing.plain import decoded_batch, records_of
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -16,8 +17,9 @@ from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import wait_for_answers
 from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first
-from tests.fake_broker import DEFAULT, STALL, close, cut
-from tests.fake_produce import produce, refusing, values
+from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, cut, topic_id_of
+from tests.fake_log import FakeLog
+from tests.fake_produce import produce, refusing, values, write
 from tests.unit.client.test_kth_failure import MOST, Failing, lost, timed_out
 
 ONE = TopicPartition("orders", 0)
@@ -177,6 +179,34 @@ def test_a_forgotten_producer_goes_on_in_the_next_epoch(brokers, producer, code,
         len(headers(log)) - place
     )
     assert headers(log)[place] == (1001, 1, 0)
+
+
+@pytest.mark.parametrize("unknown", [7, 20])
+@pytest.mark.parametrize("then", [45, 59, 87])
+def test_what_may_be_written_is_not_written_again_in_the_next_epoch(
+    brokers, producer, unknown, then
+):
+    """What comes behind it loses a row, or is not known any more, while nobody knows of it."""
+    brokers.topics["letters"] = FakeTopic(topic_id_of("letters"), [1], [0])
+    letters = brokers.logs["letters", 0] = FakeLog()
+
+    def written_all_the_same(call):
+        produce(brokers, call)
+        return refusing(unknown)(call)
+
+    bad = ProduceResponse.Topic.Partition.RecordError(batch_index=0)
+    refused = refusing(then, record_errors=(bad,) if then == 87 else ())
+    with producer(batch_size=100, dead_letter_topic="letters") as writer:
+        writer.send(numbered(1))  # from the second on there are several in flight
+        writer.flush()
+        brokers.on("Produce", written_all_the_same, refused, DEFAULT)
+        writer.send(numbered(21)[1:])
+    found = values(brokers.logs["orders", 0])
+    put_aside = values(letters)
+    assert len(put_aside) == (then == 87)
+    assert found == [value for value in EXPECTED[:21] if value not in put_aside]
+    expected_epochs = [0, 1] if then != 45 else [0]  # 45 means no more than that it overtook
+    assert sorted({epoch for _, epoch, _ in headers(brokers.logs["orders", 0])}) == expected_epochs
 
 
 def test_an_epoch_that_somebody_else_passed_costs_a_new_id(brokers, producer):
@@ -366,28 +396,33 @@ def test_the_kth_use_of_a_socket_fails(brokers, producer, monkeypatch, error):
 def test_any_mixture_of_faults(brokers, producer, seed):
     source = random.Random(seed)
 
+    def leader(call):
+        return _refusing_bad_rows(brokers, call)
+
     def moved(call):
         topic = brokers.topics["orders"]
         topic.move(source.randrange(2), source.choice([1, 2]))
-        return produce(brokers, call)
+        return leader(call)
 
     def lost_after(call):
-        produce(brokers, call)
+        leader(call)
         return close()
 
     def failed_after(call):
-        produce(brokers, call)
+        leader(call)
         return refusing(source.choice([7, 20]))(call)
 
     def answer(call):
         if source.random() < 0.6:
-            return produce(brokers, call)
+            return leader(call)
         faults = [moved, lost_after, failed_after, lambda _: close(), refusing(19), refusing(6)]
         return source.choice(faults)(call)
 
+    brokers.topics["letters"] = FakeTopic(topic_id_of("letters"), [1], [0])
+    letters = brokers.logs["letters", 0] = FakeLog()
     brokers.on("Produce", answer)
     expected = {0: [], 1: []}
-    with producer(batch_size=150) as writer:
+    with producer(batch_size=150, dead_letter_topic="letters") as writer:
         for start in range(0, 300, 50):
             records = [
                 ProducerRecord(f"{n}", partition=source.randrange(2))
@@ -396,5 +431,36 @@ def test_any_mixture_of_faults(brokers, producer, seed):
             for record in records:
                 expected[record.partition].append(record.value.encode())
             writer.send(records)
+    assert sorted(values(letters)) == sorted(filter(_is_bad, expected[0] + expected[1]))
     for partition in (0, 1):
-        assert values(brokers.logs["orders", partition]) == expected[partition]
+        good = [value for value in expected[partition] if not _is_bad(value)]
+        assert values(brokers.logs["orders", partition]) == good
+
+
+def _is_bad(value):
+    return int(value) % 17 == 5
+
+
+def _refusing_bad_rows(brokers, call):
+    """What a leader answers that takes no bad rows, and names them."""
+    topics = []
+    for topic in call.request.topic_data:
+        answered = tuple(
+            (topic.name == "orders" and _refused(brokers, call, item))
+            or write(brokers, call, topic.name, item)
+            for item in topic.partition_data
+        )
+        topics.append(ProduceResponse.Topic(name=topic.name, partition_responses=answered))
+    return ProduceResponse(responses=tuple(topics))
+
+
+def _refused(brokers, call, item):
+    answered = ProduceResponse.Topic.Partition
+    data = bytes(item.records)
+    count = HEADER.unpack_from(data)[12]
+    found = records_of(decoded_batch(data, count), range(count))
+    bad = [row for row, record in enumerate(found) if _is_bad(record.value)]
+    if not bad or brokers.topics["orders"].leaders[item.index] != call.node_id:
+        return None
+    errors = tuple(answered.RecordError(batch_index=row) for row in bad)
+    return answered(index=item.index, error_code=87, base_offset=-1, record_errors=errors)
