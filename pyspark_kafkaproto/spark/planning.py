@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark_kafkaproto.client import OffsetRange, ReadTask
-from pyspark_kafkaproto.cluster import KafkaCluster, Leader, TopicPartition, Topology
+from pyspark_kafkaproto.cluster import KafkaCluster, Leader, Topic, TopicPartition, Topology
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planner import (
@@ -113,6 +114,12 @@ def describe_selection(
     return cluster.describe(topics, must_exist=must_exist)
 
 
+def matches(pattern: re.Pattern[str], topic: Topic) -> bool:
+    """Whether `subscribePattern` means a topic, of all that the cluster has."""
+    found = pattern.search(topic.name)
+    return bool(found) and not topic.is_internal and not topic.error_code
+
+
 def select_partitions(
     topology: Topology, options: ReadOptions, *, must_exist: bool = True
 ) -> list[TopicPartition]:
@@ -132,11 +139,7 @@ def select_partitions(
     names: Sequence[str] = options.subscribe or ()
     pattern = options.subscribe_pattern
     if pattern is not None:
-        names = [
-            topic.name
-            for topic in topology.topics.values()
-            if pattern.search(topic.name) and not topic.is_internal and not topic.error_code
-        ]
+        names = [topic.name for topic in topology.topics.values() if matches(pattern, topic)]
         if not names and must_exist:
             _log.warning("subscribePattern %r matches no topic: nothing is read", pattern.pattern)
     return [

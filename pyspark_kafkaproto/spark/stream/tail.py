@@ -15,7 +15,12 @@ from pyspark_kafkaproto.client.probe import probe_bytes_per_offset
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError, UnsupportedVersion
 from pyspark_kafkaproto.spark.options import ReadOptions
-from pyspark_kafkaproto.spark.planning import describe_selection, make_task, select_partitions
+from pyspark_kafkaproto.spark.planning import (
+    describe_selection,
+    make_task,
+    matches,
+    select_partitions,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -131,9 +136,12 @@ class Tail:
 
     def _check_same_topics(self, found: Topology) -> None:
         """A topic with another id is another topic: its offsets mean other records."""
+        pattern = self._options.subscribe_pattern
         for name, topic in found.topics.items():
             if topic.error_code or topic.topic_id is None:
                 continue
+            if pattern is not None and not matches(pattern, topic):
+                continue  # with a pattern all topics of the cluster are found
             first = self._topic_ids.setdefault(name, topic.topic_id)
             if first != topic.topic_id:
                 self._topic_ids[name] = topic.topic_id

@@ -291,6 +291,19 @@ def test_topic_made_anew_under_a_running_query_is_another_topic(brokers, stream,
         reader.latestOffset(END, NO_LIMIT)
 
 
+def test_topic_that_the_pattern_does_not_mean_may_be_made_anew(brokers, stream, clock):
+    brokers.topics["scratch"] = FakeTopic(topic_id_of("scratch"), [1], [0])
+    reader = stream(subscribePattern="^orders$")
+    reader.latestOffset(END, NO_LIMIT)
+    brokers.topics["scratch"] = FakeTopic(topic_id_of("another"), [1], [0])
+    clock.now += 2
+    assert set(reader.latestOffset(END, NO_LIMIT)) == {"orders"}
+    brokers.topics["orders"] = FakeTopic(topic_id_of("a third"), [1, 1], [0, 0])
+    clock.now += 2
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders was deleted and created again"):
+        reader.latestOffset(END, NO_LIMIT)
+
+
 def test_end_that_came_back_is_asked_for_again_before_it_is_believed(brokers, stream, clock):
     reader, lenient = stream(), stream(failOnDataLoss="false")
     brokers.logs["orders", 0].stop = 90
