@@ -79,10 +79,11 @@ def retrying(
             if not is_retriable(error):
                 raise
             failures.append(str(error))
-            wait_s = backoff.wait_s(len(failures))
             now = time.monotonic()
-            if now + wait_s - first_seen.setdefault(str(error), now) > error.patience_s:
+            patience_s = first_seen.setdefault(str(error), now) + error.patience_s - now
+            if patience_s <= 0:
                 raise
+            wait_s = min(backoff.wait_s(len(failures)), patience_s)
             if wait_s >= deadline.remaining_s:
                 raise _given_up(what, deadline, failures, error) from error
             _log.debug("%s: try %d failed, again in %.2f s: %s", what, len(failures), wait_s, error)

@@ -52,13 +52,17 @@ class Link:
         connection = self.connection
         return connection is not None and not (connection.in_flight or connection.is_idle)
 
+    @property
+    def is_throttled(self) -> bool:
+        """Whether the broker wants silence for now."""
+        return self.connection is not None and self.connection.is_throttled
+
     def has_room(self, most: int) -> bool:
         """Whether another request may go out now."""
         if self.connection is None:
             return True
-        if self.connection.is_throttled:  # `send` would wait, and all other leaders with it
-            return False
-        return len(self.sent) < most
+        # When throttled `send` would wait, and all other leaders with it.
+        return not self.is_throttled and len(self.sent) < most
 
     def send(
         self,

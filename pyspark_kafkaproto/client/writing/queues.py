@@ -91,7 +91,7 @@ class PartitionQueue:
         builder: the batch that is being filled, with the spans of its rows.
         opened_at: when its first row came.
         waiting: finished, never sent. returned: sent, and to be sent again. in_flight: sent.
-        leader: None while it is to be looked up.
+        leader: None while it is to be looked up. deposed: the last one that was found to be none.
         paused_until: not sent again before that; a monotonic time.
         first_seen: when each failure was met first, by its text, since the last batch was written.
         limit_bytes: the size that its batches are filled to.
@@ -102,6 +102,7 @@ class PartitionQueue:
     limit_bytes: int
     topic_id: bytes | None = None
     leader: Leader | None = None
+    deposed: Leader | None = None
     builder: BatchBuilder | None = None
     spans: list[Span] = field(default_factory=list)
     opened_at: float = 0.0
@@ -162,6 +163,14 @@ class PartitionQueue:
     def is_led_by(self, endpoint: Endpoint) -> bool:
         """Whether its leader is known to be there."""
         return self.leader is not None and self.leader.endpoint == endpoint
+
+    def depose(self, successor: Leader | None = None) -> None:
+        """Its leader failed, or leads no more."""
+        self.deposed, self.leader = self.leader or self.deposed, successor
+
+    def doubts(self, leader: Leader) -> bool:
+        """Whether one that metadata names is of the past, or the very one that has just failed."""
+        return self.deposed is not None and leader.epoch <= self.deposed.epoch
 
     def can_send(self, now: float) -> bool:
         """Whether its head may go out."""

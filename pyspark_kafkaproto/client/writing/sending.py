@@ -58,6 +58,8 @@ Renew = Callable[[Identity, BrokerError], Identity]
 
 _PAUSE_S = 0.02  # between looks at a broker that wants silence
 _LEAST_RECEIVE_S = 1.0  # for the rest of an answer that has begun to come
+# A topic that is not there any more: it was when it was first written to.
+_FOUND_BEFORE_S = 10.0
 _ABSENCE_S = 1.0  # shorter ones are no reason that a batch was not delivered in its time
 
 
@@ -167,6 +169,8 @@ class Sender:
             link = self._links.setdefault(endpoint, Link(endpoint))
             if not (is_pressing or self._is_worth_a_request(link, queues)):
                 continue
+            if is_pressing and link.is_throttled:
+                self._wait_for_quota(link, queues)
             others_wait = len(by_leader) > 1 or any(
                 other.sent for other in self._links.values() if other is not link
             )
@@ -176,6 +180,17 @@ class Sender:
                 now = time.monotonic()
                 queues = [queue for queue in queues if queue.can_send(now)]  # noqa: PLW2901
         self._forget_idle()
+
+    def _wait_for_quota(self, link: Link, queues: Sequence[PartitionQueue]) -> None:
+        """The broker wants silence, which counts as tries do: somebody waits for these batches."""
+        for queue in queues:
+            head = queue.head
+            if head is not None and not queue.in_flight:
+                head.tried_within(self._config.delivery_timeout_s)
+                why = (
+                    f"broker {link.endpoint} throttles this client: over a quota of its user or id"
+                )
+                head.note(KafkaProtoError(why), was_sent=False)
 
     def _is_worth_a_request(self, link: Link, queues: Sequence[PartitionQueue]) -> bool:
         """Whether the leader has nothing to do, or a full request waits for it.
@@ -268,14 +283,22 @@ class Sender:
             for queue in queues:
                 self._pause(queue, error)
             return
+        is_dated = False  # brokers hear of elections and topics one by one: then another is asked
         for queue in queues:
             try:
-                queue.leader = topology.leader(queue.partition)
+                leader = topology.leader(queue.partition)
                 queue.topic_id = topology.topic(queue.partition.topic).topic_id
             except BrokerError as error:
                 if not is_retriable(error):
                     raise
+                is_dated = True
+                error.patience_s = max(error.patience_s, _FOUND_BEFORE_S)
                 self._pause(queue, error)
+            else:
+                is_dated = is_dated or queue.doubts(leader)
+                queue.leader = leader
+        if is_dated:
+            self._router.distrust_last()
 
     # Answers
 
@@ -379,7 +402,7 @@ class Sender:
             self._try_later(queue, batch, error, link.endpoint)
         for queue in self._ready.values():
             if queue.is_led_by(link.endpoint):
-                queue.leader = None
+                queue.depose()
 
     def _try_later(
         self,
@@ -400,7 +423,7 @@ class Sender:
             raise after_last_try(error, queue, batch, self._config.retries) from error
         is_about_leader = not isinstance(error, BrokerError) or error.error.refreshes_metadata
         if is_about_leader and (leader is not None or queue.is_led_by(asked)):
-            queue.leader = leader
+            queue.depose(leader)
         if is_first and not (is_about_leader and queue.leader is not None):
             self._pause(queue, error)
 
@@ -410,9 +433,11 @@ class Sender:
         assert head is not None  # noqa: S101 - it is the batch that failed, or waits for a leader
         now = time.monotonic()
         queue.failures_in_a_row += 1
-        until = now + self._config.client.backoff.wait_s(queue.failures_in_a_row)
-        if until - queue.first_seen.setdefault(str(error), now) > error.patience_s:
+        end_of_patience = queue.first_seen.setdefault(str(error), now) + error.patience_s
+        if now >= end_of_patience:
             raise error
+        backoff_s = self._config.client.backoff.wait_s(queue.failures_in_a_row)
+        until = min(now + backoff_s, end_of_patience)
         if until > head.tried_within(self._config.delivery_timeout_s).at:
             head.note(error)
             raise self._given_up(queue, head) from error

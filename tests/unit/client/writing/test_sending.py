@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import pool
-from tests.fake_broker import DEFAULT, close
+from tests.fake_broker import DEFAULT, close, metadata
 from tests.fake_produce import produce, refusing, values
 from tests.unit.client.writing.test_produce_faults import answered, numbered
 
@@ -75,6 +75,62 @@ def test_patience_with_one_failure_is_not_used_up_by_another(brokers, producer, 
     writer.flush()
     assert sum(clock.slept) > 4
     assert values(brokers.logs["orders", 0]) == expected(1)
+
+
+def test_one_broker_that_does_not_know_the_topic_is_not_believed_at_once(brokers, producer, clock):
+    """However long the waits between tries have grown."""
+    writer = producer(retry_backoff_ms=2000, retry_backoff_max_ms=2000)
+    writer.check_topics({"orders"})
+
+    def gone(call):
+        brokers.topics["orders"].error_code = 3
+        found = metadata(brokers, call)
+        brokers.topics["orders"].error_code = 0
+        return found
+
+    brokers.on("Produce", refusing(6), DEFAULT)
+    brokers.on("Metadata", gone, gone, gone, DEFAULT)
+    writer.send(numbered(1))
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == expected(1)
+    assert sum(clock.slept) > 4
+
+
+def test_a_broker_that_names_the_leader_of_yesterday_is_not_asked_again(brokers, producer):
+    topic = brokers.topics["orders"]
+    writer = producer(delivery_timeout_ms=5000, request_timeout_ms=2000)
+    topic.move(0, 2)
+    writer.send(numbered(1))
+    writer.flush()
+
+    def dated(call):
+        now = topic.leaders[0], topic.epochs[0]
+        topic.leaders[0], topic.epochs[0] = 2, 1
+        found = metadata(brokers, call)
+        topic.leaders[0], topic.epochs[0] = now
+        return found
+
+    brokers.on("Metadata", dated, node=1)
+    topic.move(0, 1)
+    writer.send(numbered(2)[1:])
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == expected(2)
+    assert len(brokers.asked("Metadata", node=1)) <= 3
+
+
+def test_a_throttle_does_not_outlast_the_delivery_timeout(brokers, producer):
+    def throttled(call):
+        answer = produce(brokers, call)
+        return ProduceResponse(responses=answer.responses, throttle_time_ms=60_000)
+
+    brokers.on("Produce", throttled, DEFAULT)
+    writer = producer(delivery_timeout_ms=300, request_timeout_ms=200, linger_ms=0)
+    writer.send(numbered(1))
+    writer.flush()
+    writer.send(numbered(2)[1:])
+    text = r"write row 1 .* not done within 0\.3 s.*broker .* throttles this client"
+    with pytest.raises(DeadlineExceeded, match=f"(?s){text}"):
+        writer.flush()
 
 
 @pytest.fixture
