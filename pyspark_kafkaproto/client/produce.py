@@ -345,7 +345,7 @@ class Producer:
             return
         self._targets.refresh()
         whole = Picked(self._topic, batch, Rows(first), timestamp_column)
-        for picked in [whole] if self._topic is not None else by_topic(whole):
+        for picked in self._by_topic(whole):
             target = self._target(picked)
             if target is not None:
                 self._append(target, picked)
@@ -359,18 +359,25 @@ class Producer:
             batch = to_arrow(letter for _, letter in letters)
             self._append(self._targets[topic], Picked(topic, batch, rows, _TIMESTAMP))
 
+    def _by_topic(self, whole: Picked) -> Iterable[Picked]:
+        """The rows of each topic; all topics were looked up then."""
+        if self._topic is not None:
+            self._targets.find({self._topic})
+            return [whole]
+        names, parts = by_topic(whole)
+        if self._refusals.dead_letter_topic is None:
+            self._targets.find(names)
+        else:
+            self._targets.find_existing(names)
+        return parts
+
     def _target(self, picked: Picked) -> Target | None:
         """The topic; None where each row was refused because it cannot be written to."""
         fault = picked.fault
-        if picked.topic is not None and picked.topic not in self._targets:
-            try:
-                self._targets.find({picked.topic})
-            except BrokerError as error:
-                if self._topic is not None or self._refusals.dead_letter_topic is None:
-                    raise
-                fault = str(error)
-        if picked.topic is not None and fault is None:
-            return self._targets[picked.topic]
+        if picked.topic is not None:
+            fault = self._targets.fault(picked.topic)
+            if fault is None:
+                return self._targets[picked.topic]
         for row in range(picked.batch.num_rows):
             self._refuse(picked, row, _NOWHERE, str(fault))
         return None

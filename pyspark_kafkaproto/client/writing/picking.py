@@ -42,7 +42,14 @@ class Picked(NamedTuple):
         return self._replace(batch=self.batch.take(indices), rows=Rows(self.rows.first, own))
 
 
-def by_topic(whole: Picked) -> Iterator[Picked]:
+class ByTopic(NamedTuple):
+    """The rows of each topic, and before the first of them are copied the names of all."""
+
+    names: list[str]
+    parts: Iterator[Picked]
+
+
+def by_topic(whole: Picked) -> ByTopic:
     """The rows of each topic that their column `topic` names; those of one alone are not copied.
 
     Raises:
@@ -52,7 +59,12 @@ def by_topic(whole: Picked) -> Iterator[Picked]:
     if "topic" not in batch.schema.names:
         raise ConfigError("topic", None, "needed where rows have no column `topic`")
     names, codes = _encoded_names(batch.column("topic"))
-    if len(names) == 1 and batch.column("topic").null_count == 0 and isinstance(names[0], str):
+    return ByTopic([name for name in names if isinstance(name, str)], _parts(whole, names, codes))
+
+
+def _parts(whole: Picked, names: list[str | bytes], codes: Any) -> Iterator[Picked]:
+    has_nulls = whole.batch.column("topic").null_count > 0
+    if len(names) == 1 and not has_nulls and isinstance(names[0], str):
         yield whole._replace(topic=names[0])
         return
     grouped, starts = (

@@ -1,7 +1,8 @@
 """The topics that a producer writes to: their partitions, and who leads these.
 
 They are looked up when first written to, and again every metadata.max.age.ms, or when a row names a
-partition that was not there: topics grow.
+partition that was not there: topics grow. That one does not exist is believed for a while too: each
+look at it takes the second in which it could have been created.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import Deadline, ProducerConfig
 
 _log = logging.getLogger(__name__)
+
+# What says of a topic that nothing can ever be written to it: UNKNOWN_TOPIC_OR_PARTITION and
+# INVALID_TOPIC_EXCEPTION. All else is about this user, or passes.
+_NO_SUCH_TOPIC = frozenset({3, 17})
+_MOST_DISBELIEF_S = 60.0  # a topic may be created while rows for it come
 
 
 @dataclass(slots=True)
@@ -44,6 +50,7 @@ class Targets:
         self._config = config
         self._router = router
         self._by_name: dict[str, Target] = {}
+        self._absent: dict[str, tuple[str, float]] = {}  # why, and until when that is believed
         self._look_at = math.inf  # when they are looked up again
 
     def __contains__(self, name: str) -> bool:
@@ -68,22 +75,59 @@ class Targets:
         Raises:
             BrokerError: one does not exist or may not be seen.
         """
-        missing = set(names) - self._by_name.keys()
+        for error in self._look_up(set(names) - self._by_name.keys()).values():
+            raise error
+
+    def find_existing(self, names: Collection[str]) -> None:
+        """As `find`, in one request; of topics that do not exist `fault` tells afterwards.
+
+        Raises:
+            BrokerError: one may not be seen, or cannot be looked up.
+        """
+        now = time.monotonic()
+        self._absent = {name: kept for name, kept in self._absent.items() if now < kept[1]}
+        absent = self._look_up(set(names) - self._by_name.keys() - self._absent.keys())
+        until = time.monotonic() + min(self._config.metadata_max_age_s, _MOST_DISBELIEF_S)
+        self._absent |= {name: (str(error), until) for name, error in absent.items()}
+
+    def fault(self, name: str) -> str | None:
+        """Why nothing can be written to a topic that was looked up; None where it exists."""
+        kept = self._absent.get(name)
+        return None if kept is None or name in self._by_name else kept[0]
+
+    def _look_up(self, missing: Collection[str]) -> dict[str, BrokerError]:
+        """Look up topics, in one request for all; those of them that do not exist, and why."""
+        absent: dict[str, BrokerError] = {}
         if not missing:
-            return
+            return absent
         deadline = self._router.deadline()
 
-        def attempt() -> Topology:
-            topology = self._router.topology(missing, deadline)
-            for name in missing:
-                topology.topic(name)
-            return topology
+        def attempt() -> None:
+            absent.clear()
+            unknown = sorted(set(missing) - self._by_name.keys())
+            topology = self._router.topology(unknown, deadline)
+            for name in unknown:
+                try:
+                    self._add(topology, name)
+                except BrokerError as error:
+                    if error.code not in _NO_SUCH_TOPIC:
+                        raise
+                    absent[name] = error
+            for fault in absent.values():
+                if fault.error.is_retriable:  # created a moment ago, perhaps
+                    raise fault
 
-        topology = self._router.retrying("find topics", attempt, deadline)
-        for name in missing:
-            topic = topology.topic(name)
-            placement = Placement(self._config.partitioner, batch_limit_bytes(self._config))
-            self._by_name[name] = Target(topic, placement, _leaders(topology, topic))
+        try:
+            self._router.retrying("find topics", attempt, deadline)
+        except BrokerError as error:
+            if error not in absent.values():
+                raise
+        return absent
+
+    def _add(self, topology: Topology, name: str) -> None:
+        topic = topology.topic(name)
+        placement = Placement(self._config.partitioner, batch_limit_bytes(self._config))
+        self._by_name[name] = Target(topic, placement, _leaders(topology, topic))
         self._look_at = min(self._look_at, self._next_look())
 
     def refresh(self) -> None:

@@ -392,3 +392,55 @@ def test_a_letter_keeps_the_number_of_its_row(brokers, producer, letters, is_sen
     with pytest.raises(BrokerError, match=r"letters-0, 2 rows, 13 to 17 .*AUTHORIZATION"):
         writer.flush()
     assert values(letters) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "name"), [(TOPIC_AUTHORIZATION_FAILED, "AUTHORIZATION"), (5, "LEADER_NOT_AVAILABLE")]
+)
+def test_a_topic_that_cannot_be_looked_up_makes_no_letters(
+    brokers, producer, letters, clock, code, name
+):
+    brokers.topics["many"].error_code = code
+    short = {"default_api_timeout_ms": 200, "request_timeout_ms": 100}
+    writer = producer(None, dead_letter_topic="letters", **short)
+    with pytest.raises(BrokerError, match=f"many.*{name}"):
+        writer.send([ProducerRecord(f"{n}", topic=at) for n, at in enumerate(["orders", "many"])])
+    assert (writer.dead_letters, values(letters)) == (0, [])
+
+
+def test_topics_that_cannot_be_are_put_aside_with_one_look(brokers, producer, letters, clock):
+    brokers.topics["no good"] = FakeTopic(topic_id_of("no good"), [1], [0], error_code=17)
+    names = ["orders", "no good", "absent", "missing", "many", "absent"]
+    records = [ProducerRecord(f"{n}", topic=name) for n, name in enumerate(names)]
+    writer = producer(None, dead_letter_topic="letters")
+    writer.send(records[:1] + records[4:5])
+    assert len(brokers.asked("Metadata")) == 1
+    clock.now += 1
+    writer.send(records)
+    took_s, looks = sum(clock.slept), len(brokers.asked("Metadata"))
+    assert 0 < took_s <= 1
+    for _ in range(3):
+        writer.send(records)
+    writer.flush()
+    assert writer.dead_letters == len(values(letters)) == 4 * 4
+    assert sum(clock.slept) == took_s
+    assert len(brokers.asked("Metadata")) == looks
+
+
+@pytest.mark.parametrize(("age_ms", "believed_s"), [(300_000, 60), (5000, 5)])
+def test_a_topic_that_comes_later_is_written_to(
+    brokers, producer, letters, clock, age_ms, believed_s
+):
+    writer = producer(None, dead_letter_topic="letters", metadata_max_age_ms=age_ms)
+    record = ProducerRecord("0", topic="new")
+    writer.send([record])
+    brokers.topics["new"] = FakeTopic(topic_id_of("new"), [1], [0])
+    brokers.logs["new", 0] = FakeLog()
+    clock.now += believed_s - 1
+    writer.send([record])
+    assert writer.dead_letters == 2
+    clock.now += 2
+    writer.send([record])
+    writer.flush()
+    assert writer.dead_letters == 2
+    assert values(brokers.logs["new", 0]) == [b"0"]
