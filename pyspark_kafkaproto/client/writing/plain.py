@@ -5,6 +5,7 @@ Slow by nature, an object per record: the way of the data never comes through he
 
 from __future__ import annotations
 
+import time
 from array import array
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -155,10 +156,11 @@ def encoded_part(decoded: Decoded, rows: Sequence[int], codec: int, level: int |
     return builder.finish()
 
 
-def encoded_record(record: ProducerRecord, codec: int, level: int | None) -> bytes:
-    """One record as a batch of its own."""
+def encoded_records(records: Iterable[ProducerRecord], codec: int, level: int | None) -> bytes:
+    """Records as a batch of their own; those without a timestamp get the time of now."""
     builder = BatchBuilder(codec=codec, level=level, limit_bytes=_NO_LIMIT)
-    builder.append(write_columns(to_arrow([record]), timestamp_column="timestamp"), None, 0, 0)
+    columns = write_columns(to_arrow(records), timestamp_column="timestamp")
+    builder.append(columns, None, 0, time.time_ns() // 1_000_000)
     return builder.finish()
 
 

@@ -2,24 +2,25 @@
 
 They fail the write, or go to a dead letter topic with the reason in their headers, counted. A batch
 that the broker refuses without saying which record is at fault is halved until one is left. A
-letter that is too large for its topic is cut, and says what was left out.
+letter that is too large for its topic is cut, and says what was left out; one whose timestamp no
+topic of the same settings would take has that in a header, and the time of now in its place.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark_kafkaproto.client.writing.batches import Batch, span_of
 from pyspark_kafkaproto.client.writing.plain import (
     ProducerRecord,
     decoded_batch,
     encoded_part,
-    encoded_record,
+    encoded_records,
     records_of,
 )
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
-from pyspark_kafkaproto.client.writing.verdicts import TOO_LARGE
+from pyspark_kafkaproto.client.writing.verdicts import INVALID_TIMESTAMP, TOO_LARGE
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.messages.produce import ProduceResponse
@@ -31,6 +32,7 @@ _log = logging.getLogger(__name__)
 REASON_HEADER = "kafkaproto.reason"
 TOPIC_HEADER = "kafkaproto.topic"
 PARTITION_HEADER = "kafkaproto.partition"
+TIMESTAMP_HEADER = "kafkaproto.timestamp"
 LEFT_OUT_HEADER = "kafkaproto.left_out"
 
 _LEAST_LIMIT_BYTES = 1024
@@ -110,7 +112,7 @@ class Refusals:
             if error.code in TOO_LARGE:
                 half = max(_LEAST_LIMIT_BYTES, decoded.max_batch_bytes // 2)
                 queue.limit_bytes = min(queue.limit_bytes, half)
-            elif not self._puts_aside(queue.partition.topic):
+            elif not self._may_be_mended(queue, error):
                 raise error
             middle = batch.records // 2
             groups = [list(range(middle)), list(range(middle, batch.records))]
@@ -119,6 +121,11 @@ class Refusals:
         ):
             queue.replace(batch, [letter])
             return [letter]
+        elif error.code == INVALID_TIMESTAMP and (
+            letters := self._untimed_letters(queue, batch, decoded, numbers, reasons)
+        ):
+            queue.replace(batch, [letters])
+            return [letters]
         else:
             self._put_aside_rows(queue, decoded, reasons, numbers, error)
             groups = [[row for row in range(batch.records) if row not in reasons]]
@@ -147,7 +154,7 @@ class Refusals:
             raise BrokerError(error.code, "Produce", subject, reason)
         for record, row in zip(records_of(decoded, reasons), reasons, strict=True):
             reason = f"{error.error.name}: {reasons[row]}"
-            self._put_aside(record, numbers[row], topic, partition, reason)
+            self._put_aside(record, numbers[row], topic, partition, reason, error.code)
 
     def _part(
         self,
@@ -175,7 +182,13 @@ class Refusals:
             raise RecordRefused(subject, row, reason)
 
     def _put_aside(
-        self, record: ProducerRecord, row: int, topic: str, partition: int, reason: str
+        self,
+        record: ProducerRecord,
+        row: int,
+        topic: str,
+        partition: int,
+        reason: str,
+        code: int = 0,
     ) -> None:
         self.count += 1
         if self.count == 1:
@@ -188,6 +201,8 @@ class Refusals:
         if partition >= 0:
             headers.append((PARTITION_HEADER, str(partition).encode()))
         letter = record._replace(topic=self.dead_letter_topic, partition=None, headers=headers)
+        if code == INVALID_TIMESTAMP:
+            letter = _untimed(letter)
         self.letters.append((row, self._fitting(letter)))
 
     def _fitting(self, letter: ProducerRecord) -> ProducerRecord:
@@ -214,12 +229,52 @@ class Refusals:
         if smaller is None:
             return None
         return Batch(
-            data=encoded_record(smaller, self._config.codec, self._config.level),
+            data=encoded_records([smaller], self._config.codec, self._config.level),
             records=1,
             order=(*batch.order, 0),
             base_sequence=batch.base_sequence,
             spans=[span_of(numbers)],
         )
+
+    def _may_be_mended(self, queue: PartitionQueue, error: BrokerError) -> bool:
+        """Whether single records of a batch can be put aside, or written in another form."""
+        topic = queue.partition.topic
+        is_letters = topic is not None and topic == self.dead_letter_topic
+        return self._puts_aside(topic) or (is_letters and error.code == INVALID_TIMESTAMP)
+
+    def _untimed_letters(
+        self,
+        queue: PartitionQueue,
+        batch: Batch,
+        decoded: Decoded,
+        numbers: Sequence[int],
+        refused: Collection[int],
+    ) -> Batch | None:
+        """A batch of letters, those that were refused with the time of now; their own is a header.
+
+        None where one of those is no letter, or was refused with the time of now.
+        """
+        if queue.partition.topic != self.dead_letter_topic:
+            return None
+        letters = records_of(decoded, range(batch.records))
+        for row in refused:
+            ours = _our_headers(letters[row])
+            if not ours or TIMESTAMP_HEADER in dict(ours):
+                return None
+            letters[row] = _untimed(letters[row])
+        return Batch(
+            data=encoded_records(letters, self._config.codec, self._config.level),
+            records=batch.records,
+            order=(*batch.order, 0),
+            base_sequence=batch.base_sequence,
+            spans=[span_of(numbers)],
+        )
+
+
+def _untimed(letter: ProducerRecord) -> ProducerRecord:
+    """The letter with the time of now, its record's in a header."""
+    text = str(letter.timestamp_ms).encode()
+    return letter._replace(timestamp_ms=None, headers=[*letter.headers, (TIMESTAMP_HEADER, text)])
 
 
 def _cut(letter: ProducerRecord) -> ProducerRecord | None:

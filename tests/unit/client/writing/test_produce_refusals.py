@@ -1,5 +1,7 @@
 """Records that can never be written: named, or put aside; all others are written, in order."""
 
+import time
+
 import pyarrow as pa
 import pytest
 
@@ -93,6 +95,32 @@ def record_refusing(brokers, code, names_records, bad):
             if names_records
         )
         return refusing(code, record_errors=errors)(call)
+
+    return answer
+
+
+def times_of(log):
+    """The timestamp of each record."""
+    taken = [decoded_batch(batch.data, log.stop) for batch in log.batches]
+    return [record.timestamp_ms for part in taken for record in records_of(part, range(part.rows))]
+
+
+def time_limited(brokers, names_records, refused=()):
+    """A leader of message.timestamp.after.max.ms, an hour; the values `refused` it never takes."""
+
+    def answer(call):
+        (item,) = _sent(call)
+        decoded = decoded_batch(bytes(item.records), 1000)
+        records = records_of(decoded, range(decoded.rows))
+        late_ms = time.time() * 1000 + 3_600_000
+        late = [index for index, record in enumerate(records) if record.timestamp_ms > late_ms]
+        is_letters = call.request.topic_data[0].name == "letters"
+        bad = [] if is_letters else [n for n, one in enumerate(records) if one.value in refused]
+        if not (late or bad):
+            return produce(brokers, call)
+        kind = ProduceResponse.Topic.Partition.RecordError
+        errors = tuple(kind(batch_index=index) for index in bad or late if names_records)
+        return refusing(INVALID_RECORD if bad else INVALID_TIMESTAMP, record_errors=errors)(call)
 
     return answer
 
@@ -444,3 +472,51 @@ def test_a_topic_that_comes_later_is_written_to(
     writer.flush()
     assert writer.dead_letters == 2
     assert values(brokers.logs["new", 0]) == [b"0"]
+
+
+@pytest.mark.parametrize("names_records", [True, False])
+@pytest.mark.parametrize("refused", [(), texts([4, 5])], ids=["for its time", "for something else"])
+def test_a_letter_of_a_refused_timestamp_has_the_time_of_now(
+    brokers, producer, letters, refused, names_records
+):
+    brokers.on("Produce", time_limited(brokers, names_records, refused))
+    before_ms = int(time.time() * 1000)
+    late_ms = before_ms + 10**10
+    records = numbered(10, timestamp_ms=before_ms)
+    records[5] = records[5]._replace(timestamp_ms=late_ms, key="k", headers=[("own", b"1")])
+    writer = producer(dead_letter_topic="letters")
+    writer.send(records)
+    writer.flush()
+    aside = refused or texts([5])
+    assert values(letters) == [*aside]
+    left = [text for text in texts(range(10)) if text not in aside]
+    assert values(brokers.logs["orders", 0]) == left
+    timed = zip(headers_of(letters), times_of(letters), strict=True)
+    written = dict(zip(values(letters), timed, strict=True))
+    pairs, time_ms = written[b"5"]
+    assert pairs["kafkaproto.timestamp"] == str(late_ms).encode()
+    assert (pairs["own"], pairs["kafkaproto.topic"]) == (b"1", b"orders")
+    assert before_ms <= time_ms <= time.time() * 1000
+    if refused:
+        pairs, time_ms = written[b"4"]
+        assert "kafkaproto.timestamp" not in pairs
+        assert time_ms == before_ms
+    assert writer.dead_letters == len(aside)
+
+
+def test_a_letter_whose_time_of_now_is_refused_too_fails_the_write(brokers, producer, letters):
+    brokers.on("Produce", refusing(INVALID_TIMESTAMP))
+    writer = producer(dead_letter_topic="letters")
+    writer.send(numbered(1))
+    with pytest.raises(BrokerError, match=r"letters-0, row 0.*INVALID_TIMESTAMP"):
+        writer.flush()
+
+
+def test_only_letters_are_written_with_another_timestamp(brokers, producer, letters):
+    brokers.on("Produce", time_limited(brokers, names_records=True))
+    writer = producer(None, dead_letter_topic="letters")
+    late_ms = int(time.time() * 1000) + 10**10
+    writer.send([ProducerRecord("0", topic="letters", timestamp_ms=late_ms)])
+    with pytest.raises(BrokerError, match=r"letters-0, row 0.*INVALID_TIMESTAMP"):
+        writer.flush()
+    assert values(letters) == []
