@@ -323,7 +323,14 @@ def _reasons(
 
 
 def _size(record: ProducerRecord) -> int:
-    return _size_of(record.value) + _size_of(record.key) + _size_of(record.headers)
+    """What a record takes, but for what every record has; see `_ROOM_BYTES`."""
+    contents = _size_of(record.value) + _size_of(record.key) + _size_of(record.headers)
+    return contents + sum(_length_bytes(item) for pair in record.headers for item in pair)
+
+
+def _length_bytes(content: str | bytes | None) -> int:
+    """What the length before a header's key or value takes: a zigzag varint, -1 for null."""
+    return max(1, -(-(2 * _size_of(content)).bit_length() // 7))
 
 
 def _size_of(content: str | bytes | Sequence[tuple[str | bytes, bytes | None]] | None) -> int:

@@ -520,3 +520,24 @@ def test_only_letters_are_written_with_another_timestamp(brokers, producer, lett
     with pytest.raises(BrokerError, match=r"letters-0, row 0.*INVALID_TIMESTAMP"):
         writer.flush()
     assert values(letters) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "content", "left_out"),
+    [
+        (8000, None, [b"headers (8000 bytes)"]),
+        (4000, None, []),
+        (100, b"x" * 200, [b"headers (20100 bytes)"]),
+    ],
+)
+def test_a_letter_is_cut_by_the_lengths_of_its_headers_too(
+    brokers, producer, letters, count, content, left_out
+):
+    writer = producer(dead_letter_topic="letters", max_request_size=20_000)
+    headers = [("a", content)] * count
+    writer.send([ProducerRecord(None, "k", partition=9, headers=headers)])
+    writer.flush()
+    (pairs,) = headers_of(letters)
+    assert keys(letters) == [b"k"]
+    assert [pairs[name] for name in pairs if name.endswith("left_out")] == left_out
+    assert ("a" in pairs) == (not left_out)
