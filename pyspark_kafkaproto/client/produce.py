@@ -22,9 +22,11 @@ from pyspark_kafkaproto.client.writing.batches import Rows, span_of
 from pyspark_kafkaproto.client.writing.identity import Lease, next_identity
 from pyspark_kafkaproto.client.writing.picking import (
     Picked,
+    beyond_micros,
     by_topic,
     is_within,
     partition_column,
+    rows_but,
 )
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord, record_at, to_arrow
 from pyspark_kafkaproto.client.writing.queues import Identity, PartitionQueue, Written
@@ -390,7 +392,7 @@ class Producer:
     # Rows to partitions
 
     def _append(self, target: Target, picked: Picked) -> None:
-        picked = self._without_bad_partitions(target, picked)
+        picked = self._without_bad_partitions(target, self._without_bad_timestamps(picked))
         batch = picked.batch
         if not batch.num_rows:
             return
@@ -409,6 +411,13 @@ class Producer:
 
             queue = target.queues.get(partition) or self._queue(target, partition)
             self._open_batches.append(queue, columns, picked.rows, indices, refuse)
+
+    def _without_bad_timestamps(self, picked: Picked) -> Picked:
+        """The rows but those whose timestamp encoders cannot be given."""
+        refused = beyond_micros(picked.batch, picked.timestamp_column)
+        for row, reason in refused.items():
+            self._refuse(picked, row, _NOWHERE, reason)
+        return picked.taken(rows_but(picked.batch.num_rows, refused)) if refused else picked
 
     def _without_bad_partitions(self, target: Target, picked: Picked) -> Picked:
         """The rows but those that name a partition that the topic does not have."""

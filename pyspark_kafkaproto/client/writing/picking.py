@@ -6,7 +6,7 @@ Whole columns at a time, but for rows that are to be refused.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark_kafkaproto.client.writing.batches import Rows
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SHOWN_BYTES = 100  # of what should be the name of a topic
+_MOST_MICROS = 2**63 - 1
+_MICROS_IN = {"s": 1_000_000, "ms": 1000}  # units of time that reach beyond these
 
 
 class Picked(NamedTuple):
@@ -136,6 +138,38 @@ def is_within(given: pa.Array, count: int) -> bool:
 
     bounds = pc.min_max(given).as_py()
     return bool(bounds["min"] >= 0 and bounds["max"] < count)
+
+
+def beyond_micros(batch: pa.RecordBatch, timestamp_column: str | None) -> dict[int, str]:
+    """Rows whose timestamp 64 bits of microseconds cannot tell, and the reason that they are given.
+
+    The usual one is none of them: only seconds and milliseconds reach so far.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    if timestamp_column not in batch.schema.names:
+        return {}
+    times = batch.column(timestamp_column)
+    unit = times.type.unit if pa.types.is_timestamp(times.type) else None
+    if unit not in _MICROS_IN:
+        return {}
+    import pyarrow.compute as pc  # noqa: PLC0415 - only for those two
+
+    numbers, most = times.cast(pa.int64()), _MOST_MICROS // _MICROS_IN[unit]
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is None or (bounds["min"] >= -most and bounds["max"] <= most):
+        return {}
+    is_beyond = pc.or_(pc.less(numbers, -most), pc.greater(numbers, most))
+    return {
+        row: f"its timestamp, {numbers[row]} {unit} since 1970, is more than 64 bits of "
+        "microseconds can tell"
+        for row in pc.indices_nonzero(is_beyond).to_pylist()
+    }
+
+
+def rows_but(rows: int, left_out: Container[int]) -> memoryview:
+    """The numbers of `rows` rows but some, int32."""
+    return memoryview(array("i", (row for row in range(rows) if row not in left_out)))
 
 
 def _values(numbers: pa.Array) -> memoryview:

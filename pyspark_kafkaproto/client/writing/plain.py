@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _NO_LIMIT = 2**31 - 1
 _MICROS = 1000
+_IN_A_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+_MOST_MILLIS = (2**63 - 1) // _MICROS  # encoders take microseconds
 
 
 class ProducerRecord(NamedTuple):
@@ -98,8 +100,8 @@ def record_at(batch: pa.RecordBatch, row: int, timestamp_column: str | None) -> 
     Raises:
         ConfigError: a column of a type that no record has.
     """
+    write_columns(batch.slice(row, 0), timestamp_column=timestamp_column)  # looks at the types
     one = batch.slice(row, 1)
-    write_columns(one, timestamp_column=timestamp_column)  # looks at the types
     columns = dict(zip(one.schema.names, one.columns, strict=True))
     return ProducerRecord(
         value=_content_of(columns.get("value")),
@@ -123,15 +125,14 @@ def _headers_of(column: pa.Array | None) -> list[tuple[str | bytes, bytes | None
 
 
 def _timestamp_of(column: pa.Array | None) -> int | None:
-    """Milliseconds; None for one that Kafka does not have, which may be why its row is here."""
+    """Milliseconds; None for one that no record has, which may be why its row is here."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     if column is None or column.null_count:
         return None
-    is_finer = column.type.unit == "ns"
-    micros = column.cast(pa.timestamp("us", column.type.tz), safe=not is_finer)
-    found: int = micros.cast(pa.int64())[0].as_py()
-    return None if found < 0 else found // _MICROS
+    number: int = column.cast(pa.int64())[0].as_py()
+    found = number * 1000 // _IN_A_SECOND[column.type.unit]
+    return found if 0 <= found <= _MOST_MILLIS else None
 
 
 # --- record batches, taken apart again

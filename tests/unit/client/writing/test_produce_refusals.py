@@ -541,3 +541,44 @@ def test_a_letter_is_cut_by_the_lengths_of_its_headers_too(
     assert keys(letters) == [b"k"]
     assert [pairs[name] for name in pairs if name.endswith("left_out")] == left_out
     assert ("a" in pairs) == (not left_out)
+
+
+@pytest.mark.parametrize(
+    ("unit", "number", "words"),
+    [
+        ("s", 2**44, "17592186044416 s"),
+        ("ms", 2**62, "4611686018427387904 ms"),
+        ("ms", -(2**62), "-4611686018427387904 ms"),
+    ],
+)
+def test_a_timestamp_beyond_64_bits_of_microseconds_is_named_or_put_aside(
+    brokers, producer, letters, unit, number, words
+):
+    times = pa.array([9, number, None, 7, number], pa.timestamp(unit, "UTC"))
+    columns = {"value": ["0", "1", "2", "3", "4"], "at": times, "partition": [0, 0, 0, 0, 9]}
+    batch = pa.RecordBatch.from_pydict(columns).slice(0, 4)
+    with pytest.raises(RecordRefused, match=rf"orders, row 1: its timestamp, {words} since 1970"):
+        producer(timestamp_column="at").send(batch)
+    writer = producer(dead_letter_topic="letters", timestamp_column="at")
+    before_ms = int(time.time() * 1000)
+    writer.send(batch.slice(1))
+    writer.send(pa.RecordBatch.from_pydict(columns))
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == texts([2, 3, 0, 2, 3])
+    per_unit = {"s": 1000, "ms": 1}[unit]
+    assert times_of(brokers.logs["orders", 0])[1:3] == [7 * per_unit, 9 * per_unit]
+    assert values(letters) == texts([1, 1, 4])
+    assert min(times_of(letters)) >= before_ms
+    reasons = [pairs["kafkaproto.reason"] for pairs in headers_of(letters)]
+    assert all(words.encode() in reason for reason in reasons)
+
+
+def test_the_last_timestamps_that_64_bits_of_microseconds_tell_are_written(brokers, producer):
+    most = (2**63 - 1) // 1000
+    for unit, number in (("ms", most), ("s", most // 1000)):
+        writer = producer(timestamp_column="at")
+        times = pa.array([number, None], pa.timestamp(unit))
+        columns = {"value": ["", ""], "at": times, "partition": [0, 0]}
+        writer.send(pa.RecordBatch.from_pydict(columns))
+        writer.flush()
+    assert times_of(brokers.logs["orders", 0])[::2] == [most, most // 1000 * 1000]
