@@ -309,7 +309,7 @@ class Producer:
     def _start_over(self) -> None:
         """Begin with nothing sent, under whatever identity comes next."""
         transactions = self._transactions
-        self._refusals.letters = []
+        self._refusals.forget_letters()
         self._sender = Sender(
             self.config,
             self._router,
@@ -320,14 +320,18 @@ class Producer:
             admit=None if transactions is None else transactions.admit,
             queues=self._targets.queues,
         )
-        self._open_batches = Accumulator(self.config, self._sender)
+        self._open_batches = Accumulator(
+            self.config,
+            self._sender,
+            None if self._refusals.dead_letter_topic is None else self._send_many_letters,
+        )
         self._targets.forget_queues()
 
     def _write_out(self) -> None:
         while True:
             self._open_batches.finish_all()
-            self._sender.drain()
-            if not self._refusals.letters:
+            self._open_batches.drain()
+            if not self._refusals.letters and self._open_batches.is_empty:
                 return
             self._send_letters()
 
@@ -353,13 +357,21 @@ class Producer:
                 self._append(target, picked)
 
     def _send_letters(self) -> None:
-        letters, self._refusals.letters = self._refusals.letters, []
+        while self._refusals.letters:
+            self._send_some_letters()
+
+    def _send_many_letters(self) -> None:
+        while self._refusals.holds_many:
+            self._send_some_letters()
+
+    def _send_some_letters(self) -> None:
         topic = self._refusals.dead_letter_topic
-        if letters and topic is not None:
-            self._targets.find({topic})
-            rows = span_of(row for row, _ in letters).rows
-            batch = to_arrow(letter for _, letter in letters)
-            self._append(self._targets[topic], Picked(topic, batch, rows, _TIMESTAMP))
+        assert topic is not None  # noqa: S101 - there are letters
+        self._targets.find({topic})
+        letters = self._refusals.take_letters()
+        rows = span_of(row for row, _ in letters).rows
+        batch = to_arrow(letter for _, letter in letters)
+        self._append(self._targets[topic], Picked(topic, batch, rows, _TIMESTAMP))
 
     def _by_topic(self, whole: Picked) -> Iterable[Picked]:
         """The rows of each topic; all topics were looked up then."""

@@ -29,11 +29,22 @@ def batch_limit_bytes(config: ProducerConfig) -> int:
 
 
 class Accumulator:
-    """The open batches of one producer."""
+    """The open batches of one producer.
 
-    def __init__(self, config: ProducerConfig, sender: Sender) -> None:
+    Args:
+        config: of the producer.
+        sender: takes what is finished.
+        relieve: called between the answers that are waited for: appends the dead letters of what
+            brokers refuse, where there are many; None where such records fail the write.
+    """
+
+    def __init__(
+        self, config: ProducerConfig, sender: Sender, relieve: Callable[[], None] | None
+    ) -> None:
         self._config = config
         self._sender = sender
+        self._relieve = relieve
+        self._is_relieving = False
         self._open: dict[PartitionQueue, None] = {}  # the oldest first
         self._open_bytes = 0
         self._spare: list[BatchBuilder] = []
@@ -87,6 +98,26 @@ class Accumulator:
         for queue in list(self._open):
             self._finish(queue)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no open batches."""
+        return not self._open
+
+    def drain(self, most_bytes: int = 0) -> None:
+        """Wait until no more than `most_bytes` are on their way to brokers."""
+        if self._relieve is None:
+            self._sender.drain(most_bytes)
+            return
+        while True:  # a look at the brokers at a time
+            self._sender.drain(max(most_bytes, self._sender.held_bytes - 1))
+            self._is_relieving = True
+            try:
+                self._relieve()
+            finally:
+                self._is_relieving = False
+            if self._sender.held_bytes <= most_bytes:
+                return
+
     def _begin(self, queue: PartitionQueue) -> BatchBuilder:
         if self._spare and queue.limit_bytes == self.limit_bytes:
             builder = self._spare.pop()
@@ -127,12 +158,15 @@ class Accumulator:
         self._open_bytes -= size_bytes
 
     def _keep_within_memory(self) -> None:
-        """Half of buffer.memory is for open batches, half for what is on its way."""
+        """Half of buffer.memory is for open batches, half for what is on its way.
+
+        What is appended while it is waited for here is waited for there.
+        """
         half = self._config.buffer_memory // 2
         if self._open_bytes > half:
             self.finish_all()
-        if self._sender.held_bytes > half:
-            self._sender.drain(half)
+        if self._sender.held_bytes > half and not self._is_relieving:
+            self.drain(half)
 
     def _too_large(self, size_bytes: int) -> str:
         return (

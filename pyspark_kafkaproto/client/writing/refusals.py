@@ -9,6 +9,7 @@ topic of the same settings would take has that in a header, and the time of now 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Collection, Sequence
 
 from pyspark_kafkaproto.client.writing.batches import Batch, span_of
@@ -34,6 +35,11 @@ TOPIC_HEADER = "kafkaproto.topic"
 PARTITION_HEADER = "kafkaproto.partition"
 TIMESTAMP_HEADER = "kafkaproto.timestamp"
 LEFT_OUT_HEADER = "kafkaproto.left_out"
+
+# Letters are values in Python, which buffer.memory does not count: more are not held, but for those
+# of the answers that one look at the brokers takes.
+MOST_HELD_BYTES = 4 << 20
+_LETTER_BYTES = 1000  # of Python's objects for each, about
 
 _LEAST_LIMIT_BYTES = 1024
 # What a letter needs beside its record: headers, batch and request.
@@ -68,8 +74,28 @@ class Refusals:
     def __init__(self, config: ProducerConfig, dead_letter_topic: str | None) -> None:
         self._config = config
         self.dead_letter_topic = dead_letter_topic
-        self.letters: list[tuple[int, ProducerRecord]] = []
+        self.letters: deque[tuple[int, ProducerRecord]] = deque()
+        self._held_bytes = 0
         self.count = 0
+
+    @property
+    def holds_many(self) -> bool:
+        """Whether so many letters wait that they should be sent before there are more."""
+        return self._held_bytes > MOST_HELD_BYTES
+
+    def take_letters(self) -> list[tuple[int, ProducerRecord]]:
+        """The first of the letters that wait, no more than should be held at once; at least one."""
+        taken: list[tuple[int, ProducerRecord]] = []
+        until = self._held_bytes - MOST_HELD_BYTES
+        while self.letters and (not taken or self._held_bytes > until):
+            taken.append(self.letters.popleft())
+            self._held_bytes -= _held_bytes_of(taken[-1][1])
+        return taken
+
+    def forget_letters(self) -> None:
+        """Nothing was refused yet of what is sent from now on."""
+        self.letters.clear()
+        self._held_bytes = 0
 
     def refuse(
         self, record: ProducerRecord, row: int, topic: str | None, partition: int, reason: str
@@ -203,7 +229,9 @@ class Refusals:
         letter = record._replace(topic=self.dead_letter_topic, partition=None, headers=headers)
         if code == INVALID_TIMESTAMP:
             letter = _untimed(letter)
-        self.letters.append((row, self._fitting(letter)))
+        letter = self._fitting(letter)
+        self.letters.append((row, letter))
+        self._held_bytes += _held_bytes_of(letter)
 
     def _fitting(self, letter: ProducerRecord) -> ProducerRecord:
         """The letter without what cannot be written anywhere: it says what was left out."""
@@ -326,6 +354,10 @@ def _size(record: ProducerRecord) -> int:
     """What a record takes, but for what every record has; see `_ROOM_BYTES`."""
     contents = _size_of(record.value) + _size_of(record.key) + _size_of(record.headers)
     return contents + sum(_length_bytes(item) for pair in record.headers for item in pair)
+
+
+def _held_bytes_of(letter: ProducerRecord) -> int:
+    return _size(letter) + _LETTER_BYTES
 
 
 def _length_bytes(content: str | bytes | None) -> int:

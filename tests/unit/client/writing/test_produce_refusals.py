@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.client.writing import refusals
 from pyspark_kafkaproto.client.writing.plain import decoded_batch, records_of
 from pyspark_kafkaproto.client.writing.refusals import RecordRefused
 from pyspark_kafkaproto.cluster import TopicPartition
@@ -16,7 +17,7 @@ from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first
 from tests.fake_broker import DEFAULT, FakeTopic, topic_id_of
 from tests.fake_log import FakeLog
-from tests.fake_produce import produce, refusing, values
+from tests.fake_produce import produce, refusing, values, write
 
 ROWS = 60
 MESSAGE_TOO_LARGE = 10
@@ -582,3 +583,87 @@ def test_the_last_timestamps_that_64_bits_of_microseconds_tell_are_written(broke
         writer.send(pa.RecordBatch.from_pydict(columns))
         writer.flush()
     assert times_of(brokers.logs["orders", 0])[::2] == [most, most // 1000 * 1000]
+
+
+def orders_refusing(brokers, bad):
+    """A leader that names the records with the values `bad` in orders, and takes all letters."""
+    kind = ProduceResponse.Topic.Partition
+
+    def written(call, topic, item):
+        held = _values(bytes(item.records))
+        found = [index for index, value in enumerate(held) if value in bad]
+        if topic.name == "letters" or not found:
+            return write(brokers, call, topic.name, item)
+        errors = tuple(kind.RecordError(batch_index=index) for index in found)
+        return kind(index=item.index, error_code=INVALID_RECORD, record_errors=errors)
+
+    def answer(call):
+        return ProduceResponse(
+            responses=tuple(
+                ProduceResponse.Topic(
+                    name=topic.name,
+                    partition_responses=tuple(
+                        written(call, topic, item) for item in topic.partition_data
+                    ),
+                )
+                for topic in call.request.topic_data
+            )
+        )
+
+    return answer
+
+
+@pytest.fixture
+def held_letters(monkeypatch):
+    """How many letters a producer holds after each that it has put aside; 10 at a time are sent."""
+    seen = []
+    monkeypatch.setattr(refusals, "MOST_HELD_BYTES", 10 * 2000)
+
+    def watch(writer):
+        put_aside = writer._refusals._put_aside
+
+        def counted(*given):
+            put_aside(*given)
+            seen.append(len(writer._refusals.letters))
+
+        monkeypatch.setattr(writer._refusals, "_put_aside", counted)
+        return seen
+
+    return watch
+
+
+@pytest.mark.parametrize("memory", [40_000, 1 << 25], ids=["while rows come", "at the end"])
+def test_letters_are_sent_while_others_are_refused(
+    brokers, producer, letters, held_letters, memory
+):
+    bad = texts(n for n in range(300) if n % 3)
+    brokers.on("Produce", orders_refusing(brokers, bad))
+    writer = producer(
+        dead_letter_topic="letters", batch_size=2000, buffer_memory=memory, linger_ms=600_000
+    )
+    seen = held_letters(writer)
+    headers = [("own", b"h" * 900)]
+    for start in (0, 150):
+        writer.send(numbered(300, headers=headers)[start : start + 150])
+    written = writer.flush()
+    assert max(seen) < 25
+    assert sorted(values(letters)) == sorted(bad)
+    assert values(brokers.logs["orders", 0]) == texts(range(0, 300, 3))
+    assert writer.dead_letters == written[TopicPartition("letters", 0)].records == len(bad)
+
+
+def test_rows_that_are_never_sent_are_put_aside_in_slices(brokers, producer, letters, held_letters):
+    writer = producer(dead_letter_topic="letters", linger_ms=600_000)
+    sizes = []
+    append = writer._append
+
+    def counted(target, picked):
+        sizes.append(picked.batch.num_rows)
+        append(target, picked)
+
+    writer._append = counted
+    held_letters(writer)
+    writer.send([ProducerRecord("x" * 900, partition=9) for _ in range(100)])
+    writer.flush()
+    assert sizes[0] == sum(sizes[1:]) == len(values(letters)) == 100
+    assert max(sizes[1:]) <= 12
