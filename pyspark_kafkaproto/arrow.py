@@ -330,7 +330,8 @@ def write_columns(batch: pa.RecordBatch, *, timestamp_column: str | None = None)
         timestamp_column: which column has the records' timestamps; None for the time of writing.
 
     Raises:
-        ConfigError: a column of a type that no record has, or no such timestamp column.
+        ConfigError: a column of a type that no record has, no such timestamp column, or a timestamp
+            in it that 64 bits of microseconds cannot tell.
     """
     value, key, headers = (_column(batch, name) for name in ("value", "key", "headers"))
     timestamps = None
@@ -391,9 +392,17 @@ def _timestamp_input(array: pa.Array, name: str | None) -> TimestampInput:
     if not pa.types.is_timestamp(array.type):
         raise _refused(str(name), array.type, "a timestamp")
     if array.type.unit != "us":
-        array = array.cast(pa.timestamp("us", array.type.tz), safe=array.type.unit != "ns")
+        array = _as_micros(array, str(name))
     validity, micros = array.buffers()
     return TimestampInput(micros or b"", validity if array.null_count else None, array.offset)
+
+
+def _as_micros(array: pa.Array, name: str) -> pa.Array:
+    try:
+        return array.cast(pa.timestamp("us", array.type.tz), safe=array.type.unit != "ns")
+    except pa.ArrowInvalid as error:  # a producer has put such rows aside before
+        expected = f"a time that 64 bits of microseconds can tell: {error}"
+        raise _refused(name, array.type, expected) from error
 
 
 def _headers_input(array: pa.Array) -> HeadersInput:

@@ -307,6 +307,13 @@ def test_timestamps_of_every_unit(unit, number, expected_ms, zone):
     assert written(batch, timestamp_column="at", now_ms=9) == expected
 
 
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_timestamps_that_microseconds_cannot_tell(unit):
+    batch = arrow_batch(value=pa.array([b""]), at=pa.array([2**62], pa.timestamp(unit)))
+    with pytest.raises(ConfigError, match=f"at timestamp.{unit}.*64 bits.*{2**62}"):
+        write_columns(batch, timestamp_column="at")
+
+
 def test_a_timestamp_column_is_not_taken_unasked():
     batch = arrow_batch(value=pa.array([b""]), timestamp=pa.array([5000], pa.timestamp("us")))
     assert written(batch, now_ms=9) == encode_batch([NewRecord(b"", timestamp_ms=9)])

@@ -45,7 +45,7 @@ class Picked(NamedTuple):
 
 
 class ByTopic(NamedTuple):
-    """The rows of each topic, and before the first of them are copied the names of all."""
+    """The rows of each topic, copied when it is their turn, and the names of all these topics."""
 
     names: list[str]
     parts: Iterator[Picked]
@@ -141,9 +141,9 @@ def is_within(given: pa.Array, count: int) -> bool:
 
 
 def beyond_micros(batch: pa.RecordBatch, timestamp_column: str | None) -> dict[int, str]:
-    """Rows whose timestamp 64 bits of microseconds cannot tell, and the reason that they are given.
+    """Rows whose timestamp 64 bits of microseconds cannot tell, each with why it is refused.
 
-    The usual one is none of them: only seconds and milliseconds reach so far.
+    Only seconds and milliseconds reach so far. Where no row has such a one none is looked at.
     """
     import pyarrow as pa  # noqa: PLC0415 - as above
 

@@ -120,7 +120,7 @@ class Targets:
         try:
             self._router.retrying("find topics", attempt, deadline)
         except BrokerError as error:
-            if error not in absent.values():
+            if error not in absent.values():  # those are told to whoever asked
                 raise
         return absent
 
