@@ -182,7 +182,7 @@ def add_packets(error: KafkaProtoError) -> None:
     if not packets_explain(error) or _SAYS_WHERE in str(error):
         return
     recent = time_ns() - _RECENT_NS
-    rings = [ring for ring in _rings if ring.last_ns > recent]
+    rings = [ring for ring in list(_rings) if ring.last_ns > recent]
     if not rings or not error.args or len(_written) >= _FILES_MAX:
         return
     from pyspark_kafkaproto.capture.recorder import Recorder  # noqa: PLC0415  for errors alone
