@@ -6,13 +6,14 @@ over what gives no row, too (compacted offsets, markers), so that a group comes 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.arrow import to_record_batch, wanted_columns
 from pyspark_kafkaproto.client.block import Block
 from pyspark_kafkaproto.client.decode import BlockReading
-from pyspark_kafkaproto.client.group.tail import Tail
+from pyspark_kafkaproto.client.group.tail import Seen, Tail
 from pyspark_kafkaproto.client.ranges import ReadSettings
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups import fetch_offsets
@@ -27,6 +28,8 @@ from pyspark_kafkaproto.records import Damaged
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_log = logging.getLogger(__name__)
 
 _OFFSET_OUT_OF_RANGE = 1
 _RESETS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
@@ -51,6 +54,7 @@ class Reading:
         self._router = router
         self._schema = schema
         self._wanted = wanted_columns(schema)
+        self._seen = Seen()
         self._tail = self._new_tail()
         self._rows: Iterator[pa.RecordBatch] = iter(())
 
@@ -80,22 +84,25 @@ class Reading:
     def _decoded(self, blocks: list[Block]) -> Iterator[pa.RecordBatch]:
         settings = ReadSettings(fail_on_data_loss=False)
         for block in blocks:
-            topic, partition = block.progress.topic_partition
+            item = block.progress.topic_partition
             reading = BlockReading(block, self._config.client, settings, self._wanted)
             for found in reading.pieces():
-                self.positions[block.progress.topic_partition] = reading.position
+                self.positions[item] = reading.position
                 if not isinstance(found, Damaged) and found.rows:
-                    yield to_record_batch(found, topic, partition, self._schema)
+                    yield to_record_batch(found, *item, self._schema)
+            self._seen.epochs[item] = (reading.position, self._tail.read_epoch(item))
 
     def _new_tail(self) -> Tail:
-        return Tail(self.positions, self._config, self._router, self._reset)
+        return Tail(self.positions, self._config, self._router, self._reset, self._seen)
 
-    def _reset(self, partition: TopicPartition, position: int) -> int:
-        """The partition has no such offset: it aged out, was deleted, or was never written."""
-        why = f"it has no offset {position} (any more)"
-        found = _reset_offsets(self._router, self._config, [partition], why)[partition]
-        self.positions[partition] = found
-        return found
+    def _reset(self, partition: TopicPartition, why: str, end: int | None = None) -> int:
+        """See `Reset`: rows that are read again, or passed over, are said."""
+        timestamp = _reset_timestamp(self._config, [partition], why)
+        if end is None:
+            end = list_offsets_at(self._router, [partition], timestamp)[partition] or 0
+        _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)
+        self.positions[partition] = end
+        return end
 
 
 def starting_positions(
@@ -120,10 +127,17 @@ def starting_positions(
 def _reset_offsets(
     router: Router, config: ConsumerConfig, partitions: Collection[TopicPartition], why: str
 ) -> dict[TopicPartition, int]:
+    found = list_offsets_at(router, partitions, _reset_timestamp(config, partitions, why))
+    return {item: offset or 0 for item, offset in found.items()}
+
+
+def _reset_timestamp(
+    config: ConsumerConfig, partitions: Collection[TopicPartition], why: str
+) -> int:
+    """What to ask ListOffsets for; an error where auto.offset.reset is none."""
     timestamp = _RESETS.get(config.auto_offset_reset)
     if timestamp is None:
         subject = "partition " + ", ".join(map(str, sorted(partitions)))
         text = f"{why}, and auto.offset.reset is none: set it to earliest or latest, or commit"
         raise BrokerError(_OFFSET_OUT_OF_RANGE, "Fetch", subject, text)
-    found = list_offsets_at(router, partitions, timestamp)
-    return {item: offset or 0 for item, offset in found.items()}
+    return timestamp

@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from pyspark_kafkaproto.client.block import Block
-from pyspark_kafkaproto.client.fetch import Fetcher
+from pyspark_kafkaproto.client.directory import NO_EPOCH
+from pyspark_kafkaproto.client.fetch import Fetcher, Part
 from pyspark_kafkaproto.client.loss import LossPolicy
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
-from pyspark_kafkaproto.cluster import Router, TopicPartition
-from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.client.requests import Chosen
+from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline, retrying
 from pyspark_kafkaproto.net.retry import is_retriable
 
@@ -28,7 +31,41 @@ _log = logging.getLogger(__name__)
 
 NO_END: Final = 2**63 - 1
 
-Reset = Callable[[TopicPartition, int], int]
+_UNKNOWN_TOPIC_ID: Final = 100
+_MADE_AGAIN: Final = "its topic was deleted and made again"
+
+
+class Reset(Protocol):
+    """Moves a partition's position to an offset that is there."""
+
+    def __call__(self, partition: TopicPartition, why: str, end: int | None = None) -> int:
+        """The offset to go on with, or an error that says `why`, as auto.offset.reset wants.
+
+        Args:
+            partition: whose position it is.
+            why: what has become of the offset that it was at.
+            end: up to where the log still holds what was read; None where nothing is known of it.
+        """
+
+
+@dataclass(slots=True)
+class Seen:
+    """What positions stand on, and what a log or topic of another past is known by.
+
+    It outlives a `Tail`: one made anew after an error is to notice what the one before would have.
+
+    Attributes:
+        topic_ids: of the topics that positions belong to.
+        epochs: per partition an offset, and the leader epoch of the batch that ends before it.
+    """
+
+    topic_ids: dict[str, bytes] = field(default_factory=dict)
+    epochs: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+
+    def epoch_before(self, partition: TopicPartition, position: int) -> int:
+        """The leader epoch of the batch that ends before `position`; -1 where it is not known."""
+        offset, epoch = self.epochs.get(partition, (position, NO_EPOCH))
+        return epoch if offset == position else NO_EPOCH
 
 
 class _ResetPolicy(LossPolicy):
@@ -39,8 +76,26 @@ class _ResetPolicy(LossPolicy):
         self._reset_to = reset
 
     def reset(self, progress: RangeProgress) -> None:
-        """Go on where the policy says, or raise as it says."""
-        progress.position = self._reset_to(progress.topic_partition, progress.position)
+        """It aged out, was deleted, or was never written: go on where the policy says, or raise."""
+        why = f"it has no offset {progress.position} (any more)"
+        progress.position = self._reset_to(progress.topic_partition, why)
+
+    def truncated(self, progress: RangeProgress, epoch: int, end: int) -> None:
+        """Records that were read are gone, others are at their offsets: those are read, or raise.
+
+        As in the Java client (KIP-320) reading goes on where the log was cut off.
+        """
+        why = (
+            f"records that were read up to offset {progress.position} are gone: the leader holds "
+            f"epoch {epoch} up to offset {end} only"
+        )
+        end = min(end, progress.position)
+        progress.position = self._reset_to(progress.topic_partition, why, end)
+
+    def made_again(self, progress: RangeProgress) -> None:
+        """An offset of the topic before means nothing in the one that has its name now."""
+        why = f"{_MADE_AGAIN}: it has no offset {progress.position} of the one before"
+        progress.position = self._reset_to(progress.topic_partition, why)
 
 
 class Tail(Fetcher):
@@ -50,7 +105,8 @@ class Tail(Fetcher):
         positions: where to begin.
         config: the member's.
         router: whom to ask through.
-        reset: from a partition and an offset that is not there to the offset to go on with.
+        reset: what becomes of positions that are not there.
+        seen: what the positions stand on; topic ids are noted in it.
     """
 
     def __init__(
@@ -59,11 +115,15 @@ class Tail(Fetcher):
         config: ConsumerConfig,
         router: Router,
         reset: Reset,
+        seen: Seen,
     ) -> None:
         ranges = tuple(OffsetRange(*item, start, NO_END) for item, start in positions.items())
         settings = ReadSettings(fail_on_data_loss=False)
-        super().__init__(ReadTask(ranges, {}, {}), config.client, settings, router)
-        self._loss = _ResetPolicy(router, reset)
+        super().__init__(ReadTask(ranges, {}, seen.topic_ids), config.client, settings, router)
+        self._loss: _ResetPolicy = _ResetPolicy(router, reset)
+        self._seen = seen
+        for partition, start in positions.items():
+            self._directory.note_read(partition, seen.epoch_before(partition, start))
         self._max_wait_s = config.fetch_max_wait_s
         self._min_bytes = config.fetch_min_bytes
         self._quiet = 0  # answers without a record, one after the other
@@ -90,7 +150,7 @@ class Tail(Fetcher):
         try:
             parts = retrying(
                 f"fetch from {self._open[0].topic_partition}",
-                lambda: self._exchange(Deadline.after(request_s)),
+                lambda: self._try(Deadline.after(request_s)),
                 deadline,
                 self._config.backoff,
                 self._recover,
@@ -108,6 +168,39 @@ class Tail(Fetcher):
             time.sleep(max(0.0, min(early_s, self._config.retry_backoff_s)))
         self._send_ahead()
         return blocks
+
+    def read_epoch(self, partition: TopicPartition) -> int:
+        """The leader epoch of the last batch that `next_blocks` gave; -1 where it is not known."""
+        return self._directory.read_epoch(partition)
+
+    def _try(self, deadline: Deadline) -> list[Part]:
+        """One exchange, with positions in the topics that are there now."""
+        others = {item.range.topic for item in self._open if self._is_another(item.range.topic)}
+        for item in self._open:
+            if item.range.topic in others:
+                self._loss.made_again(item)
+        self._seen.topic_ids |= {
+            topic: found for topic in others if (found := self._directory.topic_id(topic))
+        }
+        return self._exchange(deadline)
+
+    def _next_leader(self, deadline: Deadline) -> tuple[Leader, list[Chosen]]:
+        """The same; raises where a position is one of a topic that was deleted and made again.
+
+        Positions do not move here: rows before them may still have to be handed out.
+        """
+        leader, chosen = super()._next_leader(deadline)
+        for topic in {item.range.topic for item, _ in chosen}:
+            if self._is_another(topic):
+                raise BrokerError(_UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic}", _MADE_AGAIN)
+            if found := self._directory.topic_id(topic):
+                self._seen.topic_ids[topic] = found
+        return leader, chosen
+
+    def _is_another(self, topic: str) -> bool:
+        """Whether the topic is not the one that positions belong to; no id says nothing."""
+        found, known = self._directory.topic_id(topic), self._seen.topic_ids.get(topic)
+        return found is not None and known is not None and found != known
 
     def _bear(self, error: KafkaProtoError, began: float) -> None:
         """Raise what does not pass, or has lasted for too long."""

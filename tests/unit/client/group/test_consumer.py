@@ -19,8 +19,8 @@ from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
-from tests.fake_broker import DEFAULT, close
-from tests.fake_log import Batch
+from tests.fake_broker import DEFAULT, FakeTopic, close, topic_id_of
+from tests.fake_log import Batch, FakeLog
 from tests.unit.client.group.fake_group import FakeGroup
 from tests.unit.client.group.polling import poll_rows, poll_until
 
@@ -312,6 +312,92 @@ def test_an_offset_that_is_gone_is_reset(filled, group, consumer_of):
     filled.logs["orders", 0].start = 12
     group.committed |= {("orders", 0): (3, ""), ("orders", 1): (20, "")}
     assert poll_rows(consumer_of(), 8) == [(0, offset) for offset in range(12, 20)]
+
+
+def truncate(brokers):
+    """A new leader of the first partition has offsets up to 10 only, and writes 20 records."""
+    log = brokers.logs["orders", 0]
+    log.cut_off(10)
+    brokers.topics["orders"].epochs[0] = log.epoch
+    log.fill(2)
+
+
+def make_again(brokers):
+    """`orders` is deleted and made again, with 30 records in its first partition."""
+    brokers.topics["orders"] = FakeTopic(topic_id_of("orders again"), [1, 1], [0, 0])
+    brokers.logs["orders", 0], brokers.logs["orders", 1] = FakeLog().fill(3), FakeLog()
+
+
+@pytest.fixture
+def first_read(filled, group, consumer_of):
+    """Opens a member that has read all 20 records of the first partition."""
+    group.committed |= {("orders", 0): (0, ""), ("orders", 1): (20, "")}
+
+    def open_consumer(**properties):
+        consumer = consumer_of(**properties)
+        assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
+        return consumer
+
+    return open_consumer
+
+
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+def test_what_is_written_after_a_truncation_is_read(filled, group, first_read, reset):
+    consumer = first_read(auto_offset_reset=reset)
+    truncate(filled)
+    assert poll_rows(consumer, 20) == [(0, offset) for offset in range(10, 30)]
+    consumer.close()
+    assert group.committed["orders", 0] == (30, "")
+
+
+def test_a_truncation_moves_the_position_back_before_anything_is_read(filled, first_read):
+    consumer = first_read()
+    truncate(filled)
+    filled.logs["orders", 0].batches = filled.logs["orders", 0].batches[:1]
+    poll_until(consumer, lambda: consumer.positions[FIRST] == 10, "the position")
+
+
+def test_without_a_policy_a_truncation_is_an_error_at_every_poll(filled, group, first_read):
+    consumer = first_read(auto_offset_reset="none")
+    truncate(filled)
+    for _ in range(3):
+        with pytest.raises(BrokerError, match=r"orders-0: .*20 are gone.*offset 10 only.*is none"):
+            poll_until(consumer, lambda: False, "the error")
+    assert consumer.positions[FIRST] == 20
+
+
+@pytest.mark.parametrize(("reset", "offsets"), [("earliest", range(31)), ("latest", [30])])
+def test_a_topic_made_again_is_read_from_where_the_policy_says(
+    filled, group, first_read, reset, offsets
+):
+    consumer = first_read(auto_offset_reset=reset)
+    make_again(filled)
+    rows = poll_until(consumer, lambda: consumer.positions == {FIRST: 30, SECOND: 0}, "the end")
+    filled.logs["orders", 0].append(b"later")
+    rows += poll_rows(consumer, 1)
+    assert rows == [(0, offset) for offset in offsets]
+    consumer.close()
+    assert group.committed == {("orders", 0): (31, ""), ("orders", 1): (0, "")}
+
+
+def test_without_a_policy_a_topic_made_again_is_an_error_at_every_poll(filled, group, first_read):
+    consumer = first_read(auto_offset_reset="none")
+    make_again(filled)
+    for _ in range(3):
+        with pytest.raises(BrokerError, match=r"orders-[01]: .*made again.*is none"):
+            poll_until(consumer, lambda: False, "the error")
+    assert consumer.positions == {FIRST: 20, SECOND: 20}
+
+
+def test_a_topic_made_again_is_noticed_after_an_error_of_the_one_before(filled, group, first_read):
+    consumer = first_read()
+    log = filled.logs["orders", 0].fill(1)
+    whole = log.batches[-1]
+    log.batches[-1] = whole._replace(data=whole.data[:-1] + bytes([whole.data[-1] ^ 1]))
+    with pytest.raises(CorruptRecords, match="orders-0"):
+        poll_until(consumer, lambda: False, "the error")
+    make_again(filled)
+    assert poll_rows(consumer, 30) == [(0, offset) for offset in range(30)]
 
 
 def test_a_commit_after_the_generation_is_refused_and_says_why(filled, group, consumer_of, noted):
