@@ -186,6 +186,7 @@ class Consumer:
                 self._on_revoke(self._own)
             if self.config.enable_auto_commit:
                 self._commit_last()
+            self._see_commits_through()
         finally:
             self._let_go(None)
 
@@ -263,6 +264,12 @@ class Consumer:
         except KafkaProtoError as error:
             _log.warning("the positions were not committed, rows will be read again: %s", error)
 
+    def _see_commits_through(self) -> None:
+        """Wait for what was not waited for, while it can still be said, and tell how it went."""
+        if self._unwaited:
+            self._membership.wait_for(self._unwaited[-1], Deadline.after(self._timeout_s))
+        self._report_commits()
+
     def _report_commits(self) -> None:
         """What became of commits that nobody waited for."""
         answered = set(self._membership.take_answered())
@@ -300,9 +307,7 @@ class Consumer:
         try:
             if commit and self.config.enable_auto_commit and self._membership.is_member:
                 self._commit_last()
-            elif self._unwaited:
-                self._membership.wait_for(self._unwaited[-1], Deadline.after(self._timeout_s))
-            self._report_commits()
+            self._see_commits_through()
         finally:
             self._end()
 

@@ -87,9 +87,13 @@ class Reading:
             item = block.progress.topic_partition
             reading = BlockReading(block, self._config.client, settings, self._wanted)
             for found in reading.pieces():
-                self.positions[item] = reading.position
+                batch = None
                 if not isinstance(found, Damaged) and found.rows:
-                    yield to_record_batch(found, *item, self._schema)
+                    batch = to_record_batch(found, *item, self._schema)
+                # What failed so far is fetched again: the position moves with the rows alone.
+                self.positions[item] = reading.position
+                if batch is not None:
+                    yield batch
             self._seen.epochs[item] = (reading.position, self._tail.read_epoch(item))
 
     def _new_tail(self) -> Tail:

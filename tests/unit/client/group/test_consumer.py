@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto.client.consumer import Consumer
+from pyspark_kafkaproto.client.group import reading
 from pyspark_kafkaproto.client.group.assignors import Subscriber
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.members import read_assignment
@@ -451,6 +452,48 @@ def test_damaged_records_are_an_error_at_every_poll_and_stay_unread(filled, grou
     assert consumer.positions[FIRST] == 10
     filled.logs["orders", 0].batches[1] = whole
     assert poll_rows(consumer, 10) == [(0, offset) for offset in range(10, 20)]
+
+
+@pytest.mark.parametrize("auto", ["true", "false"])
+def test_close_sees_commits_through_that_were_not_waited_for(filled, group, consumer_of, auto):
+    told = []
+    consumer = consumer_of(
+        listeners={"on_commit": lambda *said: told.append(said)}, enable_auto_commit=auto
+    )
+    poll_rows(consumer, 40)
+    consumer.commit(wait=False)
+    consumer.close()
+    assert group.committed == {("orders", 0): (20, ""), ("orders", 1): (20, "")}
+    assert told == [({FIRST: 20, SECOND: 20}, None)]
+
+
+@pytest.mark.parametrize("auto", ["true", "false"])
+def test_commits_are_seen_through_before_partitions_are_given_up(
+    filled, group, consumer_of, noted, auto
+):
+    listeners = noted.listeners() | {"on_commit": lambda *said: noted.append(("committed", said))}
+    listeners["on_revoke"] = lambda own: consumer.commit(wait=False)
+    consumer = consumer_of(listeners=listeners, enable_auto_commit=auto)
+    poll_rows(consumer, 40)
+    beats(filled, REBALANCE_IN_PROGRESS)
+    poll_until(consumer, noted.has("assigned", 2), "a second assignment")
+    assert [word for word, _ in noted] == ["assigned", "committed", "assigned"]
+    assert group.said()[4:6] == ["OffsetCommit", "JoinGroup"]
+
+
+def test_rows_that_found_no_memory_come_again_and_are_not_committed(
+    filled, group, consumer_of, monkeypatch
+):
+    def fail(*_):
+        raise MemoryError
+
+    consumer = consumer_of()
+    with monkeypatch.context() as patched:
+        patched.setattr(reading, "to_record_batch", fail)
+        with pytest.raises(MemoryError):
+            poll_until(consumer, lambda: False, "the error")
+    assert consumer.positions == {FIRST: 0, SECOND: 0}
+    assert len(poll_rows(consumer, 40)) == 40
 
 
 def test_a_batch_that_never_comes_whole_is_an_error_while_others_go_on(filled, group, consumer_of):
