@@ -232,7 +232,9 @@ class Consumer:
     def _send_commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> Commit | None:
         if self._membership.state is State.CLOSED:
             raise LocalProtocolError("the consumer is closed")
-        return self._membership.commit(offsets) if offsets else None
+        if not offsets:
+            return None
+        return self._membership.commit(offsets, Deadline.after(self._timeout_s))
 
     def _moved(self) -> dict[TopicPartition, CommittedOffset]:
         """Positions that were not committed yet, or not given to commit."""

@@ -1,7 +1,8 @@
 """What a member says to its group's coordinator: join, sync, heartbeat, commit, leave.
 
 One conversation on connections of its own, for one thread at a time. Errors of the table that pass
-are tried again here; those about the generation are the keeper's business.
+are tried again here, but for those of commits, between which heartbeats have to go on; that, and
+errors about the generation, are the keeper's business.
 Protocol: the group membership protocol, KIP-62 (heartbeats), KIP-345 (static members), KIP-394
 (member ids), KIP-814 (a static leader that comes back).
 """
@@ -9,9 +10,9 @@ Protocol: the group membership protocol, KIP-62 (heartbeats), KIP-345 (static me
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pyspark_kafkaproto.client.group.assignors import ASSIGNORS, Assignment
 from pyspark_kafkaproto.client.group.subscription import (
@@ -35,6 +36,7 @@ from pyspark_kafkaproto.messages.sync_group import SyncGroupRequest
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 
 _log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 _PROTOCOL_TYPE: Final = "consumer"
 # The Java client's: a broker answers a JoinGroup when the rebalance time-out ends, not before.
@@ -69,6 +71,26 @@ class Joined:
     shared: Mapping[str, int] | None = field(default=None)
 
 
+class _MemberRouter(Router):
+    """Tries again by itself, unless told not to.
+
+    Attributes:
+        tries_once: whether the first failure is raised.
+    """
+
+    tries_once = False
+
+    def retrying(self, what: str, attempt: Callable[[], _T], deadline: Deadline) -> _T:
+        """`attempt` until it succeeds, or once; what an error shows is out of date is forgotten."""
+        if not self.tries_once:
+            return super().retrying(what, attempt, deadline)
+        try:
+            return attempt()
+        except KafkaProtoError as error:
+            self.forget_for(error)
+            raise
+
+
 class Coordinator:
     """One member's conversation with its group's coordinator."""
 
@@ -76,7 +98,7 @@ class Coordinator:
         self._config = config
         self._topics = topics
         self._group = config.group_id
-        self.router = Router(config.client)
+        self.router = _MemberRouter(config.client)
         self.wanted: frozenset[str] = frozenset(topics)  # of all members, where we lead
 
     def close(self) -> None:
@@ -146,8 +168,12 @@ class Coordinator:
     def commit(
         self, member: GroupMember, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> None:
-        """Commit as a member of its generation."""
-        commit_offsets(self.router, {self._group: offsets}, member)
+        """Commit as a member of its generation; one try."""
+        self.router.tries_once = True
+        try:
+            commit_offsets(self.router, {self._group: offsets}, member)
+        finally:
+            self.router.tries_once = False
 
     def leave(self, member: GroupMember, reason: str) -> None:
         """End the membership, so that the others need not wait for the session to end."""

@@ -2,8 +2,9 @@
 
 It is the only one that speaks with the coordinator while the member lives, on a connection of its
 own, so that commits arrive in the order in which they were given, and heartbeats go on while the
-reader works. Two exceptions end a membership from here: a reader that does not poll for
-max.poll.interval.ms leaves, and an instance id that another member has taken is given up.
+reader works, and while a commit is tried again. Two exceptions end a membership from here: a reader
+that does not poll for max.poll.interval.ms leaves, and an instance id that another member has taken
+is given up.
 Protocol: KIP-62, KIP-345.
 """
 
@@ -18,7 +19,13 @@ from typing import Final
 from pyspark_kafkaproto.client.group.coordinator import FENCED_INSTANCE_ID, Coordinator
 from pyspark_kafkaproto.client.group.membership import NO_GENERATION, Commit, Membership, State
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
-from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
+from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    DeadlineExceeded,
+    KafkaProtoError,
+    LocalProtocolError,
+)
 from pyspark_kafkaproto.net import ConsumerConfig
 from pyspark_kafkaproto.net.retry import is_retriable
 
@@ -43,6 +50,9 @@ class Keeper:
         self._shared: Mapping[str, int] | None = None
         self._beat_at = self._look_at = time.monotonic()
         self._failed_joins = 0
+        self._commits: list[Commit] = []  # taken and not done yet, oldest first
+        self._commit_at = 0.0  # not before: the last try failed
+        self._failed_commits = 0
         # A process that ends must not wait for a JoinGroup that the broker answers in minutes.
         self._thread = threading.Thread(
             target=self._run, name=f"kafkaproto-group-{config.group_id}", daemon=True
@@ -72,27 +82,38 @@ class Keeper:
             self._coordinator.close()
 
     def _step(self) -> None:
-        """One thing: what is given to commit first, then what the state wants."""
+        """What is due by the clock, then one try to commit, or what the state wants.
+
+        Who commits without a pause must not keep heartbeats from going, nor they it.
+        """
         member = self._membership
-        if commits := member.take_commits():
-            self._commit(commits)
+        if member.is_member:
+            self._keep_time()
+        self._commits += member.take_commits()
+        if self._commits and time.monotonic() >= self._commit_at:
+            self._commit()
         elif member.state is State.JOINING:
             self._guarded(self._join)
-        elif not member.is_member:
-            member.wait_for_work(self._config.heartbeat_interval_s)
-        elif member.overdue_s(self._config.max_poll_interval_s) >= 0:
+        else:
+            member.wait_for_work(max(0.0, self._due_at() - time.monotonic()))
+
+    def _keep_time(self) -> None:
+        now = time.monotonic()
+        if self._membership.overdue_s(self._config.max_poll_interval_s) >= 0:
             self._leave_overdue()
-        elif (now := time.monotonic()) >= self._beat_at:
+        elif now >= self._beat_at:
             self._guarded(self._beat)
         elif self._shared is not None and now >= self._look_at:
             self._guarded(self._look)
-        else:
-            self._wait(now)
 
-    def _wait(self, now: float) -> None:
-        overdue_s = -self._membership.overdue_s(self._config.max_poll_interval_s)
-        look_s = self._look_at - now if self._shared is not None else overdue_s
-        self._membership.wait_for_work(max(0.0, min(self._beat_at - now, overdue_s, look_s)))
+    def _due_at(self) -> float:
+        """When there is something to do, if nothing comes in between."""
+        now = time.monotonic()
+        due = [self._commit_at] if self._commits else []
+        if not self._membership.is_member:
+            return min([*due, now + self._config.heartbeat_interval_s])
+        due += [self._beat_at, now - self._membership.overdue_s(self._config.max_poll_interval_s)]
+        return min(due if self._shared is None else [*due, self._look_at])
 
     # Joining
 
@@ -145,8 +166,9 @@ class Keeper:
 
     # Commits
 
-    def _commit(self, commits: list[Commit]) -> None:
+    def _commit(self) -> None:
         """Those of one generation go in one request: later offsets take the place of earlier."""
+        commits, self._commits = self._commits, []
         current = self._membership.member
         # Without a generation a coordinator would take a commit for one from outside of the group.
         is_out = current.generation == NO_GENERATION
@@ -158,17 +180,43 @@ class Keeper:
         offsets: dict[TopicPartition, CommittedOffset] = {}
         for commit in ours:
             offsets |= commit.offsets
-        error: KafkaProtoError | None = None
+        error = self._try_to_commit(current, offsets)
+        if error is not None and is_retriable(error):
+            self._put_back(ours, error)
+        else:
+            self._failed_commits = 0
+            self._membership.answer(ours, error)
+
+    def _try_to_commit(
+        self, current: GroupMember, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> KafkaProtoError | None:
         try:
             self._coordinator.commit(current, offsets)
-        except KafkaProtoError as caught:
-            error = caught
-            if isinstance(caught, BrokerError) and not is_retriable(caught):
-                self._judge(caught, in_commit=True)
-        self._membership.answer(ours, error)
+        except KafkaProtoError as error:
+            if isinstance(error, BrokerError) and not is_retriable(error):
+                self._judge(error, in_commit=True)
+            return error
+        except Exception as error:  # noqa: BLE001 - whoever commits is told, the member lives on
+            why = LocalProtocolError(f"the commit could not be sent: {error!r}")
+            why.__cause__ = error
+            return why
+        return None
+
+    def _put_back(self, commits: list[Commit], error: KafkaProtoError) -> None:
+        """Try them again, before what is given later; those whose time is over have failed."""
+        self._failed_commits += 1
+        wait_s = self._config.client.backoff.wait_s(self._failed_commits)
+        self._commit_at = time.monotonic() + wait_s
+        for commit in commits:
+            why = _given_up(commit, error, wait_s)
+            if why is None:
+                self._commits.append(commit)
+            else:
+                self._membership.answer([commit], why)
 
     def _refuse_commits(self) -> None:
-        self._membership.answer(self._membership.take_commits(), _too_late(self._config.group_id))
+        left, self._commits = self._commits + self._membership.take_commits(), []
+        self._membership.answer(left, _too_late(self._config.group_id))
 
     # What the coordinator says about us
 
@@ -206,3 +254,16 @@ class Keeper:
 def _too_late(group: str) -> BrokerError:
     text = "the group has shared its partitions out anew since: others read them now"
     return BrokerError(ILLEGAL_GENERATION, "OffsetCommit", f"group {group!r}", text)
+
+
+def _given_up(commit: Commit, error: KafkaProtoError, wait_s: float) -> KafkaProtoError | None:
+    """Why `commit` is not tried again in `wait_s`; None: it is. As `net.retrying` has it."""
+    now = time.monotonic()
+    since = commit.failures.setdefault(str(error), now)
+    if now + wait_s - since > error.patience_s:
+        return error
+    if wait_s < commit.deadline.remaining_s:
+        return None
+    if len(commit.failures) == 1 and not isinstance(error, DeadlineExceeded):
+        return error
+    return DeadlineExceeded("commit offsets", commit.deadline.timeout_s, list(commit.failures))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
@@ -39,10 +39,20 @@ class State(Enum):
 
 @dataclass(slots=True, eq=False)
 class Commit:
-    """Offsets to commit, and how that went."""
+    """Offsets to commit, and how that went.
+
+    Attributes:
+        offsets: the next one to read, per partition.
+        member: who commits, and in which generation.
+        deadline: until when it is tried again.
+        failures: what kept it from being done, and when that was met first.
+        is_done: whether it was answered, well or with `error`.
+    """
 
     offsets: Mapping[TopicPartition, CommittedOffset]
     member: GroupMember
+    deadline: Deadline
+    failures: dict[str, float] = field(default_factory=dict)
     is_done: bool = False
     error: KafkaProtoError | None = None
 
@@ -90,10 +100,12 @@ class Membership:
                 self.error = None
                 self._become(State.JOINING)
 
-    def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> Commit:
-        """Have `offsets` committed, after all that were given before."""
+    def commit(
+        self, offsets: Mapping[TopicPartition, CommittedOffset], deadline: Deadline
+    ) -> Commit:
+        """Have `offsets` committed by `deadline`, after all that were given before."""
         with self._changed:
-            commit = Commit(offsets, self.member)
+            commit = Commit(offsets, self.member, deadline)
             self._commits.append(commit)
             self._changed.notify_all()
             return commit

@@ -21,6 +21,7 @@ class FakeGroup:
         committed: {(topic, partition): (offset, metadata)}.
         others: members that joined, too; subscribers.
         generation: the last one.
+        commit: the answer to an OffsetCommit, which is noted in `committed`.
         shared: what the leader has shared out last, as bytes by member id.
     """
 
@@ -30,7 +31,8 @@ class FakeGroup:
         self.ids = 0
         self.shared = {}
         self._brokers = brokers
-        self.committed = FakeCoordinator(brokers, g={}).offsets["g"]
+        coordinator = FakeCoordinator(brokers, g={})
+        self.committed, self.commit = coordinator.offsets["g"], coordinator._commit
         brokers.versions |= VERSIONS
         brokers.on("JoinGroup", self.join)
         brokers.on("SyncGroup", self.sync)

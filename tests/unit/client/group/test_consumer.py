@@ -20,6 +20,7 @@ from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
+from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import DEFAULT, FakeTopic, close, topic_id_of
 from tests.fake_log import Batch, FakeLog
 from tests.unit.client.group.fake_group import FakeGroup
@@ -29,6 +30,7 @@ FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
 
 NOT_COORDINATOR, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID = 16, 22, 25
+COORDINATOR_NOT_AVAILABLE = 15
 INVALID_SESSION_TIMEOUT, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID = 26, 27, 82
 
 
@@ -437,6 +439,86 @@ def test_commits_arrive_in_their_order_and_tell_how_they_went(filled, group, con
     poll_until(consumer, lambda: len(told) == 11, "the failure")
     assert told[-1][0] == {FIRST: 12}
     assert told[-1][1].error.name == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_heartbeats_go_on_while_commits_never_end(filled, group, consumer_of):
+    consumer = consumer_of(enable_auto_commit="false")
+    poll_rows(consumer, 40)
+
+    def answer(call):
+        consumer._membership.commit({FIRST: CommittedOffset(1)}, Deadline.after(5))
+        return committing(0)(call)
+
+    filled.on("OffsetCommit", answer)
+    consumer.commit({FIRST: 1}, wait=False)
+    filled.wait_for_call("OffsetCommit")
+    filled.wait_for_call("Heartbeat", len(filled.asked("Heartbeat")) + 3)
+    filled.on("OffsetCommit", committing(0))
+
+
+def test_heartbeats_go_on_while_a_commit_is_tried_again(filled, group, consumer_of):
+    consumer = consumer_of(enable_auto_commit="false")
+    poll_rows(consumer, 40)
+    before = len(filled.asked("Heartbeat"))
+
+    def answer(call):
+        has_beaten = len(filled.asked("Heartbeat")) >= before + 3
+        return committing(0 if has_beaten else COORDINATOR_NOT_AVAILABLE)(call)
+
+    filled.on("OffsetCommit", answer)
+    consumer.commit()
+    assert len(filled.asked("OffsetCommit")) > 1
+
+
+def test_a_commit_that_is_tried_again_is_not_overtaken(filled, group, consumer_of):
+    told = []
+    consumer = consumer_of(listeners={"on_commit": lambda *said: told.append(said)})
+    poll_until(consumer, lambda: consumer.assignment, "an assignment")
+    later = []
+
+    def refuse(call):
+        later.append(consumer._membership.commit({FIRST: CommittedOffset(2)}, Deadline.after(5)))
+        return committing(COORDINATOR_NOT_AVAILABLE)(call)
+
+    filled.on("OffsetCommit", refuse, group.commit)
+    consumer.commit({FIRST: 1}, wait=False)
+    poll_until(consumer, lambda: told, "the first commit")
+    consumer._membership.wait_for(later[0], Deadline.after(5))
+    assert told == [({FIRST: 1}, None)]
+    assert group.committed["orders", 0] == (2, "")
+
+
+def test_a_commit_that_never_goes_is_an_error_in_time_and_the_next_one_goes(
+    filled, group, consumer_of
+):
+    told = []
+    consumer = consumer_of(
+        default_api_timeout_ms=200, listeners={"on_commit": lambda *said: told.append(said)}
+    )
+    poll_rows(consumer, 40)
+    filled.on("OffsetCommit", committing(COORDINATOR_NOT_AVAILABLE))
+    consumer.commit({FIRST: 1}, wait=False)
+    with pytest.raises(BrokerError, match="COORDINATOR_NOT_AVAILABLE"):
+        consumer.commit({FIRST: 2})
+    ((offsets, error),) = told
+    assert offsets == {FIRST: 1}
+    assert error.error.name == "COORDINATOR_NOT_AVAILABLE"
+    filled.on("OffsetCommit", group.commit)
+    consumer.commit({FIRST: 3})
+    assert group.committed["orders", 0] == (3, "")
+
+
+def test_who_commits_without_polling_leaves_all_the_same(filled, group, consumer_of):
+    consumer = consumer_of(max_poll_interval_ms=200, enable_auto_commit="false")
+    poll_rows(consumer, 40)
+
+    def answer(call):
+        consumer._membership.commit({FIRST: CommittedOffset(1)}, Deadline.after(5))
+        return committing(0)(call)
+
+    filled.on("OffsetCommit", answer)
+    consumer.commit({FIRST: 1}, wait=False)
+    filled.wait_for_call("LeaveGroup")
 
 
 def test_damaged_records_are_an_error_at_every_poll_and_stay_unread(filled, group, consumer_of):
