@@ -37,11 +37,13 @@ COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers
 _END_S = 5.0
 _SOON_S = 0.5
 _ITERATION_S = 1.0
+_LAST_OFFSET = 2**63 - 1
 
 Partitions = frozenset[TopicPartition]
 Listener = Callable[[Partitions], object]
 OnCommit = Callable[[Mapping[TopicPartition, int], KafkaProtoError | None], object]
-Offsets = Mapping[TopicPartition, int | CommittedOffset]
+Offset = int | CommittedOffset
+Offsets = Mapping[TopicPartition, Offset] | Mapping[tuple[str, int], Offset]
 
 
 class Consumer:
@@ -144,11 +146,13 @@ class Consumer:
             self._membership.polled()
             state = self._follow()
             batch = None
+            # Who waits in here for long is alive all the same.
+            turn = deadline.sooner(self.config.max_poll_interval_s / 2)
             if self._reading is not None and self._own:
                 self._commit_when_due()
-                batch = self._reading.next_batch(deadline)
+                batch = self._reading.next_batch(turn)
             elif not deadline.has_passed:
-                self._membership.wait_for_change(state, deadline)
+                self._membership.wait_for_change(state, turn)
             if batch is not None or deadline.has_passed:
                 return batch
 
@@ -208,12 +212,14 @@ class Consumer:
         Commits arrive in the order of the calls, those not waited for, too.
 
         Args:
-            offsets: None: the positions, where they have moved since the last commit.
+            offsets: by TopicPartition, or (topic, number). None: the positions, where they have
+                moved since the last commit.
             wait: False: return at once; a later `poll` tells `on_commit`. Of several under way the
                 last offset of each partition is what is sent.
 
         Raises:
             BrokerError: refused; with ILLEGAL_GENERATION others read these partitions by now.
+            ConfigError: such an offset, or partition, there cannot be.
             DeadlineExceeded: not answered within default.api.timeout.ms.
         """
         self._report_commits()
@@ -338,11 +344,25 @@ class Consumer:
 
 
 def _checked(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
-    checked = {
-        item: CommittedOffset(given) if isinstance(given, int) else given
-        for item, given in offsets.items()
-    }
-    for item, committed in checked.items():
-        if committed.offset < 0:
-            raise ConfigError(f"offset of {item}", committed.offset, "expected 0 or more")
+    """What can be committed: the thread that sends it is the wrong place to find out."""
+    checked = {}
+    for item, given in offsets.items():
+        partition = _checked_partition(item)
+        committed = given if isinstance(given, CommittedOffset) else CommittedOffset(given)
+        offset = committed.offset
+        if not _is_whole(offset) or not 0 <= offset <= _LAST_OFFSET:
+            raise ConfigError(f"offset of {partition}", offset, "expected a whole number from 0 on")
+        checked[partition] = committed
     return checked
+
+
+def _checked_partition(item: TopicPartition | tuple[str, int]) -> TopicPartition:
+    """Plain tuples will do."""
+    match item:
+        case (str() as topic, number) if _is_whole(number):
+            return TopicPartition(topic, number)
+    raise ConfigError("partition", item, "expected TopicPartition(topic, number)")
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)

@@ -521,6 +521,69 @@ def test_who_commits_without_polling_leaves_all_the_same(filled, group, consumer
     filled.wait_for_call("LeaveGroup")
 
 
+@pytest.mark.parametrize(
+    ("offsets", "text"),
+    [
+        ({FIRST: 5.0}, r"offset of orders-0.* 5\.0"),
+        ({FIRST: True}, "offset of orders-0.* True"),
+        ({FIRST: -1}, "offset of orders-0.* -1"),
+        ({FIRST: 2**63}, f"offset of orders-0.* {2**63}"),
+        ({FIRST: CommittedOffset("5")}, "offset of orders-0.* '5'"),
+        ({FIRST: (5, "")}, r"offset of orders-0.* \(5, ''\)"),
+        ({"ab": 5}, "partition.* 'ab'"),
+        ({("orders",): 5}, r"partition.* \('orders',\)"),
+        ({("orders", "0"): 5}, r"partition.* \('orders', '0'\)"),
+    ],
+    ids=str,
+)
+def test_offsets_that_cannot_be_committed_are_named(filled, group, consumer_of, offsets, text):
+    consumer = consumer_of()
+    poll_rows(consumer, 40)
+    with pytest.raises(ConfigError, match=text):
+        consumer.commit(offsets)
+    assert not filled.asked("OffsetCommit")
+
+
+def test_a_plain_tuple_names_a_partition(filled, group, consumer_of):
+    consumer = consumer_of(enable_auto_commit="false")
+    poll_rows(consumer, 40)
+    consumer.commit({("orders", 0): 5, SECOND: CommittedOffset(6, "half")})
+    assert group.committed == {("orders", 0): (5, ""), ("orders", 1): (6, "half")}
+
+
+def test_a_commit_that_fails_with_any_error_leaves_the_member_alive(
+    filled, group, consumer_of, monkeypatch
+):
+    def fail(*_):
+        raise ZeroDivisionError
+
+    consumer = consumer_of()
+    poll_rows(consumer, 40)
+    with monkeypatch.context() as patched:
+        patched.setattr(consumer._keeper._coordinator, "commit", fail)
+        with pytest.raises(LocalProtocolError, match=r"commit.*ZeroDivisionError"):
+            consumer.commit({FIRST: 5})
+    consumer.commit({FIRST: 7})
+    assert group.committed["orders", 0] == (7, "")
+    consumer.poll(0)
+
+
+def test_a_long_poll_without_partitions_keeps_the_membership(brokers, consumer_of):
+    FakeGroup(brokers, Subscriber("a", ["orders"]), Subscriber("b", ["orders"]))
+    consumer = consumer_of(max_poll_interval_ms=400)
+    assert consumer.poll(1) is None
+    assert consumer.assignment == frozenset()
+    assert len(brokers.asked("SyncGroup")) == 1
+    assert not brokers.asked("LeaveGroup")
+
+
+def test_a_long_poll_of_brokers_that_hang_up_keeps_the_membership(brokers, group, consumer_of):
+    brokers.on("Fetch", close())
+    consumer = consumer_of(max_poll_interval_ms=400)
+    assert consumer.poll(1) is None
+    assert not brokers.asked("LeaveGroup")
+
+
 def test_damaged_records_are_an_error_at_every_poll_and_stay_unread(filled, group, consumer_of):
     whole = filled.logs["orders", 0].batches[1]
     damaged = whole.data[:-1] + bytes([whole.data[-1] ^ 1])
