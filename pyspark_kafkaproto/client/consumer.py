@@ -213,7 +213,7 @@ class Consumer:
 
         Args:
             offsets: by TopicPartition, or (topic, number). None: the positions, where they have
-                moved since the last commit.
+                moved since the last commit, and are there (see auto.offset.reset=none).
             wait: False: return at once; a later `poll` tells `on_commit`. Of several under way the
                 last offset of each partition is what is sent.
 
@@ -247,9 +247,10 @@ class Consumer:
         known = dict(self._committed)
         for commit in self._unwaited:
             known |= {item: committed.offset for item, committed in commit.offsets.items()}
+        positions = {} if self._reading is None else self._reading.committable
         return {
             item: CommittedOffset(offset)
-            for item, offset in self.positions.items()
+            for item, offset in positions.items()
             if known.get(item) != offset
         }
 

@@ -77,6 +77,13 @@ class Reading:
             raise
         return batch
 
+    @property
+    def committable(self) -> dict[TopicPartition, int]:
+        """Positions, but for those that are an error: whoever began there would not notice."""
+        return {
+            item: offset for item, offset in self.positions.items() if item not in self._seen.astray
+        }
+
     def close(self) -> None:
         """Let go of what is under way."""
         self._tail.close()
@@ -92,6 +99,7 @@ class Reading:
                     batch = to_record_batch(found, *item, self._schema)
                 # What failed so far is fetched again: the position moves with the rows alone.
                 self.positions[item] = reading.position
+                self._seen.astray.discard(item)
                 if batch is not None:
                     yield batch
             self._seen.epochs[item] = (reading.position, self._tail.read_epoch(item))
@@ -101,11 +109,13 @@ class Reading:
 
     def _reset(self, partition: TopicPartition, why: str, end: int | None = None) -> int:
         """See `Reset`: rows that are read again, or passed over, are said."""
+        self._seen.astray.add(partition)
         timestamp = _reset_timestamp(self._config, [partition], why)
         if end is None:
             end = list_offsets_at(self._router, [partition], timestamp)[partition] or 0
         _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)
         self.positions[partition] = end
+        self._seen.astray.discard(partition)
         return end
 
 

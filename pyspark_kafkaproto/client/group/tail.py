@@ -57,10 +57,12 @@ class Seen:
     Attributes:
         topic_ids: of the topics that positions belong to.
         epochs: per partition an offset, and the leader epoch of the batch that ends before it.
+        astray: partitions whose position is not there, and that nothing has moved yet.
     """
 
     topic_ids: dict[str, bytes] = field(default_factory=dict)
     epochs: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    astray: set[TopicPartition] = field(default_factory=set)
 
     def epoch_before(self, partition: TopicPartition, position: int) -> int:
         """The leader epoch of the batch that ends before `position`; -1 where it is not known."""
@@ -175,14 +177,17 @@ class Tail(Fetcher):
 
     def _try(self, deadline: Deadline) -> list[Part]:
         """One exchange, with positions in the topics that are there now."""
-        others = {item.range.topic for item in self._open if self._is_another(item.range.topic)}
-        for item in self._open:
-            if item.range.topic in others:
-                self._loss.made_again(item)
-        self._seen.topic_ids |= {
-            topic: found for topic in others if (found := self._directory.topic_id(topic))
-        }
+        astray = [item for item in self._open if self._is_another(item.range.topic)]
+        self._seen.astray |= {item.topic_partition for item in astray}
+        for item in astray:
+            self._loss.made_again(item)
+        self._note_ids({item.range.topic for item in astray})
         return self._exchange(deadline)
+
+    def _note_ids(self, topics: set[str]) -> None:
+        """Positions belong to `topics` as they are now."""
+        found = {topic: self._directory.topic_id(topic) for topic in topics}
+        self._seen.topic_ids |= {topic: known for topic, known in found.items() if known}
 
     def _next_leader(self, deadline: Deadline) -> tuple[Leader, list[Chosen]]:
         """The same; raises where a position is one of a topic that was deleted and made again.
@@ -190,11 +195,11 @@ class Tail(Fetcher):
         Positions do not move here: rows before them may still have to be handed out.
         """
         leader, chosen = super()._next_leader(deadline)
-        for topic in {item.range.topic for item, _ in chosen}:
+        topics = {item.range.topic for item, _ in chosen}
+        for topic in topics:
             if self._is_another(topic):
                 raise BrokerError(_UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic}", _MADE_AGAIN)
-            if found := self._directory.topic_id(topic):
-                self._seen.topic_ids[topic] = found
+        self._note_ids(topics)
         return leader, chosen
 
     def _is_another(self, topic: str) -> bool:

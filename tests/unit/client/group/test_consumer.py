@@ -392,6 +392,30 @@ def test_without_a_policy_a_topic_made_again_is_an_error_at_every_poll(filled, g
     assert consumer.positions == {FIRST: 20, SECOND: 20}
 
 
+@pytest.mark.parametrize(("change", "left"), [(truncate, {SECOND}), (make_again, set())])
+def test_positions_that_are_an_error_are_not_committed(filled, group, first_read, change, left):
+    consumer = first_read(auto_offset_reset="none")
+    change(filled)
+    with pytest.raises(BrokerError, match="is none"):
+        poll_until(consumer, lambda: False, "the error")
+    group.committed.clear()
+    consumer.close()
+    assert {TopicPartition(*item) for item in group.committed} == left
+
+
+def test_a_position_that_is_there_after_all_is_committed(filled, group, first_read):
+    consumer = first_read(auto_offset_reset="none")
+    log = filled.logs["orders", 0]
+    log.start = 21
+    with pytest.raises(BrokerError, match="is none"):
+        poll_until(consumer, lambda: False, "the error")
+    log.start = 0
+    log.append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 20)]
+    consumer.close()
+    assert group.committed["orders", 0] == (21, "")
+
+
 def test_a_topic_made_again_is_noticed_after_an_error_of_the_one_before(filled, group, first_read):
     consumer = first_read()
     log = filled.logs["orders", 0].fill(1)
