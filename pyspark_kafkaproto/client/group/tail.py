@@ -33,6 +33,7 @@ NO_END: Final = 2**63 - 1
 
 _UNKNOWN_TOPIC_ID: Final = 100
 _MADE_AGAIN: Final = "its topic was deleted and made again"
+_BEHIND: Final = "the broker still knows the topic that was deleted"
 
 
 class Reset(Protocol):
@@ -56,11 +57,13 @@ class Seen:
 
     Attributes:
         topic_ids: of the topics that positions belong to.
+        past_ids: of those before them; a broker that is behind may still name them.
         epochs: per partition an offset, and the leader epoch of the batch that ends before it.
         astray: partitions whose position is not there, and that nothing has moved yet.
     """
 
     topic_ids: dict[str, bytes] = field(default_factory=dict)
+    past_ids: set[bytes] = field(default_factory=set)
     epochs: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     astray: set[TopicPartition] = field(default_factory=set)
 
@@ -108,7 +111,7 @@ class Tail(Fetcher):
         config: the member's.
         router: whom to ask through.
         reset: what becomes of positions that are not there.
-        seen: what the positions stand on; topic ids are noted in it.
+        seen: what the positions stand on, None: nothing yet; topic ids are noted in it.
     """
 
     def __init__(
@@ -117,8 +120,9 @@ class Tail(Fetcher):
         config: ConsumerConfig,
         router: Router,
         reset: Reset,
-        seen: Seen,
+        seen: Seen | None = None,
     ) -> None:
+        seen = seen or Seen()
         ranges = tuple(OffsetRange(*item, start, NO_END) for item, start in positions.items())
         settings = ReadSettings(fail_on_data_loss=False)
         super().__init__(ReadTask(ranges, {}, seen.topic_ids), config.client, settings, router)
@@ -181,7 +185,9 @@ class Tail(Fetcher):
         self._seen.astray |= {item.topic_partition for item in astray}
         for item in astray:
             self._loss.made_again(item)
-        self._note_ids({item.range.topic for item in astray})
+        topics = {item.range.topic for item in astray}
+        self._seen.past_ids |= {self._seen.topic_ids[topic] for topic in topics}
+        self._note_ids(topics)
         return self._exchange(deadline)
 
     def _note_ids(self, topics: set[str]) -> None:
@@ -197,6 +203,9 @@ class Tail(Fetcher):
         leader, chosen = super()._next_leader(deadline)
         topics = {item.range.topic for item, _ in chosen}
         for topic in topics:
+            if self._directory.topic_id(topic) in self._seen.past_ids:
+                self._directory.router.distrust_last()
+                raise BrokerError(_UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic}", _BEHIND)
             if self._is_another(topic):
                 raise BrokerError(_UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic}", _MADE_AGAIN)
         self._note_ids(topics)
@@ -205,7 +214,9 @@ class Tail(Fetcher):
     def _is_another(self, topic: str) -> bool:
         """Whether the topic is not the one that positions belong to; no id says nothing."""
         found, known = self._directory.topic_id(topic), self._seen.topic_ids.get(topic)
-        return found is not None and known is not None and found != known
+        if found is None or known is None or found in self._seen.past_ids:
+            return False
+        return found != known
 
     def _bear(self, error: KafkaProtoError, began: float) -> None:
         """Raise what does not pass, or has lasted for too long."""

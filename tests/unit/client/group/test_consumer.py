@@ -383,6 +383,18 @@ def test_a_topic_made_again_is_read_from_where_the_policy_says(
     assert group.committed == {("orders", 0): (31, ""), ("orders", 1): (0, "")}
 
 
+def test_a_broker_that_still_knows_the_deleted_topic_moves_no_position(filled, first_read):
+    consumer = first_read()
+    make_again(filled)
+    poll_until(consumer, lambda: consumer.positions[FIRST] == 30, "the end")
+    topic, asked = filled.topics["orders"], len(filled.asked("Metadata"))
+    topic.topic_id = topic_id_of("orders")
+    poll_until(consumer, lambda: len(filled.asked("Metadata")) > asked + 3, "metadata")
+    topic.topic_id = topic_id_of("orders again")
+    filled.logs["orders", 0].append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 30)]
+
+
 def test_without_a_policy_a_topic_made_again_is_an_error_at_every_poll(filled, group, first_read):
     consumer = first_read(auto_offset_reset="none")
     make_again(filled)
