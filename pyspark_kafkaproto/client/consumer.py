@@ -13,6 +13,7 @@ for use by one thread at a time. Its parts are in `client.group`.
 from __future__ import annotations
 
 import logging
+import operator
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -38,6 +39,7 @@ _END_S = 5.0
 _SOON_S = 0.5
 _ITERATION_S = 1.0
 _LAST_OFFSET = 2**63 - 1
+_LAST_PARTITION = 2**31 - 1
 
 Partitions = frozenset[TopicPartition]
 Listener = Callable[[Partitions], object]
@@ -350,20 +352,32 @@ def _checked(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
     for item, given in offsets.items():
         partition = _checked_partition(item)
         committed = given if isinstance(given, CommittedOffset) else CommittedOffset(given)
-        offset = committed.offset
-        if not _is_whole(offset) or not 0 <= offset <= _LAST_OFFSET:
-            raise ConfigError(f"offset of {partition}", offset, "expected a whole number from 0 on")
-        checked[partition] = committed
+        offset = _whole(committed.offset)
+        if offset is None or not 0 <= offset <= _LAST_OFFSET:
+            allowed = "expected a whole number from 0 on"
+            raise ConfigError(f"offset of {partition}", committed.offset, allowed)
+        text: object = committed.metadata
+        if not isinstance(text, str):
+            raise ConfigError(f"metadata of {partition}", text, "expected text")
+        checked[partition] = committed._replace(offset=offset)
     return checked
 
 
 def _checked_partition(item: TopicPartition | tuple[str, int]) -> TopicPartition:
     """Plain tuples will do."""
     match item:
-        case (str() as topic, number) if _is_whole(number):
-            return TopicPartition(topic, number)
+        case (str() as topic, given):
+            number = _whole(given)
+            if number is not None and 0 <= number <= _LAST_PARTITION:
+                return TopicPartition(topic, number)
     raise ConfigError("partition", item, "expected TopicPartition(topic, number)")
 
 
-def _is_whole(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool)
+def _whole(number: object) -> int | None:
+    """As an int, NumPy's too; None where it is none."""
+    if isinstance(number, bool):
+        return None
+    try:
+        return operator.index(number)  # type: ignore[arg-type]  # that is the question
+    except TypeError:
+        return None

@@ -60,6 +60,10 @@ class Directory:
         """The reverse of `topic_id`."""
         return next((name for name, known in self._topic_ids.items() if known == topic_id), None)
 
+    def insist_on(self, topic: str, topic_id: bytes) -> None:
+        """Have `topic` asked for by this id, whatever metadata named last."""
+        self._topic_ids[topic] = topic_id
+
     def leaders(
         self, partitions: Iterable[TopicPartition], deadline: Deadline
     ) -> dict[TopicPartition, Leader]:

@@ -68,7 +68,8 @@ class Router:
         self.connections = connections or Connections(config)
         self._leaders = dict(leaders or {})
         self._told = tuple(dict.fromkeys(item.endpoint for item in self._leaders.values()))
-        self._silent: set[Endpoint] = set()  # asked in vain the last time: asked last
+        self._silent: dict[Endpoint, int] = {}  # asked in vain: asked last, in the order of that
+        self._times_in_vain = 0
         self._met: tuple[Endpoint, ...] = ()  # the bootstrap server that answered last
         self._answered: Endpoint | None = None  # whoever answered `ask_any` last
         self._failed: dict[Endpoint, KafkaProtoError] = {}  # why, the last time
@@ -104,11 +105,11 @@ class Router:
                 answer = attempt(endpoint)
             except (ConnectionFailed, DeadlineExceeded) as error:
                 failures[endpoint] = self._failed[endpoint] = error
-                self._silent.add(endpoint)
+                self._ask_last(endpoint)
                 if deadline.has_passed:
                     break
             else:
-                self._silent.discard(endpoint)
+                self._silent.pop(endpoint, None)
                 self._answered = endpoint
                 if endpoint in self.config.bootstrap_servers:
                     self._met = (endpoint,)
@@ -128,7 +129,11 @@ class Router:
     def distrust_last(self) -> None:
         """The last answer of `ask_any` was out of date: its broker is asked last the next time."""
         if self._answered is not None:
-            self._silent.add(self._answered)
+            self._ask_last(self._answered)
+
+    def _ask_last(self, endpoint: Endpoint) -> None:
+        self._times_in_vain += 1
+        self._silent[endpoint] = self._times_in_vain
 
     def connect(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
         """An open connection with nothing in flight; see `Connections.get`.
@@ -146,7 +151,7 @@ class Router:
         known = [] if self._topology is None else self._topology.brokers.values()
         endpoints = (broker.endpoint for broker in known)
         every = dict.fromkeys((*endpoints, *self._told, *self.config.bootstrap_servers))
-        return sorted(every, key=self._silent.__contains__)
+        return sorted(every, key=lambda endpoint: self._silent.get(endpoint, 0))
 
     def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
         soon = deadline.sooner(self.config.request_timeout_s)

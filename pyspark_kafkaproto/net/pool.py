@@ -32,6 +32,20 @@ class _Place:
     error: KafkaProtoError | None = None
     quiet: Deadline | None = None
 
+    def take(self, connection: Connection, end: Deadline | None = None) -> bool:
+        """Take a connection out, to use or to close it: whether nobody else has.
+
+        Threads meet here only over what nobody has used for long. Whoever takes one to use it puts
+        it back with another end: with `end` it is taken only if that has not happened.
+        """
+        found = self.kept.pop(connection, None)
+        if found is None:
+            return False
+        if end is None or found is end:
+            return True
+        self.kept[connection] = found
+        return False
+
 
 class Connections:
     """Connections to brokers, opened on first use; who got one uses it in the same thread.
@@ -71,12 +85,12 @@ class Connections:
         self._close_unused()
         place = self._places.setdefault((endpoint, threading.get_ident()), _Place())
         for connection in list(place.kept):
+            if connection.in_flight or not place.take(connection):
+                continue
             if connection.is_idle:
                 place.kept[connection] = Deadline.after(self.config.connections_max_idle_s)
                 return connection
-            if not connection.in_flight:  # closed, here or by the broker
-                connection.close()
-                del place.kept[connection]
+            connection.close()  # as it was already, here or by the broker
         if place.error and place.quiet and not place.quiet.has_passed:
             raise copy.copy(place.error)
         connection = self._open(place, endpoint, deadline)
@@ -95,11 +109,10 @@ class Connections:
         return connection
 
     def _close_unused(self) -> None:
-        for (_, thread), place in list(self._places.items()):
+        for place in list(self._places.values()):
             for connection, end in list(place.kept.items()):
-                if end.has_passed and not connection.in_flight and not _is_anothers(thread):
+                if end.has_passed and not connection.in_flight and place.take(connection, end):
                     connection.close()
-                    place.kept.pop(connection, None)
 
     def close(self) -> None:
         """Close all."""
@@ -112,12 +125,6 @@ class Connections:
         if self._owner_pid != os.getpid():
             self.close()
             self._owner_pid = os.getpid()
-
-
-def _is_anothers(thread: int) -> bool:
-    """Whether a thread beside this one goes on with this number."""
-    others = (item.ident for item in threading.enumerate())
-    return thread != threading.get_ident() and thread in others
 
 
 class _Shared(Connections):

@@ -213,6 +213,8 @@ class Keeper:
                 self._commits.append(commit)
             else:
                 self._membership.answer([commit], why)
+        if not self._commits:  # those to come have not failed yet
+            self._failed_commits, self._commit_at = 0, 0.0
 
     def _refuse_commits(self) -> None:
         left, self._commits = self._commits + self._membership.take_commits(), []
@@ -260,7 +262,7 @@ def _given_up(commit: Commit, error: KafkaProtoError, wait_s: float) -> KafkaPro
     """Why `commit` is not tried again in `wait_s`; None: it is. As `net.retrying` has it."""
     now = time.monotonic()
     since = commit.failures.setdefault(str(error), now)
-    if now + wait_s - since > error.patience_s:
+    if now - since >= error.patience_s:
         return error
     if wait_s < commit.deadline.remaining_s:
         return None

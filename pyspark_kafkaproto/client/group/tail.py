@@ -32,8 +32,8 @@ _log = logging.getLogger(__name__)
 NO_END: Final = 2**63 - 1
 
 _UNKNOWN_TOPIC_ID: Final = 100
+_INCONSISTENT_TOPIC_ID: Final = 103
 _MADE_AGAIN: Final = "its topic was deleted and made again"
-_BEHIND: Final = "the broker still knows the topic that was deleted"
 
 
 class Reset(Protocol):
@@ -57,13 +57,13 @@ class Seen:
 
     Attributes:
         topic_ids: of the topics that positions belong to.
-        past_ids: of those before them; a broker that is behind may still name them.
+        refused_ids: those of them that a leader does not know; metadata alone may be of the past.
         epochs: per partition an offset, and the leader epoch of the batch that ends before it.
         astray: partitions whose position is not there, and that nothing has moved yet.
     """
 
     topic_ids: dict[str, bytes] = field(default_factory=dict)
-    past_ids: set[bytes] = field(default_factory=set)
+    refused_ids: set[bytes] = field(default_factory=set)
     epochs: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     astray: set[TopicPartition] = field(default_factory=set)
 
@@ -185,10 +185,15 @@ class Tail(Fetcher):
         self._seen.astray |= {item.topic_partition for item in astray}
         for item in astray:
             self._loss.made_again(item)
-        topics = {item.range.topic for item in astray}
-        self._seen.past_ids |= {self._seen.topic_ids[topic] for topic in topics}
-        self._note_ids(topics)
+        self._note_ids({item.range.topic for item in astray})
         return self._exchange(deadline)
+
+    def _judge(self, parts: list[Part], failures: dict[TopicPartition, BrokerError]) -> list[Part]:
+        by_id = {_UNKNOWN_TOPIC_ID, _INCONSISTENT_TOPIC_ID}
+        refused = (item.topic for item, error in failures.items() if error.code in by_id)
+        known = self._seen.topic_ids
+        self._seen.refused_ids |= {known[topic] for topic in refused if topic in known}
+        return super()._judge(parts, failures)
 
     def _note_ids(self, topics: set[str]) -> None:
         """Positions belong to `topics` as they are now."""
@@ -203,20 +208,31 @@ class Tail(Fetcher):
         leader, chosen = super()._next_leader(deadline)
         topics = {item.range.topic for item, _ in chosen}
         for topic in topics:
-            if self._directory.topic_id(topic) in self._seen.past_ids:
-                self._directory.router.distrust_last()
-                raise BrokerError(_UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic}", _BEHIND)
             if self._is_another(topic):
                 raise BrokerError(_UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic}", _MADE_AGAIN)
+            self._insist_on_known(topic)
         self._note_ids(topics)
         return leader, chosen
+
+    def _insist_on_known(self, topic: str) -> None:
+        """Ask for the topic that positions belong to until its leader says that it is gone.
+
+        A broker that is behind, or has been away, may name one that was deleted long ago.
+        """
+        known = self._seen.topic_ids.get(topic)
+        if known is None:
+            return
+        if self._directory.topic_id(topic) != known or known in self._seen.refused_ids:
+            self._directory.router.distrust_last()
+        self._seen.refused_ids.discard(known)
+        self._directory.insist_on(topic, known)
 
     def _is_another(self, topic: str) -> bool:
         """Whether the topic is not the one that positions belong to; no id says nothing."""
         found, known = self._directory.topic_id(topic), self._seen.topic_ids.get(topic)
-        if found is None or known is None or found in self._seen.past_ids:
+        if found is None or known is None:
             return False
-        return found != known
+        return found != known and known in self._seen.refused_ids
 
     def _bear(self, error: KafkaProtoError, began: float) -> None:
         """Raise what does not pass, or has lasted for too long."""

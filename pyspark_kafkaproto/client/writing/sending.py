@@ -170,7 +170,7 @@ class Sender:
             if not (is_pressing or self._is_worth_a_request(link, queues)):
                 continue
             if is_pressing and link.is_throttled:
-                self._wait_for_quota(link, queues)
+                self._wait_for_quota(link, queues[0])
             others_wait = len(by_leader) > 1 or any(
                 other.sent for other in self._links.values() if other is not link
             )
@@ -181,16 +181,16 @@ class Sender:
                 queues = [queue for queue in queues if queue.can_send(now)]  # noqa: PLW2901
         self._forget_idle()
 
-    def _wait_for_quota(self, link: Link, queues: Sequence[PartitionQueue]) -> None:
-        """The broker wants silence, which counts as tries do: somebody waits for these batches."""
-        for queue in queues:
-            head = queue.head
-            if head is not None and not queue.in_flight:
-                head.tried_within(self._config.delivery_timeout_s)
-                why = (
-                    f"broker {link.endpoint} throttles this client: over a quota of its user or id"
-                )
-                head.note(KafkaProtoError(why), was_sent=False)
+    def _wait_for_quota(self, link: Link, queue: PartitionQueue) -> None:
+        """The broker wants silence, which counts as tries do for what is to be sent next.
+
+        Not for what comes behind it: under a steady quota that has its turn later.
+        """
+        head = queue.head
+        if head is not None and not queue.in_flight:
+            head.tried_within(self._config.delivery_timeout_s)
+            why = f"broker {link.endpoint} throttles this client: over a quota of its user or id"
+            head.note(KafkaProtoError(why), was_sent=False)
 
     def _is_worth_a_request(self, link: Link, queues: Sequence[PartitionQueue]) -> bool:
         """Whether the leader has nothing to do, or a full request waits for it.

@@ -1,6 +1,7 @@
 """Who is asked, who is asked next, and what is said when nobody answers."""
 
 import socket
+from contextlib import closing
 
 import pytest
 
@@ -15,7 +16,7 @@ from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
 from pyspark_kafkaproto.net.ports import free_ports
-from tests.fake_broker import STALL, close, metadata
+from tests.fake_broker import STALL, FakeCluster, close, metadata
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -112,6 +113,17 @@ def test_broker_that_was_silent_is_asked_last_the_next_time(brokers):
     assert set(router.topology({"orders"}, Deadline.after(5)).topics) == {"orders"}
     assert [call.node_id for call in brokers.calls if call.api == "Metadata"] == [1, 2]
     router.close()
+
+
+def test_who_is_behind_is_asked_after_all_others_each_time():
+    with FakeCluster({"orders": 1}, nodes=3) as brokers:
+        config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
+        with closing(Router(config)) as router:
+            for _ in range(7):
+                router.topology({"orders"}, Deadline.after(5))
+                router.distrust_last()
+        asked = [call.node_id for call in brokers.calls if call.api == "Metadata"]
+    assert asked == [1, 2, 3, 1, 2, 3, 1]
 
 
 @pytest.fixture

@@ -199,26 +199,38 @@ def test_threads_have_connections_of_their_own(pool, endpoint):
     thread.join()
 
 
-def test_what_another_thread_has_is_closed_when_that_has_ended(clock, cluster, endpoint):
+def test_what_another_thread_has_not_used_for_long_is_closed(clock, cluster, endpoint):
     properties = _properties(cluster) | {"connections.max.idle.ms": 1000}
     with closing(Connections(ClientConfig.parse(properties))) as pool, FakeCluster() as other:
 
         def get():
             found.append(pool.get(endpoint, soon()))
-            begun.set()
+            got.set()
             ended.wait(5)
+            found.append(pool.get(endpoint, soon()))
 
-        found, begun, ended = [], threading.Event(), threading.Event()
+        found, got, ended = [], threading.Event(), threading.Event()
         thread = threading.Thread(target=get)
         thread.start()
-        assert begun.wait(5)
-        clock.now += 1.1
+        assert got.wait(5)
+        clock.now += 0.9
         pool.get(Endpoint.parse(other.address()), soon())
         assert found[0].is_open
-        ended.set()
-        thread.join()
+        clock.now += 0.2
         pool.get(Endpoint.parse(other.address()), soon())
         assert not found[0].is_open
+        ended.set()
+        thread.join()
+        assert found[1].is_open
+
+
+def test_one_that_was_taken_again_meanwhile_is_not_closed(pool, endpoint):
+    first = pool.get(endpoint, soon())
+    (place,) = pool._places.values()
+    seen = place.kept[first]
+    assert pool.get(endpoint, soon()) is first
+    assert not place.take(first, seen)
+    assert pool.get(endpoint, soon()) is first
 
 
 def test_closed_pool_opens_new_ones(pool, endpoint):

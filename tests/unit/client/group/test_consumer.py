@@ -22,8 +22,9 @@ from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
-from tests.fake_broker import DEFAULT, FakeTopic, close, topic_id_of
-from tests.fake_log import Batch, FakeLog
+from tests.fake_broker import DEFAULT, FakeTopic, close, metadata, topic_id_of
+from tests.fake_log import Answered, Batch, FakeLog
+from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import FakeGroup
 from tests.unit.client.group.polling import poll_rows, poll_until
 
@@ -384,16 +385,33 @@ def test_a_topic_made_again_is_read_from_where_the_policy_says(
     assert group.committed == {("orders", 0): (31, ""), ("orders", 1): (0, "")}
 
 
-def test_a_broker_that_still_knows_the_deleted_topic_moves_no_position(filled, first_read):
-    consumer = first_read()
-    make_again(filled)
-    poll_until(consumer, lambda: consumer.positions[FIRST] == 30, "the end")
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_a_broker_that_names_a_deleted_topic_moves_no_position(filled, first_read, is_made_again):
+    consumer, read_to = first_read(), 20
+    if is_made_again:
+        make_again(filled)
+        read_to = 30
+        poll_until(consumer, lambda: consumer.positions[FIRST] == read_to, "the end")
     topic, asked = filled.topics["orders"], len(filled.asked("Metadata"))
-    topic.topic_id = topic_id_of("orders")
-    poll_until(consumer, lambda: len(filled.asked("Metadata")) > asked + 3, "metadata")
-    topic.topic_id = topic_id_of("orders again")
+
+    def behind(call):
+        now, topic.topic_id = topic.topic_id, topic_id_of("orders before")
+        try:
+            return metadata(filled, call)
+        finally:
+            topic.topic_id = now
+
+    filled.on("Metadata", behind, behind, DEFAULT)
+    filled.on(
+        "Fetch",
+        answered(*(Answered(partition_index=part, error_code=6) for part in range(2))),
+        DEFAULT,
+    )
+    poll_until(consumer, lambda: len(filled.asked("Metadata")) > asked, "metadata")
     filled.logs["orders", 0].append(b"later")
-    assert poll_rows(consumer, 1) == [(0, 30)]
+    assert poll_rows(consumer, 1) == [(0, read_to)]
+    filled.logs["orders", 0].append(b"later still")
+    assert poll_rows(consumer, 1) == [(0, read_to + 1)]
 
 
 def test_without_a_policy_a_topic_made_again_is_an_error_at_every_poll(filled, group, first_read):
@@ -546,6 +564,17 @@ def test_a_commit_that_never_goes_is_an_error_in_time_and_the_next_one_goes(
     assert group.committed["orders", 0] == (3, "")
 
 
+def test_a_commit_does_not_wait_for_those_that_were_given_up(filled, group, consumer_of):
+    slow = dict.fromkeys(("retry_backoff_ms", "retry_backoff_max_ms"), 5000)
+    consumer = consumer_of(default_api_timeout_ms=1000, **slow)
+    poll_rows(consumer, 40)
+    filled.on("OffsetCommit", committing(COORDINATOR_NOT_AVAILABLE), group.commit)
+    with pytest.raises(BrokerError, match="COORDINATOR_NOT_AVAILABLE"):
+        consumer.commit({FIRST: 1})
+    consumer.commit({FIRST: 2})
+    assert group.committed["orders", 0] == (2, "")
+
+
 def test_who_commits_without_polling_leaves_all_the_same(filled, group, consumer_of):
     consumer = consumer_of(max_poll_interval_ms=200, enable_auto_commit="false")
     poll_rows(consumer, 40)
@@ -569,6 +598,8 @@ def test_who_commits_without_polling_leaves_all_the_same(filled, group, consumer
         ({FIRST: CommittedOffset("5")}, "offset of orders-0.* '5'"),
         ({FIRST: (5, "")}, r"offset of orders-0.* \(5, ''\)"),
         ({"ab": 5}, "partition.* 'ab'"),
+        ({("orders", 2**31): 5}, f"partition.* {2**31}"),
+        ({FIRST: CommittedOffset(5, 7)}, "metadata of orders-0.* 7"),
         ({("orders",): 5}, r"partition.* \('orders',\)"),
         ({("orders", "0"): 5}, r"partition.* \('orders', '0'\)"),
     ],
@@ -608,8 +639,8 @@ def test_a_commit_that_fails_with_any_error_leaves_the_member_alive(
 
 def test_a_long_poll_without_partitions_keeps_the_membership(brokers, consumer_of):
     FakeGroup(brokers, Subscriber("a", ["orders"]), Subscriber("b", ["orders"]))
-    consumer = consumer_of(max_poll_interval_ms=400)
-    assert consumer.poll(1) is None
+    consumer = consumer_of(max_poll_interval_ms=1000)
+    assert consumer.poll(2) is None
     assert consumer.assignment == frozenset()
     assert len(brokers.asked("SyncGroup")) == 1
     assert not brokers.asked("LeaveGroup")
@@ -617,8 +648,8 @@ def test_a_long_poll_without_partitions_keeps_the_membership(brokers, consumer_o
 
 def test_a_long_poll_of_brokers_that_hang_up_keeps_the_membership(brokers, group, consumer_of):
     brokers.on("Fetch", close())
-    consumer = consumer_of(max_poll_interval_ms=400)
-    assert consumer.poll(1) is None
+    consumer = consumer_of(max_poll_interval_ms=1000)
+    assert consumer.poll(2) is None
     assert not brokers.asked("LeaveGroup")
 
 
