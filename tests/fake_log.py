@@ -31,6 +31,11 @@ class Batch(NamedTuple):
     next_offset: int
     epoch: int = 0
 
+    def longer(self, more_bytes: int) -> Batch:
+        """The same with a header that says it is longer."""
+        length = int.from_bytes(self.data[8:12]) + more_bytes
+        return self._replace(data=self.data[:8] + length.to_bytes(4) + self.data[12:])
+
 
 @dataclass(slots=True)
 class FakeLog:

@@ -68,8 +68,7 @@ class Router:
         self.connections = connections or Connections(config)
         self._leaders = dict(leaders or {})
         self._told = tuple(dict.fromkeys(item.endpoint for item in self._leaders.values()))
-        self._silent: dict[Endpoint, int] = {}  # asked in vain: asked last, in the order of that
-        self._times_in_vain = 0
+        self._silent: dict[Endpoint, None] = {}  # asked in vain: asked last, in the order of that
         self._met: tuple[Endpoint, ...] = ()  # the bootstrap server that answered last
         self._answered: Endpoint | None = None  # whoever answered `ask_any` last
         self._failed: dict[Endpoint, KafkaProtoError] = {}  # why, the last time
@@ -132,8 +131,8 @@ class Router:
             self._ask_last(self._answered)
 
     def _ask_last(self, endpoint: Endpoint) -> None:
-        self._times_in_vain += 1
-        self._silent[endpoint] = self._times_in_vain
+        self._silent.pop(endpoint, None)
+        self._silent[endpoint] = None
 
     def connect(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
         """An open connection with nothing in flight; see `Connections.get`.
@@ -151,7 +150,8 @@ class Router:
         known = [] if self._topology is None else self._topology.brokers.values()
         endpoints = (broker.endpoint for broker in known)
         every = dict.fromkeys((*endpoints, *self._told, *self.config.bootstrap_servers))
-        return sorted(every, key=lambda endpoint: self._silent.get(endpoint, 0))
+        first = [endpoint for endpoint in every if endpoint not in self._silent]
+        return first + [endpoint for endpoint in self._silent if endpoint in every]
 
     def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
         soon = deadline.sooner(self.config.request_timeout_s)

@@ -85,16 +85,23 @@ def retrying(
                 raise
             wait_s = min(backoff.wait_s(len(failures)), patience_s)
             if wait_s >= deadline.remaining_s:
-                raise _given_up(what, deadline, failures, error) from error
+                raise given_up(what, deadline, failures, error) from error
             _log.debug("%s: try %d failed, again in %.2f s: %s", what, len(failures), wait_s, error)
             time.sleep(wait_s)
             refresh(error)
 
 
-def _given_up(
+def given_up(
     what: str, deadline: Deadline, failures: list[str], error: KafkaProtoError
 ) -> KafkaProtoError:
-    """The error of a loop that ran out of time: the last one, or a list when they differ."""
+    """The error of what was tried until its time ran out.
+
+    Args:
+        what: names the work.
+        deadline: its time.
+        failures: the texts of all errors, in order.
+        error: the last one, which it is where they do not differ; else it is a list of them.
+    """
     distinct = list(dict.fromkeys(failures))
     if len(distinct) == 1 and not isinstance(error, DeadlineExceeded):
         return error

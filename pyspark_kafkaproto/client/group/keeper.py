@@ -22,12 +22,11 @@ from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.errors import (
     BrokerError,
-    DeadlineExceeded,
     KafkaProtoError,
     LocalProtocolError,
 )
 from pyspark_kafkaproto.net import ConsumerConfig
-from pyspark_kafkaproto.net.retry import is_retriable
+from pyspark_kafkaproto.net.retry import given_up, is_retriable
 
 _log = logging.getLogger(__name__)
 
@@ -266,6 +265,4 @@ def _given_up(commit: Commit, error: KafkaProtoError, wait_s: float) -> KafkaPro
         return error
     if wait_s < commit.deadline.remaining_s:
         return None
-    if len(commit.failures) == 1 and not isinstance(error, DeadlineExceeded):
-        return error
-    return DeadlineExceeded("commit offsets", commit.deadline.timeout_s, list(commit.failures))
+    return given_up("commit offsets", commit.deadline, list(commit.failures), error)

@@ -459,19 +459,13 @@ def test_batch_larger_than_any_answer_may_be_is_an_error(brokers, config, task):
 def test_batch_that_never_comes_whole_is_an_error(brokers, config, task, size_bytes, others):
     log = brokers.logs["orders", 0].fill(2, size_bytes=size_bytes)
     brokers.logs["orders", 1].fill(others)
-    log.batches[1] = _longer(log.batches[1], 50_000_000)
+    log.batches[1] = log.batches[1].longer(50_000_000)
     found = []
     text = r"orders-0, record batch at offset 10 .* 50\d{6} bytes, which were asked for"
     with pytest.raises(CorruptRecords, match=text):
         read(task((0, 0, 20), (1, 0, 10 * others)), config(), found=found)
     assert found == rows(0, 0, 10) + rows(1, 0, 10 * others)
     assert len(brokers.asked("Fetch")) == 3
-
-
-def _longer(batch, more_bytes):
-    """The same batch with a header that says it is longer."""
-    length = int.from_bytes(batch.data[8:12]) + more_bytes
-    return batch._replace(data=batch.data[:8] + length.to_bytes(4) + batch.data[12:])
 
 
 def test_batch_cut_because_others_filled_the_answer_is_no_reason_to_grow(brokers, config, task):

@@ -496,16 +496,21 @@ def test_commits_arrive_in_their_order_and_tell_how_they_went(filled, group, con
     assert told[-1][1].error.name == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-def test_heartbeats_go_on_while_commits_never_end(filled, group, consumer_of):
-    consumer = consumer_of(enable_auto_commit="false")
-    poll_rows(consumer, 40)
+def commit_without_a_pause(brokers, consumer):
+    """From now on each commit that is answered has another one behind it."""
 
     def answer(call):
         consumer._membership.commit({FIRST: CommittedOffset(1)}, Deadline.after(5))
         return committing(0)(call)
 
-    filled.on("OffsetCommit", answer)
+    brokers.on("OffsetCommit", answer)
     consumer.commit({FIRST: 1}, wait=False)
+
+
+def test_heartbeats_go_on_while_commits_never_end(filled, group, consumer_of):
+    consumer = consumer_of(enable_auto_commit="false")
+    poll_rows(consumer, 40)
+    commit_without_a_pause(filled, consumer)
     filled.wait_for_call("OffsetCommit")
     filled.wait_for_call("Heartbeat", len(filled.asked("Heartbeat")) + 3)
     filled.on("OffsetCommit", committing(0))
@@ -578,13 +583,7 @@ def test_a_commit_does_not_wait_for_those_that_were_given_up(filled, group, cons
 def test_who_commits_without_polling_leaves_all_the_same(filled, group, consumer_of):
     consumer = consumer_of(max_poll_interval_ms=200, enable_auto_commit="false")
     poll_rows(consumer, 40)
-
-    def answer(call):
-        consumer._membership.commit({FIRST: CommittedOffset(1)}, Deadline.after(5))
-        return committing(0)(call)
-
-    filled.on("OffsetCommit", answer)
-    consumer.commit({FIRST: 1}, wait=False)
+    commit_without_a_pause(filled, consumer)
     filled.wait_for_call("LeaveGroup")
 
 
@@ -713,9 +712,7 @@ def test_rows_that_found_no_memory_come_again_and_are_not_committed(
 def test_a_batch_that_never_comes_whole_is_an_error_while_others_go_on(filled, group, consumer_of):
     log, other = (filled.logs["orders", partition] for partition in range(2))
     other.fill(300)
-    data = log.batches[1].data
-    longer = (int.from_bytes(data[8:12]) + 50_000_000).to_bytes(4)
-    log.batches[1] = log.batches[1]._replace(data=data[:8] + longer + data[12:])
+    log.batches[1] = log.batches[1].longer(50_000_000)
     consumer = consumer_of(max_partition_fetch_bytes=500)
     with pytest.raises(CorruptRecords, match="orders-0, record batch at offset 10 "):
         poll_until(consumer, lambda: False, "the error")
