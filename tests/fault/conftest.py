@@ -120,23 +120,39 @@ def lead_as_at_first(trio: DevBroker) -> None:
     trio.run_tool("org.apache.kafka.tools.LeaderElectionCommand", *where, *election)
 
 
-def wait_for_all(kafka: KafkaCluster, topic: str) -> None:
+def wait_for_all(trio: DevBroker, topic: str) -> None:
     """Return once `topic` has all nodes in sync again."""
-    wait_for_replicas(kafka, topic, NODES)
+    wait_for_replicas(trio, topic, NODES)
 
 
-def wait_for_replicas(kafka: KafkaCluster, topic: str, count: int) -> None:
-    """Return once every partition of `topic` has `count` replicas in sync."""
+def wait_for_replicas(trio: DevBroker, topic: str, count: int) -> None:
+    """Return once every partition of `topic` has `count` replicas in sync, as all nodes know.
+
+    A node that has just gone on believes for a moment that it leads what it led, with all nodes in
+    sync; whoever reads there finds what it knew before. So each node is asked, and they must agree.
+    """
     deadline = Deadline.after(60)
-    while _least_in_sync(kafka, topic) < count:
+    while not _agree(trio, topic, count):
         deadline.check(f"waiting for the replicas of {topic}")
         time.sleep(PAUSE_S)
 
 
-def _least_in_sync(kafka: KafkaCluster, topic: str) -> int:
-    """Of all partitions; 0 where a broker is asked that has just come up and not heard of it."""
+def _agree(trio: DevBroker, topic: str, count: int) -> bool:
+    seen = [_leaders_and_replicas(server, topic) for server in trio.bootstrap_servers.split(",")]
+    return seen[1:] == seen[:-1] and all(isr >= count for *_, isr in seen[0])
+
+
+def _leaders_and_replicas(server: str, topic: str) -> list[tuple[int, int, int]]:
+    """What the node at `server` knows of each partition: leader, its epoch, replicas in sync.
+
+    One partition without any where a node has just come up and not heard of the topic.
+    """
     try:
-        partitions = kafka.describe({topic}).topic(topic).partitions
+        with KafkaCluster({"bootstrap.servers": server}) as node:
+            partitions = node.describe({topic}).topic(topic).partitions
     except BrokerError:
-        return 0
-    return min(len(partition.isr) for partition in partitions.values())
+        return [(-1, -1, 0)]
+    return [
+        (partition.leader_id, partition.leader_epoch, len(partition.isr))
+        for _, partition in sorted(partitions.items())
+    ]

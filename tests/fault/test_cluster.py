@@ -25,7 +25,7 @@ class Loss(NamedTuple):
 def loss(trio, kafka, topic, new_name):
     """A node that answered for a group and for a partition is dead during these tests."""
     group = new_name("group")
-    wait_for_all(kafka, topic)
+    wait_for_all(trio, topic)
     lead_as_at_first(trio)  # other tests have killed nodes
     leaders = kafka.find_leaders(kafka.get_partitions({topic}))
     kafka.set_consumer_offsets(group, dict.fromkeys(leaders, 4))

@@ -28,12 +28,12 @@ _DOWN_S = 2.0
 
 
 @pytest.fixture
-def written(trio, kafka, new_name):
+def written(trio, new_name):
     name = new_name()
     trio.create_topic(
         name, PARTITIONS, replication_factor=NODES, configs={"min.insync.replicas": "2"}
     )
-    wait_for_all(kafka, name)
+    wait_for_all(trio, name)
     return Written(trio.bootstrap_servers, name)
 
 
@@ -67,7 +67,7 @@ POINTS = (
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("points", [POINTS[:2], pytest.param(POINTS[2:], marks=pytest.mark.long)])
-def test_a_node_dies_in_the_middle_of_a_micro_batch(trio, kafka, written, tmp_path, points):
+def test_a_node_dies_in_the_middle_of_a_micro_batch(trio, written, tmp_path, points):
     query = Query(written.options, FailPoints(tmp_path / "points"), str(uuid.uuid4()), TASKS)
     query.points.arm()
     stream_turn(query, written)
@@ -79,7 +79,7 @@ def test_a_node_dies_in_the_middle_of_a_micro_batch(trio, kafka, written, tmp_pa
         lambda: leader(trio, f"{written.topic}-decisions"),
     )
     for point in points:
-        wait_for_all(kafka, written.topic)
+        wait_for_all(trio, written.topic)
         node = finders[POINTS.index(point)]()
         query.points.arm(point)
         dying = threading.Thread(target=kill_when_reached, args=(trio, query.points, node))
@@ -106,8 +106,8 @@ def kill_when_reached(trio, points, node):
 
 
 @pytest.mark.timeout(300)
-def test_the_groups_coordinator_dies_while_offsets_are_committed(trio, kafka, written):
-    wait_for_all(kafka, written.topic)
+def test_the_groups_coordinator_dies_while_offsets_are_committed(trio, written):
+    wait_for_all(trio, written.topic)
     servers = {"bootstrap.servers": trio.bootstrap_servers}
     source = TopicPartition(written.topic, 0)
     with Producer(servers | {"transactional.id": written.topic}, topic=written.topic) as producer:

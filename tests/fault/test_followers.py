@@ -27,7 +27,7 @@ def followed(trio, kafka, new_name):
     kafka.create_topics([NewTopic(name, configs=configs, assignment={0: [LEADER, FOLLOWER]})])
     write(trio, name, RECORDS, b"value")
     wait_for_end(kafka, name, RECORDS)
-    wait_for_replicas(kafka, name, 2)
+    wait_for_replicas(trio, name, 2)
     return name
 
 
@@ -85,7 +85,7 @@ def test_follower_that_is_lost_mid_read_costs_no_row(trio, kafka, followed, new_
         reading.go_on()
     assert reading.places == places_of(task)
     assert set(asked) == {FOLLOWER, LEADER}
-    wait_for_replicas(kafka, followed, 2)
+    wait_for_replicas(trio, followed, 2)
 
 
 def test_what_the_follower_has_not_got_comes_from_the_leader(

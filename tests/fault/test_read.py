@@ -15,7 +15,7 @@ pytestmark = pytest.mark.fault
 
 @pytest.mark.parametrize("fault", [killed, stalled, restarted])
 def test_leader_that_is_lost_costs_no_row(trio, kafka, topic, new_config, fault):
-    wait_for_all(kafka, topic)
+    wait_for_all(trio, topic)
     task = plan(kafka, topic)
     assert len(places_of(task)) == RECORDS
     config = new_config()

@@ -52,7 +52,7 @@ def cut_off(trio, kafka, new_name):
         write(trio, name, AFTER, b"after")
         yield CutOff(task, *readings)
     trio.restart(1)
-    wait_for_replicas(kafka, name, 2)
+    wait_for_replicas(trio, name, 2)
 
 
 def test_rows_whose_records_are_gone_are_a_loss(cut_off):

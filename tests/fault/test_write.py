@@ -28,11 +28,11 @@ _ROWS = 2000
 
 
 @pytest.fixture
-def target(trio, kafka, new_name) -> str:
+def target(trio, new_name) -> str:
     """An empty topic whose partitions are led by one node each."""
     name = new_name()
     trio.create_topic(name, NODES, replication_factor=NODES, configs={"min.insync.replicas": "2"})
-    wait_for_all(kafka, name)
+    wait_for_all(trio, name)
     return name
 
 
@@ -119,7 +119,7 @@ def test_a_leader_that_is_lost_costs_nothing_and_doubles_nothing(
             writing.send()
             writing.producer.flush()  # the others are enough
         writing.send()
-        wait_for_all(kafka, target)
+        wait_for_all(trio, target)
     writing.check()
     print(f"\nhits of {fault.__name__}: {dict(phases)}")
 
@@ -129,7 +129,7 @@ def test_a_leader_that_is_lost_costs_nothing_and_doubles_nothing(
     ("cut_s", "hits"), [(5.0, 1), pytest.param(30.0, HITS, marks=pytest.mark.long)]
 )
 def test_a_network_that_is_cut_costs_nothing_and_doubles_nothing(
-    trio, kafka, target, network, cut_s, hits
+    trio, target, network, cut_s, hits
 ):
     writing = Writing(trio, target)
     phases = Counter()
