@@ -87,9 +87,8 @@ def test_what_came_before_an_answer_broke_off_is_read_once(
 ):
     broken = (cut_at if at == "cut" else stalled_at)(brokers, keep_bytes)
     brokers.on("Fetch", broken, DEFAULT)
-    fetcher = Fetcher(
-        task((0, 0, 100)), config(request_timeout_ms=200, retry_backoff_ms=1), ReadSettings()
-    )
+    patient = config(request_timeout_ms=5000 if at == "cut" else 500, retry_backoff_ms=1)
+    fetcher = Fetcher(task((0, 0, 100)), patient, ReadSettings())
     assert read(fetcher) == rows(0, 0, 100)
     begun, again = asked(brokers)
     pieces = (keep_bytes - 100) // PIECE * PIECE  # of the last one nothing is kept

@@ -437,8 +437,8 @@ def test_a_topic_that_cannot_be_looked_up_makes_no_letters(
     brokers, producer, letters, clock, code, name
 ):
     brokers.topics["many"].error_code = code
-    short = {"default_api_timeout_ms": 200, "request_timeout_ms": 100}
-    writer = producer(None, dead_letter_topic="letters", **short)
+    twice = {"default_api_timeout_ms": 900, "retry_backoff_ms": 400}
+    writer = producer(None, dead_letter_topic="letters", **twice)
     with pytest.raises(BrokerError, match=f"many.*{name}"):
         writer.send([ProducerRecord(f"{n}", topic=at) for n, at in enumerate(["orders", "many"])])
     assert (writer.dead_letters, values(letters)) == (0, [])

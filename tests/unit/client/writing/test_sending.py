@@ -15,7 +15,7 @@ from tests.fake_log import FakeLog
 from tests.fake_produce import produce, refusing, values
 from tests.unit.client.writing.test_produce_faults import answered, numbered
 
-SLOW_S = 0.3  # the first wait after a failure, in tests of what it costs
+SLOW_S = 1.0  # the first wait after a failure, in tests of what it costs
 
 
 def expected(count):
