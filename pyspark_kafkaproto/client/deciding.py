@@ -52,7 +52,8 @@ def commit_batch(
     Args:
         log: where the decision goes.
         name: whose batch it is; names have one batch at a time.
-        batch: which; the same one is committed once, however often this is called.
+        batch: which; the same one is committed once, however often this is called. Where there are
+            no jobs it is a number, and none is committed after a later one.
         writers: who has written in it. What they have written first counts: where the batch was
             decided before, these are not looked at.
         job: of `name`, whose transactional ids it is in (`DecisionLog.ids_of`); all of them if
@@ -60,14 +61,32 @@ def commit_batch(
 
     Raises:
         LocalProtocolError: a transaction has timed out or was taken over; says whether before the
-            decision (nothing is committed, the batch can be repeated), or after.
+            decision (nothing is committed, the batch can be repeated), or after. Or somebody has
+            decided a later batch.
         BrokerError: somebody else decides for `name` now, or this user may not.
     """
     with log.deciding(name) as deciding:
+        if not job and deciding.last is not None:
+            check_order(log, name, batch, deciding.last.batch)
         is_new = _commit(deciding, batch, writers)
         # Here, where whoever else decided is fenced, and nobody is known to have come after.
         _sweep_rest(log, name, job)
     return is_new
+
+
+def check_order(log: DecisionLog, name: str, batch: str, last: str) -> None:
+    """Refuse a batch of a query that has decided a later one, `last`.
+
+    Raises:
+        LocalProtocolError: it has.
+    """
+    if int(batch) < int(last):
+        raise LocalProtocolError(
+            f"query {name} is at batch {batch}, and has decided batch {last} already: its "
+            f"checkpoint is older than what it has written (topic {log.topic}), or another driver "
+            "of it runs. With another transactionalIdPrefix it goes on, and writes again what came "
+            "after the checkpoint"
+        )
 
 
 def _commit(deciding: Deciding, batch: str, writers: Collection[Writer]) -> bool:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from pyspark_kafkaproto import __version__
-from pyspark_kafkaproto.client.deciding import commit_batch
-from pyspark_kafkaproto.client.decisions import DecisionLog
+from pyspark_kafkaproto.client.deciding import check_order, commit_batch
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.spark.exactly_once import (
@@ -64,8 +63,8 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
             configure_logging()
             _log.info("batch %s is decided: it is not written again", batch)
             return TaskReport(0, {}, 0, None, query)
-        if last is not None and int(last) > int(batch):
-            raise _is_behind(log, query, batch, last)
+        if last is not None:
+            check_order(log, query, batch, last)
         report = write_rows(self._options, iterator, id_of_task(log, query))
         return TaskReport(report.rows, report.written, report.dead_letters, report.writer, query)
 
@@ -126,11 +125,3 @@ def _local(name: str) -> str:
 def _query_of(messages: Sequence[WriterCommitMessage | None]) -> str | None:
     reports = [message for message in messages if isinstance(message, TaskReport)]
     return reports[0].query if reports else None
-
-
-def _is_behind(log: DecisionLog, query: str, batch: str, last: str) -> LocalProtocolError:
-    return LocalProtocolError(
-        f"query {query} is at batch {batch}, and has decided batch {last} already: its checkpoint "
-        f"is older than what it has written (topic {log.topic}). With another "
-        "transactionalIdPrefix it goes on, and writes again what came after the checkpoint"
-    )

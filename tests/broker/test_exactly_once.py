@@ -37,6 +37,7 @@ from tests.settled import wait_until_settled
 pytestmark = pytest.mark.broker
 
 ROWS = 5
+QUERY = "f04f4bcc-2a0c-4f5a-b6a1-7a3d8f0e9c55"
 _ELECTION_S, _WAIT_S = 5.0, 30.0
 _SCHEMA = StructType([StructField("value", StringType())])
 
@@ -73,7 +74,7 @@ def attempt():
         context._partitionId, context._attemptNumber = partition, number
         context._taskAttemptId = count
         context._localProperties = {
-            "sql.streaming.queryId": "query",
+            "sql.streaming.queryId": QUERY,
             "streaming.sql.batchId": str(batch),
         }
         TaskContext._setTaskContext(context)
@@ -229,6 +230,23 @@ def test_whoever_reads_decisions_waits_for_other_drivers(options, new_name):
         with reading.result(_WAIT_S) as other:
             assert other.last is None
     connections_for(own).close()
+
+
+def test_a_driver_that_is_behind_never_writes_again_what_another_has_decided(options, attempt):
+    def run(name, batch):
+        writer = exactly_once_stream_writer(options)
+        writer.commit([attempt(writer, name, 0, batch=batch)], batch)
+
+    behind = exactly_once_stream_writer(options)  # no task of it has begun yet
+    run("first", 1)
+    run("second", 2)
+    late = [attempt(behind, "first", 0, batch=1)]
+    with pytest.raises(KafkaProtoError, match="at batch 1, and has decided batch 2 already"):
+        behind.commit(late, 1)
+    behind.abort(late, 1)
+    run("third", 3)
+    assert seen(options) == Counter(first=ROWS, second=ROWS, third=ROWS)
+    assert deciding.open_transactions(log_of(options)) == {}
 
 
 # --- the command line
