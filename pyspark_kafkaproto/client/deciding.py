@@ -39,7 +39,10 @@ _LEAST_LEFT_MS = 10_000
 _LEAST_PART_LEFT = 5
 # What follows a name in the ids of its writers: which job where names have several, and who in it.
 _SLOT = re.compile(r"(?:[0-9a-f]{8}-)?\d+-\d+")
-_NAME_AND_SLOT = re.compile(rf"(.+?)-{_SLOT.pattern}")
+# Names are those of streaming queries, or of batch jobs. What has another one is under a longer
+# prefix, and none of ours.
+_NAME = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|batch"
+_NAME_AND_SLOT = re.compile(rf"({_NAME})-{_SLOT.pattern}")
 
 
 def commit_batch(

@@ -293,3 +293,24 @@ def test_the_command_line_shows_what_was_decided_last(options, attempt, transact
     heading, shown = (line.split() for line in transactions("list").splitlines())
     assert heading == ["name", "batch", "state", "to", "commit", "open"]
     assert shown == ["batch", row["batch"], "done", "0", "0"]
+
+
+@pytest.mark.parametrize("kind", ["job", "stream"])
+def test_the_command_line_leaves_a_longer_prefix_alone(
+    options, attempt, transactions, monkeypatch, kind
+):
+    chosen = options.transactions
+    longer = dataclasses.replace(chosen, prefix=f"{chosen.prefix}-eu")
+    others = dataclasses.replace(options, transactions=longer)
+    is_job = kind == "job"
+    writer = exactly_once_writer(others) if is_job else exactly_once_stream_writer(others)
+    written = [attempt(writer, "theirs", 0, batch=1)], *(() if is_job else (1,))
+    with monkeypatch.context() as patch:  # it has decided, and is about to carry it out
+        patch.setattr(deciding, "complete", lambda *_: None)
+        patch.setattr(deciding, "sweep", lambda *_, **__: [])
+        writer.commit(*written)
+    listed, recovered = transactions("list"), transactions("recover", "--yes")
+    writer.commit(*written)
+    assert seen(options) == Counter(theirs=ROWS)
+    assert listed == f"nothing is decided or open under {options.topic}\n"
+    assert recovered == f"nothing is open under {options.topic}\n"
