@@ -1,11 +1,12 @@
 """How transactions of many producers become one commit: decide, end each, say that it is done.
 
     producers  write, flush, leave their transactions open
-    here       look whether all are still open → store the decision → end each → store "done"
+    here       write the decision → look whether all are still open → commit it → end each → "done"
 
 The decision is the commit: before it everything can be aborted, after it everything has to be
 committed, whoever does it and however often. What the look beforehand finds (a transaction that
-timed out, or was taken over) fails while all of it can still be repeated.
+timed out, or was taken over) fails while all of it can still be repeated. Nothing that takes time
+comes between the two.
 Protocol: as in `cluster.transactions` and `decisions`.
 """
 
@@ -100,8 +101,10 @@ def _commit(deciding: Deciding, batch: str, writers: Collection[Writer]) -> bool
     if last is not None and not last.is_done:
         raise _unfinished(deciding.log, deciding.name, last, batch)
     if writers:
-        _check_all_open(deciding.log, batch, writers)
-        deciding.write(Decision(batch, False, tuple(sorted(writers))))
+        deciding.write(
+            Decision(batch, False, tuple(sorted(writers))),
+            lambda: _check_all_open(deciding.log, batch, writers),
+        )
         complete(deciding)
     return True
 

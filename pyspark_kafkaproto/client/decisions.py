@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import TracebackType
 from typing import Any, Final, Self
 
 from pyspark_kafkaproto.client.produce import Producer
@@ -243,11 +244,22 @@ class Deciding:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._producer.abandon()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # What is open is aborted: all who read decisions would wait for it.
+        self._producer.__exit__(kind, error, trace)
 
-    def write(self, decision: Decision) -> None:
+    def write(self, decision: Decision, look: Callable[[], object] = lambda: None) -> None:
         """Store a decision; it holds once this returns, and may hold if it raises.
+
+        Args:
+            decision: what is decided.
+            look: called once the decision is written but for its commit, which is all that takes
+                time then; the decision does not hold if that raises.
 
         Raises:
             BrokerError: somebody else decides for this name now, or may not be written; it does
@@ -264,6 +276,8 @@ class Deciding:
         }
         text = json.dumps(value, separators=(",", ":"))
         self._producer.send([ProducerRecord(text, key=_key(self.log.prefix, self.name))])
+        self._producer.flush()
+        look()
         self._producer.commit_transaction()
         self._producer.begin_transaction()
         self.last = decision

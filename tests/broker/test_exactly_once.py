@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from pyspark import TaskContext
 from pyspark.sql.types import StringType, StructField, StructType
 
-from pyspark_kafkaproto import ProducerRecord, TopicPartition
+from pyspark_kafkaproto import Producer, ProducerRecord, TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.cli.group import kafkaproto
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, deciding, read_batches
@@ -211,6 +211,27 @@ def test_a_batch_with_too_little_time_left_is_not_decided(
         job.abort(written)
     assert seen(options) == Counter({"old": ROWS} if is_soon_enough else {})
     assert deciding.open_transactions(log) == {}
+
+
+def test_what_times_out_while_its_decision_is_written_can_be_repeated(
+    options, attempt, monkeypatch
+):
+    job = exactly_once_writer(options)
+    written = [attempt(job, "first", partition) for partition in range(2)]
+    send = Producer.send
+
+    def send_late(self, data):  # the decision topic's leader was away for so long
+        begin_writer(log_of(options).router, written[0].writer.transactional_id)
+        send(self, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Producer, "send", send_late)
+        with pytest.raises(KafkaProtoError, match="nothing of it is"):
+            job.commit(written)
+    job.abort(written)
+    again = exactly_once_writer(options)
+    again.commit([attempt(again, "again", 0)])
+    assert seen(options) == Counter(again=ROWS)
 
 
 def test_whoever_reads_decisions_waits_for_other_drivers(options, new_name):
