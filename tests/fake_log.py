@@ -60,10 +60,10 @@ class FakeLog:
     batches: list[Batch] = field(default_factory=list)
     producers: dict[int, Any] = field(default_factory=dict)  # see `fake_produce`
 
-    def append(self, *values: bytes, **fields: Any) -> None:
-        """Write one batch at the end."""
+    def append(self, *values: bytes, key: bytes | None = None, **fields: Any) -> None:
+        """Write one batch at the end; its records have the same key."""
         places = {"base_offset": self.stop, "leader_epoch": self.epoch}
-        data = encode_batch([NewRecord(value) for value in values], **places | fields)
+        data = encode_batch([NewRecord(value, key) for value in values], **places | fields)
         self.stop += len(values)
         self.batches.append(Batch(data, self.stop, self.epoch))
 

@@ -14,6 +14,7 @@ nothing of Spark and of rows.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -30,6 +31,8 @@ from pyspark_kafkaproto.cluster.topics import create_topics
 from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
 from pyspark_kafkaproto.net import ClientConfig, ProducerConfig, connections_for
+
+_log = logging.getLogger(__name__)
 
 _REPLICAS: Final = 3
 # Small segments: what compaction has not reached yet is read by everybody who comes.
@@ -124,13 +127,8 @@ class DecisionLog:
             BrokerError: there is no such topic, or this user may not read it.
         """
         topic_id = self._describe().topic_id
-        key = (self.config, self.topic, self.prefix)
-        seen = _seen.get(key)
-        if seen is None or seen.topic_id != topic_id:
-            if len(_seen) >= _MOST_LOGS:
-                _seen.clear()
-            seen = _seen[key] = _Seen(topic_id, self._bound(EARLIEST_TIMESTAMP), {})
         stop = self._stable_end()
+        seen = self._seen_before(topic_id, stop)
         if stop > seen.position:
             for name, decision in self._records(seen.position, stop):
                 seen.last[name] = decision
@@ -150,6 +148,23 @@ class DecisionLog:
             return self.router.topology({self.topic}, deadline).topic(self.topic)
 
         return self.router.retrying("find the decision topic", attempt, deadline)
+
+    def _seen_before(self, topic_id: bytes | None, stop: int) -> _Seen:
+        """What was read already of the topic with this id, which ends at `stop`."""
+        key = (self.config, self.topic, self.prefix)
+        seen = _seen.get(key)
+        if seen is not None and seen.topic_id == topic_id:
+            if seen.position <= stop:
+                return seen
+            _log.warning(
+                "topic %r ends at offset %d and was read up to %d: its leader has lost decisions. "
+                "Later ones stand where they stood, so all are read again",
+                self.topic, stop, seen.position,
+            )  # fmt: skip
+        if len(_seen) >= _MOST_LOGS:
+            _seen.clear()
+        seen = _seen[key] = _Seen(topic_id, self._bound(EARLIEST_TIMESTAMP), {})
+        return seen
 
     @property
     def _partition(self) -> TopicPartition:
