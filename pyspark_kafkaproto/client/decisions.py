@@ -26,6 +26,7 @@ from pyspark_kafkaproto.client.produce import Producer
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord
 from pyspark_kafkaproto.cluster import NewTopic, Router, TopicPartition
+from pyspark_kafkaproto.cluster.configs import ConfigResource, describe_configs
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_found
 from pyspark_kafkaproto.cluster.topics import create_topics
 from pyspark_kafkaproto.cluster.transactions import Writer
@@ -42,6 +43,9 @@ _CONFIGS: Final = {
     "min.cleanable.dirty.ratio": "0.1",
     "max.message.bytes": str(4 << 20),
 }
+# A decision that one broker alone has, and loses, was carried out in part: brokers are as careful
+# with their own log of transactions (transaction.state.log.min.isr).
+_SAFE_CONFIGS: Final = {"min.insync.replicas": "2"}
 _MOST_BYTES: Final = 4 << 20
 # A decision takes milliseconds, or seconds where a broker dies meanwhile. One left open by a dead
 # driver is waited for by everybody, so long, and until brokers look for such (every 10 s).
@@ -52,6 +56,7 @@ _MOST_LOGS: Final = 8  # in one process: prefixes, mostly one
 _TOPIC_ALREADY_EXISTS: Final = 36
 _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 _AUTHORIZATION_FAILED: Final = frozenset({29, 31})
+_UNLIMITED: Final = "-1"
 _DONE, _DECIDED = "done", "decided"
 
 
@@ -79,6 +84,8 @@ class _Seen:
 
 # Workers of Spark live from batch to batch: what one has read it need not read again.
 _seen: dict[tuple[ClientConfig, str, str], _Seen] = {}
+# Topics whose configuration was looked at, and is good.
+_kept: set[tuple[ClientConfig, str]] = set()
 
 
 class DecisionLog:
@@ -119,6 +126,9 @@ class DecisionLog:
             return
         if count != 1:
             raise ConfigError("decisionTopic", self.topic, f"it has {count} partitions, not one")
+        if (self.config, self.topic) not in _kept:
+            self._check_kept()
+            _kept.add((self.config, self.topic))
 
     def read(self) -> Mapping[str, Decision]:
         """The last decision of each name, as of now: whoever is still deciding is waited for.
@@ -138,6 +148,32 @@ class DecisionLog:
     def deciding(self, name: str) -> Deciding:
         """Who decides for `name` from now on; whoever did before is fenced."""
         return Deciding(self, name)
+
+    def _check_kept(self) -> None:
+        """Refuse a topic that brokers delete decisions from; whoever may not see that trusts it."""
+        resource = ConfigResource("topic", self.topic)
+        try:
+            found = describe_configs(self.router, [resource])[resource]
+        except BrokerError as error:
+            if error.code not in _AUTHORIZATION_FAILED:
+                raise
+            _log.info("whether brokers keep all decisions is not known: %s", error)
+            return
+        values = {name: entry.value or "" for name, entry in found.items()}
+        limits = [
+            f"{name}={values[name]}"
+            for name in ("retention.ms", "retention.bytes")
+            if values.get(name, _UNLIMITED) != _UNLIMITED
+        ]
+        policy = values.get("cleanup.policy", "")
+        if "delete" in policy.split(",") and limits:
+            raise ConfigError(
+                "decisionTopic",
+                self.topic,
+                f"brokers delete decisions from it (cleanup.policy={policy}, {', '.join(limits)}), "
+                "and a batch that is repeated after that is written twice: "
+                f"kafkaproto configs alter topic {self.topic} --set cleanup.policy=compact",
+            )
 
     # Reading
 
@@ -220,7 +256,9 @@ class DecisionLog:
     def _create(self) -> None:
         deadline = self.router.deadline()
         brokers = len(self.router.topology((), deadline).brokers)
-        topic = NewTopic(self.topic, 1, min(_REPLICAS, brokers), _CONFIGS)
+        replicas = min(_REPLICAS, brokers)
+        safe = _SAFE_CONFIGS if replicas == _REPLICAS else {}
+        topic = NewTopic(self.topic, 1, replicas, _CONFIGS | safe)
         try:
             create_topics(self.router, [topic])
         except BrokerError as error:

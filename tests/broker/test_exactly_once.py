@@ -21,13 +21,15 @@ from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.cli.group import kafkaproto
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, deciding, read_batches
 from pyspark_kafkaproto.client.decisions import DecisionLog
+from pyspark_kafkaproto.cluster import NewTopic
+from pyspark_kafkaproto.cluster.topics import create_topics
 from pyspark_kafkaproto.cluster.transactions import (
     ONGOING,
     begin_writer,
     describe_transactions,
     list_transactions,
 )
-from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.net import ClientConfig, connections_for
 from pyspark_kafkaproto.spark.exactly_once import exactly_once_writer, log_of
 from pyspark_kafkaproto.spark.exactly_once_stream import exactly_once_stream_writer
@@ -268,6 +270,26 @@ def test_a_driver_that_is_behind_never_writes_again_what_another_has_decided(opt
     run("third", 3)
     assert seen(options) == Counter(first=ROWS, second=ROWS, third=ROWS)
     assert deciding.open_transactions(log_of(options)) == {}
+
+
+@pytest.mark.parametrize(
+    ("configs", "is_good"),
+    [
+        ({}, False),  # what Kafka's own tool makes, unless it is told otherwise
+        ({"cleanup.policy": "compact,delete"}, False),
+        ({"retention.ms": "-1"}, True),
+        ({"retention.ms": "-1", "retention.bytes": "1000000"}, False),
+        ({"cleanup.policy": "compact"}, True),
+    ],
+)
+def test_a_decision_topic_that_forgets_is_refused(options, configs, is_good):
+    log = log_of(options)
+    create_topics(log.router, [NewTopic(log.topic, 1, configs=configs)])
+    if is_good:
+        log.ensure_topic()
+    else:
+        with pytest.raises(ConfigError, match=rf"decisionTopic.*{log.topic}.*cleanup.policy"):
+            log.ensure_topic()
 
 
 # --- the command line

@@ -1,32 +1,53 @@
 """The decision log: what is read of it, and how its topic is made."""
 
 import json
+from contextlib import ExitStack
 
 import pytest
 
 from pyspark_kafkaproto.client import decisions
 from pyspark_kafkaproto.client.decisions import DecisionLog
+from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
+from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.net import ClientConfig, pool
 from tests.fake_broker import FakeCluster
 
 TOPIC, PREFIX = "decisions", "orders"
+_NOT_ALLOWED = 29
 
 
 @pytest.fixture
-def brokers(monkeypatch):
+def new_log(monkeypatch):
+    """Makes a fake cluster with `topics`, and the log that is to be there."""
     pools = {}
     monkeypatch.setattr(pool, "_pools", pools)
     monkeypatch.setattr(decisions, "_seen", {})
-    with FakeCluster({TOPIC: 1}, nodes=3) as fake:
-        yield fake
+    monkeypatch.setattr(decisions, "_kept", set())
+    with ExitStack() as clusters:
+
+        def make(topics, nodes=1):
+            fake = clusters.enter_context(FakeCluster(topics, nodes))
+            config = ClientConfig.parse({"bootstrap.servers": fake.bootstrap_servers})
+            return fake, DecisionLog(config, TOPIC, PREFIX)
+
+        yield make
         for kept in pools.values():
             kept.close()
 
 
 @pytest.fixture
-def log(brokers):
-    config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
-    return DecisionLog(config, TOPIC, PREFIX)
+def cluster(new_log):
+    return new_log({TOPIC: 1})
+
+
+@pytest.fixture
+def brokers(cluster):
+    return cluster[0]
+
+
+@pytest.fixture
+def log(cluster):
+    return cluster[1]
 
 
 def decide(brokers, batch, state):
@@ -40,6 +61,12 @@ def last(log):
     return str(log.read()["name"])
 
 
+def allow(brokers, api, answer):
+    """Have an API that the fake does not know by itself."""
+    brokers.versions[api] = (4, 4)
+    brokers.on(api, answer)
+
+
 def test_what_comes_after_a_truncation_is_read_by_whoever_had_read_further(brokers, log):
     for batch in ("1", "2", "3"):
         decide(brokers, batch, "done")
@@ -47,3 +74,26 @@ def test_what_comes_after_a_truncation_is_read_by_whoever_had_read_further(broke
     brokers.logs[TOPIC, 0].cut_off(1)
     decide(brokers, "4", "decided")
     assert last(log) == "batch 4 (decided, 0 transactions)"
+
+
+def test_whoever_may_not_see_the_topics_configuration_trusts_it(brokers, log):
+    refused = DescribeConfigsResponse.Resource(
+        error_code=_NOT_ALLOWED, resource_type=2, resource_name=TOPIC
+    )
+    allow(brokers, "DescribeConfigs", DescribeConfigsResponse(results=(refused,)))
+    for _ in range(2):
+        log.ensure_topic()
+    assert len(brokers.asked("DescribeConfigs")) == 1
+
+
+@pytest.mark.parametrize(("nodes", "replicas", "least"), [(2, 2, None), (4, 3, "2")])
+def test_no_single_broker_has_a_decision_where_there_are_three(new_log, nodes, replicas, least):
+    brokers, log = new_log({}, nodes)
+    made = CreateTopicsResponse.Topic(name=TOPIC)
+    allow(brokers, "CreateTopics", CreateTopicsResponse(topics=(made,)))
+    log.ensure_topic()
+    (request,) = brokers.asked("CreateTopics")
+    (topic,) = request.topics
+    configs = {item.name: item.value for item in topic.configs}
+    assert (topic.replication_factor, configs.get("min.insync.replicas")) == (replicas, least)
+    assert configs["cleanup.policy"] == "compact"
