@@ -174,25 +174,39 @@ def recover(log: DecisionLog, name: str, *, accept_missing: bool = False) -> Dec
 
 
 def complete(deciding: Deciding, *, accept_missing: bool = False) -> None:
-    """End each transaction of the last decision, and say that it is done."""
+    """End each transaction of the last decision, and say that it is done.
+
+    Raises:
+        KafkaProtoError: that did not come through; says that the decision holds all the same.
+    """
     decision = deciding.last
     if decision is None or decision.is_done:
         return
     try:
-        end_transactions(deciding.log.router, decision.writers, commit=True)
+        missing = _end_all(deciding.log, decision)
+        if missing and accept_missing:
+            _log.warning("%s", _missing_text(decision, missing))
+        if accept_missing or not missing:
+            deciding.write(Decision(decision.batch, True, decision.writers))
+    except KafkaProtoError as error:
+        error.args = (_holds_text(error, decision, deciding.log), *error.args[1:])
+        raise
+    if missing and not accept_missing:
+        raise LocalProtocolError(_missing_text(decision, missing)) from missing[0]
+
+
+def _end_all(log: DecisionLog, decision: Decision) -> list[BrokerError]:
+    """What is gone, with the brokers' reasons; the rest is committed all the same."""
+    try:
+        end_transactions(log.router, decision.writers, commit=True)
     except BrokerError as error:
         if error.code not in _GONE:
             raise
-        missing = _end_one_by_one(deciding.log, decision)
-        text = _missing_text(decision, missing)
-        if not accept_missing:
-            raise LocalProtocolError(text) from error
-        _log.warning("%s", text)
-    deciding.write(Decision(decision.batch, True, decision.writers))
+        return _end_one_by_one(log, decision)
+    return []
 
 
 def _end_one_by_one(log: DecisionLog, decision: Decision) -> list[BrokerError]:
-    """The rest is committed all the same; what is gone, with the brokers' reasons."""
     missing = []
     for writer in decision.writers:
         try:
@@ -202,6 +216,14 @@ def _end_one_by_one(log: DecisionLog, decision: Decision) -> list[BrokerError]:
                 raise
             missing.append(error)
     return missing
+
+
+def _holds_text(error: KafkaProtoError, decision: Decision, log: DecisionLog) -> str:
+    return (
+        f"{error}\n{decision} is decided all the same. The next run completes it, or `kafkaproto "
+        f"transactions recover {log.prefix}`, within transaction.timeout.ms of its first row. A "
+        "batch job needs no other run: one would write its rows once again"
+    )
 
 
 def _missing_text(decision: Decision, missing: Collection[BrokerError]) -> str:

@@ -20,7 +20,7 @@ from pyspark_kafkaproto import Producer, ProducerRecord, TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.cli.group import kafkaproto
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, deciding, read_batches
-from pyspark_kafkaproto.client.decisions import DecisionLog
+from pyspark_kafkaproto.client.decisions import Deciding, DecisionLog
 from pyspark_kafkaproto.cluster import NewTopic
 from pyspark_kafkaproto.cluster.topics import create_topics
 from pyspark_kafkaproto.cluster.transactions import (
@@ -29,7 +29,7 @@ from pyspark_kafkaproto.cluster.transactions import (
     describe_transactions,
     list_transactions,
 )
-from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
+from pyspark_kafkaproto.errors import ConfigError, DeadlineExceeded, KafkaProtoError
 from pyspark_kafkaproto.net import ClientConfig, connections_for
 from pyspark_kafkaproto.spark.exactly_once import exactly_once_writer, log_of
 from pyspark_kafkaproto.spark.exactly_once_stream import exactly_once_stream_writer
@@ -234,6 +234,29 @@ def test_what_times_out_while_its_decision_is_written_can_be_repeated(
     again = exactly_once_writer(options)
     again.commit([attempt(again, "again", 0)])
     assert seen(options) == Counter(again=ROWS)
+
+
+@pytest.mark.parametrize("step", ["end_transactions", "write"])
+def test_whoever_fails_behind_the_decision_is_told_that_it_holds(
+    options, attempt, monkeypatch, step
+):
+    job = exactly_once_writer(options)
+    written = [attempt(job, "decided", 0)]
+    place = deciding if step == "end_transactions" else Deciding
+    real = getattr(place, step)
+
+    def fail(first, second, *more, **named):
+        if step == "write" and not second.is_done:
+            return real(first, second, *more, **named)
+        raise DeadlineExceeded(step, 60.0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, step, fail)
+        with pytest.raises(DeadlineExceeded, match=rf"(?s){step}.*recover {options.topic}.*again"):
+            job.commit(written)
+    job.abort(written)
+    exactly_once_writer(options)
+    assert seen(options) == Counter(decided=ROWS)
 
 
 def test_whoever_reads_decisions_waits_for_other_drivers(options, new_name):
