@@ -276,6 +276,8 @@ class Producer:
         try:
             transactions.end(commit=False, within_s=_ABORT_S)
         except KafkaProtoError as error:
+            if transactions.is_fenced:
+                return
             _log.warning(
                 "the transaction %r stays open until it times out: %s",
                 transactions.transactional_id, error,

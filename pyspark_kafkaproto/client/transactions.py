@@ -90,6 +90,11 @@ class Transactions:
         return self._state is _State.OPEN
 
     @property
+    def is_fenced(self) -> bool:
+        """Whether somebody else has taken over, and ended what was open."""
+        return self._state is _State.FENCED
+
+    @property
     def most_produce_version(self) -> int | None:
         """The highest version of Produce to write with; None for the highest there is."""
         return None if self.is_version_2 else _MOST_PRODUCE_VERSION_1

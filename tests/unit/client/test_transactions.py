@@ -294,6 +294,17 @@ def test_an_abort_that_nobody_answers_is_noted_and_hides_nothing(
     assert "the transaction 'mine' stays open until it times out" in caplog.text
 
 
+@pytest.mark.parametrize("code", [47, 90])
+def test_a_transaction_that_somebody_else_has_ended_is_not_said_to_stay_open(
+    brokers, producer, level, code, caplog
+):
+    del level
+    brokers.on("EndTxn", EndTxnResponse(error_code=code))
+    with pytest.raises(ValueError, match="the caller's"):
+        fail_inside(producer(transactional_id="mine"), [])
+    assert "stays open" not in caplog.text
+
+
 def fail_later(writer):
     """Leave the transaction to others, and then the producer with an error."""
     with writer:
