@@ -1,12 +1,13 @@
 """How transactions of many producers become one commit: decide, end each, say that it is done.
 
     producers  write, flush, leave their transactions open
-    here       write the decision → look whether all are still open → commit it → end each → "done"
+    here       look whether all are still open → write the decision → look again → commit it
+               → end each → "done"
 
 The decision is the commit: before it everything can be aborted, after it everything has to be
-committed, whoever does it and however often. What the look beforehand finds (a transaction that
+committed, whoever does it and however often. What a look beforehand finds (a transaction that
 timed out, or was taken over) fails while all of it can still be repeated. Nothing that takes time
-comes between the two.
+comes behind the second one.
 Protocol: as in `cluster.transactions` and `decisions`.
 """
 
@@ -101,6 +102,8 @@ def _commit(deciding: Deciding, batch: str, writers: Collection[Writer]) -> bool
     if last is not None and not last.is_done:
         raise _unfinished(deciding.log, deciding.name, last, batch)
     if writers:
+        # Twice: coordinators that are away are waited for before the decision's own time runs.
+        _check_all_open(deciding.log, batch, writers)
         deciding.write(
             Decision(batch, False, tuple(sorted(writers))),
             lambda: _check_all_open(deciding.log, batch, writers),
