@@ -247,11 +247,20 @@ class PartitionQueue:
     def may_come_twice(self) -> bool:
         """Whether what is on its way could fit sequences that are given anew, as rows fell out.
 
-        Then they need a new epoch, which what was sent before does not have. In a transaction there
-        is none to be had.
+        Then they need a new epoch, which what was sent before does not have.
         """
         is_sent = self.in_flight or any(batch.may_be_written for batch in self.returned)
-        return bool(is_sent) and self.identity.is_idempotent and not self.identity.is_transactional
+        return bool(is_sent) and self.identity.is_idempotent
+
+    def in_doubt_after(self, batch: Batch) -> Batch | None:
+        """One behind `batch` that was sent, and that a broker may still write."""
+        later = (item for item in self.returned if item.order > batch.order)
+        return next((item for item in later if item.may_be_written), None)
+
+    @property
+    def is_misnumbered(self) -> bool:
+        """Whether what is in flight has sequences that others are to have."""
+        return self._is_misnumbered
 
     def replace(self, batch: Batch, parts: list[Batch]) -> None:
         """Send `parts` in the place of a batch in flight: what is left of it, or its pieces."""

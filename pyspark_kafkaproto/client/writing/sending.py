@@ -24,6 +24,7 @@ from pyspark_kafkaproto.client.writing.queues import Identity, PartitionQueue
 from pyspark_kafkaproto.client.writing.verdicts import (
     Verdict,
     after_last_try,
+    cannot_go_on,
     out_of_order,
     verdict_on,
 )
@@ -379,7 +380,7 @@ class Sender:
             parts = self._refuse(queue, batch, data, error)
             self.held_bytes += sum(part.size_bytes for part in parts) - batch.size_bytes
             if sum(part.records for part in parts) < batch.records and queue.may_come_twice:
-                queue.restart(self._renew(queue.identity, error), batch)
+                self._begin_anew_after(queue, batch, error)
         elif verdict is Verdict.FORGOTTEN:
             _log.warning("%s: sequences begin anew", error)
             self._try_later(queue, batch, error, asked)
@@ -391,6 +392,13 @@ class Sender:
         if queue.head is not None:
             self._ready[queue.partition] = queue
 
+    def _begin_anew_after(self, queue: PartitionQueue, batch: Batch, error: KafkaProtoError) -> None:
+        """Rows fell out of a batch, and what comes behind it was sent with other sequences."""
+        if not queue.identity.is_transactional:
+            queue.restart(self._renew(queue.identity, error), batch)
+        elif (doubtful := queue.in_doubt_after(batch)) is not None:
+            raise cannot_go_on(queue, doubtful) from error
+
     # Failures
 
     def _lose(self, link: Link, error: KafkaProtoError) -> None:
@@ -398,6 +406,8 @@ class Sender:
         lost = [pair for sent in link.sent for pair in sent.batches.values()]
         link.drop()
         for queue, batch in lost:
+            if queue.is_misnumbered and queue.identity.is_transactional:
+                raise cannot_go_on(queue, batch) from error
             batch.may_be_written = True
             self._try_later(queue, batch, error, link.endpoint)
         for queue in self._ready.values():

@@ -12,7 +12,12 @@ from enum import Enum
 from pyspark_kafkaproto.client.writing.batches import Batch
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.cluster.transactions import ADVICE
-from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed, KafkaProtoError
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConnectionFailed,
+    KafkaProtoError,
+    LocalProtocolError,
+)
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 
 CORRUPT_MESSAGE = 2
@@ -90,6 +95,18 @@ def out_of_order(queue: PartitionQueue, batch: Batch, later: Batch) -> BrokerErr
         f"not written, but {later}, which comes after it, is: the broker had forgotten this "
         "producer",
     )  # fmt: skip
+
+
+def cannot_go_on(queue: PartitionQueue, batch: Batch) -> LocalProtocolError:
+    """The error of a transaction in which rows were refused before `batch`, of unknown outcome.
+
+    What comes after such rows gets new sequences, to which `batch` with its old ones could fit. A
+    new epoch would tell them apart: inside a transaction there is none to be had.
+    """
+    return LocalProtocolError(
+        f"{queue.partition}, {batch}: sent, and may still be written, while rows before it were "
+        "refused: with both the transaction cannot go on; abort it and write again"
+    )
 
 
 def after_last_try(

@@ -1,5 +1,7 @@
 """A producer's transactions: what is asked of whom, in which order, in both versions."""
 
+import time
+
 import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
@@ -9,9 +11,11 @@ from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtoco
 from pyspark_kafkaproto.messages import add_offsets_to_txn, add_partitions_to_txn, txn_offset_commit
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
+from pyspark_kafkaproto.messages.produce import ProduceResponse
+from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first
-from tests.fake_broker import api_versions, close
+from tests.fake_broker import DEFAULT, api_versions, close
 from tests.fake_produce import produce, refusing, values
 
 ONE = TopicPartition("orders", 0)
@@ -217,6 +221,40 @@ def test_dead_letters_of_what_was_aborted_are_given_up_too(brokers, producer, le
     writer.begin_transaction()
     assert writer.commit_transaction() == {}
     assert brokers.asked("Produce") == []
+
+
+def while_others_are_sent(writer, fault):
+    """`fault`, once a second request is on its way."""
+
+    def answer(call):
+        deadline = Deadline.after(10)
+        while sum(len(link.sent) for link in writer._sender._links.values()) < 2:
+            deadline.check("waiting for a second request")
+            time.sleep(0.001)
+        return fault(call) if callable(fault) else fault
+
+    return answer
+
+
+@pytest.mark.parametrize("is_lost_first", [False, True])
+def test_rows_that_fall_out_while_others_may_still_come_end_the_transaction(
+    brokers, producer, level, is_lost_first
+):
+    """What a lost connection still brings could fit the sequences that are given anew."""
+    del level
+    writer = producer(transactional_id="mine", dead_letter_topic="many", batch_size=100)
+    writer.begin_transaction()
+    writer.send(ROWS[:1])
+    writer.flush()
+    bad = ProduceResponse.Topic.Partition.RecordError(batch_index=0)
+    refused, lost = refusing(87, record_errors=(bad,)), close()
+    fault, then = (lost, refused) if is_lost_first else (refused, lost)
+    brokers.on("Produce", while_others_are_sent(writer, fault), then, DEFAULT)
+    with pytest.raises(LocalProtocolError, match=r"orders-0, .*may still be written.*abort"):
+        writer.send([ProducerRecord(f"{n}", partition=0) for n in range(40)])
+        writer.flush()
+    writer.abort_transaction()
+    assert values(brokers.logs["orders", 0]) == [b"a"]
 
 
 def test_an_abort_of_nothing_forgets_no_sequences(brokers, producer, level):
