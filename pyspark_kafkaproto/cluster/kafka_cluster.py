@@ -102,6 +102,10 @@ class KafkaCluster(GroupWindow, AdminWindow):
 
         return self._router.retrying("fetch metadata", attempt, deadline)
 
+    def distrust_last(self) -> None:
+        """The last metadata may be out of date: its broker is asked last the next time."""
+        self._router.distrust_last()
+
     def get_partitions(self, topics: Collection[str]) -> set[TopicPartition]:
         """All partitions of `topics`.
 

@@ -134,7 +134,7 @@ def select_partitions(
         BrokerError: it is not there; or, whatever `must_exist` says, it may not be seen.
     """
     if options.assign is not None:
-        every = (item for item in options.assign if must_exist or not _is_gone(topology, item))
+        every = (item for item in options.assign if must_exist or not is_gone(topology, item))
         return [item for item in every if topology.partition(item)]
     names: Sequence[str] = options.subscribe or ()
     pattern = options.subscribe_pattern
@@ -150,7 +150,8 @@ def select_partitions(
     ]
 
 
-def _is_gone(topology: Topology, item: TopicPartition) -> bool:
+def is_gone(topology: Topology, item: TopicPartition) -> bool:
+    """Whether there is no such topic, or no such partition of it."""
     if not topology.has(item.topic):
         return True
     return item.partition not in topology.topic(item.topic).partitions

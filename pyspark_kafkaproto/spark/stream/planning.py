@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyspark_kafkaproto.client import ReadTask
-from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster import TopicPartition, Topology
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planner import make_ranges
-from pyspark_kafkaproto.spark.planning import input_partitions, make_task
+from pyspark_kafkaproto.spark.planning import input_partitions, is_gone, make_task
 from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail, report_loss
 
 _Offsets = Mapping[TopicPartition, int]
@@ -28,11 +28,11 @@ def plan_batch(tail: Tail, options: ReadOptions, start: _Offsets, end: _Offsets)
         DataLoss: records are gone, and that is to fail the query.
     """
     _check_deleted(options, start, end)
-    starts = dict(start) | _added(tail, options, start, end)
+    topology = tail.topology_with(end)
+    starts = dict(start) | _added(tail, options, topology, start, end)
     _check_backward(options, starts, end)
     ends = {item: max(offset, starts[item]) for item, offset in end.items()}
     ranges = make_ranges({item: starts[item] for item in ends}, ends)
-    topology = tail.topology()
     there = [item for item in ranges if topology.has(item.topic)]
     if len(there) < len(ranges):
         gone = sorted({item.topic for item in ranges} - {item.topic for item in there})
@@ -61,10 +61,12 @@ def _check_deleted(options: ReadOptions, start: _Offsets, end: _Offsets) -> None
         report_loss(options, "PARTITIONS_DELETED", f"Partitions {names} have been deleted.")
 
 
-def _added(tail: Tail, options: ReadOptions, start: _Offsets, end: _Offsets) -> Offsets:
+def _added(
+    tail: Tail, options: ReadOptions, topology: Topology, start: _Offsets, end: _Offsets
+) -> Offsets:
     """Where partitions that were added since the last batch start."""
     added = end.keys() - start.keys()
-    known = tail.beginnings(sorted(added & set(tail.partitions())))
+    known = tail.beginnings(sorted(item for item in added if not is_gone(topology, item)))
     if missing := sorted(added - known.keys()):
         report_loss(
             options,

@@ -17,6 +17,7 @@ from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError, Un
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planning import (
     describe_selection,
+    is_gone,
     make_task,
     matches,
     select_partitions,
@@ -25,8 +26,9 @@ from pyspark_kafkaproto.spark.planning import (
 _log = logging.getLogger(__name__)
 
 _TOPOLOGY_AGE_S = 1.0
-# An end before what was read already, or a partition that is gone: a broker that has just started
-# may say so for a moment. Spark's own connector asks three times, too.
+# An end before what was read already, a partition that is gone, a topic with another id: a broker
+# that has just started, or was away for a while, may say so for a moment. Spark's own connector
+# asks three times, too; here each time another broker is asked, where there is one.
 _TRIES = 3
 _BETWEEN_TRIES_S = 0.3
 _UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -62,10 +64,19 @@ class Tail:
         now = time.monotonic()
         is_old = now - self._looked_up_at >= _TOPOLOGY_AGE_S
         if self._topology is None or is_old or must_exist:
-            found = describe_selection(self.cluster, self._options, must_exist=must_exist)
+            found = self._describe(must_exist=must_exist)
             self._check_same_topics(found)
             self._topology, self._looked_up_at = found, now
         return self._topology
+
+    def topology_with(self, partitions: Collection[TopicPartition]) -> Topology:
+        """As `topology`; other brokers are asked, too, before one of these counts as deleted."""
+        for _ in range(_TRIES - 1):
+            found = self.topology()
+            if not any(is_gone(found, item) for item in partitions):
+                return found
+            self._ask_another()
+        return self.topology()
 
     def partitions(self, *, must_exist: bool = False) -> list[TopicPartition]:
         """Those that are there now; BrokerError as for `topology`."""
@@ -89,8 +100,7 @@ class Tail:
             else:
                 if is_last or all(found.get(item, -1) >= at for item, at in known.items()):
                     return found
-            time.sleep(_BETWEEN_TRIES_S)
-            self._topology = None
+            self._ask_another()
         raise AssertionError("the last try returns or raises")
 
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
@@ -134,22 +144,47 @@ class Tail:
         others = sum(found.values()) / max(1, len(found))
         return {item: found.get(item, others) for item in starts}
 
+    def _ask_another(self) -> None:
+        """What was said last is not believed yet: look topics up anew, at another broker."""
+        time.sleep(_BETWEEN_TRIES_S)
+        self.cluster.distrust_last()
+        self._topology = None
+
+    def _describe(self, *, must_exist: bool) -> Topology:
+        """The topics as they are now; one with another id only if all tries name another."""
+        for _ in range(_TRIES - 1):
+            found = describe_selection(self.cluster, self._options, must_exist=must_exist)
+            if not self._made_again(found):
+                return found
+            self._ask_another()
+        return describe_selection(self.cluster, self._options, must_exist=must_exist)
+
+    def _ids(self, found: Topology) -> dict[str, bytes]:
+        """The ids of the topics that the query reads; with a pattern `found` has all there are."""
+        pattern = self._options.subscribe_pattern
+        return {
+            name: topic.topic_id
+            for name, topic in found.topics.items()
+            if not topic.error_code and topic.topic_id is not None
+            if pattern is None or matches(pattern, topic)
+        }
+
+    def _made_again(self, found: Topology) -> list[str]:
+        known = self._topic_ids
+        return [
+            name for name, its_id in self._ids(found).items() if known.get(name, its_id) != its_id
+        ]
+
     def _check_same_topics(self, found: Topology) -> None:
         """A topic with another id is another topic: its offsets mean other records."""
-        pattern = self._options.subscribe_pattern
-        for name, topic in found.topics.items():
-            if topic.error_code or topic.topic_id is None:
-                continue
-            if pattern is not None and not matches(pattern, topic):
-                continue  # with a pattern all topics of the cluster are found
-            first = self._topic_ids.setdefault(name, topic.topic_id)
-            if first != topic.topic_id:
-                self._topic_ids[name] = topic.topic_id
-                report_loss(
-                    self._options,
-                    "PARTITIONS_DELETED",
-                    f"Topic {name} was deleted and created again while the query ran.",
-                )
+        made_again = self._made_again(found)
+        self._topic_ids |= self._ids(found)
+        for name in made_again:
+            report_loss(
+                self._options,
+                "PARTITIONS_DELETED",
+                f"Topic {name} was deleted and created again while the query ran.",
+            )
 
 
 def report_loss(options: ReadOptions, condition: str, text: str) -> None:

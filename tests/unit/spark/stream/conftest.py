@@ -20,8 +20,8 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def brokers():
-    """`orders` holds the offsets 10 to 100 in partition 0 and 0 to 30 in partition 1."""
-    with FakeCluster({"orders": 2}) as fake:
+    """`orders` holds the offsets 10 to 100 in partition 0 and 0 to 30 in partition 1, at node 1."""
+    with FakeCluster({"orders": 2}, nodes=3) as fake:
         fake.logs["orders", 0].start = 10
         fake.logs["orders", 0].stop = 100
         fake.logs["orders", 1].stop = 30
