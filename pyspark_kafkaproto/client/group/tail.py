@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from pyspark_kafkaproto.client.block import Block
+from pyspark_kafkaproto.client.coming import Sent
 from pyspark_kafkaproto.client.directory import NO_EPOCH
 from pyspark_kafkaproto.client.fetch import Fetcher, Part
 from pyspark_kafkaproto.client.loss import LossPolicy
@@ -24,7 +25,7 @@ from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.client.requests import Chosen
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
-from pyspark_kafkaproto.net import ConsumerConfig, Deadline, retrying
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline, retrying, wait_for_answers
 from pyspark_kafkaproto.net.retry import is_retriable
 
 _log = logging.getLogger(__name__)
@@ -134,6 +135,7 @@ class Tail(Fetcher):
         self._min_bytes = config.fetch_min_bytes
         self._quiet = 0  # answers without a record, one after the other
         self._until = Deadline.after(0)
+        self._asked_to_wait_s, self._sent_at = 0.0, 0.0  # of the last Fetch
         self._failing_since: float | None = None
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
@@ -147,11 +149,11 @@ class Tail(Fetcher):
     def next_blocks(self, deadline: Deadline) -> list[Block]:
         """What one leader has, or nothing; waits up to `deadline` where none had anything.
 
-        Errors that pass are raised when they have lasted for default.api.timeout.ms.
+        What was asked and is not answered by then is waited for by the next call. Errors that pass
+        are raised when they have lasted for default.api.timeout.ms.
         """
         began = time.monotonic()
         self._until = deadline
-        wait_s = self._wait_s()
         request_s = self._config.request_timeout_s
         try:
             parts = retrying(
@@ -164,14 +166,17 @@ class Tail(Fetcher):
         except KafkaProtoError as error:
             self._bear(error, began)
             return []
+        if parts is None:
+            return []
         self._failing_since = None
         blocks = self._advance(parts)
         self._quiet = 0 if blocks else self._quiet + 1
         self._let_others_first({block.progress for block in blocks})
-        if wait_s and not blocks:
+        if self._asked_to_wait_s and not blocks:
             # Not every broker holds an empty answer.
-            early_s = wait_s - (time.monotonic() - began)
-            time.sleep(max(0.0, min(early_s, self._config.retry_backoff_s)))
+            early_s = self._asked_to_wait_s - (time.monotonic() - self._sent_at)
+            early_s = min(early_s, self._config.retry_backoff_s, deadline.remaining_s)
+            time.sleep(max(0.0, early_s))
         self._send_ahead()
         return blocks
 
@@ -179,14 +184,29 @@ class Tail(Fetcher):
         """The leader epoch of the last batch that `next_blocks` gave; -1 where it is not known."""
         return self._directory.read_epoch(partition)
 
-    def _try(self, deadline: Deadline) -> list[Part]:
-        """One exchange, with positions in the topics that are there now."""
+    def _try(self, deadline: Deadline) -> list[Part] | None:
+        """One exchange, with positions in the topics that are there now; None: no answer yet."""
         astray = [item for item in self._open if self._is_another(item.range.topic)]
         self._seen.astray |= {item.topic_partition for item in astray}
         for item in astray:
             self._loss.made_again(item)
         self._note_ids({item.range.topic for item in astray})
-        return self._exchange(deadline)
+        if self._sent is None:
+            self._sent = self._send(deadline)
+        return self._exchange(deadline) if self._is_answered(self._sent) else None
+
+    def _send(self, deadline: Deadline) -> Sent:
+        self._asked_to_wait_s, self._sent_at = self._wait_s(), time.monotonic()
+        return super()._send(deadline)
+
+    def _is_answered(self, sent: Sent) -> bool:
+        """Whether an answer has begun to come; waits for that as long as the caller does."""
+        request_s = self._config.request_timeout_s
+        due = Deadline(self._sent_at + request_s, request_s)
+        if wait_for_answers([sent.connection], min(self._until.remaining_s, due.remaining_s)):
+            return True
+        due.check(f"broker {sent.connection.endpoint}: receive")
+        return False
 
     def _judge(self, parts: list[Part], failures: dict[TopicPartition, BrokerError]) -> list[Part]:
         by_id = {_UNKNOWN_TOPIC_ID, _INCONSISTENT_TOPIC_ID}

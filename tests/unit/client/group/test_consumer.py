@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from pyspark_kafkaproto.client.consumer import Consumer
@@ -22,11 +24,11 @@ from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
-from tests.fake_broker import DEFAULT, FakeTopic, close, metadata, topic_id_of
+from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, metadata, topic_id_of
 from tests.fake_log import Answered, Batch, FakeLog
 from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import FakeGroup
-from tests.unit.client.group.polling import poll_rows, poll_until
+from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -718,6 +720,35 @@ def test_a_batch_that_never_comes_whole_is_an_error_while_others_go_on(filled, g
         poll_until(consumer, lambda: False, "the error")
     assert consumer.positions[FIRST] == 10
     assert consumer.positions[SECOND] < 3000
+
+
+def test_a_broker_that_says_nothing_holds_no_poll_up(filled, group, consumer_of):
+    consumer = consumer_of()
+    poll_rows(consumer, 40)
+    asked = len(filled.asked("Fetch"))
+    filled.on("Fetch", STALL)
+    began = time.monotonic()
+    for _ in range(50):
+        assert consumer.poll(0.01) is None
+    assert time.monotonic() - began < PATIENCE_S
+    assert len(filled.asked("Fetch")) <= asked + 2, "the same one is waited for"
+    filled.on("Fetch", DEFAULT)
+    filled.hang_up()
+    filled.logs["orders", 0].append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 20)]
+
+
+def test_a_broker_that_never_answers_is_an_error_in_time(filled, group, consumer_of):
+    consumer = consumer_of(request_timeout_ms=300, default_api_timeout_ms=1000)
+    poll_rows(consumer, 40)
+    filled.on("Fetch", STALL)
+    began = time.monotonic()
+    with pytest.raises(DeadlineExceeded, match="receive: not done within 0.3 s"):
+        poll_until(consumer, lambda: False, "the error")
+    assert time.monotonic() - began < PATIENCE_S / 2
+    filled.on("Fetch", DEFAULT)
+    filled.logs["orders", 0].append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 20)]
 
 
 def test_partitions_of_several_leaders_come_side_by_side(filled, group, consumer_of):
