@@ -6,6 +6,7 @@ the epoch of the last batch read lets the leader tell that its log was cut off s
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 from pyspark_kafkaproto.client.ranges import ReadTask
@@ -15,6 +16,8 @@ from pyspark_kafkaproto.cluster.topology import Topology
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import Deadline
+
+_log = logging.getLogger(__name__)
 
 _OFFSET_OUT_OF_RANGE = 1
 _UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -45,6 +48,7 @@ class Directory:
         self.missing: set[str] = set()
         self._rack_id = router.config.client_rack
         self._led: set[TopicPartition] = set()  # no follower is to be named for these
+        self._in_vain: dict[TopicPartition, Deadline] = {}  # looked up: not again before
         self._fail_on_data_loss = fail_on_data_loss
 
     @property
@@ -69,18 +73,26 @@ class Directory:
     ) -> dict[TopicPartition, Leader]:
         """The leader of each, or the follower that it named; one try where they must be asked.
 
-        Partitions without a leader at the moment are left out.
+        Partitions without a leader at the moment are left out, and not asked about again for
+        retry.backoff.ms while there are others.
 
         Raises:
-            BrokerError: none of them has one, or a topic is gone.
+            BrokerError: none of them has one, or a topic is gone and that is to fail the read.
         """
         wanted = list(partitions)
         missing = [partition for partition in wanted if partition not in self._leaders]
+        if len(missing) < len(wanted):
+            missing = [partition for partition in missing if not self.is_in_vain(partition)]
         waiting = self._learn(missing, deadline) if missing else None
         found = {item: self._leaders[item] for item in wanted if item in self._leaders}
         if waiting is not None and not found:
             raise waiting
         return found
+
+    def is_in_vain(self, partition: TopicPartition) -> bool:
+        """Whether it had no leader, or was not there, a moment ago."""
+        again = self._in_vain.get(partition)
+        return again is not None and not again.has_passed
 
     def read_epoch(self, partition: TopicPartition) -> int:
         """The leader epoch of the last batch that was read, for the broker to compare; else -1."""
@@ -148,28 +160,41 @@ class Directory:
         """Look up who leads; the error of one that nobody leads for the moment."""
         topics = {partition.topic for partition in partitions}
         topology = self.router.topology(topics, deadline)
-        self._find_topics(topics, topology)
-        waiting = None
+        waiting = self._find_topics(topics, topology)
         for partition in partitions:
             try:
                 self._leaders[partition] = self._not_older(partition, topology.leader(partition))
             except BrokerError as error:
                 if not error.error.is_retriable:
                     raise
+                self._in_vain[partition] = Deadline.after(self.router.config.retry_backoff_s)
                 waiting = error
         return waiting
 
-    def _find_topics(self, topics: set[str], topology: Topology) -> None:
-        """Each topic is there, and is the one that was planned."""
+    def _find_topics(self, topics: set[str], topology: Topology) -> BrokerError | None:
+        """Each topic is there, and is the one that was planned; the error of one that is not.
+
+        One that is gone keeps the others from being read only where that is to fail the read.
+        """
+        gone = None
         for topic in topics:
             try:
                 found = topology.topic(topic)
             except BrokerError as error:
-                if error.code == _UNKNOWN_TOPIC_OR_PARTITION and self._topic_ids.get(topic):
+                if error.code != _UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                is_news = topic not in self.missing
+                if self._topic_ids.get(topic):
                     self.missing.add(topic)
-                raise
-            self.missing.discard(topic)
-            self._check_same_topic(topic, found.topic_id)
+                if self._fail_on_data_loss:
+                    raise
+                if is_news:
+                    _log.warning("%s; other topics are read meanwhile", error)
+                gone = error
+            else:
+                self.missing.discard(topic)
+                self._check_same_topic(topic, found.topic_id)
+        return gone
 
     def _not_older(self, partition: TopicPartition, leader: Leader) -> Leader:
         """The leader, unless it is one of the past: brokers hear of elections one by one.

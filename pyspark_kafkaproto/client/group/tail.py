@@ -223,8 +223,10 @@ class Tail(Fetcher):
     def _next_leader(self, deadline: Deadline) -> tuple[Leader, list[Chosen]]:
         """The same; raises where a position is one of a topic that was deleted and made again.
 
-        Positions do not move here: rows before them may still have to be handed out.
+        Positions do not move here: rows before them may still have to be handed out. Partitions
+        that nobody leads, or that are gone, keep no others waiting.
         """
+        self._open.sort(key=lambda item: self._directory.is_in_vain(item.topic_partition))
         leader, chosen = super()._next_leader(deadline)
         topics = {item.range.topic for item, _ in chosen}
         for topic in topics:

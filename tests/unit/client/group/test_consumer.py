@@ -722,6 +722,26 @@ def test_a_batch_that_never_comes_whole_is_an_error_while_others_go_on(filled, g
     assert consumer.positions[SECOND] < 3000
 
 
+@pytest.mark.parametrize("partitions", [1, 150])
+def test_a_topic_that_is_deleted_keeps_no_other_from_being_read(
+    filled, group, consumer_of, caplog, partitions
+):
+    bills = FakeTopic(topic_id_of("bills"), [1] * partitions, [0] * partitions)
+    filled.topics["bills"] = bills
+    filled.logs |= {("bills", number): FakeLog() for number in range(partitions)}
+    consumer = consumer_of(("orders", "bills"))
+    poll_rows(consumer, 40)
+    del filled.topics["bills"]
+    for offset in (20, 21, 22):
+        filled.logs["orders", 0].append(b"later")
+        assert poll_rows(consumer, 1) == [(0, offset)]
+    said = [text for text in caplog.messages if "'bills': UNKNOWN_TOPIC_OR_PARTITION" in text]
+    assert len(said) == 1
+    filled.topics["bills"] = bills
+    filled.logs["bills", 0].append(b"once more")
+    assert poll_rows(consumer, 1) == [(0, 0)]
+
+
 def test_a_broker_that_says_nothing_holds_no_poll_up(filled, group, consumer_of):
     consumer = consumer_of()
     poll_rows(consumer, 40)
@@ -743,7 +763,7 @@ def test_a_broker_that_never_answers_is_an_error_in_time(filled, group, consumer
     poll_rows(consumer, 40)
     filled.on("Fetch", STALL)
     began = time.monotonic()
-    with pytest.raises(DeadlineExceeded, match="receive: not done within 0.3 s"):
+    with pytest.raises(DeadlineExceeded, match=r"receive: not done within 0\.3 s"):
         poll_until(consumer, lambda: False, "the error")
     assert time.monotonic() - began < PATIENCE_S / 2
     filled.on("Fetch", DEFAULT)
