@@ -24,6 +24,7 @@ from pyspark_kafkaproto.client.group.coordinator import Coordinator
 from pyspark_kafkaproto.client.group.keeper import Keeper
 from pyspark_kafkaproto.client.group.membership import Commit, Membership, State
 from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
+from pyspark_kafkaproto.client.group.tail import Seen
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
@@ -87,6 +88,8 @@ class Consumer:
         self._router = Router(self.config.client)
         self._reading: Reading | None = None
         self._own: Partitions = frozenset()
+        self._left_at: dict[TopicPartition, int] = {}  # of the last generation
+        self._seen = Seen()
         self._unwaited: list[Commit] = []
         self._committed: dict[TopicPartition, int] = {}
         self._commit_at = time.monotonic() + self.config.auto_commit_interval_s
@@ -179,11 +182,17 @@ class Consumer:
     def _begin(self) -> None:
         assigned = self._membership.assignment
         positions = starting_positions(self._router, self.config, assigned) if assigned else {}
-        self._reading = Reading(positions, self.config, self._router, self._schema)
+        own = [item for item, offset in positions.items() if self._has_been_at(item, offset)]
+        seen = self._seen.in_next_generation(positions, own)
+        self._reading = Reading(positions, self.config, self._router, self._schema, seen)
         self._own = assigned
         self._committed = {}
         if self._on_assign is not None:
             self._on_assign(assigned)
+
+    def _has_been_at(self, partition: TopicPartition, offset: int) -> bool:
+        """Whether this member has left `partition` at `offset`, or committed that last."""
+        return offset in (self._left_at.get(partition), self._committed.get(partition))
 
     def _give_up(self) -> None:
         """Say how far we came, while we may; then let others read on from there."""
@@ -200,6 +209,7 @@ class Consumer:
         """Read no more, and tell the membership."""
         own, self._own = self._own, frozenset()
         if self._reading is not None:
+            self._left_at, self._seen = self._reading.positions, self._reading.seen
             self._reading.close()
             self._reading = None
         self._membership.released()

@@ -40,6 +40,7 @@ class Reading:
 
     Attributes:
         positions: the offset after the rows handed out, per partition.
+        seen: what these stand on.
     """
 
     def __init__(
@@ -48,13 +49,14 @@ class Reading:
         config: ConsumerConfig,
         router: Router,
         schema: pa.Schema,
+        seen: Seen,
     ) -> None:
         self.positions = dict(positions)
         self._config = config
         self._router = router
         self._schema = schema
         self._wanted = wanted_columns(schema)
-        self._seen = Seen()
+        self.seen = seen
         self._tail = self._new_tail()
         self._rows: Iterator[pa.RecordBatch] = iter(())
 
@@ -81,7 +83,7 @@ class Reading:
     def committable(self) -> dict[TopicPartition, int]:
         """Positions, but for those that are an error: whoever began there would not notice."""
         return {
-            item: offset for item, offset in self.positions.items() if item not in self._seen.astray
+            item: offset for item, offset in self.positions.items() if item not in self.seen.astray
         }
 
     def close(self) -> None:
@@ -99,23 +101,24 @@ class Reading:
                     batch = to_record_batch(found, *item, self._schema)
                 # What failed so far is fetched again: the position moves with the rows alone.
                 self.positions[item] = reading.position
-                self._seen.astray.discard(item)
+                self.seen.astray.discard(item)
+                if reading.position == block.end:
+                    self.seen.epochs[item] = (block.end, self._tail.read_epoch(item))
                 if batch is not None:
                     yield batch
-            self._seen.epochs[item] = (reading.position, self._tail.read_epoch(item))
 
     def _new_tail(self) -> Tail:
-        return Tail(self.positions, self._config, self._router, self._reset, self._seen)
+        return Tail(self.positions, self._config, self._router, self._reset, self.seen)
 
     def _reset(self, partition: TopicPartition, why: str, end: int | None = None) -> int:
         """See `Reset`: rows that are read again, or passed over, are said."""
-        self._seen.astray.add(partition)
+        self.seen.astray.add(partition)
         timestamp = _reset_timestamp(self._config, [partition], why)
         if end is None:
             end = list_offsets_at(self._router, [partition], timestamp)[partition] or 0
         _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)
         self.positions[partition] = end
-        self._seen.astray.discard(partition)
+        self.seen.astray.discard(partition)
         return end
 
 

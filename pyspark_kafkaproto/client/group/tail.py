@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -54,19 +54,36 @@ class Reset(Protocol):
 class Seen:
     """What positions stand on, and what a log or topic of another past is known by.
 
-    It outlives a `Tail`: one made anew after an error is to notice what the one before would have.
+    It outlives a `Tail`: one made anew after an error is to notice what the one before would have,
+    and so is the first of a new generation, as far as it begins where the member was.
 
     Attributes:
         topic_ids: of the topics that positions belong to.
         refused_ids: those of them that a leader does not know; metadata alone may be of the past.
         epochs: per partition an offset, and the leader epoch of the batch that ends before it.
         astray: partitions whose position is not there, and that nothing has moved yet.
+        foreign: partitions of these topics at offsets that somebody else has committed, who may
+            have seen before us that the topic was made again; until a leader has answered.
     """
 
     topic_ids: dict[str, bytes] = field(default_factory=dict)
     refused_ids: set[bytes] = field(default_factory=set)
     epochs: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     astray: set[TopicPartition] = field(default_factory=set)
+    foreign: set[TopicPartition] = field(default_factory=set)
+
+    def in_next_generation(
+        self, assigned: Collection[TopicPartition], own: Collection[TopicPartition]
+    ) -> Seen:
+        """What of it is true of `assigned`, of which `own` begin where this member was."""
+        own = set(own) - self.foreign
+        topics = {item.topic for item in own} & self.topic_ids.keys()
+        return Seen(
+            topic_ids={topic: self.topic_ids[topic] for topic in topics},
+            refused_ids=self.refused_ids,
+            epochs={item: known for item, known in self.epochs.items() if item in own},
+            foreign={item for item in assigned if item.topic in topics and item not in own},
+        )
 
     def epoch_before(self, partition: TopicPartition, position: int) -> int:
         """The leader epoch of the batch that ends before `position`; -1 where it is not known."""
@@ -169,6 +186,7 @@ class Tail(Fetcher):
         if parts is None:
             return []
         self._failing_since = None
+        self._seen.foreign -= {part.progress.topic_partition for part in parts}
         blocks = self._advance(parts)
         self._quiet = 0 if blocks else self._quiet + 1
         self._let_others_first({block.progress for block in blocks})
@@ -186,11 +204,12 @@ class Tail(Fetcher):
 
     def _try(self, deadline: Deadline) -> list[Part] | None:
         """One exchange, with positions in the topics that are there now; None: no answer yet."""
-        astray = [item for item in self._open if self._is_another(item.range.topic)]
+        another = [item for item in self._open if self._is_another(item.range.topic)]
+        astray = [item for item in another if item.topic_partition not in self._seen.foreign]
         self._seen.astray |= {item.topic_partition for item in astray}
         for item in astray:
             self._loss.made_again(item)
-        self._note_ids({item.range.topic for item in astray})
+        self._note_ids({item.range.topic for item in another})
         if self._sent is None:
             self._sent = self._send(deadline)
         return self._exchange(deadline) if self._is_answered(self._sent) else None

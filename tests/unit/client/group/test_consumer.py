@@ -460,6 +460,42 @@ def test_a_topic_made_again_is_noticed_after_an_error_of_the_one_before(filled, 
     assert poll_rows(consumer, 30) == [(0, offset) for offset in range(30)]
 
 
+def is_rebalancing(brokers):
+    """Return once a member knows that its group shares out anew; it has not polled since."""
+    beats(brokers, REBALANCE_IN_PROGRESS)
+    brokers.wait_for_call("Heartbeat", len(brokers.asked("Heartbeat")) + 3)
+
+
+def test_a_topic_made_again_is_noticed_after_a_rebalance(filled, group, first_read):
+    consumer = first_read()
+    make_again(filled)
+    is_rebalancing(filled)
+    assert poll_rows(consumer, 30) == [(0, offset) for offset in range(30)]
+
+
+def test_a_truncation_is_noticed_after_a_rebalance(filled, group, first_read):
+    consumer = first_read()
+    truncate(filled)
+    is_rebalancing(filled)
+    assert poll_rows(consumer, 20) == [(0, offset) for offset in range(10, 30)]
+
+
+def test_an_offset_that_another_member_has_committed_is_believed(filled, group, first_read):
+    """It may have seen already that the topic was made again."""
+    consumer = first_read()
+    make_again(filled)
+    filled.logs["orders", 1].fill(1)
+
+    def join(call):
+        group.committed["orders", 1] = (5, "")
+        return group.join(call)
+
+    filled.on("JoinGroup", join)
+    is_rebalancing(filled)
+    rows = poll_rows(consumer, 35)
+    assert sorted(rows) == [(0, offset) for offset in range(30)] + [(1, at) for at in range(5, 10)]
+
+
 def test_a_commit_after_the_generation_is_refused_and_says_why(filled, group, consumer_of, noted):
     consumer = consumer_of(listeners=noted.listeners())
     poll_rows(consumer, 40)
