@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -35,6 +36,10 @@ _log = logging.getLogger(__name__)
 UNRESOLVED = "UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET"
 RESOLVED = "RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET"
 _NOT_READ = "COULD_NOT_READ_OFFSET_RANGE"
+# How often brokers are asked, each time another one where there is one, before what they say of a
+# partition's end is believed. Spark's own connector asks three times, too.
+TRIES = 3
+BETWEEN_TRIES_S = 0.3
 _SPARKS_OWN = (Earliest, Latest, Specific, Timestamp)
 
 
@@ -49,19 +54,15 @@ def plan_tasks(cluster: KafkaCluster, options: ReadOptions) -> list[ReadTask]:
             start.
         DataLoss: a start that is gone already, where that is to fail the query.
     """
-    topology = describe_selection(cluster, options)
     if options.assign == () or options.ranges == ():
         _log.warning("assign and offsetRanges name no partition: nothing is read")
-    ranges = _ranges(cluster, topology, options)
-    ranges = _inside_the_log(cluster, ranges, options)
+    topology, ranges = _inside_the_log(cluster, options)
     return [make_task(topology, group) for group in input_partitions(cluster, ranges, options)]
 
 
 def plan_closed_ranges(cluster: KafkaCluster, options: ReadOptions) -> list[OffsetRange]:
     """What the options mean at this moment, in offsets; see `plan_tasks` for errors."""
-    ranges = _inside_the_log(
-        cluster, _ranges(cluster, describe_selection(cluster, options), options), options
-    )
+    _, ranges = _inside_the_log(cluster, options)
     spans = _spans(cluster, ranges)
     return [
         replace(item, start=start, stop=stop)
@@ -173,19 +174,42 @@ def _logs(cluster: KafkaCluster, ranges: Sequence[OffsetRange]) -> dict[TopicPar
 
 
 def _inside_the_log(
-    cluster: KafkaCluster, ranges: Sequence[OffsetRange], options: ReadOptions
-) -> list[OffsetRange]:
-    """`ranges`, those with given offsets checked against what is there, or cut to it."""
+    cluster: KafkaCluster, options: ReadOptions
+) -> tuple[Topology, list[OffsetRange]]:
+    """What is read; given offsets are checked against what is there, or cut to it."""
     fail = options.settings.fail_on_data_loss
-    given = [item for item in ranges if item.start is not None or item.stop is not None]
-    logs = _logs(cluster, given) if given else {}
+    topology, ranges, logs = _with_logs(cluster, options)
     checked = []
     for item in ranges:
         log = logs.get(item.topic_partition)
         if log is not None and fail:
             _check(item, log, options)
         checked.append(item if log is None or fail else _cut(item, log))
-    return [item for item in checked if item.count != 0]
+    return topology, [item for item in checked if item.count != 0]
+
+
+def _with_logs(
+    cluster: KafkaCluster, options: ReadOptions
+) -> tuple[Topology, list[OffsetRange], dict[TopicPartition, _Log]]:
+    """What the options mean, and what the partitions hold where offsets were given.
+
+    Offsets beyond the end are looked at again through other brokers: one that has been away for a
+    while takes itself for the leader for a moment, and the log for as short as it was then.
+    """
+    for tries in range(1, TRIES + 1):
+        topology = describe_selection(cluster, options)
+        ranges = _ranges(cluster, topology, options)
+        given = [item for item in ranges if item.start is not None or item.stop is not None]
+        logs = _logs(cluster, given) if given else {}
+        is_inside = all(
+            max(item.start or 0, item.stop or 0) <= logs[item.topic_partition].latest
+            for item in given
+        )
+        if is_inside or tries == TRIES:
+            break
+        time.sleep(BETWEEN_TRIES_S)
+        cluster.distrust_last()
+    return topology, ranges, logs
 
 
 def _check(item: OffsetRange, log: _Log, options: ReadOptions) -> None:

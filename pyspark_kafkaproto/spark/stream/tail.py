@@ -16,6 +16,8 @@ from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError, UnsupportedVersion
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planning import (
+    BETWEEN_TRIES_S,
+    TRIES,
     describe_selection,
     is_gone,
     make_task,
@@ -26,11 +28,6 @@ from pyspark_kafkaproto.spark.planning import (
 _log = logging.getLogger(__name__)
 
 _TOPOLOGY_AGE_S = 1.0
-# An end before what was read already, a partition that is gone, a topic with another id: a broker
-# that has just started, or was away for a while, may say so for a moment. Spark's own connector
-# asks three times, too; here each time another broker is asked, where there is one.
-_TRIES = 3
-_BETWEEN_TRIES_S = 0.3
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 _CLUSTER_AUTHORIZATION_FAILED = 31
 
@@ -71,7 +68,7 @@ class Tail:
 
     def topology_with(self, partitions: Collection[TopicPartition]) -> Topology:
         """As `topology`; other brokers are asked, too, before one of these counts as deleted."""
-        for _ in range(_TRIES - 1):
+        for _ in range(TRIES - 1):
             found = self.topology()
             if not any(is_gone(found, item) for item in partitions):
                 return found
@@ -89,8 +86,8 @@ class Tail:
         Args:
             known: offsets that were there already; where one is not there now, all is asked again.
         """
-        for tries in range(1, _TRIES + 1):
-            is_last = tries == _TRIES
+        for tries in range(1, TRIES + 1):
+            is_last = tries == TRIES
             try:
                 found = self.latest(self.partitions())
             except BrokerError as error:
@@ -145,14 +142,18 @@ class Tail:
         return {item: found.get(item, others) for item in starts}
 
     def _ask_another(self) -> None:
-        """What was said last is not believed yet: look topics up anew, at another broker."""
-        time.sleep(_BETWEEN_TRIES_S)
+        """What was said last is not believed yet: look topics up anew, at another broker.
+
+        An end before what was read already, a partition that is gone, a topic with another id: one
+        that has just started, or was away for a while, may say so for a moment.
+        """
+        time.sleep(BETWEEN_TRIES_S)
         self.cluster.distrust_last()
         self._topology = None
 
     def _describe(self, *, must_exist: bool) -> Topology:
         """The topics as they are now; one with another id only if all tries name another."""
-        for _ in range(_TRIES - 1):
+        for _ in range(TRIES - 1):
             found = describe_selection(self.cluster, self._options, must_exist=must_exist)
             if not self._made_again(found):
                 return found

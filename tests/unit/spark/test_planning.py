@@ -7,16 +7,18 @@ import pytest
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
+from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.net import connection, deadline, retry
+from pyspark_kafkaproto.spark import planning
 from pyspark_kafkaproto.spark.options import parse_read_options
 from pyspark_kafkaproto.spark.planning import plan_tasks
 from tests.clock import stop_clock
-from tests.fake_broker import FakeCluster
+from tests.fake_broker import FakeCluster, FakeTopic, metadata
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    return stop_clock(monkeypatch, retry, deadline, connection)
+    return stop_clock(monkeypatch, retry, deadline, connection, planning)
 
 
 @pytest.fixture
@@ -117,7 +119,7 @@ def test_given_offsets_are_checked_against_the_log(brokers, plan):
     ("option", "other"),
     [("startingoffsets", "endingoffsets"), ("endingoffsets", "startingoffsets")],
 )
-def test_offset_beyond_the_end_names_option_value_and_the_log(plan, option, other):
+def test_offset_beyond_the_end_names_option_value_and_the_log(plan, clock, option, other):
     del other
     with pytest.raises(ConfigError, match=r"'orders-0': 101.*10 to 100.*failOnDataLoss") as caught:
         plan(assign='{"orders":[0]}', **{option: '{"orders":{"0":101}}'})
@@ -138,7 +140,7 @@ def test_start_that_is_gone_is_a_data_loss(plan):
         (150, 200, []),
     ],
 )
-def test_what_is_gone_is_cut_off_when_told_so(plan, caplog, start, end, ranges):
+def test_what_is_gone_is_cut_off_when_told_so(plan, clock, caplog, start, end, ranges):
     with caplog.at_level(logging.WARNING):
         tasks = plan(
             assign='{"orders":[0]}',
@@ -192,7 +194,30 @@ def test_given_ranges_are_read_as_they_are(plan):
     assert _ranges(tasks) == [[("orders", 0, 20, 30)], [("orders", 0, 50, 60)]]
 
 
-def test_given_range_beyond_the_end_is_named_by_its_own_option(plan):
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_an_old_leader_that_has_been_away_cuts_no_range_off(brokers, plan, clock, strict):
+    """A job would commit the end of its range behind records that it has not read."""
+    now = brokers.topics["orders"]
+
+    def behind(call):
+        brokers.topics["orders"] = FakeTopic(now.topic_id, [1, 1], [0, 0])
+        try:
+            return metadata(brokers, call)
+        finally:
+            brokers.topics["orders"] = now
+
+    now.move(0, node_id=2)
+    brokers.on("Metadata", behind, node=1)
+    topic = ListOffsetsResponse.Topic
+    end_then = topic(name="orders", partitions=(topic.Partition(partition_index=0, offset=60),))
+    brokers.on("ListOffsets", ListOffsetsResponse(topics=(end_then,)), node=1)
+    given = '[["orders", 0, 70, 100]]'
+    (task,) = plan(offsetranges=given, failondataloss=strict)
+    assert _ranges([task]) == [[("orders", 0, 70, 100)]]
+    assert task.leaders[TopicPartition("orders", 0)].node_id == 2
+
+
+def test_given_range_beyond_the_end_is_named_by_its_own_option(plan, clock):
     with pytest.raises(ConfigError, match=r"offsetRanges.*'orders-0': 500.*10 to 100"):
         plan(offsetranges='[["orders",0,20,500]]')
     with pytest.raises(BrokerError, match="orders-9"):
