@@ -411,6 +411,8 @@ class Fetcher:
         for progress, data in parts:
             if data.error_code == _OFFSET_OUT_OF_RANGE:
                 self._loss.reset(progress)
+                if progress.stalled_since is not None:
+                    self._directory.doubt(progress.topic_partition)
                 # If the offset is there after all, it is the epoch that the leader has not got.
                 self._directory.note_read(progress.topic_partition, NO_EPOCH)
                 continue

@@ -69,7 +69,7 @@ class LossPolicy:
 
         Raises:
             DataLoss: where that is to fail the read. Else the position moves to the earliest offset
-                inside the range, or to its end.
+                inside the range, or to its end, not before request.timeout.ms.
         """
         partition = progress.topic_partition
         earliest = self._bound(partition, EARLIEST_TIMESTAMP)
@@ -80,6 +80,8 @@ class LossPolicy:
         if progress.position < earliest and self._begins_at_earliest(progress):
             progress.start = progress.position = min(earliest, progress.stop)
             return
+        if progress.position > latest and not self._fail and not self._has_stalled(progress):
+            return  # a leader that was away may not know yet that it is none: see `topic_missing`
         # Below the log, what is left of the range comes next; beyond it there is nothing more.
         target = min(earliest, progress.stop) if progress.position < earliest else progress.stop
         self._pass_over(progress, target, f"it holds the offsets {earliest} to {latest} now")

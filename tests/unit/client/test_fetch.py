@@ -21,6 +21,7 @@ from pyspark_kafkaproto.errors import (
     RemoteProtocolError,
 )
 from pyspark_kafkaproto.messages.fetch import FetchResponse
+from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import Deadline, connections_for
 from tests.fake_broker import DEFAULT, STALL, cut
@@ -504,11 +505,25 @@ def test_offsets_that_aged_out_are_passed_over_when_told_so(brokers, config, tas
 
 
 @pytest.mark.parametrize(("start", "stop", "log_start"), [(0, 20, 30), (60, 80, 0), (0, 20, 20)])
-def test_range_that_is_gone_altogether_gives_no_rows(brokers, config, task, start, stop, log_start):
+def test_range_that_is_gone_altogether_gives_no_rows(
+    brokers, config, task, clock, start, stop, log_start
+):
     log = brokers.logs["orders", 0].fill(5)
     log.start = log_start
     brokers.logs["orders", 1].fill(1)
     assert read(task((0, start, stop), (1, 0, 10)), config(), LENIENT) == rows(1, 0, 10)
+
+
+def test_an_old_leader_that_has_been_away_passes_no_records_over(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(5)
+    planned = task((0, 30, 50))
+    brokers.topics["orders"].move(0, node_id=2)
+    out_of_range = Answered(partition_index=0, error_code=1, high_watermark=-1)
+    brokers.on("Fetch", answered(out_of_range), node=1)
+    topic = ListOffsetsResponse.Topic
+    end_then = topic(name="orders", partitions=(topic.Partition(partition_index=0, offset=20),))
+    brokers.on("ListOffsets", ListOffsetsResponse(topics=(end_then,)), node=1)
+    assert read(planned, config(), LENIENT) == rows(0, 30, 50)
 
 
 def test_records_that_never_come_are_a_data_loss_after_the_time_out(brokers, config, task, clock):
