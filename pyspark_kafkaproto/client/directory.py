@@ -120,8 +120,12 @@ class Directory:
         return "" if partition in self._led else self._rack_id
 
     def doubt(self, partition: TopicPartition) -> None:
-        """Records that should be there do not come: ask who leads, and no follower any more."""
+        """Records that should be there do not come: ask who leads, and no follower any more.
+
+        Another broker, where there is one: the leader may take itself for it.
+        """
         self._led.add(partition)
+        self.router.distrust_last()
         self.router.forget_leaders()
         self.forget([partition])
 

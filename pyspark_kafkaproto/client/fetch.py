@@ -408,11 +408,12 @@ class Fetcher:
         is_empty = not any(part.data.records for part in parts)
         blocks: list[Block] = []
         cut: dict[RangeProgress, Skimmed] = {}
+        doubted: list[TopicPartition] = []
         for progress, data in parts:
             if data.error_code == _OFFSET_OUT_OF_RANGE:
                 self._loss.reset(progress)
                 if progress.stalled_since is not None:
-                    self._directory.doubt(progress.topic_partition)
+                    doubted.append(progress.topic_partition)
                 # If the offset is there after all, it is the epoch that the leader has not got.
                 self._directory.note_read(progress.topic_partition, NO_EPOCH)
                 continue
@@ -427,6 +428,8 @@ class Fetcher:
                 else:
                     blocks.append(self._take(progress, data, data.records, seen.next_offset))
                     self._directory.note_read(progress.topic_partition, seen.leader_epoch)
+        for partition in doubted:  # not before all of the answer was judged by who is known
+            self._directory.doubt(partition)
         self._fit_next_batch(blocks, cut)
         self._open = [item for item in self._open if not item.is_done]
         return blocks

@@ -24,6 +24,7 @@ from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.client.requests import Chosen
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
+from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline, retrying, wait_for_answers
 from pyspark_kafkaproto.net.retry import is_retriable
@@ -34,6 +35,7 @@ NO_END: Final = 2**63 - 1
 
 _UNKNOWN_TOPIC_ID: Final = 100
 _INCONSISTENT_TOPIC_ID: Final = 103
+_TRIES: Final = 3
 _MADE_AGAIN: Final = "its topic was deleted and made again"
 
 
@@ -97,11 +99,29 @@ class _ResetPolicy(LossPolicy):
     def __init__(self, router: Router, reset: Reset) -> None:
         super().__init__(router, fail_on_data_loss=False)
         self._reset_to = reset
+        self._tries: dict[TopicPartition, int] = {}  # found no offset, and not below the log
 
     def reset(self, progress: RangeProgress) -> None:
         """It aged out, was deleted, or was never written: go on where the policy says, or raise."""
+        if self._may_be_there(progress):
+            return
         why = f"it has no offset {progress.position} (any more)"
         progress.position = self._reset_to(progress.topic_partition, why)
+
+    def _may_be_there(self, progress: RangeProgress) -> bool:
+        """Whether another broker is to say who leads, before a position counts as beyond the end.
+
+        One that has been away for a while takes itself for the leader for a moment, and the log for
+        as short as it was then.
+        """
+        partition = progress.topic_partition
+        tries = self._tries.pop(partition, 0) + 1
+        if tries == _TRIES or progress.position < self._bound(partition, EARLIEST_TIMESTAMP):
+            progress.stalled_since = None
+            return False
+        self._tries[partition] = tries
+        progress.stalled_since = time.monotonic()  # so its leader is doubted
+        return True
 
     def truncated(self, progress: RangeProgress, epoch: int, end: int) -> None:
         """Records that were read are gone, others are at their offsets: those are read, or raise.
