@@ -7,6 +7,7 @@ the epoch of the last batch read lets the leader tell that its log was cut off s
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 
 from pyspark_kafkaproto.client.ranges import ReadTask
@@ -23,6 +24,8 @@ _OFFSET_OUT_OF_RANGE = 1
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 _LEADER_NOT_AVAILABLE = 5
 _FENCED_LEADER_EPOCH = 74
+_UNKNOWN_TOPIC_ID = 100
+_TRIES = 3
 _NO_REPLICA = -1
 NO_EPOCH = -1
 """Of a leader nobody knows, or of a reader who has read nothing."""
@@ -48,6 +51,7 @@ class Directory:
         self.missing: set[str] = set()
         self._rack_id = router.config.client_rack
         self._led: set[TopicPartition] = set()  # no follower is to be named for these
+        self._renamed: Counter[str] = Counter()  # tries in a row that named another id
         self._in_vain: dict[TopicPartition, Deadline] = {}  # looked up: not again before
         self._fail_on_data_loss = fail_on_data_loss
 
@@ -219,18 +223,32 @@ class Directory:
         )
 
     def _check_same_topic(self, topic: str, found: bytes | None) -> None:
-        """A topic with another id is another topic: its offsets mean other records."""
+        """A topic with another id is another topic: its offsets mean other records.
+
+        A broker that is behind may name one that was deleted long ago, so another is asked next;
+        where another id is to fail the read, it is believed at the third try.
+        """
         planned = self._topic_ids.get(topic)
-        if planned is not None and found != planned and self._fail_on_data_loss:
-            raise DataLoss(
-                "PARTITIONS_DELETED",
-                f"Topic {topic} was deleted and created again while it was being read "
-                f"(topic id {planned.hex()}, now {found.hex() if found else None}).",
-            )
+        if planned is not None and found != planned:
+            self.router.distrust_last()
+            if self._fail_on_data_loss:
+                self._refuse_another(topic, planned, found)
+        self._renamed[topic] = 0
         if found != planned:
             _drop(self._newest, topic)
             _drop(self._read_epochs, topic)
         self._topic_ids[topic] = found
+
+    def _refuse_another(self, topic: str, planned: bytes, found: bytes | None) -> None:
+        """Raise: an error that passes at first, DataLoss when all tries named another id."""
+        text = (
+            f"Topic {topic} was deleted and created again while it was being read "
+            f"(topic id {planned.hex()}, now {found.hex() if found else None})."
+        )
+        self._renamed[topic] += 1
+        if self._renamed[topic] < _TRIES:
+            raise BrokerError(_UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic!r}", text)
+        raise DataLoss("PARTITIONS_DELETED", text)
 
 
 def _drop(epochs: dict[TopicPartition, int], topic: str) -> None:

@@ -24,7 +24,7 @@ from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import Deadline, connections_for
-from tests.fake_broker import DEFAULT, STALL, cut
+from tests.fake_broker import DEFAULT, STALL, FakeTopic, cut, metadata, topic_id_of
 from tests.fake_log import Answered, Batch, fetch
 from tests.unit.capture.wire import read as read_capture
 from tests.unit.client.answers import answered
@@ -618,6 +618,24 @@ def test_topic_created_again_is_read_when_told_so(brokers, config, task, clock):
     planned = task((0, 0, 10))
     brokers.topics["orders"].topic_id = b"another topic id"
     assert read(planned, config(), LENIENT) == rows(0, 0, 10)
+
+
+@pytest.mark.parametrize("settings", [ReadSettings(), LENIENT], ids=["strict", "lenient"])
+def test_a_broker_that_names_a_deleted_topic_loses_nothing(brokers, config, task, clock, settings):
+    brokers.logs["orders", 0].fill(5)
+    planned = task((0, 0, 50))
+    now = brokers.topics["orders"]
+
+    def behind(call):
+        brokers.topics["orders"] = FakeTopic(topic_id_of("orders before"), [1, 1], [0, 0])
+        try:
+            return metadata(brokers, call)
+        finally:
+            brokers.topics["orders"] = now
+
+    now.move(0, node_id=2)
+    brokers.on("Metadata", behind, node=1)
+    assert read(planned, config(), settings) == rows(0, 0, 50)
 
 
 def test_deleted_topic_is_a_data_loss_soon(brokers, config, task, clock):
