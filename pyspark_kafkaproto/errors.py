@@ -196,11 +196,13 @@ class DataLoss(KafkaProtoError):
     `condition` is the part after `KAFKA_DATA_LOSS.`, as in Spark's error conditions.
     """
 
+    advice = (
+        " If you do not want the job to fail because of missing records, set the option "
+        "failOnDataLoss to false."
+    )
+
     def __init__(self, condition: str, text: str) -> None:
-        super().__init__(
-            f"[KAFKA_DATA_LOSS.{condition}] {text} If you do not want the job to fail because of "
-            "missing records, set the option failOnDataLoss to false."
-        )
+        super().__init__(f"[KAFKA_DATA_LOSS.{condition}] {text}{self.advice}")
         self.condition = condition
 
 

@@ -21,7 +21,7 @@ from pyspark_kafkaproto.cli.record_format import Record, Render, make_render
 from pyspark_kafkaproto.cli.values import find_partitions
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.errors import ConfigError, DataLoss
 
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 _FOLLOW_S = 0.3
@@ -82,7 +82,7 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
     bounds = _Bounds(cluster, partitions)
     starts = bounds.find("--from", start or "earliest")
     if group is not None:
-        starts |= bounds.within(cluster.get_consumer_offsets(group, partitions))
+        starts |= bounds.go_on(group, cluster.get_consumer_offsets(group, partitions))
     printer = _Printer(cluster, starts, render, count)
     try:
         printer.print_until(bounds.find("--to", stop))
@@ -102,6 +102,8 @@ class _Printer:
         self, cluster: KafkaCluster, starts: Offsets, render: Render, count: int | None
     ) -> None:
         self.moved: Offsets = {}
+        self._ends: Offsets = {}  # the last ones that were told
+        self._topic_ids: dict[str, bytes | None] = {}
         self._cluster = cluster
         self._positions = dict(starts)
         self._render = render
@@ -113,7 +115,12 @@ class _Printer:
         return self._left == 0
 
     def print_until(self, stops: Offsets) -> None:
-        """Everything from where it is to `stops`, or what is left of the count."""
+        """Everything from where it is to `stops`, or what is left of the count.
+
+        Raises:
+            DataLoss: offsets mean other records than before.
+        """
+        self._check_ends(stops)
         ranges = [
             OffsetRange(*item, self._positions[item], stop)
             for item, stop in sorted(stops.items())
@@ -141,13 +148,31 @@ class _Printer:
         if self._left is not None:
             self._left -= 1
 
-    def _records(self, ranges: list[OffsetRange]) -> Iterator[Record]:
-        topics = {item.topic for item in ranges}
+    def _check_ends(self, stops: Offsets) -> None:
+        """What is written below where we are would be passed over, and nobody told."""
+        for item, stop in sorted(stops.items()):
+            if (before := self._ends.get(item, stop)) > stop:
+                why = f"{item} ended at offset {before} and ends at {stop} now: its end was cut off"
+                raise self._lost(f"{why}, or the topic was made anew.")
+        self._ends = stops
+
+    def _ids(self, topics: set[str]) -> dict[str, bytes | None]:
         topology = self._cluster.describe(topics, must_exist=True)
+        for name in topics:
+            found = topology.topic(name).topic_id
+            if self._topic_ids.setdefault(name, found) != found:
+                why = f"topic {name!r} was deleted and made anew while it was being read."
+                raise self._lost(why)
+        return self._topic_ids
+
+    def _lost(self, why: str) -> DataLoss:
+        self.moved = {}  # committed, they would pass over what is written there now
+        return DataLoss("COULD_NOT_READ_OFFSET_RANGE", why)
+
+    def _records(self, ranges: list[OffsetRange]) -> Iterator[Record]:
+        ids = self._ids({item.topic for item in ranges})
         leaders = self._cluster.find_leaders([item.topic_partition for item in ranges])
-        task = ReadTask(
-            tuple(ranges), leaders, {name: topology.topic(name).topic_id for name in topics}
-        )
+        task = ReadTask(tuple(ranges), leaders, ids)
         schema = schema_for(_COLUMNS)
         batches = read_batches(task, self._cluster.config, ReadSettings(), schema)
         with closing(batches):  # type: ignore[type-var]  # a generator has close()
@@ -163,6 +188,7 @@ class _Bounds:
 
     def __init__(self, cluster: KafkaCluster, partitions: set[TopicPartition]) -> None:
         self._cluster = cluster
+        self._is_stable = cluster.config.is_read_committed
         self._first = cluster.get_earliest_leader_offsets(partitions)
         self._last = cluster.get_latest_leader_offsets(partitions)
 
@@ -174,6 +200,23 @@ class _Bounds:
             else min(max(offset, self._first[item]), self._last[item])
             for item, offset in offsets.items()
         }
+
+    def go_on(self, group: str, committed: Offsets) -> Offsets:
+        """Where a group goes on: what it has committed, and what is gone meanwhile is told.
+
+        Raises:
+            ConfigError: what it has committed lies behind the end.
+        """
+        for item, offset in sorted(committed.items()):
+            first, last = self._first[item], self._last[item]
+            if offset < first:
+                gone = f"offsets {offset} to {first - 1} are gone"
+                click.echo(f"{item}: {gone}, it begins at {first} now", err=True)
+            if offset > last and not self._is_stable:  # the last stable offset is no end
+                why = f"group {group!r} has committed {offset} for {item}, which ends at {last}: "
+                why += "its end was cut off, or the topic was made anew (kafkaproto groups reset)"
+                raise ConfigError("--group", group, why)
+        return {item: max(offset, self._first[item]) for item, offset in committed.items()}
 
     def find(self, option: str, where: str) -> Offsets:
         """The offset of each partition that `where` means."""

@@ -7,10 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from pyspark_kafkaproto.cli import connection
+from pyspark_kafkaproto.cli import connection, consume
 from pyspark_kafkaproto.cli import lag as lag_command
 from pyspark_kafkaproto.cli.exits import exit_code_of
 from pyspark_kafkaproto.cli.group import kafkaproto
@@ -178,6 +179,48 @@ def test_consume_for_a_group_commits_what_was_printed_and_only_when_told(brokers
     assert command(*words, "--commit").stdout_bytes.splitlines() == WHOLE[23:]
     assert coordinator.offsets["g"] == {("orders", 0): (30, "")}
     assert command("consume", "orders", "--commit").exit_code == 2
+
+
+def test_consume_for_a_group_says_what_was_committed_for_and_is_gone(brokers, command):
+    brokers.logs["orders", 0].start = 10
+    coordinator = FakeCoordinator(brokers, g={("orders", 0): (4, "")})
+    words = ("consume", "orders", "--group", "g", "--format", "raw")
+    done = command(*words, "-n", "2")
+    assert done.stdout_bytes.splitlines() == WHOLE[10:12]
+    assert "orders-0: offsets 4 to 9 are gone, it begins at 10 now" in done.stderr
+    coordinator.offsets["g"] = {("orders", 0): (31, "")}
+    done = command(*words, "--commit")
+    assert done.exit_code == 2
+    assert "'g' has committed 31 for orders-0, which ends at 30" in done.stderr
+    assert coordinator.offsets["g"] == {("orders", 0): (31, "")}
+    # Its last stable offset may well lie before what was committed.
+    done = command(*words, "--commit", "-X", "isolation.level=read_committed")
+    assert (done.exit_code, done.stdout_bytes) == (0, b"")
+
+
+def test_a_follower_does_not_go_on_in_a_topic_of_the_same_name(brokers, command, monkeypatch):
+    def made_anew(_):
+        brokers.topics["orders"].topic_id = bytes(range(16))
+        brokers.logs["orders", 0].fill(2)
+
+    monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=made_anew))
+    coordinator = FakeCoordinator(brokers)
+    words = ("--format", "raw", "-n", "40", "--group", "g", "--commit")
+    done = command("consume", "orders", "--follow", *words)
+    assert done.stdout_bytes.splitlines() == WHOLE
+    assert not coordinator.offsets
+    assert done.exit_code == 1
+    assert "topic 'orders' was deleted and made anew" in done.stderr
+    assert "option" not in done.stderr
+
+
+def test_a_follower_notices_an_end_that_came_back(brokers, command, monkeypatch):
+    happens = iter([lambda: brokers.logs["orders", 0].cut_off(20)])
+    monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=lambda _: next(happens)()))
+    done = command("consume", "orders", "--follow", "--format", "raw")
+    assert done.stdout_bytes.splitlines() == WHOLE
+    assert done.exit_code == 1
+    assert "orders-0 ended at offset 30 and ends at 20 now" in done.stderr
 
 
 def test_groups(brokers, rows, command):
