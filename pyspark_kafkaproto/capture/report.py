@@ -17,6 +17,7 @@ from pyspark_kafkaproto.capture.message import REQUEST, Message
 from pyspark_kafkaproto.capture.subjects import About, id_text
 from pyspark_kafkaproto.capture.tree import frame_bytes, tree
 from pyspark_kafkaproto.errors import error_code
+from pyspark_kafkaproto.wire.printable import printed
 from pyspark_kafkaproto.wire.trace import Node
 
 HIDDEN = "<hidden>"
@@ -72,15 +73,6 @@ def line(message: Message, found: About | None = None) -> str:
     if remarks := _remarks(message):
         text += f"  {remarks}"
     return printed(text)
-
-
-def printed(text: str) -> str:
-    """What a terminal only shows: names come from anybody, and may hold its control characters."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
 
 
 def _remarks(message: Message) -> str:

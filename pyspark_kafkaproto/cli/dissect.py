@@ -31,13 +31,12 @@ from pyspark_kafkaproto.capture.report import (
     line,
     note_as_json,
     note_line,
-    printed,
 )
 from pyspark_kafkaproto.capture.selection import Selection, Shown, api_named, duration_ns
 from pyspark_kafkaproto.capture.statistics import ApiCount, Statistics
 from pyspark_kafkaproto.capture.subjects import About
 from pyspark_kafkaproto.cli.exits import INTERRUPTED
-from pyspark_kafkaproto.cli.output import table_text
+from pyspark_kafkaproto.cli.output import json_text, table_text
 from pyspark_kafkaproto.errors import ConfigError
 
 _PROGRESS_MESSAGES = 500
@@ -188,7 +187,7 @@ def _show_messages(chosen: Iterator[Shown], *, detail: bool, is_json: bool) -> N
     is_live = sys.stdout.isatty() and not sys.stdin.isatty()
     for message, found in chosen:
         if is_json:
-            write(json.dumps(as_json(message, with_fields=detail), ensure_ascii=False) + "\n")
+            write(json_text(as_json(message, with_fields=detail)) + "\n")
         else:
             write(line(message, found) + "\n")
             if detail:
@@ -216,7 +215,7 @@ def _tables(statistics: Statistics) -> Iterator[str]:
     yield _table(heads, rows)
     if statistics.topic_bytes:
         topics = sorted(statistics.topic_bytes.items())
-        rows = [(printed(topic), *map(size_text, sizes)) for topic, sizes in topics]
+        rows = [(topic, *map(size_text, sizes)) for topic, sizes in topics]
         yield _table(("Topic", "Written", "Read"), rows)
     if statistics.errors:
         errors = statistics.errors.most_common()

@@ -16,6 +16,7 @@ import click
 from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.cli.exits import INTERRUPTED, NOBODY_READS, exit_code_of
 from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.wire.printable import printed
 
 # command -> module in this package that has it under its own name
 _COMMANDS = (
@@ -46,7 +47,9 @@ class _Failure(click.ClickException):
 
     def __init__(self, error: KafkaProtoError) -> None:
         # What an error advises for Spark, no command has as an option.
-        super().__init__(str(error).replace(getattr(error, "advice", ""), ""))
+        text = str(error).replace(getattr(error, "advice", ""), "")
+        # What brokers say of an error may be anything; its lines are ours.
+        super().__init__("\n".join(map(printed, text.split("\n"))))
         self.exit_code = exit_code_of(error)  # type: ignore[misc]  # click says to set it so
 
 

@@ -1,12 +1,14 @@
 """Tables for people, JSON for programs.
 
 On a terminal a table has lines and colours, and folds what is too wide; in a pipe it is plain
-columns, one line per row, nothing cut.
+columns, one line per row, nothing cut. Texts come from anybody: a name may hold what moves a
+terminal's cursor, or ends a line.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
@@ -17,7 +19,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pyspark_kafkaproto.wire.printable import printed
+
 _ENDLESS = 100_000
+# JSON itself escapes those below the blank alone.
+_CONTROLS = re.compile("[\x7f-\x9f]")
 
 Row = Mapping[str, object]
 
@@ -33,7 +39,13 @@ def show(rows: Iterable[Row], columns: Mapping[str, str], *, as_json: bool) -> N
 
 def show_json(value: object) -> None:
     """Print `value` as JSON: indented on a terminal, else on one line."""
-    click.echo(json.dumps(value, indent=2 if _is_terminal() else None, ensure_ascii=False))
+    click.echo(json_text(value, indent=2 if _is_terminal() else None))
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """JSON with letters as they are, and no control character."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def table_text(rows: Sequence[Row], columns: Mapping[str, str]) -> str:
@@ -69,7 +81,7 @@ def cell_text(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
         return ", ".join(map(cell_text, value)) or "-"
-    return str(value)
+    return printed(str(value))
 
 
 def _style(value: object) -> str:

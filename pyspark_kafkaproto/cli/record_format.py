@@ -6,12 +6,12 @@ Here at the edge records become Python objects: they are printed one by one.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any
 
 from pyspark_kafkaproto.cli.moments import show_time
+from pyspark_kafkaproto.cli.output import json_text
 from pyspark_kafkaproto.errors import ConfigError
 
 Record = Mapping[str, Any]
@@ -46,7 +46,7 @@ def as_json(record: Record) -> bytes:
         shown["headers"] = [
             {"key": item["key"]} | _as_text("value", item["value"]) for item in record["headers"]
         ]
-    return json.dumps(shown, ensure_ascii=False).encode("utf-8") + b"\n"
+    return json_text(shown).encode("utf-8") + b"\n"
 
 
 def as_raw(record: Record) -> bytes:

@@ -6,6 +6,7 @@ declaration  how a message is declared: `Request`, `Response`, `Struct`, `field`
 schema       the compiler, and what callers use: `encode`, `decode`, `read`
 frame        size prefix and headers: `encode_request`, `decode_response`, and the reverse
 path         errors that know their field: `topics[3].partitions[0].records`
+printable    texts from anybody, as a terminal may be given them
 
 Law: any bytes give a message or `RemoteProtocolError`, and memory follows the bytes that are
 there, never a number that stands in them. A value that a version cannot carry is a

@@ -1,0 +1,47 @@
+"""Tables and JSON whose texts come from anybody."""
+
+import json
+
+from pyspark_kafkaproto.cli.output import json_text, table_text
+from pyspark_kafkaproto.cli.record_format import as_json
+from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
+from tests.unit.cluster.committing import FakeCoordinator
+from tests.unit.cluster.test_members import listed
+
+# A window's title, a red word and a row of its own; CSI in one character; a right-to-left mark.
+EVIL = "x\x1b]0;t\x07\x1b[31m\nprod\tEmpty\r\x9b2J\u202e"
+
+
+def test_a_table_has_a_line_for_each_row_whatever_is_in_it():
+    rows = [{"group": EVIL, "members": [EVIL]}, {"group": "naïve ☃", "members": []}]
+    head, evil, plain = table_text(rows, {"group": "Group", "members": "Members"}).splitlines()
+    assert head.split() == ["Group", "Members"]
+    assert evil.isprintable()
+    assert evil.startswith(r"x\x1b]0;t\x07\x1b[31m\nprod\tEmpty\r\x9b2J\u202e")
+    assert plain.split() == ["naïve", "☃", "-"]
+
+
+def test_json_holds_no_control_character_and_the_same_text():
+    text = json_text({"group": EVIL + "\x7f ☃"})
+    assert not {char for char in text if char < " " or "\x7f" <= char < "\xa0"}
+    assert "☃" in text
+    assert json.loads(text) == {"group": EVIL + "\x7f ☃"}
+    record = {"topic": "t", "timestamp": 0, "key": None, "value": EVIL.encode()}
+    assert b"\\u009b2J" in as_json(record)
+
+
+def test_names_of_groups_move_no_cursor(brokers, command):
+    FakeCoordinator(brokers, **{EVIL: {("orders", 0): (20, EVIL)}})
+    brokers.on("ListGroups", listed((EVIL, "Classic", "Empty")))
+    for words in (("groups", "list"), ("groups", "offsets", EVIL)):
+        (_, row) = command(*words).stdout.splitlines()
+        assert row.isprintable()
+
+
+def test_what_a_broker_says_in_an_error_is_only_shown(brokers, command):
+    said = CreateTopicsResponse.Topic(name="new", error_code=17, error_message=EVIL)
+    brokers.on("CreateTopics", CreateTopicsResponse(topics=(said,)))
+    done = command("topics", "create", "new")
+    assert done.exit_code == 1
+    assert all(line.isprintable() for line in done.stderr.split("\n"))
+    assert r"x\x1b]0;t\x07" in done.stderr
