@@ -14,7 +14,7 @@ import click
 
 from pyspark_kafkaproto.cli.client_properties import gather
 from pyspark_kafkaproto.cluster import KafkaCluster
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
 # Whoever waits for longer wants to know what for.
 QUIET_S = 2.0
@@ -115,6 +115,17 @@ def confirmed(question: str, *, is_sure: bool) -> None:
         raise click.UsageError("nobody is there to be asked: --yes says yes beforehand") from None
     if not agreed:
         raise click.ClickException("nothing was changed")
+
+
+@contextmanager
+def telling_usable(what: str) -> Iterator[None]:
+    """Where some of many were refused, say of which others `what` was done."""
+    try:
+        yield
+    except BrokerError as error:
+        for name in sorted(error.usable or ()):
+            click.echo(f"{what} {name}", err=True)
+        raise
 
 
 def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -68,10 +70,15 @@ class _Commands(click.Group):
         command: click.Command = getattr(module, cmd_name)
         return command
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        with _full_disk():  # for --help and --version
+            return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()  # here, where a reader that has gone is no traceback
+            with _full_disk():
+                result = super().invoke(ctx)
+                sys.stdout.flush()  # here, where a reader that has gone is no traceback
         except KafkaProtoError as error:
             if "pyspark_kafkaproto.cluster" in sys.modules:  # else nothing was asked of a broker
                 import_module("pyspark_kafkaproto.cluster.capturing").add_packets(error)
@@ -82,14 +89,21 @@ class _Commands(click.Group):
         except BrokenPipeError:
             _leave_output()
             ctx.exit(NOBODY_READS)
-        except OSError as error:
-            # A file's own error has its name; what is left is where all commands write to.
-            if error.filename is not None or error.errno not in _NO_ROOM:
-                raise
-            _leave_output()
-            text = f"standard output cannot be written: {error.strerror}"
-            raise click.ClickException(text) from error
         return result
+
+
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    """Standard output that cannot be written, as an error of one line."""
+    try:
+        yield
+    except OSError as error:
+        # A file's own error has its name; what is left is where all commands write to.
+        if error.filename is not None or error.errno not in _NO_ROOM:
+            raise
+        _leave_output()
+        text = f"standard output cannot be written: {error.strerror}"
+        raise click.ClickException(text) from error
 
 
 def _leave_output() -> None:

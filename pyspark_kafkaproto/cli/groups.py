@@ -6,7 +6,13 @@ from collections.abc import Mapping
 
 import click
 
-from pyspark_kafkaproto.cli.connection import confirmed, connected, json_option, yes_option
+from pyspark_kafkaproto.cli.connection import (
+    confirmed,
+    connected,
+    json_option,
+    telling_usable,
+    yes_option,
+)
 from pyspark_kafkaproto.cli.moments import parse_span, parse_time
 from pyspark_kafkaproto.cli.output import show, show_json, table_text
 from pyspark_kafkaproto.cli.values import find_partitions, parse_topic_offsets
@@ -198,7 +204,8 @@ def delete(
     cluster.describe_groups(set(names))
     if not topics:
         confirmed(f"Delete the groups {', '.join(names)}?", is_sure=is_sure)
-        cluster.delete_groups(set(names))
+        with telling_usable("deleted"):
+            cluster.delete_groups(set(names))
         click.echo(f"deleted {', '.join(names)}", err=True)
         return
     partitions = find_partitions(cluster, "--topic", topics)
@@ -206,7 +213,7 @@ def delete(
     confirmed(f"Delete what {', '.join(names)} committed for {shown}?", is_sure=is_sure)
     for name in names:
         cluster.delete_consumer_offsets(name, partitions)
-    click.echo(f"deleted offsets of {', '.join(names)}", err=True)
+        click.echo(f"deleted offsets of {name}", err=True)
 
 
 def _way(ways: Mapping[str, object]) -> ResetTo:

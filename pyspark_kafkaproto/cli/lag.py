@@ -14,6 +14,7 @@ from pyspark_kafkaproto.cli.moments import parse_span
 from pyspark_kafkaproto.cli.output import Row, show, table_of
 from pyspark_kafkaproto.cli.plot import LagOverTime, check_matplotlib
 from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.errors import ConfigError
 
 _COLUMNS = {
     "group": "Group",
@@ -61,6 +62,8 @@ def lag(
         check_matplotlib()
     seen = None if plot is None else LagOverTime()
     every_s = None if watch is None else parse_span("--watch", watch)
+    if every_s == 0:
+        raise ConfigError("--watch", watch, "expected a span above 0, such as 2s")
     try:
         if every_s is None:
             show(_rows(cluster, groups, topics, seen), _COLUMNS, as_json=as_json)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, datetime
+from math import inf
 
 from pyspark_kafkaproto.errors import ConfigError
 
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_MOST_S = 100 * 366 * 86400
+_MOST_DIGITS = 18  # of a time in milliseconds that brokers can be asked for
 _SPAN = re.compile(r"(?P<count>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d|w)")
 _EXAMPLE = "2026-11-21T08:00, 2026-11-21T08:00:00+01:00, -10m, or milliseconds since 1970"
 
@@ -16,9 +19,10 @@ _EXAMPLE = "2026-11-21T08:00, 2026-11-21T08:00:00+01:00, -10m, or milliseconds s
 def parse_span(option: str, text: str) -> float:
     """`500ms`, `90s`, `10m`, `2h`, `7d`, `1w` as seconds; else ConfigError."""
     match = _SPAN.fullmatch(text.strip())
-    if match is None:
+    seconds = float(match["count"]) * _SECONDS[match["unit"]] if match else inf
+    if seconds > _MOST_S:
         raise ConfigError(option, text, "expected a span such as 90s, 10m, 2h or 7d")
-    return float(match["count"]) * _SECONDS[match["unit"]]
+    return seconds
 
 
 def parse_time(option: str, text: str) -> int:
@@ -27,15 +31,15 @@ def parse_time(option: str, text: str) -> int:
     A span with a minus in front is that long ago.
     """
     text = text.strip()
-    if text.isdecimal() and len(text) > 8:  # shorter ones are dates to ISO 8601
+    # Shorter numbers are dates to ISO 8601.
+    if text.isdecimal() and 8 < len(text) <= _MOST_DIGITS:
         return int(text)
     if text.startswith("-"):
         return int((time.time() - parse_span(option, text[1:])) * 1000)
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):  # the latter beside the years 1 and 9999
         raise ConfigError(option, text, f"expected {_EXAMPLE}") from None
-    return int(moment.timestamp() * 1000)
 
 
 def show_time(timestamp_ms: int) -> str:

@@ -11,7 +11,7 @@ import os
 import select
 import signal
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -66,13 +66,17 @@ def produce(
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     from pyspark_kafkaproto.client import Producer  # noqa: PLC0415 - pyarrow, for this alone
 
+    if key_separator == "":
+        raise ConfigError("--key-separator", key_separator, "expected what stands behind keys")
     common = {
         "partition": partition,
         "headers": [(key, value.encode()) for key, value in map(_header, headers)],
     }
     written: dict[TopicPartition, Written] = {}
-    with Producer(properties, topic=topic) as producer, _interrupts() as interrupts:
-        producer.check_topics({topic})
+    with ExitStack() as held:
+        producer = held.enter_context(Producer(properties, topic=topic))
+        producer.check_topics({topic})  # until here Ctrl-C leaves nothing half done
+        interrupts = held.enter_context(_interrupts())
         lines = _lines(_arrivals(file, producer.config.linger_s, interrupts), interrupts)
         for records in _records(lines, key_separator, null_marker, common):
             producer.send(records)

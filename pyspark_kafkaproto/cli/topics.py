@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import click
 
-from pyspark_kafkaproto.cli.connection import confirmed, connected, json_option, yes_option
+from pyspark_kafkaproto.cli.connection import (
+    confirmed,
+    connected,
+    json_option,
+    telling_usable,
+    yes_option,
+)
 from pyspark_kafkaproto.cli.output import show, show_json, table_text
 from pyspark_kafkaproto.cli.values import parse_pairs, parse_partition_offsets
 from pyspark_kafkaproto.cluster import (
@@ -143,7 +149,8 @@ def delete(cluster: KafkaCluster, names: tuple[str, ...], is_sure: bool) -> None
     """Delete TOPICs with all their records."""
     cluster.describe(set(names), must_exist=True)
     confirmed(f"Delete {', '.join(names)} with all their records?", is_sure=is_sure)
-    cluster.delete_topics(set(names))
+    with telling_usable("deleted"):
+        cluster.delete_topics(set(names))
     click.echo(f"deleted {', '.join(names)}", err=True)
 
 
@@ -177,13 +184,22 @@ def alter(
     if not (partitions or changes or offsets):
         raise click.UsageError("say what: --partitions, --config, --unset or --delete-records")
     if offsets:
+        cluster.find_leaders(offsets)
         confirmed(f"Delete the oldest records of {_names(offsets)}?", is_sure=is_sure)
-    if changes:
-        cluster.alter_configs({ConfigResource("topic", name): changes})
-    if partitions:
-        cluster.add_partitions({name: partitions})
+
+    def grow_and_change(*, validate_only: bool) -> None:
+        if changes:
+            resource = ConfigResource("topic", name)
+            cluster.alter_configs({resource: changes}, validate_only=validate_only)
+        if partitions:
+            cluster.add_partitions({name: partitions}, validate_only=validate_only)
+
+    # All of it or nothing: what can be refused is asked before anything is done, and offsets,
+    # which nobody validates, come first.
+    grow_and_change(validate_only=True)
     for item, offset in sorted(cluster.delete_records(offsets).items()):
         click.echo(f"{item} begins at offset {offset} now", err=True)
+    grow_and_change(validate_only=False)
     click.echo(f"topic {name} altered", err=True)
 
 

@@ -8,7 +8,6 @@ development: a broker takes them only when it was told to.
 from __future__ import annotations
 
 import base64
-import binascii
 import functools
 import http.client
 import json
@@ -34,6 +33,8 @@ _LARGEST_ANSWER_BYTES = 1 << 20
 _KEPT_TOKENS = 16
 _SHOWN_CHARACTERS = 200
 _CLAIM = "unsecuredLoginStringClaim_"
+# Of JSON that holds something else: text, lists, numbers without end, brackets in brackets.
+_NOT_THAT_JSON = (KeyError, OverflowError, RecursionError, TypeError, ValueError)
 _TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 
@@ -93,7 +94,7 @@ def _expiry(token: str) -> float:
         body = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
         return float(claims["exp"])
-    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+    except (*_NOT_THAT_JSON, IndexError):
         return 0.0
 
 
@@ -155,7 +156,7 @@ def _from_endpoint(config: SecurityConfig, options: Mapping[str, str], deadline:
         raise ConnectionFailed(url, "token", f"{why}sasl.oauthbearer.token.endpoint.url") from None
     try:
         token = json.loads(answer)["access_token"]
-    except (ValueError, KeyError, TypeError):
+    except _NOT_THAT_JSON:
         token = None
     if not isinstance(token, str):
         raise AuthenticationFailed(url, OAUTHBEARER, "its answer has no access_token")
@@ -196,7 +197,7 @@ def _refused(url: str, error: urllib.error.HTTPError) -> AuthenticationFailed | 
             return ConnectionFailed(url, "token", f"the token endpoint answers HTTP {error.code}")
         try:
             said = json.loads(error.read(_LARGEST_ANSWER_BYTES))["error"]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (*_NOT_THAT_JSON, OSError):
             said = error.reason
     detail = f"the token endpoint answers HTTP {error.code} {str(said)[:_SHOWN_CHARACTERS]!r}"
     advice = "check clientId, clientSecret and scope in sasl.jaas.config"

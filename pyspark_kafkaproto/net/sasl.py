@@ -119,7 +119,7 @@ def _check_signature(message: str, expected: bytes) -> None:
 def _read_refusal(refusal: bytes) -> str:
     try:
         said = json.loads(refusal)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter of brackets alone
         return _shown(refusal.decode("utf-8", "replace"))
     return _shown(str(said.get("status", said) if isinstance(said, dict) else said))
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -23,11 +24,14 @@ from pyspark_kafkaproto.errors import (
     CorruptRecords,
     DeadlineExceeded,
 )
+from pyspark_kafkaproto.messages.create_partitions import CreatePartitionsResponse
 from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
+from pyspark_kafkaproto.messages.delete_groups import DeleteGroupsResponse
 from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from tests.fake_broker import DEFAULT
+from tests.unit.cli.processes import kafkaproto as kafkaproto_process
 from tests.unit.cluster.committing import FakeCoordinator
 from tests.unit.cluster.test_members import assigned, classic, describing, listed
 
@@ -68,6 +72,7 @@ def test_errors_are_a_line_and_a_code(command):
     assert command("topics", "describe", "odrers").exit_code == 1
     assert command("offsets", "orders", "--at", "soon").exit_code == 2
     assert command("topics", "nonsense").exit_code == 2
+    assert command("lag", "--watch", "0s").exit_code == 2
 
 
 @pytest.fixture
@@ -332,6 +337,51 @@ def test_topics_created_and_altered(brokers, command):
     assert command(*words, "--assign", "0=x").exit_code == 2
     assert command("topics", "alter", "new").exit_code == 2
     assert command("topics", "list").stdout.splitlines()[1].split() == ["empty", "1", "2"]
+
+
+def test_topics_alter_does_all_or_nothing_of_what_can_be_asked_before(brokers, command):
+    well = IncrementalAlterConfigsResponse.Resource(resource_type=2, resource_name="orders")
+    brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))
+    part = CreatePartitionsResponse.Topic
+    few = part(name="orders", error_code=37, error_message="2 would not be an increase")
+    brokers.on("CreatePartitions", CreatePartitionsResponse(results=(few,)))
+    words = ("topics", "alter", "orders", "-c", "retention.ms=5", "--yes")
+
+    def asked():
+        """Whether each request was only to be validated."""
+        apis = ("IncrementalAlterConfigs", "CreatePartitions", "DeleteRecords")
+        calls = (call for api in apis for call in brokers.asked(api))
+        return [getattr(call, "validate_only", False) for call in calls]
+
+    assert command(*words, "-p", "2").exit_code == 1
+    assert command(*words, "--delete-records", "9=5").exit_code == 1
+    assert all(asked())
+    brokers.on("CreatePartitions", CreatePartitionsResponse(results=(part(name="orders"),)))
+    assert command(*words, "-p", "3").exit_code == 0
+    assert asked().count(False) == 2
+
+
+def test_what_was_deleted_is_told_where_the_rest_was_refused(brokers, command):
+    part = DeleteTopicsResponse.Topic
+    topics = part(name="empty"), part(name="orders", error_code=73)
+    brokers.on("DeleteTopics", DeleteTopicsResponse(responses=topics))
+    done = command("topics", "delete", "empty", "orders", "--yes")
+    assert (done.exit_code, "deleted empty\n" in done.stderr) == (1, True)
+    describing(brokers, classic("g", assigned(0)), classic("h", assigned(1)))
+    part = DeleteGroupsResponse.Group
+    groups = part(group_id="g"), part(group_id="h", error_code=68)
+    brokers.on("DeleteGroups", DeleteGroupsResponse(results=groups))
+    done = command("groups", "delete", "g", "h", "--yes")
+    assert (done.exit_code, "deleted g\n" in done.stderr) == (1, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("topics", "--help")])
+def test_a_full_disk_is_an_error_for_help_too(words):
+    with Path("/dev/full").open("w") as full:
+        done = kafkaproto_process(*words, stdout=full)
+    assert done.returncode == 1
+    assert done.stderr == "Error: standard output cannot be written: No space left on device\n"
 
 
 def test_doctor_says_no_with_its_exit_code(brokers, command):

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from pyspark_kafkaproto.cli.group import kafkaproto
 from pyspark_kafkaproto.net import Deadline
-from tests.fake_broker import FakeCluster
+from tests.fake_broker import STALL, FakeCluster
 from tests.fake_produce import values
 
 
@@ -117,11 +117,23 @@ def test_ctrl_c_ends_the_reading_and_writes_what_was_read(piped, brokers):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_ctrl_c_ends_the_wait_for_brokers_at_once(piped, brokers):
+    brokers.on("Metadata", STALL)
+
+    def write(*_):
+        brokers.wait_for_call("Metadata")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    done = piped(write, "-X", "request.timeout.ms=4000", "-X", "default.api.timeout.ms=4000")
+    assert done.exit_code == 130
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         pytest.param(("nothing",), "no such topic", marks=pytest.mark.slow),
         (("orders", "-k", ":"), "line 1 does not have it"),
+        (("orders", "-k", ""), "--key-separator"),
         (("orders", "-X", "acks"), "expected KEY=VALUE"),
         (("orders", "-X", "acks=9"), "expected all, -1, 0 or 1"),
         (("orders", "-p", "7"), "there is no partition 7: the topic has 2"),

@@ -34,7 +34,7 @@ def test_spans(text, seconds):
     assert parse_span("--watch", text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "5", "m", "-5m", "5 m", "1y"])
+@pytest.mark.parametrize("text", ["", "5", "m", "-5m", "5 m", "1y", "99999w", f"{'9' * 400}s"])
 def test_wrong_spans_name_the_option(text):
     with pytest.raises(ConfigError, match=r"--watch.*90s, 10m"):
         parse_span("--watch", text)
@@ -48,7 +48,7 @@ def test_times(monkeypatch):
     local = int(datetime(2026, 11, 21, 8).timestamp() * 1000)
     assert parse_time("--at", "2026-11-21T08:00") == local
     assert show_time(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
-    for wrong in ("yesterday", "-10", "2026-13-01"):
+    for wrong in ("yesterday", "-10", "2026-13-01", "0001-01-01", "9" * 19, f"-{'9' * 400}d"):
         with pytest.raises(ConfigError, match="--at"):
             parse_time("--at", wrong)
 

@@ -119,6 +119,12 @@ def test_a_token_that_does_not_say_how_long_it_lives_is_asked_for_each_time(func
     assert [token(found), token(found)] == ["opaque-1", "opaque-2"]
 
 
+@pytest.mark.parametrize("claims", [b'{"exp": 1%s}' % (b"0" * 400), b"[" * 99_999, b'{"exp": "x"}'])
+def test_claims_may_be_anything(function, claims):
+    given = f"a.{base64.urlsafe_b64encode(claims).decode().rstrip(chr(61))}.c"
+    assert token(function(lambda options: given)) == given
+
+
 def test_a_wrong_secret_is_final_and_not_shown(endpoint):
     with pytest.raises(AuthenticationFailed, match=r"HTTP 401 'invalid_client': check") as caught:
         token(with_endpoint(endpoint, "hunter3"))
@@ -133,6 +139,8 @@ def test_a_wrong_secret_is_final_and_not_shown(endpoint):
         ((400, {}, b"<html>"), AuthenticationFailed, "HTTP 400 'Bad Request'"),
         ((302, {"Location": "http://127.0.0.1:1/"}, b""), AuthenticationFailed, "HTTP 302"),
         ((200, {}, b"<html>"), AuthenticationFailed, "has no access_token"),
+        ((400, {}, b"[" * 99_999), AuthenticationFailed, "HTTP 400 'Bad Request'"),
+        ((200, {}, b"[" * 99_999), AuthenticationFailed, "has no access_token"),
         ((200, {}, b"[]"), AuthenticationFailed, "has no access_token"),
         ((200, {}, b'{"access_token": "a\\u0001b"}'), AuthenticationFailed, "no bearer token"),
         ((200, {}, b'{"access_token": null}'), AuthenticationFailed, "has no access_token"),
