@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from io import RawIOBase, TextIOWrapper
 from pathlib import Path
 
-from pyspark_kafkaproto.cli.exits import INTERRUPTED
+from pyspark_kafkaproto.cli.interrupts import heed_sigterm, interrupted_code
 
 
 def main() -> None:
@@ -24,9 +24,10 @@ def main() -> None:
             "pip install 'pyspark-kafkaproto[cli]'"
         )
     try:
+        heed_sigterm()
         from pyspark_kafkaproto.cli.group import kafkaproto  # noqa: PLC0415 - click is sure now
     except KeyboardInterrupt:  # while it starts; later the command says what it does then
-        sys.exit(INTERRUPTED)
+        sys.exit(interrupted_code())
     _prepare_output()
     kafkaproto()
 

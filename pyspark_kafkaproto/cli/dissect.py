@@ -35,7 +35,7 @@ from pyspark_kafkaproto.capture.report import (
 from pyspark_kafkaproto.capture.selection import Selection, Shown, api_named, duration_ns
 from pyspark_kafkaproto.capture.statistics import ApiCount, Statistics
 from pyspark_kafkaproto.capture.subjects import About
-from pyspark_kafkaproto.cli.exits import INTERRUPTED
+from pyspark_kafkaproto.cli.interrupts import interrupted_code
 from pyspark_kafkaproto.cli.output import json_text, table_text
 from pyspark_kafkaproto.errors import ConfigError
 
@@ -91,7 +91,7 @@ def dissect(ctx: click.Context, /, file: str, ports: tuple[int, ...], **options:
         chosen = _Chosen(selection, is_json=options["json"])
         is_interrupted = _show(chosen.of(items), file, options)
     if is_interrupted:
-        ctx.exit(INTERRUPTED)
+        ctx.exit(interrupted_code())
 
 
 def _check_output(file: str, options: dict[str, Any]) -> None:

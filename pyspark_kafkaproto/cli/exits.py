@@ -16,7 +16,6 @@ WRONG_USAGE = 2  # click's own for arguments; here for values of client properti
 NOT_WELL = 3  # the answer is no: the dev broker does not run, the doctor found a break
 NOT_REACHED = 4  # no broker answers, or not in time
 NOT_ALLOWED = 5  # wrong password, or a right is missing
-INTERRUPTED = 130  # Ctrl-C, as a shell has it
 NOBODY_READS = 141  # whoever read our output has gone (`| head`), as a shell has it
 
 _AUTHORIZATION_CODES = (29, 30, 31, 53, 65)

@@ -16,7 +16,8 @@ from typing import Any
 import click
 
 from pyspark_kafkaproto import __version__
-from pyspark_kafkaproto.cli.exits import INTERRUPTED, NOBODY_READS, exit_code_of
+from pyspark_kafkaproto.cli.exits import NOBODY_READS, exit_code_of
+from pyspark_kafkaproto.cli.interrupts import interrupted_code
 from pyspark_kafkaproto.errors import KafkaProtoError
 from pyspark_kafkaproto.wire.printable import printed
 
@@ -85,7 +86,7 @@ class _Commands(click.Group):
             raise _Failure(error) from error
         except KeyboardInterrupt:
             click.echo(err=True)
-            ctx.exit(INTERRUPTED)
+            ctx.exit(interrupted_code())
         except BrokenPipeError:
             _leave_output()
             ctx.exit(NOBODY_READS)
@@ -129,5 +130,5 @@ def kafkaproto() -> None:
       kafkaproto dissect trace.pcap          what was said on the wire
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the answer is no (not running, a hop is broken),
-    4 no broker answers, 5 not allowed, 130 Ctrl-C.
+    4 no broker answers, 5 not allowed, 130 Ctrl-C, 143 SIGTERM.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pyspark_kafkaproto.cli.connection import configured, json_option
-from pyspark_kafkaproto.cli.exits import INTERRUPTED, NOT_WELL
+from pyspark_kafkaproto.cli.exits import NOT_WELL
+from pyspark_kafkaproto.cli.interrupts import interrupted_code
 from pyspark_kafkaproto.cli.output import show_json
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def loadtest(
     else:
         click.echo(_summary(load), nl=False)
     if is_interrupted:
-        ctx.exit(INTERRUPTED)
+        ctx.exit(interrupted_code())
     if not load.is_sound:
         ctx.exit(NOT_WELL)
 

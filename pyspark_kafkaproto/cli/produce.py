@@ -2,7 +2,7 @@
 
 Standard output carries what was written, by partition; nothing is printed for each record. Lines
 are sent as they come, and flushed when none has come for linger.ms: whoever writes to a pipe may
-take his time. Ctrl-C ends the reading alone; a second one ends everything.
+take his time. Ctrl-C or SIGTERM ends the reading alone; a second one ends everything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from pyspark_kafkaproto.cli.connection import configured, json_option
-from pyspark_kafkaproto.cli.exits import INTERRUPTED
+from pyspark_kafkaproto.cli.interrupts import interrupted_code, note
 from pyspark_kafkaproto.cli.output import show
 from pyspark_kafkaproto.errors import ConfigError
 
@@ -85,11 +85,11 @@ def produce(
         _merge(written, producer.flush())
     show(_shown(written), _HEADINGS, as_json=as_json)
     if interrupts.count:
-        click.get_current_context().exit(INTERRUPTED)
+        click.get_current_context().exit(interrupted_code())
 
 
 class _Interrupts:
-    """Counts Ctrl-C: the first one ends only a wait, or the next one before it begins."""
+    """Counts signals: the first one ends only a wait, or the next one before it begins."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -97,7 +97,8 @@ class _Interrupts:
 
     def note(self, number: int, frame: FrameType | None) -> None:
         """Handle the signal."""
-        del number, frame
+        del frame
+        note(number)
         self.count += 1
         if self._is_waiting or self.count > 1:
             raise KeyboardInterrupt
@@ -120,11 +121,13 @@ class _Interrupts:
 @contextmanager
 def _interrupts() -> Iterator[_Interrupts]:
     interrupts = _Interrupts()
-    before = signal.signal(signal.SIGINT, interrupts.note)
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {each: signal.signal(each, interrupts.note) for each in signals}
     try:
         yield interrupts
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _arrivals(file: BinaryIO, quiet_s: float, interrupts: _Interrupts) -> Iterator[bytes]:

@@ -484,12 +484,16 @@ def test_reader_that_goes_away_leaves_no_traceback(brokers):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_follower_cleanly(brokers):
-    with _process(brokers, "consume", "orders", "--follow", "--format", "raw") as process:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_follower_cleanly(brokers, number, code):
+    coordinator = FakeCoordinator(brokers)
+    words = ("--follow", "--format", "raw", "--group", "g", "--commit")
+    with _process(brokers, "consume", "orders", *words) as process:
         assert [process.stdout.readline().rstrip(b"\n") for _ in range(30)] == WHOLE
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, told = process.communicate(timeout=20)
-        assert process.returncode == 130
+        assert process.returncode == code
+    assert coordinator.offsets["g"] == {("orders", 0): (30, "")}
     # A machine at work may take long enough to start for whom it waits for to be said.
     rest = [line for line in told.splitlines() if b"no broker has answered" not in line]
     assert b"".join(rest).strip() == b""

@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 from array import array
@@ -14,6 +15,7 @@ from pyspark_kafkaproto.cli.group import kafkaproto
 from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import STALL, FakeCluster
 from tests.fake_produce import values
+from tests.unit.cli.processes import command
 
 
 @pytest.fixture
@@ -115,6 +117,26 @@ def test_ctrl_c_ends_the_reading_and_writes_what_was_read(piped, brokers):
     assert values(brokers.logs["orders", 0]) == [b"a", b"b"]
     assert json.loads(done.stdout)[0]["records"] == 2
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.slow
+def test_sigterm_ends_the_reading_and_writes_what_was_read(brokers):
+    words = ("produce", "orders", "-p", "0", "-b", brokers.bootstrap_servers)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command(*words, "-X", "linger.ms=600000"), **pipes) as process:
+        process.stdin.write(b"a\nb\n")
+        process.stdin.flush()
+        left = array("i", [1])
+
+        def is_read():
+            ioctl(process.stdin, FIONREAD, left)
+            return not left[0]
+
+        until(is_read)
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)  # and not because the pipe has ended
+        assert process.returncode == 143
+    assert values(brokers.logs["orders", 0]) == [b"a", b"b"]
 
 
 def test_ctrl_c_ends_the_wait_for_brokers_at_once(piped, brokers):
