@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.net.secret import HIDDEN
 
 FILE_VARIABLE = "KAFKAPROTO_CLIENT_PROPERTIES"
 SERVERS = "bootstrap.servers"
@@ -88,7 +89,7 @@ def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         # What was given may be a secret that lost its key.
-        raise ConfigError("--property", key.strip() or "…", "expected KEY=VALUE")
+        raise ConfigError("--property", HIDDEN, "expected KEY=VALUE")
     return key.strip(), value
 
 

@@ -18,7 +18,8 @@ def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key or key in found:
-            raise ConfigError(option, text, "expected KEY=VALUE, each KEY once")
+            # A value may be a secret.
+            raise ConfigError(option, key if equals else text, "expected KEY=VALUE, each KEY once")
         found[key] = value
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.secret import Secret
 
+_BLANKS = "".join(map(chr, range(0x21)))  # those of Java's String.trim
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
 
 
@@ -69,9 +70,9 @@ def words(name: str, given: str) -> tuple[str, ...]:
 
 
 def secret(name: str, given: str) -> Secret:
-    """A text that is never shown."""
+    """A text that is never shown, without the blanks around it: Java's passwords have none."""
     del name
-    return Secret(given)
+    return Secret(given.strip(_BLANKS))
 
 
 def kafka_property(name: str, read: Callable[[str, str], Any], default: Any = None) -> Any:

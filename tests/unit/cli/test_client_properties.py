@@ -65,5 +65,7 @@ def test_nothing_said_names_every_way_to_say_it():
 def test_file_that_cannot_be_read_and_pair_without_a_key(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         gather({}, file=tmp_path / "missing")
-    with pytest.raises(ConfigError, match="expected KEY=VALUE"):
-        gather({}, "b:1", pairs=["=hunter2"])
+    for pair in ("=hunter2", "ssl.key.password:hunter2", "hunter2"):
+        with pytest.raises(ConfigError, match="expected KEY=VALUE") as caught:
+            gather({}, "b:1", pairs=[pair])
+        assert "hunter2" not in str(caught.value)

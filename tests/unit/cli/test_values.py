@@ -55,6 +55,9 @@ def test_times(monkeypatch):
 
 def test_pairs_and_offsets():
     assert parse_pairs("-c", ["a=1", "b=c=d", "e="]) == {"a": "1", "b": "c=d", "e": ""}
+    with pytest.raises(ConfigError, match="each KEY once") as caught:
+        parse_pairs("--set", ["ssl.key.password=hunter1", "ssl.key.password=hunter2"])
+    assert "hunter" not in str(caught.value)
     assert parse_partition_offsets("--x", "t", ["0=5"]) == {TopicPartition("t", 0): 5}
     assert parse_topic_offsets("--to", ["a:b:3=5"]) == {TopicPartition("a:b", 3): 5}
 

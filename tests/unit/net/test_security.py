@@ -56,6 +56,7 @@ GOOD = [
     (WITH_PEM, "ssl.keystore.certificate.chain", "C", "ssl_keystore_certificate_chain", "C"),
     (WITH_KEY, "ssl.keystore.password", "x", "ssl_keystore_password", Secret("x")),
     (SSL, "ssl.key.password", "x", "ssl_key_password", Secret("x")),
+    (SSL, "ssl.key.password", "\tx y\u00a0 ", "ssl_key_password", Secret("x y\u00a0")),
     (WITH_PLAIN, "sasl.mechanism", "PLAIN", "sasl_mechanism", "PLAIN"),
     (WITH_PLAIN, "sasl.jaas.config", PLAIN, "sasl_jaas_config", Secret(PLAIN)),
     (
