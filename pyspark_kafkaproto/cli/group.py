@@ -51,8 +51,8 @@ class _Failure(click.ClickException):
     def __init__(self, error: KafkaProtoError) -> None:
         # What an error advises for Spark, no command has as an option.
         text = str(error).replace(getattr(error, "advice", ""), "")
-        # What brokers say of an error may be anything; its lines are ours.
-        super().__init__("\n".join(map(printed, text.split("\n"))))
+        # What brokers say of an error may be anything; lines and tabs are ours.
+        super().__init__("\n".join(map(printed, text.expandtabs().split("\n"))))
         self.exit_code = exit_code_of(error)  # type: ignore[misc]  # click says to set it so
 
 

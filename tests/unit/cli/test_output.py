@@ -45,3 +45,4 @@ def test_what_a_broker_says_in_an_error_is_only_shown(brokers, command):
     assert done.exit_code == 1
     assert all(line.isprintable() for line in done.stderr.split("\n"))
     assert r"x\x1b]0;t\x07" in done.stderr
+    assert "prod    Empty" in done.stderr  # a tab, as in Java's traces
