@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -18,6 +19,7 @@ from pyspark_kafkaproto.wire.frame import SIZE_PREFIX_BYTES, frame_size
 
 FRAME_BYTES_MAX = 1 << 28
 _PIECE_BYTES = 1 << 20
+_PAUSE_S = 0.05
 
 
 class FrameStream:
@@ -109,7 +111,9 @@ class Listener:
             except OSError:
                 if self._sock.fileno() < 0:
                     return
-                continue  # the client left before it was served
+                # The client left before it was served; or there are no sockets left for one.
+                time.sleep(_PAUSE_S)
+                continue
             threading.Thread(target=self._serve, args=(stream,), daemon=True).start()
 
     def close(self) -> None:
