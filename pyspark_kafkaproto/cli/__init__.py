@@ -28,16 +28,23 @@ def main() -> None:
         from pyspark_kafkaproto.cli.group import kafkaproto  # noqa: PLC0415 - click is sure now
     except KeyboardInterrupt:  # while it starts; later the command says what it does then
         sys.exit(interrupted_code())
+    _fill_closed()
     _prepare_output()
     kafkaproto()
+
+
+def _fill_closed() -> None:
+    """Streams that were closed (`<&-`) are empty: their numbers would go to the next connection."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  to the end
+            setattr(sys, name, stream)
 
 
 def _prepare_output() -> None:
     """Standard output that takes all that is written, or fails."""
     out = sys.stdout
-    if out is None:  # closed, as by `>&-`
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  to the end
-    elif isinstance(out, TextIOWrapper):
+    if isinstance(out, TextIOWrapper):
         if isinstance(out.buffer, RawIOBase):
             # PYTHONUNBUFFERED: of what a pipe or a disk takes in part, the rest would be lost.
             number, encoding = out.fileno(), out.encoding

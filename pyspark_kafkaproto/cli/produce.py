@@ -70,7 +70,7 @@ def produce(
         raise ConfigError("--key-separator", key_separator, "expected what stands behind keys")
     common = {
         "partition": partition,
-        "headers": [(key, value.encode()) for key, value in map(_header, headers)],
+        "headers": [(key, os.fsencode(value)) for key, value in map(_header, headers)],
     }
     written: dict[TopicPartition, Written] = {}
     with ExitStack() as held:
@@ -187,8 +187,9 @@ def _records(
     """Records as they come; none where nothing came."""
     from pyspark_kafkaproto.client import ProducerRecord  # noqa: PLC0415 - as above
 
-    null = None if null_marker is None else null_marker.encode()
-    mark = None if separator is None else separator.encode()
+    # As bytes as they were given: lines may be in any encoding.
+    null = None if null_marker is None else os.fsencode(null_marker)
+    mark = None if separator is None else os.fsencode(separator)
     number = 0
     for lines in arrivals:
         records = []

@@ -61,6 +61,8 @@ def _template(text: str) -> Render:
     except ValueError as error:
         raise ConfigError("--format", text, f"{expected} ({error})") from None
     names = [name for _, name, _, _ in parts if name is not None]
+    if any(spec or conversion for _, _, spec, conversion in parts):
+        raise ConfigError("--format", text, f"{expected}, and neither ! nor : in them")
     if not names or not set(names) <= set(FIELDS):
         raise ConfigError("--format", text, expected)
     pieces = [(_unescaped(literal).encode("utf-8"), name) for literal, name, _, _ in parts]

@@ -484,6 +484,20 @@ def test_reader_that_goes_away_leaves_no_traceback(brokers):
 
 
 @pytest.mark.slow
+def test_streams_that_are_closed_are_empty(brokers):
+    def closed(number, *words):
+        with _process(brokers, *words, preexec_fn=lambda: os.close(number)) as process:
+            _, told = process.communicate(timeout=20)
+            return process.returncode, told
+
+    assert closed(0, "produce", "orders") == (0, b"")
+    code, told = closed(0, "topics", "delete", "orders")
+    assert (code, b"nobody is there to be asked" in told) == (2, True)
+    assert closed(1, "topics", "list") == (0, b"")
+    assert closed(2, "topics", "describe", "nosuch")[0] == 1
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_follower_cleanly(brokers, number, code):
     coordinator = FakeCoordinator(brokers)

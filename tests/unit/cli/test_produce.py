@@ -119,6 +119,12 @@ def test_ctrl_c_ends_the_reading_and_writes_what_was_read(piped, brokers):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_bytes_of_any_encoding_stand_between_keys_and_values(run, brokers):
+    words = ("-p", "0", "-k", "\udcff", "--null-marker", "\udcfe", "-H", "h=\udcfd")
+    assert run("orders", *words, lines=b"k\xffv\nl\xff\xfe\n").exit_code == 0
+    assert values(brokers.logs["orders", 0]) == [b"v", b""]  # no value
+
+
 @pytest.mark.slow
 def test_sigterm_ends_the_reading_and_writes_what_was_read(brokers):
     words = ("produce", "orders", "-p", "0", "-b", brokers.bootstrap_servers)

@@ -97,7 +97,7 @@ def test_timestamp_beyond_pythons_dates_is_a_number():
     )
 
 
-@pytest.mark.parametrize("text", ["", "plain", "{offest}", "{", "{0}"])
+@pytest.mark.parametrize("text", ["", "plain", "{offest}", "{", "{0}", "{key!r}", "{key:>9}"])
 def test_wrong_formats_say_which_fields_there_are(text):
     with pytest.raises(ConfigError, match=r"--format.*\{topic\}, \{partition\}"):
         make_render(text)
