@@ -12,7 +12,7 @@ from rich.live import Live
 from pyspark_kafkaproto.cli.connection import connected, json_option
 from pyspark_kafkaproto.cli.moments import parse_span
 from pyspark_kafkaproto.cli.output import Row, show, table_of
-from pyspark_kafkaproto.cli.plot import LagOverTime, check_matplotlib
+from pyspark_kafkaproto.cli.plot import LagOverTime, check_plot
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import ConfigError
 
@@ -59,7 +59,7 @@ def lag(
       kafkaproto lag --json | jq 'map(.lag // 0) | add'
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     if plot is not None:
-        check_matplotlib()
+        check_plot(plot)
     seen = None if plot is None else LagOverTime()
     every_s = None if watch is None else parse_span("--watch", watch)
     if every_s == 0:

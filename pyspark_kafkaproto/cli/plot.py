@@ -10,17 +10,31 @@ from pathlib import Path
 import click
 
 from pyspark_kafkaproto.cluster import Lag
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.wire.printable import printed
 
 _INCHES = (10, 6)
 _MOST_LABELS = 20
 
 
-def check_matplotlib() -> None:
-    """Say how to get matplotlib before anything is asked of the cluster."""
+def check_plot(file: Path) -> None:
+    """Refuse what cannot be drawn before it is watched for hours.
+
+    Raises:
+        ClickException: there is no matplotlib, or no such folder.
+        ConfigError: the name's ending is no format.
+    """
     if find_spec("matplotlib") is None:
         raise click.ClickException(
             "--plot needs matplotlib: pip install 'pyspark-kafkaproto[plot]'"
         )
+    from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, and slow to load
+
+    formats = Figure().canvas.get_supported_filetypes()
+    if file.suffix[1:].lower() not in formats:
+        raise ConfigError("--plot", str(file), f"expected FILE with one of .{', .'.join(formats)}")
+    if not file.parent.is_dir():
+        raise click.ClickException(f"{file} cannot be written: No such folder as {file.parent}")
 
 
 class LagOverTime:
@@ -48,7 +62,7 @@ class LagOverTime:
 
         figure = Figure(figsize=_INCHES, layout="constrained")
         axes = figure.subplots()
-        names = {key: f"{key[0]} {key[1]}-{key[2]}" for key in sorted(self._lags)}
+        names = {key: _label(*key) for key in sorted(self._lags)}
         if len(self._moments) == 1:
             now = self._moments[0]
             axes.barh(list(names.values()), [self._lags[key][now] for key in names])
@@ -67,3 +81,9 @@ class LagOverTime:
         except OSError as error:
             text = f"{file} cannot be written: {error.strerror}"
             raise click.ClickException(text) from error
+
+
+def _label(group: str, topic: str, partition: int) -> str:
+    """A row's name; to matplotlib dollars mean a formula, and a line in front no legend."""
+    shown = printed(f"{group} {topic}-{partition}").replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown

@@ -127,6 +127,9 @@ def _login_callback(name: str, given: str) -> str:
 def _endpoint_url(name: str, given: str) -> str:
     if not re.match(r"https?://[^/\s]", given.strip()):
         raise ConfigError(name, given, "expected https://host/path")
+    if "@" in given.strip().split("/")[2]:
+        why = "expected https://host/path: clientId and clientSecret stand in sasl.jaas.config"
+        raise ConfigError(name, HIDDEN, why)
     return given.strip()
 
 

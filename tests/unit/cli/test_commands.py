@@ -405,23 +405,32 @@ def test_a_plot_that_cannot_be_written_is_named(brokers, command, tmp_path):
     FakeCoordinator(brokers, g={("orders", 0): (20, "")})
     full = tmp_path / "full.png"
     full.symlink_to("/dev/full")
-    for file, reason in ((full, "No space left"), (tmp_path / "no" / "x.png", "No such file")):
+    for file, reason in ((full, "No space left"), (tmp_path / "no" / "x.png", "No such folder")):
         done = command("lag", "g", "--plot", str(file))
         assert done.exit_code == 1
         assert f"{file} cannot be written: {reason}" in done.stderr
+    done = command("lag", "g", "--watch", "1s", "--plot", "lag.nonsense")
+    assert (done.exit_code, ".png" in done.stderr) == (2, True)
 
 
 @pytest.mark.slow
 def test_plot_is_drawn_once_and_over_time(monkeypatch, brokers, command, tmp_path):
     pytest.importorskip("matplotlib", reason="the extra [plot]; CI has it")
-    FakeCoordinator(brokers, g={("orders", 0): (20, "")})
+    evil = r"$\foo$"
+    at = {("orders", 0): (20, "")}
+    FakeCoordinator(brokers, **{"g": at, evil: at, "_g": at})
+    describing(brokers, *(classic(name) for name in ("g", evil, "_g")))
     file = tmp_path / "lag.png"
-    assert command("lag", "g", "--plot", str(file)).exit_code == 0
+    assert command("lag", "g", evil, "_g", "--plot", str(file)).exit_code == 0
     assert file.read_bytes().startswith(b"\x89PNG")
     _watch_twice(monkeypatch)
     again = tmp_path / "again.svg"
     assert command("lag", "g", "--watch", "1s", "--plot", str(again)).exit_code == 130
     assert b"<svg" in again.read_bytes()
+    _watch_twice(monkeypatch)
+    assert command("lag", evil, "_g", "--watch", "1s", "--plot", str(again)).exit_code == 130
+    for name in (rb"$\foo$", b"_g"):
+        assert b"<!-- %s orders-0 -->" % name in again.read_bytes().replace(b"<!--  ", b"<!-- ")
 
 
 def _watch_twice(monkeypatch):

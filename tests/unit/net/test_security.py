@@ -87,6 +87,11 @@ GOOD = [
 
 # what is given, the property that is named, a part of what is said
 BAD = [
+    (
+        WITH_OAUTH | {"sasl.oauthbearer.token.endpoint.url": "https://me:hunter2@host/token"},
+        "sasl.oauthbearer.token.endpoint.url",
+        "stand in sasl.jaas.config",
+    ),
     (SERVERS | {"security.protocol": "TLS"}, "security.protocol", "SASL_SSL"),
     (SSL | {"ssl.protocol": "SSLv3"}, "ssl.protocol", "unsafe"),
     (SSL | {"ssl.enabled.protocols": "TLSv1.1,TLSv1.2"}, "ssl.enabled.protocols", "unsafe"),
