@@ -179,9 +179,14 @@ class DevBroker(KafkaTools):
 
     def _open_data_dir(self) -> Path:
         data_dir = self._given_dir or Path(tempfile.mkdtemp(prefix="kafkaproto-"))
-        data_dir.mkdir(parents=True, exist_ok=True)
         lock = FileLock(data_dir / "lock")
-        if not lock.try_acquire():
+        try:
+            data_dir.mkdir(parents=True, exist_ok=True)
+            is_ours = lock.try_acquire()
+        except OSError as error:
+            why = f"expected a folder to write to: {error.strerror}"
+            raise ConfigError("data_dir", str(data_dir), why) from error
+        if not is_ours:
             running = find_running(data_dir)
             where = f" (at {running.bootstrap_servers})" if running else ""
             raise DevBrokerFailed(

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
+
+from pyspark_kafkaproto.errors import DevBrokerFailed
+
+_T = TypeVar("_T")
 
 
 class FileLock:
@@ -34,6 +40,25 @@ class FileLock:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
             self._handle.close()
             self._handle = None
+
+
+def read_json(path: Path, make: Callable[..., _T]) -> _T | None:
+    """What `make` makes of the JSON object in a file; None where there is no such file.
+
+    Raises:
+        DevBrokerFailed: nothing of ours stands in it.
+    """
+    try:
+        return make(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DevBrokerFailed(f"{path} cannot be read: {error.strerror}") from error
+    except (RecursionError, TypeError, ValueError) as error:
+        raise DevBrokerFailed(
+            f"{path} holds nothing that a broker's start has written: give another folder, or "
+            "delete that file"
+        ) from error
 
 
 def write_whole(path: Path, text: str) -> None:

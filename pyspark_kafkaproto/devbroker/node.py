@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from pyspark_kafkaproto.devbroker.files import write_whole
+from pyspark_kafkaproto.devbroker.files import read_json, write_whole
 from pyspark_kafkaproto.devbroker.java import (
     SHORT_RUN,
     heap_options,
@@ -58,11 +58,8 @@ class Node:
     @property
     def process(self) -> ProcessId | None:
         """The running JVM, whoever started it; None when there is none."""
-        try:
-            found = ProcessId(**json.loads(self._process_file.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            return None
-        return found if found.is_alive else None
+        found = read_json(self._process_file, ProcessId)
+        return found if found is not None and found.is_alive else None
 
     def log_text(self) -> str:
         """What the node logged, restarts included, since it was last started from a stop."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from pyspark_kafkaproto.devbroker.files import write_whole
+from pyspark_kafkaproto.devbroker.files import read_json, write_whole
 from pyspark_kafkaproto.devbroker.node import Node, stop_nodes
 from pyspark_kafkaproto.devbroker.settings import Ports
 from pyspark_kafkaproto.net.ports import LOOPBACK, answers
@@ -31,11 +31,7 @@ class ClusterFile:
     @classmethod
     def read(cls, data_dir: Path) -> ClusterFile | None:
         """The file of a data folder; None when no cluster was ever made there."""
-        try:
-            text = (data_dir / "cluster.json").read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        return cls(**json.loads(text))
+        return read_json(data_dir / "cluster.json", cls)
 
     def write(self, data_dir: Path) -> None:
         """Replace the file of a data folder, in one step."""

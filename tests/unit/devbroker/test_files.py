@@ -1,6 +1,11 @@
 import os
 
+import pytest
+
+from pyspark_kafkaproto.devbroker import DevBroker, find_running
 from pyspark_kafkaproto.devbroker.files import FileLock, write_whole
+from pyspark_kafkaproto.devbroker.node import Node
+from pyspark_kafkaproto.errors import ConfigError, DevBrokerFailed
 
 
 def test_one_holder_at_a_time(tmp_path):
@@ -47,3 +52,24 @@ def test_a_file_is_replaced_in_one_step_and_no_draft_stays(tmp_path):
     write_whole(target, "new")
     assert target.read_text() == "new"
     assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("text", [b"", b"garbage", b"{}", b"[]", b"\xff", b"[" * 99_999])
+def test_files_that_no_start_has_written_are_named(tmp_path, text):
+    assert find_running(tmp_path) is None
+    (tmp_path / "cluster.json").write_bytes(text)
+    with pytest.raises(DevBrokerFailed, match=r"cluster\.json holds nothing .* another folder"):
+        find_running(tmp_path)
+
+
+def test_a_process_file_that_was_cut_off_is_named(tmp_path):
+    node = Node(1, tmp_path)
+    assert node.process is None
+    (tmp_path / "process.json").touch()
+    with pytest.raises(DevBrokerFailed, match=r"process\.json holds nothing"):
+        _ = node.process
+
+
+def test_a_folder_that_cannot_be_made_is_a_wrong_option():
+    with pytest.raises(ConfigError, match=r"data_dir.*/dev/null/x.*a folder to write to"):
+        DevBroker("/dev/null/x").start()
