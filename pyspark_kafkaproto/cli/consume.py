@@ -88,7 +88,7 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
         printer.print_until(bounds.find("--to", stop))
         while follow and not printer.is_full:
             time.sleep(_FOLLOW_S)
-            printer.print_until(cluster.get_latest_leader_offsets(partitions))
+            printer.print_newer()
     finally:
         sys.stdout.flush()
         if commit and group is not None and printer.moved:
@@ -114,13 +114,29 @@ class _Printer:
         """Whether as many as were asked for have been printed."""
         return self._left == 0
 
+    def print_newer(self) -> None:
+        """What has come since partitions ended where they did the last time.
+
+        Raises:
+            DataLoss: offsets mean other records than before.
+        """
+        for _ in self._cluster.opinions():
+            ends = self._cluster.get_latest_leader_offsets(self._ends)
+            cut_off = {item: end for item, end in sorted(ends.items()) if end < self._ends[item]}
+            if not cut_off:
+                break
+        for item, end in cut_off.items():  # what is written below would be passed over
+            why = f"{item} ended at offset {self._ends[item]} and ends at {end} now"
+            raise self._lost(f"{why}: its end was cut off, or the topic was made anew.")
+        self.print_until(ends)
+
     def print_until(self, stops: Offsets) -> None:
         """Everything from where it is to `stops`, or what is left of the count.
 
         Raises:
             DataLoss: offsets mean other records than before.
         """
-        self._check_ends(stops)
+        self._ends = stops
         ranges = [
             OffsetRange(*item, self._positions[item], stop)
             for item, stop in sorted(stops.items())
@@ -148,22 +164,19 @@ class _Printer:
         if self._left is not None:
             self._left -= 1
 
-    def _check_ends(self, stops: Offsets) -> None:
-        """What is written below where we are would be passed over, and nobody told."""
-        for item, stop in sorted(stops.items()):
-            if (before := self._ends.get(item, stop)) > stop:
-                why = f"{item} ended at offset {before} and ends at {stop} now: its end was cut off"
-                raise self._lost(f"{why}, or the topic was made anew.")
-        self._ends = stops
-
     def _ids(self, topics: set[str]) -> dict[str, bytes | None]:
-        topology = self._cluster.describe(topics, must_exist=True)
-        for name in topics:
-            found = topology.topic(name).topic_id
-            if self._topic_ids.setdefault(name, found) != found:
-                why = f"topic {name!r} was deleted and made anew while it was being read."
-                raise self._lost(why)
-        return self._topic_ids
+        for _ in self._cluster.opinions():
+            topology = self._cluster.describe(topics, must_exist=True)
+            found = {name: topology.topic(name).topic_id for name in sorted(topics)}
+            known = found | self._topic_ids
+            anew = [name for name in found if found[name] != known[name]]
+            if not anew:
+                break
+        for name in anew:
+            why = f"topic {name!r} was deleted and made anew while it was being read."
+            raise self._lost(why)
+        self._topic_ids |= found
+        return found
 
     def _lost(self, why: str) -> DataLoss:
         self.moved = {}  # committed, they would pass over what is written there now

@@ -136,8 +136,11 @@ class DecisionLog:
         Raises:
             BrokerError: there is no such topic, or this user may not read it.
         """
-        topic_id = self._describe().topic_id
-        stop = self._stable_end()
+        for _ in self.router.opinions():
+            topic_id = self._describe().topic_id
+            stop = self._stable_end()
+            if not self._has_seen_more(topic_id, stop):
+                break
         seen = self._seen_before(topic_id, stop)
         if stop > seen.position:
             for name, decision in self._records(seen.position, stop):
@@ -185,13 +188,17 @@ class DecisionLog:
 
         return self.router.retrying("find the decision topic", attempt, deadline)
 
+    def _has_seen_more(self, topic_id: bytes | None, stop: int) -> bool:
+        """Whether what was read already is not there in a topic with this id and end."""
+        seen = _seen.get(self._key)
+        return seen is not None and (seen.topic_id != topic_id or seen.position > stop)
+
     def _seen_before(self, topic_id: bytes | None, stop: int) -> _Seen:
         """What was read already of the topic with this id, which ends at `stop`."""
-        key = (self.config, self.topic, self.prefix)
-        seen = _seen.get(key)
+        seen = _seen.get(self._key)
+        if seen is not None and not self._has_seen_more(topic_id, stop):
+            return seen
         if seen is not None and seen.topic_id == topic_id:
-            if seen.position <= stop:
-                return seen
             _log.warning(
                 "topic %r ends at offset %d and was read up to %d: its leader has lost decisions. "
                 "Later ones stand where they stood, so all are read again",
@@ -199,8 +206,12 @@ class DecisionLog:
             )  # fmt: skip
         if len(_seen) >= _MOST_LOGS:
             _seen.clear()
-        seen = _seen[key] = _Seen(topic_id, self._bound(EARLIEST_TIMESTAMP), {})
+        seen = _seen[self._key] = _Seen(topic_id, self._bound(EARLIEST_TIMESTAMP), {})
         return seen
+
+    @property
+    def _key(self) -> tuple[ClientConfig, str, str]:
+        return (self.config, self.topic, self.prefix)
 
     @property
     def _partition(self) -> TopicPartition:

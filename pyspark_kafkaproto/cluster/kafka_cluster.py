@@ -6,7 +6,7 @@ and tried again where something moved; an error names what was asked and each br
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -102,9 +102,14 @@ class KafkaCluster(GroupWindow, AdminWindow):
 
         return self._router.retrying("fetch metadata", attempt, deadline)
 
-    def distrust_last(self) -> None:
-        """The last metadata may be out of date: its broker is asked last the next time."""
-        self._router.distrust_last()
+    def opinions(self) -> Iterator[bool]:
+        """Rounds in which to ask until what is said is believed; True: the last one.
+
+        Loop over it where brokers say that something is gone: one that has just started, or was
+        away for a while, knows leaders, ends and topics of the past for a moment. Each round begins
+        at another broker, where there is one, 0.3 s after the one before.
+        """
+        return self._router.opinions()
 
     def get_partitions(self, topics: Collection[str]) -> set[TopicPartition]:
         """All partitions of `topics`.

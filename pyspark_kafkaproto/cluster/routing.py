@@ -6,7 +6,8 @@ says so. Requests to several brokers are all sent before the first answer is awa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -47,6 +48,8 @@ _T = TypeVar("_T")
 __all__ = ["GROUP_KEY", "TRANSACTION_KEY", "Router", "only"]
 
 _REPLICA_NOT_AVAILABLE = 9
+_OPINIONS = 3  # Spark's own connector asks three times, too, but anybody
+_BETWEEN_OPINIONS_S = 0.3
 
 
 class Router:
@@ -129,6 +132,20 @@ class Router:
         """The last answer of `ask_any` was out of date: its broker is asked last the next time."""
         if self._answered is not None:
             self._ask_last(self._answered)
+
+    def opinions(self) -> Iterator[bool]:
+        """Rounds in which to ask until what is said is believed; True: the last one.
+
+        Before each but the first another broker is to answer `ask_any`, where there is one. One
+        that has just started, or was away for a while, takes itself for the leader for a moment,
+        a log for as short and a topic for the one that it was then.
+        """
+        for _ in range(_OPINIONS - 1):
+            yield False
+            time.sleep(_BETWEEN_OPINIONS_S)
+            self.distrust_last()
+            self.forget_leaders()
+        yield True
 
     def _ask_last(self, endpoint: Endpoint) -> None:
         self._silent.pop(endpoint, None)

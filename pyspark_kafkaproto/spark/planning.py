@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -36,10 +35,6 @@ _log = logging.getLogger(__name__)
 UNRESOLVED = "UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET"
 RESOLVED = "RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET"
 _NOT_READ = "COULD_NOT_READ_OFFSET_RANGE"
-# How often brokers are asked, each time another one where there is one, before what they say of a
-# partition's end is believed. Spark's own connector asks three times, too.
-TRIES = 3
-BETWEEN_TRIES_S = 0.3
 _SPARKS_OWN = (Earliest, Latest, Specific, Timestamp)
 
 
@@ -193,22 +188,18 @@ def _with_logs(
 ) -> tuple[Topology, list[OffsetRange], dict[TopicPartition, _Log]]:
     """What the options mean, and what the partitions hold where offsets were given.
 
-    Offsets beyond the end are looked at again through other brokers: one that has been away for a
-    while takes itself for the leader for a moment, and the log for as short as it was then.
+    Offsets beyond the end are looked at again through other brokers.
     """
-    for tries in range(1, TRIES + 1):
+    for _ in cluster.opinions():
         topology = describe_selection(cluster, options)
         ranges = _ranges(cluster, topology, options)
         given = [item for item in ranges if item.start is not None or item.stop is not None]
         logs = _logs(cluster, given) if given else {}
-        is_inside = all(
+        if all(
             max(item.start or 0, item.stop or 0) <= logs[item.topic_partition].latest
             for item in given
-        )
-        if is_inside or tries == TRIES:
+        ):
             break
-        time.sleep(BETWEEN_TRIES_S)
-        cluster.distrust_last()
     return topology, ranges, logs
 
 

@@ -392,7 +392,7 @@ class Sender:
         if queue.head is not None:
             self._ready[queue.partition] = queue
 
-    def _begin_anew_after(self, queue: PartitionQueue, batch: Batch, error: KafkaProtoError) -> None:
+    def _begin_anew_after(self, queue: PartitionQueue, batch: Batch, error: BrokerError) -> None:
         """Rows fell out of a batch, and what comes behind it was sent with other sequences."""
         if not queue.identity.is_transactional:
             queue.restart(self._renew(queue.identity, error), batch)

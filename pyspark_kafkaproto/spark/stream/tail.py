@@ -16,8 +16,6 @@ from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError, UnsupportedVersion
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planning import (
-    BETWEEN_TRIES_S,
-    TRIES,
     describe_selection,
     is_gone,
     make_task,
@@ -68,12 +66,12 @@ class Tail:
 
     def topology_with(self, partitions: Collection[TopicPartition]) -> Topology:
         """As `topology`; other brokers are asked, too, before one of these counts as deleted."""
-        for _ in range(TRIES - 1):
+        for _ in self.cluster.opinions():
             found = self.topology()
             if not any(is_gone(found, item) for item in partitions):
-                return found
-            self._ask_another()
-        return self.topology()
+                break
+            self._topology = None
+        return found
 
     def partitions(self, *, must_exist: bool = False) -> list[TopicPartition]:
         """Those that are there now; BrokerError as for `topology`."""
@@ -86,8 +84,7 @@ class Tail:
         Args:
             known: offsets that were there already; where one is not there now, all is asked again.
         """
-        for tries in range(1, TRIES + 1):
-            is_last = tries == TRIES
+        for is_last in self.cluster.opinions():
             try:
                 found = self.latest(self.partitions())
             except BrokerError as error:
@@ -95,10 +92,10 @@ class Tail:
                 if error.code != _UNKNOWN_TOPIC_OR_PARTITION or is_last:
                     raise
             else:
-                if is_last or all(found.get(item, -1) >= at for item, at in known.items()):
-                    return found
-            self._ask_another()
-        raise AssertionError("the last try returns or raises")
+                if all(found.get(item, -1) >= at for item, at in known.items()):
+                    break
+            self._topology = None
+        return found
 
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """Where each of these ends now; under read_committed, the last stable offset."""
@@ -141,24 +138,13 @@ class Tail:
         others = sum(found.values()) / max(1, len(found))
         return {item: found.get(item, others) for item in starts}
 
-    def _ask_another(self) -> None:
-        """What was said last is not believed yet: look topics up anew, at another broker.
-
-        An end before what was read already, a partition that is gone, a topic with another id: one
-        that has just started, or was away for a while, may say so for a moment.
-        """
-        time.sleep(BETWEEN_TRIES_S)
-        self.cluster.distrust_last()
-        self._topology = None
-
     def _describe(self, *, must_exist: bool) -> Topology:
         """The topics as they are now; one with another id only if all tries name another."""
-        for _ in range(TRIES - 1):
+        for _ in self.cluster.opinions():
             found = describe_selection(self.cluster, self._options, must_exist=must_exist)
             if not self._made_again(found):
-                return found
-            self._ask_another()
-        return describe_selection(self.cluster, self._options, must_exist=must_exist)
+                break
+        return found
 
     def _ids(self, found: Topology) -> dict[str, bytes]:
         """The ids of the topics that the query reads; with a pattern `found` has all there are."""

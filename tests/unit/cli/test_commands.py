@@ -31,6 +31,7 @@ from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from tests.fake_broker import DEFAULT
+from tests.fake_past import lead_in_the_past
 from tests.unit.cli.processes import kafkaproto as kafkaproto_process
 from tests.unit.cluster.committing import FakeCoordinator
 from tests.unit.cluster.test_members import assigned, classic, describing, listed
@@ -226,6 +227,23 @@ def test_a_follower_notices_an_end_that_came_back(brokers, command, monkeypatch)
     assert done.stdout_bytes.splitlines() == WHOLE
     assert done.exit_code == 1
     assert "orders-0 ended at offset 30 and ends at 20 now" in done.stderr
+
+
+def test_a_follower_asks_others_before_it_believes_that_an_end_came_back(
+    brokers, command, monkeypatch
+):
+    def happen():
+        lead_in_the_past(brokers, "orders", end=20)
+        yield
+        brokers.logs["orders", 0].append(b"later")
+        yield
+        raise KeyboardInterrupt
+
+    happens = happen()
+    monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=lambda _: next(happens)))
+    done = command("consume", "orders", "--follow", "--format", "raw")
+    assert done.stdout_bytes.splitlines() == [*WHOLE, b"later"]
+    assert done.exit_code == 130
 
 
 def test_groups(brokers, rows, command):

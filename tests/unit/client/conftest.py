@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask, coming, fetch, loss
 from pyspark_kafkaproto.client.writing import identity, sending, targets
-from pyspark_kafkaproto.cluster import Leader, TopicPartition
+from pyspark_kafkaproto.cluster import Leader, TopicPartition, routing
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, connection, deadline, pool, retry
 from tests.clock import stop_clock
 from tests.fake_broker import FakeCluster
@@ -16,7 +16,7 @@ from tests.fake_broker import FakeCluster
 def clock(monkeypatch):
     """Time in `net` and `client`, standing still but for sleeps."""
     return stop_clock(
-        monkeypatch, retry, deadline, connection, coming, fetch, loss, sending, targets
+        monkeypatch, retry, deadline, connection, routing, coming, fetch, loss, sending, targets
     )
 
 

@@ -11,6 +11,7 @@ from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.net import ClientConfig, pool
 from tests.fake_broker import FakeCluster
+from tests.fake_past import lead_in_the_past
 
 TOPIC, PREFIX = "decisions", "orders"
 _NOT_ALLOWED = 29
@@ -74,6 +75,16 @@ def test_what_comes_after_a_truncation_is_read_by_whoever_had_read_further(broke
     brokers.logs[TOPIC, 0].cut_off(1)
     decide(brokers, "4", "decided")
     assert last(log) == "batch 4 (decided, 0 transactions)"
+
+
+def test_nothing_is_read_anew_for_a_leader_that_has_been_away(new_log, clock, caplog):
+    brokers, log = new_log({TOPIC: 1}, nodes=2)
+    decide(brokers, "1", "done")
+    decide(brokers, "2", "done")
+    assert last(log) == "batch 2 (done, 0 transactions)"
+    lead_in_the_past(brokers, TOPIC, end=1)
+    assert last(log) == "batch 2 (done, 0 transactions)"
+    assert not caplog.records
 
 
 def test_whoever_may_not_see_the_topics_configuration_trusts_it(brokers, log):

@@ -24,8 +24,9 @@ from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import Deadline, connections_for
-from tests.fake_broker import DEFAULT, STALL, FakeTopic, cut, metadata, topic_id_of
+from tests.fake_broker import DEFAULT, STALL, FakeTopic, cut, topic_id_of
 from tests.fake_log import Answered, Batch, fetch
+from tests.fake_past import behind
 from tests.unit.capture.wire import read as read_capture
 from tests.unit.client.answers import answered
 from tests.unit.client.rows import rows, rows_of
@@ -624,17 +625,9 @@ def test_topic_created_again_is_read_when_told_so(brokers, config, task, clock):
 def test_a_broker_that_names_a_deleted_topic_loses_nothing(brokers, config, task, clock, settings):
     brokers.logs["orders", 0].fill(5)
     planned = task((0, 0, 50))
-    now = brokers.topics["orders"]
-
-    def behind(call):
-        brokers.topics["orders"] = FakeTopic(topic_id_of("orders before"), [1, 1], [0, 0])
-        try:
-            return metadata(brokers, call)
-        finally:
-            brokers.topics["orders"] = now
-
-    now.move(0, node_id=2)
-    brokers.on("Metadata", behind, node=1)
+    before = FakeTopic(topic_id_of("orders before"), [1, 1], [0, 0])
+    brokers.topics["orders"].move(0, node_id=2)
+    brokers.on("Metadata", behind(brokers, "orders", before), node=1)
     assert read(planned, config(), settings) == rows(0, 0, 50)
 
 

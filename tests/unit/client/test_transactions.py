@@ -250,8 +250,8 @@ def test_rows_that_fall_out_while_others_may_still_come_end_the_transaction(
     refused, lost = refusing(87, record_errors=(bad,)), close()
     fault, then = (lost, refused) if is_lost_first else (refused, lost)
     brokers.on("Produce", while_others_are_sent(writer, fault), then, DEFAULT)
+    writer.send([ProducerRecord(f"{n}", partition=0) for n in range(40)])
     with pytest.raises(LocalProtocolError, match=r"orders-0, .*may still be written.*abort"):
-        writer.send([ProducerRecord(f"{n}", partition=0) for n in range(40)])
         writer.flush()
     writer.abort_transaction()
     assert values(brokers.logs["orders", 0]) == [b"a"]

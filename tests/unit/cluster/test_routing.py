@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
+from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition, routing
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -16,6 +16,7 @@ from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
 from pyspark_kafkaproto.net.ports import free_ports
+from tests.clock import stop_clock
 from tests.fake_broker import STALL, FakeCluster, close, metadata
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -113,6 +114,20 @@ def test_broker_that_was_silent_is_asked_last_the_next_time(brokers):
     assert set(router.topology({"orders"}, Deadline.after(5)).topics) == {"orders"}
     assert [call.node_id for call in brokers.calls if call.api == "Metadata"] == [1, 2]
     router.close()
+
+
+def test_each_opinion_is_of_another_broker(monkeypatch):
+    clock = stop_clock(monkeypatch, routing)
+    with FakeCluster({"orders": 1}, nodes=2) as brokers:
+        config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
+        with closing(Router(config)) as router:
+            rounds = []
+            for is_last in router.opinions():
+                router.leaders({FIRST}, Deadline.after(5))
+                rounds.append(is_last)
+        asked = [call.node_id for call in brokers.calls if call.api == "Metadata"]
+    assert (rounds, asked) == ([False, False, True], [1, 2, 1])
+    assert len(clock.slept) == 2
 
 
 def test_who_is_behind_is_asked_after_all_others_each_time():

@@ -5,20 +5,19 @@ import logging
 import pytest
 
 from pyspark_kafkaproto.client import OffsetRange
-from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
-from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.net import connection, deadline, retry
-from pyspark_kafkaproto.spark import planning
 from pyspark_kafkaproto.spark.options import parse_read_options
 from pyspark_kafkaproto.spark.planning import plan_tasks
 from tests.clock import stop_clock
-from tests.fake_broker import FakeCluster, FakeTopic, metadata
+from tests.fake_broker import FakeCluster
+from tests.fake_past import lead_in_the_past
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    return stop_clock(monkeypatch, retry, deadline, connection, planning)
+    return stop_clock(monkeypatch, retry, deadline, connection, routing)
 
 
 @pytest.fixture
@@ -197,20 +196,7 @@ def test_given_ranges_are_read_as_they_are(plan):
 @pytest.mark.parametrize("strict", ["true", "false"])
 def test_an_old_leader_that_has_been_away_cuts_no_range_off(brokers, plan, clock, strict):
     """A job would commit the end of its range behind records that it has not read."""
-    now = brokers.topics["orders"]
-
-    def behind(call):
-        brokers.topics["orders"] = FakeTopic(now.topic_id, [1, 1], [0, 0])
-        try:
-            return metadata(brokers, call)
-        finally:
-            brokers.topics["orders"] = now
-
-    now.move(0, node_id=2)
-    brokers.on("Metadata", behind, node=1)
-    topic = ListOffsetsResponse.Topic
-    end_then = topic(name="orders", partitions=(topic.Partition(partition_index=0, offset=60),))
-    brokers.on("ListOffsets", ListOffsetsResponse(topics=(end_then,)), node=1)
+    lead_in_the_past(brokers, "orders", end=60)
     given = '[["orders", 0, 70, 100]]'
     (task,) = plan(offsetranges=given, failondataloss=strict)
     assert _ranges([task]) == [[("orders", 0, 70, 100)]]

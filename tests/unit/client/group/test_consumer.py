@@ -21,12 +21,12 @@ from pyspark_kafkaproto.errors import (
 )
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
-from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, metadata, topic_id_of
 from tests.fake_log import Answered, Batch, FakeLog
+from tests.fake_past import lead_in_the_past
 from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import FakeGroup
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
@@ -329,42 +329,13 @@ def test_an_offset_beyond_the_end_is_reset(filled, group, consumer_of):
 
 def test_an_old_leader_that_has_been_away_resets_nothing(filled, group, consumer_of, caplog):
     """It names itself and its old end for a moment: the position lies beyond that."""
-    now = filled.topics["orders"]
     group.committed |= {("orders", 0): (15, ""), ("orders", 1): (20, "")}
-
-    def behind(call):
-        filled.topics["orders"] = FakeTopic(now.topic_id, [1, 1], [0, 0])
-        try:
-            return metadata(filled, call)
-        finally:
-            filled.topics["orders"] = now
-
-    for partition in range(2):
-        now.move(partition, node_id=2)
-    filled.on("Metadata", behind, node=1)
+    lead_in_the_past(filled, "orders", end=10)
     out_of_range = (Answered(partition_index=part, error_code=1) for part in range(2))
     filled.on("Fetch", answered(*out_of_range), node=1)
-    filled.on("ListOffsets", lambda call: listed_of(call, 10), node=1)
     consumer = consumer_of()
     assert poll_rows(consumer, 5) == [(0, offset) for offset in range(15, 20)]
     assert not any("reading goes on at" in text for text in caplog.messages)
-
-
-def listed_of(call, offset):
-    """A ListOffsets answer with `offset` for all that was asked."""
-    part = ListOffsetsResponse.Topic
-    return ListOffsetsResponse(
-        topics=tuple(
-            part(
-                name=topic.name,
-                partitions=tuple(
-                    part.Partition(partition_index=item.partition_index, offset=offset)
-                    for item in topic.partitions
-                ),
-            )
-            for topic in call.request.topics
-        )
-    )
 
 
 def truncate(brokers):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import StructType
 
+from pyspark_kafkaproto.cluster import routing
 from pyspark_kafkaproto.net import connection, deadline, retry
 from pyspark_kafkaproto.spark.stream import commits, reader, tail, taking
 from pyspark_kafkaproto.spark.stream.options import parse_stream_options
@@ -15,7 +16,9 @@ from tests.fake_broker import FakeCluster
 
 @pytest.fixture
 def clock(monkeypatch):
-    return stop_clock(monkeypatch, retry, deadline, connection, tail, taking, reader, commits)
+    return stop_clock(
+        monkeypatch, retry, deadline, connection, routing, tail, taking, reader, commits
+    )
 
 
 @pytest.fixture

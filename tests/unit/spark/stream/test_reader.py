@@ -11,12 +11,12 @@ from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
-from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNowFailed
 from pyspark_kafkaproto.spark.stream.limits import MOST
-from tests.fake_broker import DEFAULT, FakeTopic, cut, metadata, topic_id_of
+from tests.fake_broker import DEFAULT, FakeTopic, cut, topic_id_of
 from tests.fake_log import FakeLog
+from tests.fake_past import behind, lead_in_the_past
 
 NO_LIMIT = ReadMaxRows(MOST)
 BEGINNING = {"orders": {"0": 10, "1": 0}}
@@ -319,21 +319,6 @@ def test_end_that_came_back_is_asked_for_again_before_it_is_believed(brokers, st
     assert lenient.partitions(END, end) == []
 
 
-def behind(brokers, topic):
-    """Metadata of a broker that has been away, with `orders` as it was then; None: not there."""
-
-    def answer(call):
-        now = brokers.topics.pop("orders")
-        if topic is not None:
-            brokers.topics["orders"] = topic
-        try:
-            return metadata(brokers, call)
-        finally:
-            brokers.topics["orders"] = now
-
-    return answer
-
-
 SMALLER = FakeTopic(topic_id_of("orders"), [1], [0])
 BEFORE = FakeTopic(topic_id_of("orders before"), [1, 1], [0, 0])
 
@@ -342,7 +327,7 @@ BEFORE = FakeTopic(topic_id_of("orders before"), [1, 1], [0, 0])
 @pytest.mark.parametrize("topic", [None, SMALLER], ids=["no topic", "fewer partitions"])
 def test_a_broker_that_is_behind_deletes_no_partition(brokers, stream, clock, strict, topic):
     """In the checkpoint it would count as added by the next batch, and be read from its start."""
-    brokers.on("Metadata", behind(brokers, topic), node=1)
+    brokers.on("Metadata", behind(brokers, "orders", topic), node=1)
     brokers.logs["orders", 0].stop = 110
     end = {"orders": {"0": 110, "1": 30}}
     assert stream(failOnDataLoss=strict).latestOffset(END, NO_LIMIT) == end
@@ -353,27 +338,20 @@ def test_a_broker_that_is_behind_deletes_no_partition(brokers, stream, clock, st
 def test_a_broker_that_is_behind_takes_nothing_out_of_a_logged_batch(
     brokers, stream, clock, strict, topic
 ):
-    brokers.on("Metadata", behind(brokers, topic), node=1)
+    brokers.on("Metadata", behind(brokers, "orders", topic), node=1)
     reader = stream(failOnDataLoss=strict)
     assert ranges(reader.partitions({"orders": {"0": 90}}, END)) == [(0, 90, 100), (1, 0, 30)]
 
 
 def test_an_old_leader_that_has_been_away_brings_no_end_back(brokers, stream, clock):
-    """Seen with Kafka 4.3: for some 0.3 s after SIGCONT it names itself, and its old end."""
-    brokers.on(
-        "Metadata", behind(brokers, FakeTopic(topic_id_of("orders"), [1, 2], [0, 1])), node=1
-    )
-    brokers.topics["orders"].leaders = [2, 2]
-    topic = ListOffsetsResponse.Topic
-    end_then = topic(name="orders", partitions=(topic.Partition(partition_index=0, offset=90),))
-    brokers.on("ListOffsets", ListOffsetsResponse(topics=(end_then,)), node=1)
+    lead_in_the_past(brokers, "orders", end=90)
     assert stream(failOnDataLoss="false").latestOffset(END, NO_LIMIT) == END
 
 
 @pytest.mark.parametrize("strict", ["true", "false"])
 def test_a_broker_that_is_behind_makes_no_topic_anew(brokers, stream, clock, strict, caplog):
     reader = stream(failOnDataLoss=strict)
-    brokers.on("Metadata", DEFAULT, behind(brokers, BEFORE), node=1)
+    brokers.on("Metadata", DEFAULT, behind(brokers, "orders", BEFORE), node=1)
     for _ in range(3):
         assert reader.latestOffset(END, NO_LIMIT) == END
         clock.now += 2
