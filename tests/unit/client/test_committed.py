@@ -15,10 +15,16 @@ from pyspark_kafkaproto.errors import ConfigError
 
 
 class Cluster:
-    """A cluster with one topic `orders`, and a group `g`."""
+    """A cluster with one topic `orders`, and a group `g`; `truth` is what others say of ends."""
 
-    def __init__(self, earliest=(0,), latest=(10,), committed=None):
+    def __init__(self, earliest=(0,), latest=(10,), committed=None, truth=None):
         self.earliest, self.latest, self.committed = earliest, latest, committed or {}
+        self.truth = truth or latest
+
+    def opinions(self):
+        yield False
+        self.latest = self.truth
+        yield True
 
     def get_partitions(self, topics):
         assert topics == {"orders"}
@@ -60,6 +66,11 @@ def test_first_run_starts_at_the_earliest_offsets_or_at_the_latest_ones():
 def test_next_run_starts_where_the_group_has_committed():
     cluster = Cluster(earliest=[3, 0], latest=[10, 8], committed={0: 7})
     assert plan(cluster) == ranges((7, 10), (0, 8))
+
+
+def test_an_end_before_what_was_committed_is_asked_of_others_first():
+    cluster = Cluster(earliest=[3], latest=[5], committed={0: 7}, truth=[10])
+    assert plan(cluster) == ranges((7, 10))
 
 
 @pytest.mark.parametrize("offset", [25, 5])
