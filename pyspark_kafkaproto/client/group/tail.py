@@ -99,7 +99,11 @@ class _ResetPolicy(LossPolicy):
     def __init__(self, router: Router, reset: Reset) -> None:
         super().__init__(router, fail_on_data_loss=False)
         self._reset_to = reset
-        self._tries: dict[TopicPartition, int] = {}  # found no offset, and not below the log
+        self._tries: dict[TopicPartition, int] = {}  # in a row: no offset, and not below the log
+
+    def found(self, partition: TopicPartition) -> None:
+        """A leader has the position: what another one said before counts no more."""
+        self._tries.pop(partition, None)
 
     def reset(self, progress: RangeProgress) -> None:
         """It aged out, was deleted, or was never written: go on where the policy says, or raise."""
@@ -207,6 +211,9 @@ class Tail(Fetcher):
             return []
         self._failing_since = None
         self._seen.foreign -= {part.progress.topic_partition for part in parts}
+        for part in parts:
+            if not part.data.error_code:
+                self._loss.found(part.progress.topic_partition)
         blocks = self._advance(parts)
         self._quiet = 0 if blocks else self._quiet + 1
         self._let_others_first({block.progress for block in blocks})

@@ -338,6 +338,21 @@ def test_an_old_leader_that_has_been_away_resets_nothing(filled, group, consumer
     assert not any("reading goes on at" in text for text in caplog.messages)
 
 
+def test_words_of_old_leaders_do_not_add_up(filled, group, consumer_of, caplog):
+    """Each is contradicted by the real leader: the third one is no more than the first."""
+    group.committed |= {("orders", 0): (20, ""), ("orders", 1): (20, "")}
+    consumer = consumer_of()
+    poll_until(consumer, lambda: filled.asked("Fetch"), "a fetch")
+    for offset in range(20, 24):
+        out_of_range = (Answered(partition_index=part, error_code=1) for part in range(2))
+        filled.on("Fetch", answered(*out_of_range), DEFAULT)
+        asked = len(filled.asked("Fetch"))
+        poll_until(consumer, lambda at=asked: len(filled.asked("Fetch")) > at + 2, "an answer")
+        filled.logs["orders", 0].append(b"later")
+        assert poll_rows(consumer, 1) == [(0, offset)]
+    assert not any("reading goes on at" in text for text in caplog.messages)
+
+
 def truncate(brokers):
     """A new leader of the first partition has offsets up to 10 only, and writes 20 records."""
     log = brokers.logs["orders", 0]
