@@ -177,6 +177,8 @@ def _refusal(cluster: FakeCluster, call: Call, name: str | None, asked: Any) -> 
     """The error code for one partition, 0 for none."""
     if name is None:
         return UNKNOWN_TOPIC_ID
+    if name not in cluster.topics:
+        return UNKNOWN_TOPIC_OR_PARTITION
     topic = cluster.topics[name]
     if topic.leaders[asked.partition] != call.node_id:
         return NOT_LEADER

@@ -49,6 +49,7 @@ class Directory:
         self._newest = {partition: leader.epoch for partition, leader in task.leaders.items()}
         self._read_epochs: dict[TopicPartition, int] = {}
         self.missing: set[str] = set()
+        self._gone: set[str] = set()  # the same, and those without an id: said once
         self._rack_id = router.config.client_rack
         self._led: set[TopicPartition] = set()  # no follower is to be named for these
         self._renamed: Counter[str] = Counter()  # tries in a row that named another id
@@ -191,16 +192,17 @@ class Directory:
             except BrokerError as error:
                 if error.code != _UNKNOWN_TOPIC_OR_PARTITION:
                     raise
-                is_news = topic not in self.missing
                 if self._topic_ids.get(topic):
                     self.missing.add(topic)
                 if self._fail_on_data_loss:
                     raise
-                if is_news:
+                if topic not in self._gone:
                     _log.warning("%s; other topics are read meanwhile", error)
+                self._gone.add(topic)
                 gone = error
             else:
                 self.missing.discard(topic)
+                self._gone.discard(topic)
                 self._check_same_topic(topic, found.topic_id)
         return gone
 

@@ -790,10 +790,12 @@ def test_a_batch_that_never_comes_whole_is_an_error_while_others_go_on(filled, g
     assert consumer.positions[SECOND] < 3000
 
 
+@pytest.mark.parametrize("most", [13, 9], ids=["with ids", "without"])
 @pytest.mark.parametrize("partitions", [1, 150])
 def test_a_topic_that_is_deleted_keeps_no_other_from_being_read(
-    filled, group, consumer_of, caplog, partitions
+    filled, group, consumer_of, caplog, partitions, most
 ):
+    filled.versions["Metadata"] = (0, most)
     bills = FakeTopic(topic_id_of("bills"), [1] * partitions, [0] * partitions)
     filled.topics["bills"] = bills
     filled.logs |= {("bills", number): FakeLog() for number in range(partitions)}
