@@ -142,6 +142,8 @@ class _Printer:
             for item, stop in sorted(stops.items())
             if self._positions[item] < stop
         ]
+        if not ranges and not self._topic_ids:  # who begins at the end follows this topic, too
+            self._ids({item.topic for item in stops})
         if not ranges or self._left == 0:
             return
         total = sum(item.count or 0 for item in ranges)

@@ -204,17 +204,23 @@ def test_consume_for_a_group_says_what_was_committed_for_and_is_gone(brokers, co
     assert (done.exit_code, done.stdout_bytes) == (0, b"")
 
 
-def test_a_follower_does_not_go_on_in_a_topic_of_the_same_name(brokers, command, monkeypatch):
+@pytest.mark.parametrize(("start", "printed"), [("earliest", WHOLE), ("latest", [])])
+def test_a_follower_does_not_go_on_in_a_topic_of_the_same_name(
+    brokers, command, monkeypatch, start, printed
+):
     def made_anew(_):
         brokers.topics["orders"].topic_id = bytes(range(16))
         brokers.logs["orders", 0].fill(2)
 
     monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=made_anew))
     coordinator = FakeCoordinator(brokers)
+    if start == "latest":
+        coordinator.offsets["g"] = {("orders", 0): (30, "")}
+    before = dict(coordinator.offsets)
     words = ("--format", "raw", "-n", "40", "--group", "g", "--commit")
     done = command("consume", "orders", "--follow", *words)
-    assert done.stdout_bytes.splitlines() == WHOLE
-    assert not coordinator.offsets
+    assert done.stdout_bytes.splitlines() == printed
+    assert coordinator.offsets == before
     assert done.exit_code == 1
     assert "topic 'orders' was deleted and made anew" in done.stderr
     assert "option" not in done.stderr
