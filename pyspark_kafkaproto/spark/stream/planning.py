@@ -6,7 +6,7 @@ ranges.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark_kafkaproto.client import ReadTask
 from pyspark_kafkaproto.cluster import TopicPartition, Topology
@@ -33,10 +33,9 @@ def plan_batch(tail: Tail, options: ReadOptions, start: _Offsets, end: _Offsets)
     _check_backward(options, starts, end)
     ends = {item: max(offset, starts[item]) for item, offset in end.items()}
     ranges = make_ranges({item: starts[item] for item in ends}, ends)
-    there = [item for item in ranges if topology.has(item.topic)]
-    if len(there) < len(ranges):
-        gone = sorted({item.topic for item in ranges} - {item.topic for item in there})
-        report_loss(options, "PARTITIONS_DELETED", f"Topics {', '.join(gone)} have been deleted.")
+    there = [item for item in ranges if not is_gone(topology, item.topic_partition)]
+    gone = {item.topic_partition for item in ranges} - {item.topic_partition for item in there}
+    _report_deleted(options, gone)
     return [make_task(topology, group) for group in input_partitions(tail.cluster, there, options)]
 
 
@@ -55,9 +54,12 @@ def refuse_losses(options: ReadOptions, at: _Offsets, ends: _Offsets) -> None:
 
 
 def _check_deleted(options: ReadOptions, start: _Offsets, end: _Offsets) -> None:
-    deleted = sorted(start.keys() - end.keys())
-    if deleted:
-        names = ", ".join(map(str, deleted))
+    _report_deleted(options, start.keys() - end.keys())
+
+
+def _report_deleted(options: ReadOptions, partitions: Collection[TopicPartition]) -> None:
+    if partitions:
+        names = ", ".join(map(str, sorted(partitions)))
         report_loss(options, "PARTITIONS_DELETED", f"Partitions {names} have been deleted.")
 
 

@@ -343,6 +343,16 @@ def test_a_broker_that_is_behind_takes_nothing_out_of_a_logged_batch(
     assert ranges(reader.partitions({"orders": {"0": 90}}, END)) == [(0, 90, 100), (1, 0, 30)]
 
 
+def test_a_partition_that_is_gone_from_a_logged_batch_is_a_loss(brokers, stream, caplog):
+    """A task would look for it, and fail at every restart."""
+    brokers.topics["orders"] = SMALLER
+    reader = stream(failOnDataLoss="false")
+    assert ranges(reader.partitions({"orders": {"0": 90, "1": 20}}, END)) == [(0, 90, 100)]
+    assert "orders-1" in caplog.text
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders-1"):
+        stream().partitions({"orders": {"0": 90, "1": 20}}, END)
+
+
 def test_an_old_leader_that_has_been_away_brings_no_end_back(brokers, stream, clock):
     lead_in_the_past(brokers, "orders", end=90)
     assert stream(failOnDataLoss="false").latestOffset(END, NO_LIMIT) == END
