@@ -143,7 +143,8 @@ class Consumer:
             BrokerError: the group does not take us (rights, session.timeout.ms, another member with
                 our group.instance.id), or a partition cannot be read.
             CorruptRecords: names topic, partition and base offset.
-            DeadlineExceeded, ConnectionFailed: nobody answered for default.api.timeout.ms.
+            DeadlineExceeded, ConnectionFailed: nobody, or one of the leaders, answered for
+                default.api.timeout.ms. Partitions of other leaders are read meanwhile.
         """
         deadline = Deadline.after(timeout_s)
         self._report_commits()

@@ -177,7 +177,8 @@ class Tail(Fetcher):
         self._quiet = 0  # answers without a record, one after the other
         self._until = Deadline.after(0)
         self._asked_to_wait_s, self._sent_at = 0.0, 0.0  # of the last Fetch
-        self._failing_since: float | None = None
+        self._tried_at = 0.0
+        self._failing: dict[TopicPartition, float] = {}  # nobody answers about it; since when
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
         ]
@@ -191,9 +192,8 @@ class Tail(Fetcher):
         """What one leader has, or nothing; waits up to `deadline` where none had anything.
 
         What was asked and is not answered by then is waited for by the next call. Errors that pass
-        are raised when they have lasted for default.api.timeout.ms.
+        are raised when they have lasted for default.api.timeout.ms; meanwhile others are asked.
         """
-        began = time.monotonic()
         self._until = deadline
         request_s = self._config.request_timeout_s
         try:
@@ -205,11 +205,14 @@ class Tail(Fetcher):
                 self._recover,
             )
         except KafkaProtoError as error:
-            self._bear(error, began)
+            if not is_retriable(error):
+                raise
+            self._recover(error)
             return []
         if parts is None:
             return []
-        self._failing_since = None
+        for item in self._asked:
+            self._failing.pop(item.topic_partition, None)
         self._seen.foreign -= {part.progress.topic_partition for part in parts}
         for part in parts:
             if not part.data.error_code:
@@ -231,6 +234,7 @@ class Tail(Fetcher):
 
     def _try(self, deadline: Deadline) -> list[Part] | None:
         """One exchange, with positions in the topics that are there now; None: no answer yet."""
+        self._tried_at = time.monotonic() if self._sent is None else self._sent_at
         another = [item for item in self._open if self._is_another(item.range.topic)]
         astray = [item for item in another if item.topic_partition not in self._seen.foreign]
         self._seen.astray |= {item.topic_partition for item in astray}
@@ -243,6 +247,7 @@ class Tail(Fetcher):
 
     def _send(self, deadline: Deadline) -> Sent:
         self._asked_to_wait_s, self._sent_at = self._wait_s(), time.monotonic()
+        self._asked = []  # nobody, where not even leaders can be found out
         return super()._send(deadline)
 
     def _is_answered(self, sent: Sent) -> bool:
@@ -274,6 +279,9 @@ class Tail(Fetcher):
         """
         self._open.sort(key=lambda item: self._directory.is_in_vain(item.topic_partition))
         leader, chosen = super()._next_leader(deadline)
+        self._asked = [item for item, _ in chosen]
+        for item in [item for item in self._failing if self._directory.is_in_vain(item)]:
+            del self._failing[item]  # nobody is to answer about it
         topics = {item.range.topic for item, _ in chosen}
         for topic in topics:
             if self._is_another(topic):
@@ -302,16 +310,17 @@ class Tail(Fetcher):
             return False
         return found != known and known in self._seen.refused_ids
 
-    def _bear(self, error: KafkaProtoError, began: float) -> None:
-        """Raise what does not pass, or has lasted for too long."""
-        self._failing_since = self._failing_since or began
-        lasted_s = time.monotonic() - self._failing_since
-        if not is_retriable(error) or lasted_s >= min(
-            self._config.default_api_timeout_s, error.patience_s
-        ):
+    def _recover(self, error: KafkaProtoError) -> None:
+        """The same; others come first from now on. Raises what has lasted for too long."""
+        super()._recover(error)
+        now = time.monotonic()
+        since = max(self._tried_at, now - self._config.request_timeout_s)  # whenever we are polled
+        failed = {item.topic_partition for item in self._asked or self._open}
+        lasted_s = now - min(self._failing.setdefault(item, since) for item in failed)
+        if lasted_s >= min(self._config.default_api_timeout_s, error.patience_s):
             raise error
         _log.debug("nothing fetched for now: %s", error)
-        self._recover(error)
+        self._open.sort(key=lambda item: item.topic_partition in failed)
 
     def _let_others_first(self, served: set[RangeProgress]) -> None:
         """Who was not asked comes first, then who had nothing, then who had something."""

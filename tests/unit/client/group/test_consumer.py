@@ -29,7 +29,7 @@ from tests.fake_log import Answered, Batch, FakeLog
 from tests.fake_past import lead_in_the_past
 from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import FakeGroup
-from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
+from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -839,6 +839,29 @@ def test_a_broker_that_never_answers_is_an_error_in_time(filled, group, consumer
     filled.on("Fetch", DEFAULT)
     filled.logs["orders", 0].append(b"later")
     assert poll_rows(consumer, 1) == [(0, 20)]
+
+
+@pytest.mark.parametrize("poll_s", [0.01, 0.5])
+def test_a_leader_that_cannot_be_reached_keeps_no_other_from_being_read(
+    filled, group, consumer_of, poll_s
+):
+    """It is an error in time all the same, and the others go on after that."""
+    filled.topics["orders"].move(0, 2)
+    consumer = consumer_of(default_api_timeout_ms=1000)
+    poll_rows(consumer, 40)
+    filled.stop(2)
+    errors = []
+    deadline = Deadline.after(PATIENCE_S)
+    for offset in range(20, 24):
+        filled.logs["orders", 1].append(b"later")
+        rows = []
+        while not rows or len(errors) < offset - 20:
+            deadline.check("waiting for rows and errors")
+            try:
+                rows += rows_of(consumer.poll(poll_s))
+            except ConnectionFailed as error:
+                errors.append(error)
+        assert rows == [(1, offset)]
 
 
 def test_partitions_of_several_leaders_come_side_by_side(filled, group, consumer_of):
