@@ -20,10 +20,12 @@ from collections.abc import Collection, Mapping
 
 from pyspark_kafkaproto.client.decisions import Deciding, Decision, DecisionLog
 from pyspark_kafkaproto.cluster.transactions import (
+    GONE_CODES,
     ONGOING,
     DescribedTransaction,
     ListedTransaction,
     Writer,
+    abort_transactions,
     begin_writer,
     describe_transactions,
     end_transactions,
@@ -33,8 +35,6 @@ from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtoco
 
 _log = logging.getLogger(__name__)
 
-# What an EndTxn answers where a transaction is not any more what was decided about.
-_GONE = frozenset({47, 48, 49, 90})
 # How much of a transaction's time has to be left when it is decided: for the decision, an election
 # in between, and all the ends. Of short times less.
 _LEAST_LEFT_MS = 10_000
@@ -144,12 +144,7 @@ def _abort(
 ) -> bool:
     if last is not None and last.batch == batch:
         return False
-    for writer in writers:
-        try:
-            end_transactions(log.router, [writer], commit=False)
-        except BrokerError as error:
-            if error.code not in _GONE:
-                raise
+    abort_transactions(log.router, writers)
     decided = () if last is None or last.is_done else last.writers
     _sweep_rest(log, name, job, {writer.transactional_id for writer in decided})
     return True
@@ -203,7 +198,7 @@ def _end_all(log: DecisionLog, decision: Decision) -> list[BrokerError]:
     try:
         end_transactions(log.router, decision.writers, commit=True)
     except BrokerError as error:
-        if error.code not in _GONE:
+        if error.code not in GONE_CODES:
             raise
         return _end_one_by_one(log, decision)
     return []
@@ -215,7 +210,7 @@ def _end_one_by_one(log: DecisionLog, decision: Decision) -> list[BrokerError]:
         try:
             end_transactions(log.router, [writer], commit=True)
         except BrokerError as error:
-            if error.code not in _GONE:
+            if error.code not in GONE_CODES:
                 raise
             missing.append(error)
     return missing

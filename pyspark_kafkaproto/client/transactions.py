@@ -127,7 +127,7 @@ class Transactions:
         self.check_ready()
         if self._writer is None:
             self._writer = begin_writer(self._router, self.transactional_id, self._timeout_ms)
-            self.is_version_2 = has_version_2(self._router, self.transactional_id)
+            self.is_version_2 = has_version_2(self._router, {self.transactional_id})
         self._state = _State.OPEN
         return Identity(self._writer.producer_id, self._writer.epoch, is_transactional=True)
 

@@ -96,7 +96,8 @@ def ask(
         router: whom to ask through.
         question: what to ask.
         wanted: what to ask about.
-        find_places: the broker to ask about each; one try.
+        find_places: the broker to ask about each; one try. What it leaves out is asked about once
+            the rest is answered; it raises where it knows no place at all.
 
     Raises:
         BrokerError: the first error that cannot be retried; `usable` has the results so far.
@@ -106,7 +107,7 @@ def ask(
     left = set(wanted)
     done: dict[_K, _T] = {}
 
-    def attempt() -> None:
+    def ask_once() -> None:
         failures: list[KafkaProtoError] = []
         requests = list(_requests(question, find_places(left - done.keys(), deadline)))
         bodies = [(place, question.make_request(part)) for place, part in requests]
@@ -118,6 +119,10 @@ def ask(
                 else:
                     done[thing] = result
         _raise_worst(failures, done)
+
+    def attempt() -> None:
+        while left - done.keys():
+            ask_once()
 
     if left:
         router.retrying(question.what, attempt, deadline)

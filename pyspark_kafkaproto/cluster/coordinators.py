@@ -28,13 +28,13 @@ Found = FindCoordinatorResponse.Coordinator
 
 def find_coordinators(
     router: Asker, keys: Collection[str], deadline: Deadline, kind: int
-) -> dict[str, Endpoint]:
-    """Where each of `keys` is coordinated, one try.
+) -> tuple[dict[str, Endpoint], list[BrokerError]]:
+    """Where each of `keys` is coordinated, one try; and why not, of those for which none is told.
 
-    Raises:
-        BrokerError: one of them has no coordinator at the moment, or may not be seen.
+    They have no coordinator at the moment, or may not be seen.
     """
     places: dict[str, Endpoint] = {}
+    failures = []
     for part in cut(_KEYS_PER_REQUEST)(sorted(keys)):
         try:
             found = _ask_together(router, part, deadline, kind)
@@ -43,9 +43,10 @@ def find_coordinators(
         for item in found:
             if item.error_code:
                 subject, text = f"{KINDS[kind]} {item.key!r}", item.error_message or ""
-                raise BrokerError(item.error_code, "FindCoordinator", subject, text)
-            places[item.key] = Endpoint(item.host, item.port)
-    return places
+                failures.append(BrokerError(item.error_code, "FindCoordinator", subject, text))
+            else:
+                places[item.key] = Endpoint(item.host, item.port)
+    return places, failures
 
 
 def the_one(answer: FindCoordinatorResponse, key: str) -> Found:

@@ -320,18 +320,35 @@ class Router:
         return self.retrying(what, attempt, deadline)
 
     def coordinators(
-        self, keys: Collection[str], deadline: Deadline, kind: int = GROUP_KEY
+        self,
+        keys: Collection[str],
+        deadline: Deadline,
+        kind: int = GROUP_KEY,
+        *,
+        or_some: bool = False,
     ) -> dict[str, Endpoint]:
         """Where each group or transactional id is coordinated, one try for those not known yet.
+
+        Args:
+            keys: the groups or transactional ids.
+            deadline: of the try.
+            kind: which of them they are.
+            or_some: leave out those for which none is told, unless it is told for none.
 
         Raises:
             BrokerError: one of them has no coordinator at the moment, or may not be seen.
         """
         missing = {key for key in keys if (kind, key) not in self._coordinators}
+        failures: list[BrokerError] = []
         if missing:
-            found = find_coordinators(self, missing, deadline, kind)
+            found, failures = find_coordinators(self, missing, deadline, kind)
             self._coordinators |= {(kind, key): place for key, place in found.items()}
-        return {key: self._coordinators[kind, key] for key in keys}
+        places = {
+            key: self._coordinators[kind, key] for key in keys if (kind, key) in self._coordinators
+        }
+        if failures and not (or_some and places):
+            raise failures[0]
+        return places
 
 
 def only(items: Sequence[_T], api: str) -> _T:

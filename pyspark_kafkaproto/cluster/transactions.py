@@ -8,14 +8,19 @@ Protocol: KIP-98, KIP-360; KIP-664 (listing); KIP-890 (version 2, where the clus
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
 from pyspark_kafkaproto.cluster.routing import TRANSACTION_KEY, Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    KafkaProtoError,
+)
 from pyspark_kafkaproto.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -49,6 +54,8 @@ FENCED: Final = (
     "(transaction.timeout.ms): this producer may not go on"
 )
 FENCED_CODES: Final = frozenset({_INVALID_PRODUCER_EPOCH, _PRODUCER_FENCED})
+# What an EndTxn answers where a transaction is not any more what it was: ended, or another's.
+GONE_CODES: Final = FENCED_CODES | {_INVALID_TXN_STATE, _INVALID_PRODUCER_ID_MAPPING}
 # What an error code means for whoever writes in a transaction, whichever API answers it.
 ADVICE: Final[Mapping[int, str]] = {
     _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user needs the rights WRITE and DESCRIBE on the "
@@ -100,16 +107,22 @@ def is_version_2(connection: Connection) -> bool:
     return connection.features.get(_TRANSACTION_VERSION, 0) >= 2
 
 
-def has_version_2(router: Router, transactional_id: str) -> bool:
-    """Whether the coordinator of `transactional_id` has transactions of KIP-890."""
+def has_version_2(router: Router, transactional_ids: Collection[str]) -> bool:
+    """Whether coordinators have transactions of KIP-890: all or none, so any of these tells."""
     deadline = router.deadline()
 
     def attempt() -> bool:
         soon = deadline.sooner(router.config.request_timeout_s)
-        place = router.coordinators([transactional_id], soon, TRANSACTION_KEY)[transactional_id]
-        return is_version_2(router.connect(place, soon))
+        places = router.coordinators(transactional_ids, soon, TRANSACTION_KEY, or_some=True)
+        failures: list[KafkaProtoError] = []
+        for place in dict.fromkeys(places.values()):
+            try:
+                return is_version_2(router.connect(place, soon))
+            except (ConnectionFailed, DeadlineExceeded) as error:
+                failures.append(error)
+        raise failures[0]
 
-    what = f"find the coordinator of transactional id {transactional_id!r}"
+    what = f"find the coordinator of transactional id {min(transactional_ids)!r}"
     return router.retrying(what, attempt, deadline)
 
 
@@ -161,16 +174,39 @@ def end_transactions(
     Raises:
         BrokerError: one could not be ended so; `usable` has those that were.
     """
+    return _end(router, writers, _read_end, commit=commit)
+
+
+def abort_transactions(router: Router, writers: Collection[Writer]) -> None:
+    """Abort each one's transaction, all at once; one that is gone needs no abort.
+
+    Raises:
+        KafkaProtoError: one could not be aborted; all others are.
+    """
+
+    def read(answer: EndTxnResponse, writer: Writer) -> Writer | BrokerError:
+        return writer if answer.error_code in GONE_CODES else _read_end(answer, writer)
+
+    _end(router, writers, read, commit=False)
+
+
+def _end(
+    router: Router,
+    writers: Collection[Writer],
+    read: Callable[[EndTxnResponse, Writer], Writer | BrokerError],
+    *,
+    commit: bool,
+) -> dict[Writer, Writer]:
     if not writers:
         return {}
     question: Question[Writer, Writer] = Question(
         "commit transactions" if commit else "abort transactions",
         lambda part: _end_request(part[0], commit=commit),
-        lambda answer, part: {part[0]: _read_end(answer, part[0])},
+        lambda answer, part: {part[0]: read(answer, part[0])},
         cut(1),
         # Version 5 is for transactions of version 2 alone, and no other is right with them.
         None
-        if has_version_2(router, next(iter(writers)).transactional_id)
+        if has_version_2(router, {writer.transactional_id for writer in writers})
         else _LAST_END_WITHOUT_BUMP,
     )
     return ask(router, question, writers, lambda missing, soon: _places(router, missing, soon))
@@ -179,9 +215,14 @@ def end_transactions(
 def _places(
     router: Router, writers: Collection[Writer], deadline: Deadline
 ) -> dict[Writer, Endpoint]:
+    """Of ids without a coordinator none: what is open at others would time out meanwhile."""
     ids = {writer.transactional_id for writer in writers}
-    found = router.coordinators(ids, deadline, TRANSACTION_KEY)
-    return {writer: found[writer.transactional_id] for writer in writers}
+    found = router.coordinators(ids, deadline, TRANSACTION_KEY, or_some=True)
+    return {
+        writer: found[writer.transactional_id]
+        for writer in writers
+        if writer.transactional_id in found
+    }
 
 
 def _end_request(writer: Writer, *, commit: bool) -> EndTxnRequest:

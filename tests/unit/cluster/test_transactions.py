@@ -1,24 +1,28 @@
 """Transactions at their coordinators."""
 
+from contextlib import closing
+
 import pytest
 
 from pyspark_kafkaproto.cluster import Router
 from pyspark_kafkaproto.cluster.transactions import (
     TIMEOUTS_MS,
     Writer,
+    abort_transactions,
     begin_writer,
     end_transactions,
     list_transactions,
 )
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed, DeadlineExceeded
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
+from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
 from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdResponse
 from pyspark_kafkaproto.messages.list_transactions import ListTransactionsResponse
 from pyspark_kafkaproto.net import ClientConfig
-from tests.fake_broker import FakeCluster, api_versions, close
+from tests.fake_broker import FakeCluster, api_versions, close, find_coordinator
 
-_NOT_COORDINATOR, _INVALID_TXN_STATE, _TIMEOUT_TOO_LONG = 16, 48, 50
+_NO_COORDINATOR, _NOT_COORDINATOR, _INVALID_TXN_STATE, _TIMEOUT_TOO_LONG = 15, 16, 48, 50
 ONE, TWO = Writer("p-1", 7, 3), Writer("p-2", 8, 0)
 
 
@@ -96,6 +100,41 @@ def test_each_is_ended_at_its_own_coordinator_and_what_was_ended_is_told(brokers
     with pytest.raises(BrokerError, match=r"'p-2' \(8:0\).*INVALID_TXN_STATE.*timed out") as caught:
         end_transactions(router, [ONE, TWO], commit=True)
     assert caught.value.usable == {ONE: ONE}
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+@pytest.mark.parametrize("is_known", [False, True], ids=["no coordinator", "does not answer"])
+def test_a_coordinator_that_is_away_keeps_no_other_from_ending(brokers, is_known, order):
+    def no_coordinator(call):
+        found = find_coordinator(brokers, call).coordinators
+        kept = [item for item in found if item.key != TWO.transactional_id]
+        if len(kept) < len(found):
+            kept.append(type(found[0])(key=TWO.transactional_id, error_code=_NO_COORDINATOR))
+        return FindCoordinatorResponse(coordinators=tuple(kept))
+
+    here, away = order
+    brokers.coordinators |= {ONE.transactional_id: here, TWO.transactional_id: away}
+    brokers.on("EndTxn", EndTxnResponse(), node=here)
+    if is_known:
+        brokers.on("ApiVersions", close(), node=away)
+    else:
+        brokers.on("FindCoordinator", no_coordinator)
+    properties = {"retry.backoff.ms": "1", "default.api.timeout.ms": "500"}
+    properties |= {"request.timeout.ms": "200", "bootstrap.servers": brokers.address(here)}
+    router = Router(ClientConfig.parse(properties))
+    with closing(router), pytest.raises((BrokerError, ConnectionFailed, DeadlineExceeded)):
+        abort_transactions(router, [TWO, ONE])
+    ended = {(item.transactional_id, item.committed) for item in brokers.asked("EndTxn")}
+    assert ended == {(ONE.transactional_id, False)}
+
+
+@pytest.mark.parametrize("code", [47, 48, 49, 90])
+def test_one_that_is_gone_keeps_no_other_from_being_aborted(brokers, router, code):
+    brokers.coordinators["p-2"] = 2
+    brokers.on("EndTxn", EndTxnResponse(error_code=code), node=1)
+    brokers.on("EndTxn", EndTxnResponse(error_code=_NOT_COORDINATOR), EndTxnResponse(), node=2)
+    abort_transactions(router, [ONE, TWO])
+    assert [item.transactional_id for item in brokers.asked("EndTxn")].count("p-2") == 2
 
 
 def test_nothing_to_end_asks_nobody(brokers, router):
