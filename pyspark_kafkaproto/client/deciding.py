@@ -79,13 +79,18 @@ def commit_batch(
     return is_new
 
 
+def is_behind(batch: str, last: str | None) -> bool:
+    """Whether a query that has decided `last`, None for nothing yet, has gone beyond `batch`."""
+    return last is not None and int(batch) < int(last)
+
+
 def check_order(log: DecisionLog, name: str, batch: str, last: str) -> None:
     """Refuse a batch of a query that has decided a later one, `last`.
 
     Raises:
         LocalProtocolError: it has.
     """
-    if int(batch) < int(last):
+    if is_behind(batch, last):
         raise LocalProtocolError(
             f"query {name} is at batch {batch}, and has decided batch {last} already: its "
             f"checkpoint is older than what it has written (topic {log.topic}), or another driver "

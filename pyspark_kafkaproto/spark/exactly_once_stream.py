@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from pyspark_kafkaproto import __version__
-from pyspark_kafkaproto.client.deciding import check_order, commit_batch
+from pyspark_kafkaproto.client.deciding import check_order, commit_batch, is_behind
+from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
+from pyspark_kafkaproto.cluster.transactions import abort_transactions
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.spark.exactly_once import (
     abort_rest,
@@ -63,8 +65,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
             configure_logging()
             _log.info("batch %s is decided: it is not written again", batch)
             return TaskReport(0, {}, 0, None, query)
-        if last is not None:
-            check_order(log, query, batch, last)
+        self._check_order(log, query, batch)
         report = write_rows(self._options, iterator, id_of_task(log, query))
         return TaskReport(report.rows, report.written, report.dead_letters, report.writer, query)
 
@@ -78,6 +79,8 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
         log, query = log_of(self._options), _query_of(messages)
         if query is None:  # no task, no rows
             return
+        # Before the other driver is fenced, which this one is behind.
+        self._check_order(log, query, str(batchId))
         with packets_with_errors():
             is_new = commit_batch(log, query, str(batchId), writers_of(messages))
         state = "committed" if is_new else "was committed before"
@@ -90,9 +93,20 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
     ) -> None:
         """A task or the commit failed: abort what was not decided."""
         configure_logging()
-        query = _query_of(messages)
-        if query is not None:
-            abort_rest(log_of(self._options), query, str(batchId), messages)
+        log, query = log_of(self._options), _query_of(messages)
+        if query is None:
+            return
+        if is_behind(str(batchId), self._decided.get(query)):
+            # Whoever has come after may be at work: he is neither fenced nor swept.
+            with packets_with_errors():
+                abort_transactions(log.router, writers_of(messages))
+        else:
+            abort_rest(log, query, str(batchId), messages)
+
+    def _check_order(self, log: DecisionLog, query: str, batch: str) -> None:
+        last = self._decided.get(query)
+        if last is not None:
+            check_order(log, query, batch, last)
 
 
 def exactly_once_stream_writer(options: WriteOptions) -> ExactlyOnceStreamWriter:

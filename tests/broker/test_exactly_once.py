@@ -295,6 +295,25 @@ def test_a_driver_that_is_behind_never_writes_again_what_another_has_decided(opt
     assert deciding.open_transactions(log_of(options)) == {}
 
 
+def test_a_driver_that_is_behind_lets_the_other_one_be(options, attempt):
+    def writer():
+        return exactly_once_stream_writer(options)
+
+    behind = writer()
+    for name, batch in (("first", 1), ("second", 2)):
+        writer().commit([attempt(writer(), name, 0, batch=batch)], batch)
+    late = [attempt(behind, "first", 0, batch=1)]
+    running = [attempt(writer(), "third", partition, batch=3) for partition in range(2)]
+    with log_of(options).deciding(QUERY) as live:
+        with pytest.raises(KafkaProtoError, match="at batch 1, and has decided batch 2 already"):
+            writer().commit(late, 1)
+        writer().abort(late, 1)
+        live.write(live.last)  # was not fenced
+    writer().commit(running, 3)
+    assert seen(options) == Counter(first=ROWS, second=ROWS, third=2 * ROWS)
+    assert deciding.open_transactions(log_of(options)) == {}
+
+
 @pytest.mark.parametrize(
     ("configs", "is_good"),
     [
