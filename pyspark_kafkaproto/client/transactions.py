@@ -16,6 +16,7 @@ from enum import Enum
 
 from pyspark_kafkaproto.client.writing.queues import Identity
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
+from pyspark_kafkaproto.cluster.asking import check_complete
 from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.cluster.routing import TRANSACTION_KEY
 from pyspark_kafkaproto.cluster.topology import by_topic
@@ -246,12 +247,14 @@ class Transactions:
 
         def read(answer: AddPartitionsToTxnResponse) -> None:
             codes = {
-                item.partition_error_code: f"{writer}, {topic.name}-{item.partition_index}"
+                TopicPartition(topic.name, item.partition_index): item.partition_error_code
                 for topic in answer.results_by_topic_v3_and_below
                 for item in topic.results_by_partition
             }
-            for code in sorted(codes, key=lambda code: code == _OPERATION_NOT_ATTEMPTED):
-                checked(code, "AddPartitionsToTxn", codes[code])
+            # Those that were not attempted last: nothing is wrong with them.
+            for item in sorted(codes, key=lambda item: codes[item] == _OPERATION_NOT_ATTEMPTED):
+                checked(codes[item], "AddPartitionsToTxn", f"{writer}, {item}")
+            check_complete(f"AddPartitionsToTxn, {writer}", partitions, codes)
 
         self._ask("add partitions", request, read, _MOST_ADD_PARTITIONS)
 
@@ -299,10 +302,14 @@ class Transactions:
         )
 
         def read(answer: TxnOffsetCommitResponse) -> None:
-            for topic in answer.topics:
-                for item in topic.partitions:
-                    where = f"{writer}, group {group!r}, {topic.name}-{item.partition_index}"
-                    checked(item.error_code, "TxnOffsetCommit", where)
+            codes = {
+                TopicPartition(topic.name, item.partition_index): item.error_code
+                for topic in answer.topics
+                for item in topic.partitions
+            }
+            for item, code in codes.items():
+                checked(code, "TxnOffsetCommit", f"{writer}, group {group!r}, {item}")
+            check_complete(f"TxnOffsetCommit, {writer}, group {group!r}", offsets, codes)
 
         most = _MOST_OFFSETS_BY_NAME if self.is_version_2 else _MOST_OFFSETS_VERSION_1
         self._router.ask_coordinator(f"commit offsets in {writer}", group, request, read, most)

@@ -1,13 +1,19 @@
 """A producer's transactions: what is asked of whom, in which order, in both versions."""
 
 import time
+from itertools import zip_longest
 
 import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
 from pyspark_kafkaproto.client import produce as produce_module
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    KafkaProtoError,
+    LocalProtocolError,
+    RemoteProtocolError,
+)
 from pyspark_kafkaproto.messages import add_offsets_to_txn, add_partitions_to_txn, txn_offset_commit
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
@@ -47,15 +53,40 @@ def versions(brokers, level):
 
 
 def added(*codes):
-    """An answer to AddPartitionsToTxn."""
+    """Answers AddPartitionsToTxn with a code for each partition of a topic; what is left has 0."""
     result = add_partitions_to_txn.PartitionResult
-    topic = add_partitions_to_txn.TopicResult(
-        name="orders",
-        results_by_partition=tuple(
-            result(partition_index=n, partition_error_code=code) for n, code in enumerate(codes)
-        ),
+
+    def answer(call):
+        topics = (
+            add_partitions_to_txn.TopicResult(
+                name=topic.name,
+                results_by_partition=tuple(
+                    result(partition_index=n, partition_error_code=code)
+                    for n, code in zip_longest(topic.partitions, codes, fillvalue=0)
+                ),
+            )
+            for topic in call.request.v3_and_below_topics
+        )
+        return add_partitions_to_txn.AddPartitionsToTxnResponse(
+            results_by_topic_v3_and_below=tuple(topics)
+        )
+
+    return answer
+
+
+def offsets_committed(call):
+    """The answer to TxnOffsetCommit of a broker that is willing."""
+    part = txn_offset_commit.TxnOffsetCommitResponse.Topic
+    topics = (
+        part(
+            name=topic.name,
+            partitions=tuple(
+                part.Partition(partition_index=item.partition_index) for item in topic.partitions
+            ),
+        )
+        for topic in call.request.topics
     )
-    return add_partitions_to_txn.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=(topic,))
+    return txn_offset_commit.TxnOffsetCommitResponse(topics=tuple(topics))
 
 
 @pytest.fixture(params=[1, 2], ids=["version 1", "version 2"])
@@ -64,9 +95,9 @@ def level(request, brokers):
     for api, most in _COORDINATION.items():
         brokers.versions[api] = (0, most)
     brokers.on("ApiVersions", versions(brokers, request.param))
-    brokers.on("AddPartitionsToTxn", added(0, 0))
+    brokers.on("AddPartitionsToTxn", added())
     brokers.on("AddOffsetsToTxn", add_offsets_to_txn.AddOffsetsToTxnResponse())
-    brokers.on("TxnOffsetCommit", txn_offset_commit.TxnOffsetCommitResponse())
+    brokers.on("TxnOffsetCommit", offsets_committed)
     if request.param == 1:
         brokers.on("EndTxn", EndTxnResponse())
     else:
@@ -383,10 +414,26 @@ def test_the_partition_at_fault_is_named(brokers, producer, level):
         writer.flush()
     writer.abort_transaction()
     assert brokers.asked("EndTxn") == []  # nothing had come in
-    brokers.on("AddPartitionsToTxn", added(0, 0))
+    brokers.on("AddPartitionsToTxn", added())
     writer.begin_transaction()
     writer.send(ROWS)
     writer.commit_transaction()
+
+
+@pytest.mark.parametrize("level", [1], indirect=True)
+@pytest.mark.parametrize(
+    ("api", "empty"),
+    [
+        ("AddPartitionsToTxn", add_partitions_to_txn.AddPartitionsToTxnResponse()),
+        ("TxnOffsetCommit", txn_offset_commit.TxnOffsetCommitResponse()),
+    ],
+)
+def test_what_an_answer_leaves_out_is_not_taken_for_done(brokers, producer, level, api, empty):
+    del level
+    brokers.on(api, empty)
+    with pytest.raises(RemoteProtocolError, match=f"{api}, transaction 'mine'.*orders-0.*not answ"):
+        whole_transaction(producer(transactional_id="mine"))
+    assert brokers.asked("EndTxn") == []
 
 
 def refused_by(api, code):
@@ -394,7 +441,7 @@ def refused_by(api, code):
     if api == "Produce":
         return refusing(code)
     if api == "AddPartitionsToTxn":
-        return added(code, code)
+        return added(code)
     if api == "AddOffsetsToTxn":
         return add_offsets_to_txn.AddOffsetsToTxnResponse(error_code=code)
     if api == "EndTxn":
@@ -447,10 +494,10 @@ def test_whoever_may_not_go_on_is_told_why_wherever_it_is(brokers, producer, lev
 def test_what_passes_is_waited_for(brokers, producer, level, api, code):
     del level
     good = {
-        "AddPartitionsToTxn": added(0, 0),
+        "AddPartitionsToTxn": added(),
         "Produce": lambda call: produce(brokers, call),
         "AddOffsetsToTxn": add_offsets_to_txn.AddOffsetsToTxnResponse(),
-        "TxnOffsetCommit": txn_offset_commit.TxnOffsetCommitResponse(),
+        "TxnOffsetCommit": offsets_committed,
         "EndTxn": EndTxnResponse(),
     }
     brokers.on(api, refused_by(api, code), close(), good[api])
