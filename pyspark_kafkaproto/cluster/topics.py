@@ -30,8 +30,11 @@ ALL_RECORDS = -1
 
 _DELETE_BY_NAME = 5  # the last version of DeleteTopics that takes bare names
 _UNKNOWN_TOPIC_OR_PARTITION = 3
+_TOPIC_ALREADY_EXISTS = 36
+_INVALID_PARTITIONS = 37
 _NOT_CONTROLLER = 41
 _NO_SUCH_TOPIC = "there is no such topic, or this user may not see it"
+_EARLIER_TRY = "an earlier try may have done it: its answer was lost, or told of no end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,9 @@ def create_topics(
             validate_only=validate_only,
         )
 
-    _ask_controller(router, f"create {_names(by_name)}", by_name, make_request, _read_created)
+    done = None if validate_only else _TOPIC_ALREADY_EXISTS
+    what = f"create {_names(by_name)}"
+    _ask_controller(router, what, by_name, make_request, _read_created, done)
 
 
 def delete_topics(router: Router, topics: Collection[str]) -> None:
@@ -95,7 +100,8 @@ def delete_topics(router: Router, topics: Collection[str]) -> None:
         return DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=_timeout_ms(router))
 
     what = f"delete {_names(topics)}"
-    _ask_controller(router, what, topics, make_request, _read_deleted, most=_DELETE_BY_NAME)
+    done = _UNKNOWN_TOPIC_OR_PARTITION
+    _ask_controller(router, what, topics, make_request, _read_deleted, done, most=_DELETE_BY_NAME)
 
 
 def add_partitions(
@@ -120,7 +126,8 @@ def add_partitions(
         )
 
     what = f"add partitions to {_names(counts)}"
-    _ask_controller(router, what, counts, make_request, _read_grown)
+    done = None if validate_only else _INVALID_PARTITIONS
+    _ask_controller(router, what, counts, make_request, _read_grown, done)
 
 
 def delete_records(
@@ -161,15 +168,33 @@ def _ask_controller(
     names: Collection[str],
     make_request: Callable[[list[str]], Any],
     read: Callable[[Any], Mapping[str, BrokerError | None]],
+    done: int | None,
     most: int | None = None,
 ) -> None:
+    """Change topics; where a try before may have done so, the error `done` says that, too."""
     if isinstance(names, str):
         raise ConfigError("topics", names, "expected a set of names, not one name")
 
     def find_places(missing: set[str], deadline: Deadline) -> dict[str, Endpoint]:
         return dict.fromkeys(missing, controller_of(router.topology((), deadline)))
 
-    question = Question(what, make_request, lambda answer, _: read(answer), most=most)
+    sent: set[str] = set()
+    doubtful: set[str] = set()  # sent before, and not known to have changed nothing
+
+    def request(names: list[str]) -> Any:
+        doubtful.update(sent.intersection(names))
+        sent.update(names)
+        return make_request(names)
+
+    def outcomes(answer: Any, _: list[str]) -> dict[str, BrokerError | None]:
+        found = dict(read(answer))
+        for name, error in found.items():
+            if error is not None and error.code == done:
+                sent.discard(name)
+                found[name] = _perhaps_ours(error) if name in doubtful else error
+        return found
+
+    question = Question(what, request, outcomes, most=most)
     ask(router, question, names, find_places)
 
 
@@ -216,6 +241,13 @@ def _outcome(code: int, api: str, topic: str, message: str | None) -> BrokerErro
     error = BrokerError(code, api, f"topic {topic!r}", _NO_SUCH_TOPIC)
     error.patience_s = NEWS_TRAVELS_S
     return error
+
+
+def _perhaps_ours(error: BrokerError) -> BrokerError:
+    text = "; ".join(filter(None, (error.message, _EARLIER_TRY)))
+    told = BrokerError(error.code, error.api, error.subject, text)
+    told.patience_s = error.patience_s
+    return told
 
 
 def _read_created(answer: CreateTopicsResponse) -> dict[str, BrokerError | None]:

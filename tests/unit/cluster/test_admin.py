@@ -18,6 +18,7 @@ from pyspark_kafkaproto.messages.delete_records import DeleteRecordsResponse
 from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from tests.fake_broker import close
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 TOPIC, BROKER = ConfigResource("topic", "orders"), ConfigResource("broker", "2")
@@ -101,6 +102,30 @@ def test_missing_topic_is_not_tried_for_a_minute(brokers, kafka, clock):
     with pytest.raises(BrokerError, match="no such topic"):
         kafka.delete_topics({"a"})
     assert clock.now - 1000 <= 1
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+@pytest.mark.parametrize("what", ["create", "delete", "grow"])
+def test_what_an_earlier_try_may_have_done_is_said(brokers, kafka, clock, what, is_lost):
+    """Its answer was lost, and the next one says that there is nothing to be done."""
+    gone, few = DeleteTopicsResponse.Topic, CreatePartitionsResponse.Topic
+    api, answer, change = {
+        "create": ("CreateTopics", created(a=36), lambda: kafka.create_topics([NewTopic("a")])),
+        "delete": (
+            "DeleteTopics",
+            DeleteTopicsResponse(responses=(gone(name="a", error_code=3),)),
+            lambda: kafka.delete_topics({"a"}),
+        ),
+        "grow": (
+            "CreatePartitions",
+            CreatePartitionsResponse(results=(few(name="a", error_code=37),)),
+            lambda: kafka.add_partitions({"a": 5}),
+        ),
+    }[what]
+    brokers.on(api, *([close()] if is_lost else []), answer)
+    with pytest.raises(BrokerError, match="topic 'a'") as caught:
+        change()
+    assert ("an earlier try may have done it" in str(caught.value)) == is_lost
 
 
 def test_names_are_a_set(kafka):
