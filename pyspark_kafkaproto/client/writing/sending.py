@@ -406,7 +406,7 @@ class Sender:
         lost = [pair for sent in link.sent for pair in sent.batches.values()]
         link.drop()
         for queue, batch in lost:
-            if queue.is_misnumbered and queue.identity.is_transactional:
+            if queue.is_shortened and queue.identity.is_transactional:
                 raise cannot_go_on(queue, batch) from error
             batch.may_be_written = True
             self._try_later(queue, batch, error, link.endpoint)

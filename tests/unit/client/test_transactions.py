@@ -33,7 +33,7 @@ _COORDINATION = {
     "TxnOffsetCommit": 5,
     "EndTxn": 5,
 }
-_NOT_ATTEMPTED, _NOT_ALLOWED = 55, 29
+_NOT_ATTEMPTED, _NOT_ALLOWED, _TOO_LARGE = 55, 29, 10
 
 
 def versions(brokers, level):
@@ -286,6 +286,26 @@ def test_rows_that_fall_out_while_others_may_still_come_end_the_transaction(
         writer.flush()
     writer.abort_transaction()
     assert values(brokers.logs["orders", 0]) == [b"a"]
+
+
+@pytest.mark.parametrize("is_lost_first", [False, True])
+def test_a_batch_that_is_split_while_others_may_still_come_ends_nothing(
+    brokers, producer, level, is_lost_first
+):
+    """No row fell out of it: what is behind it keeps its sequences."""
+    del level
+    writer = producer(transactional_id="mine", batch_size=100)
+    writer.begin_transaction()
+    writer.send(ROWS[:1])
+    writer.flush()
+    too_large, lost = refusing(_TOO_LARGE), close()
+    fault, then = (lost, too_large) if is_lost_first else (too_large, lost)
+    brokers.on("Produce", while_others_are_sent(writer, fault), then, DEFAULT)
+    rows = [f"{n}" for n in range(40)]
+    writer.send([ProducerRecord(row, partition=0) for row in rows])
+    writer.commit_transaction()
+    assert values(brokers.logs["orders", 0]) == [b"a", *(row.encode() for row in rows)]
+    assert len(set(numbers_of(brokers))) == len(numbers_of(brokers))
 
 
 def test_an_abort_of_nothing_forgets_no_sequences(brokers, producer, level):
