@@ -30,7 +30,12 @@ from pyspark_kafkaproto.cluster.configs import ConfigResource, describe_configs
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_found
 from pyspark_kafkaproto.cluster.topics import create_topics
 from pyspark_kafkaproto.cluster.transactions import Writer
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    LocalProtocolError,
+    RemoteProtocolError,
+)
 from pyspark_kafkaproto.net import ClientConfig, ProducerConfig, connections_for
 
 _log = logging.getLogger(__name__)
@@ -143,10 +148,30 @@ class DecisionLog:
                 break
         seen = self._seen_before(topic_id, stop)
         if stop > seen.position:
-            for name, decision in self._records(seen.position, stop):
+            for name, decision in self._records(seen.position, stop, "read_committed"):
                 seen.last[name] = decision
             seen.position = stop
         return dict(seen.last)
+
+    @property
+    def position(self) -> int:
+        """Up to where this process has read."""
+        return _seen[self._key].position
+
+    def check_unseen(self, name: str, start: int, stop: int) -> None:
+        """Refuse to decide for `name` behind decisions that were not read.
+
+        Raises:
+            LocalProtocolError: there are such from offset `start` to before `stop`.
+        """
+        # Whoever else decided for this name is fenced: what there is of it has ended.
+        unseen = [found for other, found in self._records(start, stop) if other == name]
+        if unseen:
+            raise LocalProtocolError(
+                f"{name!r} has decided {unseen[-1]}: a broker that was behind told that topic "
+                f"{self.topic!r} ends at offset {start}, before that. Nothing is decided now, "
+                "and it can be repeated"
+            )
 
     def deciding(self, name: str) -> Deciding:
         """Who decides for `name` from now on; whoever did before is fenced."""
@@ -235,11 +260,13 @@ class DecisionLog:
             time.sleep(_PAUSE_S)
         return end
 
-    def _records(self, start: int, stop: int) -> Iterator[tuple[str, Decision]]:
+    def _records(
+        self, start: int, stop: int, isolation_level: str = "read_uncommitted"
+    ) -> Iterator[tuple[str, Decision]]:
         from pyspark_kafkaproto.arrow import schema_for  # noqa: PLC0415 - pyarrow, for this alone
         from pyspark_kafkaproto.client.decode import read_batches  # noqa: PLC0415 - as above
 
-        config = replace(self.config, isolation_level="read_committed")
+        config = replace(self.config, isolation_level=isolation_level)
         task = ReadTask((OffsetRange(self.topic, 0, start, stop),), {}, {})
         # Compaction takes records away: that is no loss.
         settings = ReadSettings(fail_on_data_loss=False)
@@ -304,6 +331,7 @@ class Deciding:
         self._producer = Producer(properties, topic=log.topic, connections=log.router.connections)
         self._producer.begin_transaction()
         self.last = log.read().get(name)
+        self._read_to: int | None = log.position  # None once something is written behind it
 
     def __enter__(self) -> Self:
         return self
@@ -328,6 +356,7 @@ class Deciding:
         Raises:
             BrokerError: somebody else decides for this name now, or may not be written; it does
                 not hold then.
+            LocalProtocolError: decisions stand before it that were not read; nor then.
         """
         ids = self.log.ids_of(self.name)
         value = {
@@ -340,11 +369,18 @@ class Deciding:
         }
         text = json.dumps(value, separators=(",", ":"))
         self._producer.send([ProducerRecord(text, key=_key(self.log.prefix, self.name))])
-        self._producer.flush()
+        for written in self._producer.flush().values():
+            self._check_unseen(written.first_offset)
         look()
         self._producer.commit_transaction()
         self._producer.begin_transaction()
         self.last = decision
+
+    def _check_unseen(self, offset: int) -> None:
+        """The first record that is written tells the log's end for certain: its leader took it."""
+        start, self._read_to = self._read_to, None
+        if start is not None and start < offset:
+            self.log.check_unseen(self.name, start, offset)
 
 
 def _key(prefix: str, name: str) -> str:

@@ -19,7 +19,14 @@ from pyspark.sql.types import StringType, StructField, StructType
 from pyspark_kafkaproto import Producer, ProducerRecord, TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.cli.group import kafkaproto
-from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, deciding, read_batches
+from pyspark_kafkaproto.client import (
+    OffsetRange,
+    ReadSettings,
+    ReadTask,
+    deciding,
+    decisions,
+    read_batches,
+)
 from pyspark_kafkaproto.client.decisions import Deciding, DecisionLog
 from pyspark_kafkaproto.cluster import NewTopic
 from pyspark_kafkaproto.cluster.topics import create_topics
@@ -292,6 +299,27 @@ def test_a_driver_that_is_behind_never_writes_again_what_another_has_decided(opt
     behind.abort(late, 1)
     run("third", 3)
     assert seen(options) == Counter(first=ROWS, second=ROWS, third=ROWS)
+    assert deciding.open_transactions(log_of(options)) == {}
+
+
+def test_a_driver_that_was_told_an_old_end_of_the_decisions_decides_nothing_again(
+    options, attempt, monkeypatch
+):
+    """By a leader that has been away, to a new process: nothing that it knows tells otherwise."""
+    first = exactly_once_stream_writer(options)
+    end = log_of(options)._bound(decisions.LATEST_TIMESTAMP)
+    first.commit([attempt(first, "first", 0, batch=1)], 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(decisions, "_seen", {})
+        patch.setattr(DecisionLog, "_stable_end", lambda _: end)
+        again = exactly_once_stream_writer(options)
+        written = [attempt(again, "again", 0, batch=1)]
+        with pytest.raises(KafkaProtoError, match=r"decided batch 1 .*Nothing is decided now"):
+            again.commit(written, 1)
+    later = exactly_once_stream_writer(options)
+    later.abort(written, 1)
+    later.commit(written, 1)
+    assert seen(options) == Counter(first=ROWS)
     assert deciding.open_transactions(log_of(options)) == {}
 
 
