@@ -60,5 +60,6 @@ def compare(
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise click.BadParameter(f"{text!r}: expected KEY=VALUE", param_hint="--option")
+        # What was given may be a secret that lost its key.
+        raise click.BadParameter("expected KEY=VALUE", param_hint="--option")
     return key, value

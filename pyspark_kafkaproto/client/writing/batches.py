@@ -65,6 +65,7 @@ class Batch:
             while no rows come nobody sends what waits, and that is no broker's fault.
         tries: how often it was sent and failed.
         may_be_written: of one of those tries nobody knows how it ended.
+        may_come: one of those was never answered: a broker may write it at any time.
         failures: what was tried and how it ended, different ones only.
     """
 
@@ -76,6 +77,7 @@ class Batch:
     deadline: Deadline | None = None
     tries: int = 0
     may_be_written: bool = False
+    may_come: bool = False
     failures: list[str] = field(default_factory=list)
 
     @property

@@ -256,7 +256,7 @@ class PartitionQueue:
     def in_doubt_after(self, batch: Batch) -> Batch | None:
         """One behind `batch` that was sent, and that a broker may still write."""
         later = (item for item in self.returned if item.order > batch.order)
-        return next((item for item in later if item.may_be_written), None)
+        return next((item for item in later if item.may_come), None)
 
     @property
     def is_shortened(self) -> bool:

@@ -408,7 +408,7 @@ class Sender:
         for queue, batch in lost:
             if queue.is_shortened and queue.identity.is_transactional:
                 raise cannot_go_on(queue, batch) from error
-            batch.may_be_written = True
+            batch.may_be_written = batch.may_come = True
             self._try_later(queue, batch, error, link.endpoint)
         for queue in self._ready.values():
             if queue.is_led_by(link.endpoint):

@@ -33,7 +33,8 @@ _COORDINATION = {
     "TxnOffsetCommit": 5,
     "EndTxn": 5,
 }
-_NOT_ATTEMPTED, _NOT_ALLOWED, _TOO_LARGE = 55, 29, 10
+_NOT_ATTEMPTED, _NOT_ALLOWED = 55, 29
+_NOT_LEADER, _TOO_LARGE, _INVALID_RECORD = 6, 10, 87
 
 
 def versions(brokers, level):
@@ -278,7 +279,7 @@ def test_rows_that_fall_out_while_others_may_still_come_end_the_transaction(
     writer.send(ROWS[:1])
     writer.flush()
     bad = ProduceResponse.Topic.Partition.RecordError(batch_index=0)
-    refused, lost = refusing(87, record_errors=(bad,)), close()
+    refused, lost = refusing(_INVALID_RECORD, record_errors=(bad,)), close()
     fault, then = (lost, refused) if is_lost_first else (refused, lost)
     brokers.on("Produce", while_others_are_sent(writer, fault), then, DEFAULT)
     writer.send([ProducerRecord(f"{n}", partition=0) for n in range(40)])
@@ -306,6 +307,35 @@ def test_a_batch_that_is_split_while_others_may_still_come_ends_nothing(
     writer.commit_transaction()
     assert values(brokers.logs["orders", 0]) == [b"a", *(row.encode() for row in rows)]
     assert len(set(numbers_of(brokers))) == len(numbers_of(brokers))
+
+
+def test_rows_that_fall_out_behind_an_election_end_nothing(brokers, producer, level):
+    """What a broker has answered does not come any more."""
+    del level
+    writer = producer(transactional_id="mine", dead_letter_topic="many", batch_size=100)
+    writer.begin_transaction()
+    writer.send(ROWS[:1])
+    writer.flush()
+    bad = ProduceResponse.Topic.Partition.RecordError(batch_index=0)
+    elect, refuse = refusing(_NOT_LEADER), refusing(_INVALID_RECORD, record_errors=(bad,))
+    elected, refused = [], []
+
+    def answer(call):
+        (topic,) = call.request.topic_data
+        data = bytes(topic.partition_data[0].records)
+        if topic.name == "orders" and data not in elected:
+            elected.append(data)
+            return elect(call)
+        if not refused:
+            refused.append(data)
+            return refuse(call)
+        return produce(brokers, call)
+
+    brokers.on("Produce", while_others_are_sent(writer, answer), answer)
+    writer.send([ProducerRecord(f"{n}", partition=0) for n in range(40)])
+    writer.commit_transaction()
+    assert values(brokers.logs["orders", 0]) == [b"a", *(b"%d" % n for n in range(1, 40))]
+    assert writer.dead_letters == 1
 
 
 def test_an_abort_of_nothing_forgets_no_sequences(brokers, producer, level):
