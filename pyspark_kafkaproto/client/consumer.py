@@ -137,7 +137,8 @@ class Consumer:
         """Rows of one partition, or None where none came in `timeout_s` seconds.
 
         Follows rebalances, and commits what earlier calls gave when that is due. Has to be called
-        at least every max.poll.interval.ms.
+        at least every max.poll.interval.ms. Takes longer than `timeout_s` where it has to connect,
+        to look up leaders or offsets, or to heed a throttle, each within its own time-out.
 
         Raises:
             BrokerError: the group does not take us (rights, session.timeout.ms, another member with
