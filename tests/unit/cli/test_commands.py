@@ -16,6 +16,7 @@ from pyspark_kafkaproto.cli import connection, consume
 from pyspark_kafkaproto.cli import lag as lag_command
 from pyspark_kafkaproto.cli.exits import exit_code_of
 from pyspark_kafkaproto.cli.group import kafkaproto
+from pyspark_kafkaproto.cluster import routing
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
     BrokerError,
@@ -30,6 +31,7 @@ from pyspark_kafkaproto.messages.delete_groups import DeleteGroupsResponse
 from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from tests.clock import stop_clock
 from tests.fake_broker import DEFAULT
 from tests.fake_past import lead_in_the_past
 from tests.unit.cli.processes import kafkaproto as kafkaproto_process
@@ -208,6 +210,8 @@ def test_consume_for_a_group_says_what_was_committed_for_and_is_gone(brokers, co
 def test_a_follower_does_not_go_on_in_a_topic_of_the_same_name(
     brokers, command, monkeypatch, start, printed
 ):
+    stop_clock(monkeypatch, routing)
+
     def made_anew(_):
         brokers.topics["orders"].topic_id = bytes(range(16))
         brokers.logs["orders", 0].fill(2)
@@ -227,6 +231,7 @@ def test_a_follower_does_not_go_on_in_a_topic_of_the_same_name(
 
 
 def test_a_follower_notices_an_end_that_came_back(brokers, command, monkeypatch):
+    stop_clock(monkeypatch, routing)
     happens = iter([lambda: brokers.logs["orders", 0].cut_off(20)])
     monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=lambda _: next(happens)()))
     done = command("consume", "orders", "--follow", "--format", "raw")

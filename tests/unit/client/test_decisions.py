@@ -68,7 +68,7 @@ def allow(brokers, api, answer):
     brokers.on(api, answer)
 
 
-def test_what_comes_after_a_truncation_is_read_by_whoever_had_read_further(brokers, log):
+def test_what_comes_after_a_truncation_is_read_by_whoever_had_read_further(brokers, log, clock):
     for batch in ("1", "2", "3"):
         decide(brokers, batch, "done")
     assert last(log) == "batch 3 (done, 0 transactions)"
@@ -98,7 +98,9 @@ def test_whoever_may_not_see_the_topics_configuration_trusts_it(brokers, log):
 
 
 @pytest.mark.parametrize(("nodes", "replicas", "least"), [(2, 2, None), (4, 3, "2")])
-def test_no_single_broker_has_a_decision_where_there_are_three(new_log, nodes, replicas, least):
+def test_no_single_broker_has_a_decision_where_there_are_three(
+    new_log, clock, nodes, replicas, least
+):
     brokers, log = new_log({}, nodes)
     made = CreateTopicsResponse.Topic(name=TOPIC)
     allow(brokers, "CreateTopics", CreateTopicsResponse(topics=(made,)))

@@ -24,6 +24,7 @@ from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
+from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, metadata, topic_id_of
 from tests.fake_log import Answered, Batch, FakeLog
 from tests.fake_past import lead_in_the_past
@@ -715,6 +716,7 @@ def test_a_long_poll_without_partitions_keeps_the_membership(brokers, consumer_o
     assert not brokers.asked("LeaveGroup")
 
 
+@pytest.mark.slow
 def test_a_long_poll_of_brokers_that_hang_up_keeps_the_membership(brokers, group, consumer_of):
     brokers.on("Fetch", close())
     consumer = consumer_of(max_poll_interval_ms=1000)
@@ -841,7 +843,7 @@ def test_a_broker_that_never_answers_is_an_error_in_time(filled, group, consumer
     assert poll_rows(consumer, 1) == [(0, 20)]
 
 
-@pytest.mark.parametrize("poll_s", [0.01, 0.5])
+@pytest.mark.parametrize("poll_s", first(1, [0.01, 0.5]))
 def test_a_leader_that_cannot_be_reached_keeps_no_other_from_being_read(
     filled, group, consumer_of, poll_s
 ):
