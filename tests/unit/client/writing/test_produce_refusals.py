@@ -631,7 +631,13 @@ def held_letters(monkeypatch):
     return watch
 
 
-@pytest.mark.parametrize("memory", [40_000, 1 << 25], ids=["while rows come", "at the end"])
+@pytest.mark.parametrize(
+    "memory",
+    [
+        pytest.param(40_000, id="while rows come"),
+        pytest.param(1 << 25, id="at the end", marks=pytest.mark.slow),
+    ],
+)
 def test_letters_are_sent_while_others_are_refused(
     brokers, producer, letters, held_letters, memory
 ):

@@ -135,6 +135,7 @@ def test_a_throttle_does_not_outlast_the_delivery_timeout(brokers, producer):
         writer.flush()
 
 
+@pytest.mark.slow
 def test_under_a_steady_quota_all_is_written_in_its_turn(brokers, producer):
     """However long that takes in all: the broker takes something all the time."""
     brokers.topics["wide"] = FakeTopic(topic_id_of("wide"), [1] * 12, [0] * 12)
