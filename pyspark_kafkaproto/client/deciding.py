@@ -84,8 +84,8 @@ def is_behind(batch: str, last: str | None) -> bool:
     return last is not None and int(batch) < int(last)
 
 
-def check_order(log: DecisionLog, name: str, batch: str, last: str) -> None:
-    """Refuse a batch of a query that has decided a later one, `last`.
+def check_order(log: DecisionLog, name: str, batch: str, last: str | None) -> None:
+    """Refuse a batch of a query that has decided a later one, `last`; None for nothing yet.
 
     Raises:
         LocalProtocolError: it has.

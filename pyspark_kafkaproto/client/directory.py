@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from pyspark_kafkaproto.client.ranges import ReadTask
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
+from pyspark_kafkaproto.cluster.routing import OPINIONS
 from pyspark_kafkaproto.cluster.topic_ids import note_topic_ids
 from pyspark_kafkaproto.cluster.topology import Topology
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError
@@ -25,7 +26,6 @@ _UNKNOWN_TOPIC_OR_PARTITION = 3
 _LEADER_NOT_AVAILABLE = 5
 _FENCED_LEADER_EPOCH = 74
 _UNKNOWN_TOPIC_ID = 100
-_TRIES = 3
 _NO_REPLICA = -1
 NO_EPOCH = -1
 """Of a leader nobody knows, or of a reader who has read nothing."""
@@ -248,7 +248,7 @@ class Directory:
             f"(topic id {planned.hex()}, now {found.hex() if found else None})."
         )
         self._renamed[topic] += 1
-        if self._renamed[topic] < _TRIES:
+        if self._renamed[topic] < OPINIONS:
             raise BrokerError(_UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic!r}", text)
         raise DataLoss("PARTITIONS_DELETED", text)
 

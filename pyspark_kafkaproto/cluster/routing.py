@@ -45,10 +45,11 @@ from pyspark_kafkaproto.net import (
 
 _T = TypeVar("_T")
 
-__all__ = ["GROUP_KEY", "TRANSACTION_KEY", "Router", "only"]
+__all__ = ["GROUP_KEY", "OPINIONS", "TRANSACTION_KEY", "Router", "only"]
 
 _REPLICA_NOT_AVAILABLE = 9
-_OPINIONS = 3  # Spark's own connector asks three times, too, but anybody
+OPINIONS = 3
+"""How many brokers have to say so. Spark's own connector asks three times, too, but anybody."""
 _BETWEEN_OPINIONS_S = 0.3
 
 
@@ -140,7 +141,7 @@ class Router:
         that has just started, or was away for a while, takes itself for the leader for a moment,
         a log for as short and a topic for the one that it was then.
         """
-        for _ in range(_OPINIONS - 1):
+        for _ in range(OPINIONS - 1):
             yield False
             time.sleep(_BETWEEN_OPINIONS_S)
             self.distrust_last()

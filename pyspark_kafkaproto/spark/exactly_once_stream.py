@@ -16,7 +16,6 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.client.deciding import check_order, commit_batch, is_behind
-from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.cluster.transactions import abort_transactions
 from pyspark_kafkaproto.errors import LocalProtocolError
@@ -65,7 +64,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
             configure_logging()
             _log.info("batch %s is decided: it is not written again", batch)
             return TaskReport(0, {}, 0, None, query)
-        self._check_order(log, query, batch)
+        check_order(log, query, batch, last)
         report = write_rows(self._options, iterator, id_of_task(log, query))
         return TaskReport(report.rows, report.written, report.dead_letters, report.writer, query)
 
@@ -80,7 +79,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
         if query is None:  # no task, no rows
             return
         # Before the other driver is fenced, which this one is behind.
-        self._check_order(log, query, str(batchId))
+        check_order(log, query, str(batchId), self._decided.get(query))
         with packets_with_errors():
             is_new = commit_batch(log, query, str(batchId), writers_of(messages))
         state = "committed" if is_new else "was committed before"
@@ -102,11 +101,6 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
                 abort_transactions(log.router, writers_of(messages))
         else:
             abort_rest(log, query, str(batchId), messages)
-
-    def _check_order(self, log: DecisionLog, query: str, batch: str) -> None:
-        last = self._decided.get(query)
-        if last is not None:
-            check_order(log, query, batch, last)
 
 
 def exactly_once_stream_writer(options: WriteOptions) -> ExactlyOnceStreamWriter:

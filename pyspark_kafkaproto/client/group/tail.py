@@ -25,6 +25,7 @@ from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.client.requests import Chosen
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP
+from pyspark_kafkaproto.cluster.routing import OPINIONS
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline, retrying, wait_for_answers
 from pyspark_kafkaproto.net.retry import is_retriable
@@ -35,7 +36,6 @@ NO_END: Final = 2**63 - 1
 
 _UNKNOWN_TOPIC_ID: Final = 100
 _INCONSISTENT_TOPIC_ID: Final = 103
-_TRIES: Final = 3
 _MADE_AGAIN: Final = "its topic was deleted and made again"
 
 
@@ -120,7 +120,7 @@ class _ResetPolicy(LossPolicy):
         """
         partition = progress.topic_partition
         tries = self._tries.pop(partition, 0) + 1
-        if tries == _TRIES or progress.position < self._bound(partition, EARLIEST_TIMESTAMP):
+        if tries == OPINIONS or progress.position < self._bound(partition, EARLIEST_TIMESTAMP):
             progress.stalled_since = None
             return False
         self._tries[partition] = tries

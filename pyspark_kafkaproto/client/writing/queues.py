@@ -119,8 +119,8 @@ class PartitionQueue:
     _expected: int = 0  # the sequence that the broker expects: of the first batch not written
     _known_until: float = 0.0  # the broker has written for this identity, and knows it till then
     has_failed: bool = False  # a batch came back while others were in flight
+    is_shortened: bool = False  # rows fell out: what is in flight has sequences others are to have
     _is_misnumbered: bool = False  # sequences of what waits are no longer those to send
-    _is_shortened: bool = False  # because rows fell out, and not only because of new pieces
     _next_identity: Identity | None = None  # for batches from this place on
     _begins_anew_at: tuple[int, ...] = ()
 
@@ -258,11 +258,6 @@ class PartitionQueue:
         later = (item for item in self.returned if item.order > batch.order)
         return next((item for item in later if item.may_come), None)
 
-    @property
-    def is_shortened(self) -> bool:
-        """Whether what is in flight has sequences that others are to have, as rows fell out."""
-        return self._is_shortened
-
     def replace(self, batch: Batch, parts: list[Batch]) -> None:
         """Send `parts` in the place of a batch in flight: what is left of it, or its pieces."""
         self.in_flight.remove(batch)
@@ -270,7 +265,7 @@ class PartitionQueue:
             insort(self.returned, part, key=lambda item: item.order)
         self.has_failed = True
         self._is_misnumbered = self.identity.is_idempotent
-        self._is_shortened |= sum(part.records for part in parts) < batch.records
+        self.is_shortened |= sum(part.records for part in parts) < batch.records
 
     def restart(self, identity: Identity, batch: Batch) -> None:
         """Begin sequences anew under `identity`, with `batch` or what was put in its place.
@@ -312,4 +307,4 @@ class PartitionQueue:
             )
             sequence = next_sequence(sequence, batch.records)
         self._next_sequence = sequence
-        self._is_misnumbered = self._is_shortened = False
+        self._is_misnumbered = self.is_shortened = False

@@ -59,9 +59,7 @@ class Tail:
         now = time.monotonic()
         is_old = now - self._looked_up_at >= _TOPOLOGY_AGE_S
         if self._topology is None or is_old or must_exist:
-            found = self._describe(must_exist=must_exist)
-            self._check_same_topics(found)
-            self._topology, self._looked_up_at = found, now
+            self._topology, self._looked_up_at = self._describe(must_exist=must_exist), now
         return self._topology
 
     def topology_with(self, partitions: Collection[TopicPartition]) -> Topology:
@@ -139,11 +137,24 @@ class Tail:
         return {item: found.get(item, others) for item in starts}
 
     def _describe(self, *, must_exist: bool) -> Topology:
-        """The topics as they are now; one with another id only if all tries name another."""
+        """The topics as they are now.
+
+        One with another id is another topic: its offsets mean other records. That is a loss, if
+        all brokers that are asked name another.
+        """
         for _ in self.cluster.opinions():
             found = describe_selection(self.cluster, self._options, must_exist=must_exist)
-            if not self._made_again(found):
+            ids = self._ids(found)
+            made_again = [name for name in ids if self._topic_ids.get(name, ids[name]) != ids[name]]
+            if not made_again:
                 break
+        self._topic_ids |= ids
+        for name in made_again:
+            report_loss(
+                self._options,
+                "PARTITIONS_DELETED",
+                f"Topic {name} was deleted and created again while the query ran.",
+            )
         return found
 
     def _ids(self, found: Topology) -> dict[str, bytes]:
@@ -155,23 +166,6 @@ class Tail:
             if not topic.error_code and topic.topic_id is not None
             if pattern is None or matches(pattern, topic)
         }
-
-    def _made_again(self, found: Topology) -> list[str]:
-        known = self._topic_ids
-        return [
-            name for name, its_id in self._ids(found).items() if known.get(name, its_id) != its_id
-        ]
-
-    def _check_same_topics(self, found: Topology) -> None:
-        """A topic with another id is another topic: its offsets mean other records."""
-        made_again = self._made_again(found)
-        self._topic_ids |= self._ids(found)
-        for name in made_again:
-            report_loss(
-                self._options,
-                "PARTITIONS_DELETED",
-                f"Topic {name} was deleted and created again while the query ran.",
-            )
 
 
 def report_loss(options: ReadOptions, condition: str, text: str) -> None:

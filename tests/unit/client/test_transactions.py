@@ -255,6 +255,14 @@ def test_dead_letters_of_what_was_aborted_are_given_up_too(brokers, producer, le
     assert brokers.asked("Produce") == []
 
 
+def known(writer):
+    """`writer` in a transaction, known to the broker: it sends several batches at once."""
+    writer.begin_transaction()
+    writer.send(ROWS[:1])
+    writer.flush()
+    return writer
+
+
 def while_others_are_sent(writer, fault):
     """`fault`, once a second request is on its way."""
 
@@ -274,10 +282,7 @@ def test_rows_that_fall_out_while_others_may_still_come_end_the_transaction(
 ):
     """What a lost connection still brings could fit the sequences that are given anew."""
     del level
-    writer = producer(transactional_id="mine", dead_letter_topic="many", batch_size=100)
-    writer.begin_transaction()
-    writer.send(ROWS[:1])
-    writer.flush()
+    writer = known(producer(transactional_id="mine", dead_letter_topic="many", batch_size=100))
     bad = ProduceResponse.Topic.Partition.RecordError(batch_index=0)
     refused, lost = refusing(_INVALID_RECORD, record_errors=(bad,)), close()
     fault, then = (lost, refused) if is_lost_first else (refused, lost)
@@ -295,10 +300,7 @@ def test_a_batch_that_is_split_while_others_may_still_come_ends_nothing(
 ):
     """No row fell out of it: what is behind it keeps its sequences."""
     del level
-    writer = producer(transactional_id="mine", batch_size=100)
-    writer.begin_transaction()
-    writer.send(ROWS[:1])
-    writer.flush()
+    writer = known(producer(transactional_id="mine", batch_size=100))
     too_large, lost = refusing(_TOO_LARGE), close()
     fault, then = (lost, too_large) if is_lost_first else (too_large, lost)
     brokers.on("Produce", while_others_are_sent(writer, fault), then, DEFAULT)
@@ -312,10 +314,7 @@ def test_a_batch_that_is_split_while_others_may_still_come_ends_nothing(
 def test_rows_that_fall_out_behind_an_election_end_nothing(brokers, producer, level):
     """What a broker has answered does not come any more."""
     del level
-    writer = producer(transactional_id="mine", dead_letter_topic="many", batch_size=100)
-    writer.begin_transaction()
-    writer.send(ROWS[:1])
-    writer.flush()
+    writer = known(producer(transactional_id="mine", dead_letter_topic="many", batch_size=100))
     bad = ProduceResponse.Topic.Partition.RecordError(batch_index=0)
     elect, refuse = refusing(_NOT_LEADER), refusing(_INVALID_RECORD, record_errors=(bad,))
     elected, refused = [], []
