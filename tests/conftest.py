@@ -14,6 +14,7 @@ from hypothesis import settings
 from pyspark_kafkaproto.devbroker import KafkaTools
 from tests.brokers import open_broker
 from tests.examples import FULL
+from tests.topics import make_topic
 
 if TYPE_CHECKING:
     from tests.secure_broker import SecureBroker
@@ -87,11 +88,11 @@ def new_name() -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def new_topic(broker: KafkaTools, new_name: Callable[..., str]) -> Callable[..., str]:
-    """Makes a topic and gives its name; arguments are those of `create_topic` but the name."""
+    """Makes a topic and gives its name; arguments are those of `make_topic` behind the name."""
 
     def create(partitions: int = 1, **options: object) -> str:
         topic = new_name()
-        broker.create_topic(topic, partitions, **options)
+        make_topic(broker.bootstrap_servers, topic, partitions, **options)
         return topic
 
     return create

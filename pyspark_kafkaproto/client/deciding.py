@@ -35,9 +35,10 @@ from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtoco
 
 _log = logging.getLogger(__name__)
 
-# How much of a transaction's time has to be left when it is decided: for the decision, an election
-# in between, and all the ends. Of short times less.
-_LEAST_LEFT_MS = 10_000
+# How much of a transaction's time has to be left when it is decided: for the decision, which holds
+# or not within 20 s (its time-out, and until brokers see that), and all the ends. Of short times
+# less.
+_LEAST_LEFT_MS = 30_000
 _LEAST_PART_LEFT = 5
 # What follows a name in the ids of its writers: which job where names have several, and who in it.
 _SLOT = re.compile(r"(?:[0-9a-f]{8}-)?\d+-\d+")
@@ -70,7 +71,8 @@ def commit_batch(
             decided a later batch.
         BrokerError: somebody else decides for `name` now, or this user may not.
     """
-    with log.deciding(name) as deciding:
+    # Where nothing is decided now, nothing tells that the last decision was read.
+    with log.deciding(name, surely=not writers) as deciding:
         if not job and deciding.last is not None:
             check_order(log, name, batch, deciding.last.batch)
         is_new = _commit(deciding, batch, writers)
@@ -123,7 +125,8 @@ def abort_batch(
     """Abort what was written for a batch that failed; False where it was decided to commit it.
 
     A batch whose commit failed may be decided nevertheless: then nothing is aborted, and the next
-    `commit_batch` of it completes it. Of another batch nothing is aborted that was decided.
+    `commit_batch` of it completes it. Of another batch nothing is aborted that was decided. Where
+    it cannot be known for certain what was decided, this fails, and nothing is.
 
     Args:
         log: where decisions are.
@@ -134,8 +137,8 @@ def abort_batch(
             have fenced this one. Without it nobody decides for `name` while this aborts.
     """
     if job:
-        return _abort(log, name, batch, writers, log.read().get(name), job)
-    with log.deciding(name) as deciding:
+        return _abort(log, name, batch, writers, log.read(surely=True).get(name), job)
+    with log.deciding(name, surely=True) as deciding:
         return _abort(log, name, batch, writers, deciding.last, job)
 
 
@@ -167,7 +170,7 @@ def recover(log: DecisionLog, name: str, *, accept_missing: bool = False) -> Dec
     Raises:
         LocalProtocolError: such a decision, unless that is accepted.
     """
-    with log.deciding(name) as deciding:
+    with log.deciding(name, surely=True) as deciding:
         last = deciding.last
         is_open = last is not None and not last.is_done
         if is_open:

@@ -63,6 +63,7 @@ _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 _AUTHORIZATION_FAILED: Final = frozenset({29, 31})
 _UNLIMITED: Final = "-1"
 _DONE, _DECIDED = "done", "decided"
+_NOBODY: Final = ""  # whose records decide nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +136,20 @@ class DecisionLog:
             self._check_kept()
             _kept.add((self.config, self.topic))
 
-    def read(self) -> Mapping[str, Decision]:
+    def read(self, *, surely: bool = False) -> Mapping[str, Decision]:
         """The last decision of each name, as of now: whoever is still deciding is waited for.
 
+        Args:
+            surely: whether a broker that is behind, and tells an old end, may not be believed. That
+                takes a record of its own.
+
         Raises:
-            BrokerError: there is no such topic, or this user may not read it.
+            BrokerError: there is no such topic, or this user may not read it, or write to it.
         """
+        least = self._mark() + 1 if surely else 0
         for _ in self.router.opinions():
             topic_id = self._describe().topic_id
-            stop = self._stable_end()
+            stop = self._stable_end(least)
             if not self._has_seen_more(topic_id, stop):
                 break
         seen = self._seen_before(topic_id, stop)
@@ -173,9 +179,15 @@ class DecisionLog:
                 "and it can be repeated"
             )
 
-    def deciding(self, name: str) -> Deciding:
-        """Who decides for `name` from now on; whoever did before is fenced."""
-        return Deciding(self, name)
+    def deciding(self, name: str, *, surely: bool = False) -> Deciding:
+        """Who decides for `name` from now on; whoever did before is fenced.
+
+        Args:
+            name: of a query, or of batch jobs.
+            surely: whether its last decision is wanted for certain, as `read` takes it. Whoever
+                goes on to write one is told so by that.
+        """
+        return Deciding(self, name, surely=surely)
 
     def _check_kept(self) -> None:
         """Refuse a topic that brokers delete decisions from; whoever may not see that trusts it."""
@@ -247,13 +259,22 @@ class DecisionLog:
         item = found[self._partition]
         return 0 if item is None else item.offset
 
-    def _stable_end(self) -> int:
-        """The end of the log, once every transaction before it has ended.
+    def _mark(self) -> int:
+        """The offset of a record that decides nothing: all before it are known to who took it."""
+        config = ProducerConfig(client=self.config, enable_idempotence=False)
+        connections = self.router.connections
+        with Producer(config, topic=self.topic, connections=connections) as producer:
+            producer.send([ProducerRecord(None, key=_key(self.prefix, _NOBODY))])
+            (written,) = producer.flush().values()
+        return written.first_offset
+
+    def _stable_end(self, least: int) -> int:
+        """The end of the log, `least` or more, once every transaction before it has ended.
 
         Nobody is fenced for that: who seems dead may be waiting for an election. Whoever decides
         has fenced those of his own name; of others the broker ends what is left.
         """
-        end = self._bound(LATEST_TIMESTAMP)
+        end = max(self._bound(LATEST_TIMESTAMP), least)
         deadline = self.router.deadline()
         while self._bound(LATEST_TIMESTAMP, stable=True) < end:
             deadline.check(f"waiting for open transactions in {self.topic} to end")
@@ -318,7 +339,7 @@ class Deciding:
     A context manager; `last` is the last decision that there was at its beginning.
     """
 
-    def __init__(self, log: DecisionLog, name: str) -> None:
+    def __init__(self, log: DecisionLog, name: str, *, surely: bool = False) -> None:
         self.log = log
         self.name = name
         properties = ProducerConfig(
@@ -330,7 +351,7 @@ class Deciding:
         )
         self._producer = Producer(properties, topic=log.topic, connections=log.router.connections)
         self._producer.begin_transaction()
-        self.last = log.read().get(name)
+        self.last = log.read(surely=surely).get(name)
         self._read_to: int | None = log.position  # None once something is written behind it
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
 """The doctor: the way of a client, hop by hop, until one is broken; and what to do about it.
 
 Each hop is tried for itself, on a connection of its own, once: what a retry would hide is what is
-looked for here.
+looked for here. A coordinator alone is asked for again: a cluster that never had a group has none.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ _HOP_OF_STAGE = {
 _NOT_TOLD = -(2**31)
 _RIGHTS = {3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER", 8: "DESCRIBE"}
 _READ = "READ"
+_COORDINATOR_NOT_AVAILABLE = 15
+_FIRST_GROUP_S = 5.0  # a cluster makes the topic of offsets when a coordinator is first asked for
 _EVERY_GROUP_VERSION = 5  # from 6 on a group that there is not is an error without rights
 
 
@@ -207,7 +209,7 @@ def _try_group(connection: Connection, config: ClientConfig, group: str) -> Iter
     """Where the group is coordinated, and what this user may do with it."""
     subject = f"group {group!r}"
     try:
-        found = _coordinator(connection, group, Deadline.after(config.request_timeout_s))
+        found = _coordinator_in_time(connection, group, config)
         if found.error_code:
             yield _refused_group("coordinator", subject, found.error_code)
             return
@@ -225,6 +227,16 @@ def _try_group(connection: Connection, config: ClientConfig, group: str) -> Iter
             yield _rights("rights", subject, described.authorized_operations)
     except KafkaProtoError as error:
         yield Finding("coordinator", subject, BROKEN, str(error), _ADVICE["connect"])
+
+
+def _coordinator_in_time(connection: Connection, group: str, config: ClientConfig) -> Found:
+    deadline = Deadline.after(config.request_timeout_s)
+    patience = deadline.sooner(_FIRST_GROUP_S)
+    while True:
+        found = _coordinator(connection, group, deadline)
+        if found.error_code != _COORDINATOR_NOT_AVAILABLE or patience.has_passed:
+            return found
+        time.sleep(min(config.retry_backoff_s, patience.remaining_s))
 
 
 def _coordinator(connection: Connection, group: str, deadline: Deadline) -> Found:

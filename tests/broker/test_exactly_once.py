@@ -199,11 +199,14 @@ def test_whose_work_was_taken_over_is_told_of_late_attempts(options, attempt):
         job.commit(written)
 
 
-@pytest.mark.parametrize(("age_s", "is_soon_enough"), [(48, True), (52, False), (70, False)])
+@pytest.mark.parametrize(
+    ("timeout_s", "age_s", "is_soon_enough"),
+    [(60, 47, True), (60, 49, False), (60, 70, False), (900, 869, True), (900, 871, False)],
+)
 def test_a_batch_with_too_little_time_left_is_not_decided(
-    options, attempt, monkeypatch, age_s, is_soon_enough
+    options, attempt, monkeypatch, timeout_s, age_s, is_soon_enough
 ):
-    producer = dataclasses.replace(options.producer, transaction_timeout_s=60.0)
+    producer = dataclasses.replace(options.producer, transaction_timeout_s=float(timeout_s))
     job = exactly_once_writer(dataclasses.replace(options, producer=producer))
     written = [attempt(job, "old", 0)]
     (writer,) = [report.writer for report in written]
@@ -215,7 +218,7 @@ def test_a_batch_with_too_little_time_left_is_not_decided(
         job.commit(written)
     else:
         # Brokers look for what has timed out every ten seconds only: it is Ongoing all the time.
-        with pytest.raises(KafkaProtoError, match=r"open for \d+ of its 60 s"):
+        with pytest.raises(KafkaProtoError, match=rf"open for \d+ of its {timeout_s} s"):
             job.commit(written)
         job.abort(written)
     assert seen(options) == Counter({"old": ROWS} if is_soon_enough else {})
@@ -311,7 +314,7 @@ def test_a_driver_that_was_told_an_old_end_of_the_decisions_decides_nothing_agai
     first.commit([attempt(first, "first", 0, batch=1)], 1)
     with monkeypatch.context() as patch:
         patch.setattr(decisions, "_seen", {})
-        patch.setattr(DecisionLog, "_stable_end", lambda _: end)
+        patch.setattr(DecisionLog, "_stable_end", lambda *_: end)
         again = exactly_once_stream_writer(options)
         written = [attempt(again, "again", 0, batch=1)]
         with pytest.raises(KafkaProtoError, match=r"decided batch 1 .*Nothing is decided now"):
@@ -321,6 +324,39 @@ def test_a_driver_that_was_told_an_old_end_of_the_decisions_decides_nothing_agai
     later.commit(written, 1)
     assert seen(options) == Counter(first=ROWS)
     assert deciding.open_transactions(log_of(options)) == {}
+
+
+@pytest.mark.parametrize("way", ["abort", "recover", "no rows"])
+def test_nothing_that_was_decided_is_aborted_on_the_word_of_a_leader_that_has_been_away(
+    options, attempt, monkeypatch, way
+):
+    """Of a driver that died behind its decision, by a new process that is told an old end."""
+    log = log_of(options)
+    first = exactly_once_stream_writer(options)
+    end = log._bound(decisions.LATEST_TIMESTAMP)
+    written = [attempt(first, "first", partition, batch=1) for partition in range(2)]
+    with monkeypatch.context() as patch:
+        patch.setattr(deciding, "complete", lambda _: None)
+        patch.setattr(deciding, "sweep", lambda *_: [])
+        first.commit(written, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(decisions, "_seen", {})
+        answers, bound = [end] * 4, DecisionLog._bound
+        patch.setattr(
+            DecisionLog,
+            "_bound",
+            lambda self, *of, **named: answers.pop() if answers else bound(self, *of, **named),
+        )
+        again = exactly_once_stream_writer(options)
+        if way == "abort":
+            again.abort([attempt(again, "again", 0, batch=1)], 1)
+        elif way == "recover":
+            assert str(deciding.recover(log, QUERY)).startswith("batch 1 ")
+        else:
+            again.commit([dataclasses.replace(report, writer=None) for report in written], 1)
+    exactly_once_stream_writer(options).commit(written, 1)
+    assert seen(options) == Counter(first=2 * ROWS)
+    assert deciding.open_transactions(log) == {}
 
 
 def test_a_driver_that_is_behind_lets_the_other_one_be(options, attempt):

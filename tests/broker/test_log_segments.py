@@ -8,6 +8,7 @@ import pytest
 
 from pyspark_kafkaproto import Producer, ProducerRecord
 from pyspark_kafkaproto.devbroker import DevBroker
+from tests.topics import make_topic
 
 pytestmark = pytest.mark.broker
 
@@ -25,7 +26,7 @@ def own_broker(tmp_path_factory):
 def test_every_batch_and_record_is_valid(own_broker):
     files = {}
     for codec in CODECS:
-        own_broker.create_topic(f"t-{codec}", 1)
+        make_topic(own_broker.bootstrap_servers, f"t-{codec}")
         config = {
             "bootstrap.servers": own_broker.bootstrap_servers,
             "compression.type": codec,

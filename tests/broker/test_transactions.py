@@ -24,6 +24,7 @@ from pyspark_kafkaproto.errors import (
 )
 from pyspark_kafkaproto.net import ClientConfig, Deadline, connections_for
 from tests.settled import wait_until_settled
+from tests.topics import make_topic
 
 pytestmark = pytest.mark.broker
 
@@ -44,7 +45,7 @@ def tools(request, broker):
 @pytest.fixture
 def topic(tools, new_name) -> str:
     name = new_name()
-    tools.create_topic(name, PARTITIONS)
+    make_topic(tools.bootstrap_servers, name, PARTITIONS)
     return name
 
 
@@ -208,8 +209,9 @@ def test_an_error_is_survived_by_aborting(tools, topic, make):
 
 def test_what_the_broker_refuses_is_put_aside_in_the_same_transaction(tools, new_name, make):
     small, letters = new_name(), new_name()
-    tools.create_topic(small, PARTITIONS, configs={"max.message.bytes": "3000"})
-    tools.create_topic(letters, PARTITIONS)
+    servers = tools.bootstrap_servers
+    make_topic(servers, small, PARTITIONS, configs={"max.message.bytes": "3000"})
+    make_topic(servers, letters, PARTITIONS)
     producer = make(topic=small, dead_letter_topic=letters)
     for name, end in (("a", producer.abort_transaction), ("b", producer.commit_transaction)):
         producer.begin_transaction()

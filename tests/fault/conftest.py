@@ -14,6 +14,7 @@ from pyspark_kafkaproto.devbroker import DevBroker
 from pyspark_kafkaproto.devbroker.settings import Settings
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import ClientConfig, Deadline, connections_for
+from tests.topics import make_topic
 
 NODES = 3
 RECORDS = 20_000
@@ -48,8 +49,13 @@ def kafka(trio) -> Iterator[KafkaCluster]:
 def topic(trio, new_name) -> str:
     """A topic on all nodes, each of which leads a partition; RECORDS records of 100 bytes."""
     name = new_name()
-    in_sync = {"min.insync.replicas": "2"}
-    trio.create_topic(name, NODES, replication_factor=NODES, configs=in_sync)
+    make_topic(
+        trio.bootstrap_servers,
+        name,
+        NODES,
+        replication_factor=NODES,
+        configs={"min.insync.replicas": "2"},
+    )
     # Small batches: many answers, so that a fault meets a read in its middle.
     trio.produce_perf(name, RECORDS, 100, properties={"batch.size": "5000", "acks": "all"})
     return name

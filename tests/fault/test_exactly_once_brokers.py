@@ -20,6 +20,7 @@ from tests.fault.conftest import NODES, killed, wait_for_all
 from tests.fault.dying import FailPoints
 from tests.fault.micro_batches import Query
 from tests.fault.test_exactly_once import PARTITIONS, TASKS, Written, stream_turn
+from tests.topics import make_topic
 
 pytestmark = pytest.mark.fault
 
@@ -30,8 +31,12 @@ _DOWN_S = 2.0
 @pytest.fixture
 def written(trio, new_name):
     name = new_name()
-    trio.create_topic(
-        name, PARTITIONS, replication_factor=NODES, configs={"min.insync.replicas": "2"}
+    make_topic(
+        trio.bootstrap_servers,
+        name,
+        PARTITIONS,
+        replication_factor=NODES,
+        configs={"min.insync.replicas": "2"},
     )
     wait_for_all(trio, name)
     return Written(trio.bootstrap_servers, name)

@@ -18,6 +18,7 @@ from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.net import ClientConfig, Deadline, connections_for
 from tests.fault.conftest import NODES
+from tests.topics import make_topic
 
 pytestmark = [pytest.mark.fault, pytest.mark.spark]
 
@@ -29,7 +30,13 @@ _PAUSE_S = 0.1
 @pytest.fixture
 def target(trio, new_name) -> str:
     name = new_name()
-    trio.create_topic(name, NODES, replication_factor=NODES, configs={"min.insync.replicas": "2"})
+    make_topic(
+        trio.bootstrap_servers,
+        name,
+        NODES,
+        replication_factor=NODES,
+        configs={"min.insync.replicas": "2"},
+    )
     return name
 
 

@@ -14,7 +14,7 @@ from pyspark_kafkaproto.errors import (
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
-from tests.fake_broker import STALL, metadata, raw
+from tests.fake_broker import DEFAULT, STALL, metadata, raw
 
 READ_AND_DESCRIBE = 1 << 3 | 1 << 8
 DESCRIBE = 1 << 8
@@ -144,6 +144,18 @@ def test_group_whose_coordinator_may_not_be_seen(brokers, kafka):
     brokers.on("FindCoordinator", FindCoordinatorResponse(coordinators=(refused,)))
     found = by_hop(kafka.diagnose((), {"g"}), "group 'g'")
     assert (found["coordinator"].result, "rights" in found) == ("broken", False)
+
+
+@pytest.mark.parametrize(("answers", "result"), [(2, "ok"), (100, "broken")])
+def test_a_cluster_that_never_had_a_group_is_given_time(brokers, kafka, clock, answers, result):
+    """Its topic of offsets is made when a coordinator is asked for the first time."""
+    not_yet = FindCoordinatorResponse.Coordinator(key="g", error_code=15)
+    said = [FindCoordinatorResponse(coordinators=(not_yet,))] * answers
+    brokers.on("FindCoordinator", *said, DEFAULT)
+    brokers.on("DescribeGroups", DescribeGroupsResponse(groups=(DescribeGroupsResponse.Group(),)))
+    found = by_hop(kafka.diagnose((), {"g"}), "group 'g'")["coordinator"]
+    assert found.result == result
+    assert found.advice == ("" if result == "ok" else "try again in a moment")
 
 
 def test_partitions_that_are_not_well_are_explained(brokers, kafka):

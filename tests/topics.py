@@ -1,0 +1,26 @@
+"""Topics for tests, made by a request: a JVM for each would take a second and a half."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+
+from pyspark_kafkaproto.cluster import NewTopic, Router, TopicPartition
+from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_found
+from pyspark_kafkaproto.cluster.topics import create_topics
+from pyspark_kafkaproto.net import ClientConfig
+
+
+def make_topic(
+    servers: str,
+    name: str,
+    partitions: int = 1,
+    *,
+    replication_factor: int = 1,
+    configs: Mapping[str, str] | None = None,
+) -> None:
+    """Make a topic, and wait for its leaders: not every client asks again for one so new."""
+    with closing(Router(ClientConfig.parse({"bootstrap.servers": servers}))) as router:
+        create_topics(router, [NewTopic(name, partitions, replication_factor, configs or {})])
+        ends = {TopicPartition(name, number): LATEST_TIMESTAMP for number in range(partitions)}
+        list_found(router, ends)
