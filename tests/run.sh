@@ -2,7 +2,7 @@
 # The whole suite from a bare checkout: brings what it needs into .venv, checks the sources, runs
 # every test. Needs Python 3.11, Java 17 and, for the kernel's tests, a C compiler.
 #
-#   tests/run.sh            everything, in 20 to 30 minutes on two cores
+#   tests/run.sh            everything, in some 20 minutes on two cores
 #   tests/run.sh --long     with the long schedules
 #   tests/run.sh --checks   the checks of the sources alone
 set -eu
@@ -44,23 +44,36 @@ step() {
 
 # Archives of Java's classes, for the many JVMs of the tests with a broker. They cost 50 s of one
 # core and save 260 s; without them, where this Java cannot make any, all runs as well.
-archives="$venv/class-archives"
+java=${JAVA_HOME:+$JAVA_HOME/bin/}java
+archives="$venv/class-archives-$("$java" -version 2>&1 | cksum | cut -d ' ' -f 1)"
+archives_log="$venv/class-archives.log"
+quietly="-Xlog:cds*=off"  # what fits a JVM's class path not is to say nothing
 making=""
 
 make_archives() {
     JDK_JAVA_OPTIONS="$java_options" python tools/archive_classes.py "$archives" \
-        </dev/null >"$venv/class-archives.log" 2>&1 &
+        </dev/null >"$archives_log" 2>&1 &
     making=$!
     trap 'kill "$making" 2>/dev/null || true' EXIT
 }
 
-# Wait for them, and have JVMs use what is there; what fits none of them is to say nothing.
+# Whether Java takes an archive. Who starts Java splits its options at blanks.
+is_usable() {
+    case "$1" in *[[:space:]]*) return 1 ;; esac
+    [ -s "$1" ] && "$java" "-XX:SharedArchiveFile=$1" "$quietly" -version >/dev/null 2>&1
+}
+
 use_archives() {
-    wait "$making" || say "no class archives, JVMs start slowly: see $venv/class-archives.log"
+    wait "$making" || say "no class archives, Java starts slowly: see $archives_log"
     trap - EXIT
-    quietly="-Xlog:cds*=off"
-    export KAFKA_HEAP_OPTS="${KAFKA_HEAP_OPTS--Xmx512m} -XX:SharedArchiveFile=$archives/kafka.jsa $quietly"
-    export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS-} -XX:SharedArchiveFile=$archives/spark.jsa $quietly"
+    if is_usable "$archives/kafka.jsa"; then
+        KAFKA_HEAP_OPTS="${KAFKA_HEAP_OPTS--Xmx512m} -XX:SharedArchiveFile=$archives/kafka.jsa $quietly"
+        export KAFKA_HEAP_OPTS
+    fi
+    if is_usable "$archives/spark.jsa"; then
+        SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS-} -XX:SharedArchiveFile=$archives/spark.jsa $quietly"
+        export SPARK_SUBMIT_OPTS
+    fi
 }
 
 step "ruff check" ruff check .

@@ -10,10 +10,10 @@ Java itself are not those it was made with. The suite starts some eighty such JV
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from pyspark_kafkaproto.devbroker import DevBroker
@@ -21,7 +21,8 @@ from pyspark_kafkaproto.devbroker.jars import class_path, resolve_version
 
 # Java tells at length, on standard output, which of thousands of classes it cannot archive.
 _QUIET = "-Xlog:cds*=off"
-_HEAP = "-Xmx512m"
+_KAFKA, _SPARK = "kafka.jsa", "spark.jsa"
+_SESSION_S = 300
 
 _SESSION = """
 import sys
@@ -46,19 +47,15 @@ java.wait()  # it writes the archive when all else has ended
 
 
 def make(folder: Path) -> None:
-    """Make what is missing in `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        _made(folder / "kafka.jsa", lambda target: _run_broker(Path(scratch), target))
-
-
-def _made(archive: Path, run: Callable[[Path], None]) -> None:
-    """A whole archive or none: one that is cut short would be tried, and refused, by every JVM."""
-    if archive.exists() and archive.stat().st_mtime > _youngest_jars():
+    """Make both in `folder`, unless they are there: whole ones, or none."""
+    archives = [folder / name for name in (_KAFKA, _SPARK)]
+    if all(item.exists() and item.stat().st_mtime > _youngest_jars() for item in archives):
         return
-    unfinished = archive.with_suffix(".part")
-    run(unfinished)
-    unfinished.replace(archive)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        _record(Path(scratch))
+        for archive in archives:
+            Path(scratch, archive.name).replace(archive)
 
 
 def _youngest_jars() -> float:
@@ -67,22 +64,20 @@ def _youngest_jars() -> float:
     return max(Path(place.removesuffix("*")).stat().st_mtime for place in places)
 
 
-def _run_broker(scratch: Path, archive: Path) -> None:
+def _record(folder: Path) -> None:
     """A broker from its start to its end, and meanwhile a session that reads from it."""
-    os.environ["KAFKA_HEAP_OPTS"] = f"{_HEAP} -XX:ArchiveClassesAtExit={archive} {_QUIET}"
-    with DevBroker(scratch) as broker:
-        servers = broker.bootstrap_servers
-        _made(archive.with_name("spark.jsa"), lambda target: _run_session(servers, target))
+    os.environ["KAFKA_HEAP_OPTS"] = f"-Xmx512m {_into(folder / _KAFKA)}"
+    own = {"SPARK_SUBMIT_OPTS": _into(folder / _SPARK), "PYSPARK_PYTHON": sys.executable}
+    with DevBroker(folder / "broker") as broker:
+        command = [sys.executable, "-c", _SESSION, broker.bootstrap_servers]
+        subprocess.run(command, env=os.environ | own, check=True, timeout=_SESSION_S)
 
 
-def _run_session(servers: str, archive: Path) -> None:
-    options = f"-XX:ArchiveClassesAtExit={archive} {_QUIET}"
-    subprocess.run(
-        [sys.executable, "-c", _SESSION, servers],
-        env=os.environ | {"SPARK_SUBMIT_OPTS": options, "PYSPARK_PYTHON": sys.executable},
-        check=True,
-    )
+def _into(archive: Path) -> str:
+    return f"-XX:ArchiveClassesAtExit={archive} {_QUIET}"
 
 
 if __name__ == "__main__":
+    # Not at once: the broker, the session and what they have written are to go, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     make(Path(sys.argv[1]).resolve())

@@ -91,12 +91,12 @@ def recover(
 ) -> None:
     """Commit what was decided under PREFIX, and abort what is open and was not.
 
-    For what a dead job or query has left; one that runs is fenced, and fails.
+    For what a dead job or query has left: one that runs fails by this, or makes this fail.
     """
     from pyspark_kafkaproto.client import deciding  # noqa: PLC0415 - pyarrow
 
     log = _log(properties, decision_topic, prefix)
-    decisions = log.read()
+    decisions = log.read(surely=True)
     waiting = {name for name, decision in decisions.items() if not decision.is_done}
     chosen = sorted(names or waiting | deciding.open_transactions(log).keys())
     if not chosen:

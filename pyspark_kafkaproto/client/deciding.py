@@ -16,7 +16,8 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 
 from pyspark_kafkaproto.client.decisions import Deciding, Decision, DecisionLog
 from pyspark_kafkaproto.cluster.transactions import (
@@ -35,11 +36,10 @@ from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtoco
 
 _log = logging.getLogger(__name__)
 
-# How much of a transaction's time has to be left when it is decided: for the decision, which holds
-# or not within 20 s (its time-out, and until brokers see that), and all the ends. Of short times
-# less.
+# How much of a transaction's time has to be left when it is decided: for the decision (DECIDE_S),
+# an election behind it, and all the ends. Of short times half.
 _LEAST_LEFT_MS = 30_000
-_LEAST_PART_LEFT = 5
+_LEAST_PART_LEFT = 2
 # What follows a name in the ids of its writers: which job where names have several, and who in it.
 _SLOT = re.compile(r"(?:[0-9a-f]{8}-)?\d+-\d+")
 # Names are those of streaming queries, or of batch jobs. What has another one is under a longer
@@ -71,13 +71,12 @@ def commit_batch(
             decided a later batch.
         BrokerError: somebody else decides for `name` now, or this user may not.
     """
-    # Where nothing is decided now, nothing tells that the last decision was read.
-    with log.deciding(name, surely=not writers) as deciding:
+    with log.deciding(name) as deciding:
         if not job and deciding.last is not None:
             check_order(log, name, batch, deciding.last.batch)
         is_new = _commit(deciding, batch, writers)
-        # Here, where whoever else decided is fenced, and nobody is known to have come after.
-        _sweep_rest(log, name, job)
+        # Here, where whoever else decided is fenced.
+        _sweep_rest(log, name, job, None if job else deciding)
     return is_new
 
 
@@ -120,7 +119,13 @@ def _commit(deciding: Deciding, batch: str, writers: Collection[Writer]) -> bool
 
 
 def abort_batch(
-    log: DecisionLog, name: str, batch: str, writers: Collection[Writer], *, job: str = ""
+    log: DecisionLog,
+    name: str,
+    batch: str,
+    writers: Collection[Writer],
+    *,
+    job: str = "",
+    is_undecided: bool = False,
 ) -> bool:
     """Abort what was written for a batch that failed; False where it was decided to commit it.
 
@@ -134,28 +139,43 @@ def abort_batch(
         batch: which.
         writers: who is known to have written in it.
         job: of `name`: with it nothing of other jobs is touched, and nobody fenced, who may well
-            have fenced this one. Without it nobody decides for `name` while this aborts.
+            have fenced this one. Without it whoever decides for `name` is fenced.
+        is_undecided: whether nobody can have decided this job: the log is not asked then, which
+            may be what has failed.
+
+    Raises:
+        KafkaProtoError: what was decided is not known, or a transaction could not be aborted.
     """
-    if job:
-        return _abort(log, name, batch, writers, log.read(surely=True).get(name), job)
-    with log.deciding(name, surely=True) as deciding:
-        return _abort(log, name, batch, writers, deciding.last, job)
-
-
-def _abort(
-    log: DecisionLog,
-    name: str,
-    batch: str,
-    writers: Collection[Writer],
-    last: Decision | None,
-    job: str,
-) -> bool:
-    if last is not None and last.batch == batch:
-        return False
-    abort_transactions(log.router, writers)
-    decided = () if last is None or last.is_done else last.writers
-    _sweep_rest(log, name, job, {writer.transactional_id for writer in decided})
+    with ExitStack() as held:
+        deciding = None
+        last = None
+        if not is_undecided:
+            with _telling_what_stays_open(log, batch):
+                if job:
+                    last = log.read(surely=True).get(name)
+                else:
+                    deciding = held.enter_context(log.deciding(name))
+                    deciding.make_sure()
+                    last = deciding.last
+        if last is not None and last.batch == batch:
+            return False
+        abort_transactions(log.router, writers)
+        _sweep_rest(log, name, job, deciding)
     return True
+
+
+@contextmanager
+def _telling_what_stays_open(log: DecisionLog, batch: str) -> Iterator[None]:
+    try:
+        yield
+    except KafkaProtoError as error:
+        text = (
+            f"{error}\nWhether batch {batch} is decided is not known, so nothing of it is aborted. "
+            "What is open stays so, and readers with read_committed wait for it, until "
+            f"transaction.timeout.ms, or `kafkaproto transactions recover {log.prefix}`"
+        )
+        error.args = (text, *error.args[1:])
+        raise
 
 
 def recover(log: DecisionLog, name: str, *, accept_missing: bool = False) -> Decision | None:
@@ -170,12 +190,13 @@ def recover(log: DecisionLog, name: str, *, accept_missing: bool = False) -> Dec
     Raises:
         LocalProtocolError: such a decision, unless that is accepted.
     """
-    with log.deciding(name, surely=True) as deciding:
+    with log.deciding(name) as deciding:
+        deciding.make_sure()
         last = deciding.last
         is_open = last is not None and not last.is_done
         if is_open:
             complete(deciding, accept_missing=accept_missing)
-        sweep(log, name)
+        sweep(log, name, deciding=deciding)
     return last if is_open else None
 
 
@@ -242,33 +263,37 @@ def _missing_text(decision: Decision, missing: Collection[BrokerError]) -> str:
     )
 
 
-def sweep(log: DecisionLog, name: str, job: str = "", keep: Collection[str] = ()) -> list[str]:
+def sweep(
+    log: DecisionLog, name: str, job: str = "", deciding: Deciding | None = None
+) -> list[str]:
     """Abort what is open of `name`: killed attempts, and those that came too late. Their ids.
 
     Args:
         log: whose prefix it is.
         name: whose transactions.
         job: of which job of `name`; of all if it is empty.
-        keep: ids that are left alone.
+        deciding: who decides for `name`: before each abort it is made sure that nobody else does
+            by now, who may have decided just that transaction. None: `job` is one's own.
     """
     ids = log.ids_of(name, job)
-    listed = list_transactions(log.router, ids, {ONGOING})
-    swept = [
-        item.transactional_id
-        for item in listed
-        if _SLOT.fullmatch(item.transactional_id.removeprefix(ids))
-        and item.transactional_id not in keep
-    ]
-    for transactional_id in swept:
-        _log.info("transaction %r is left over, and aborted", transactional_id)
-        begin_writer(log.router, transactional_id)
+    swept = []
+    for item in list_transactions(log.router, ids, {ONGOING}):
+        if not _SLOT.fullmatch(item.transactional_id.removeprefix(ids)):
+            continue
+        if deciding is not None:
+            deciding.make_sure()
+            if item.transactional_id in deciding.ids_to_commit:
+                continue
+        _log.info("transaction %r is left over, and aborted", item.transactional_id)
+        begin_writer(log.router, item.transactional_id)
+        swept.append(item.transactional_id)
     return swept
 
 
-def _sweep_rest(log: DecisionLog, name: str, job: str, keep: Collection[str] = ()) -> None:
+def _sweep_rest(log: DecisionLog, name: str, job: str, deciding: Deciding | None) -> None:
     """Sweep behind a batch that was ended, which holds without that."""
     try:
-        sweep(log, name, job, keep)
+        sweep(log, name, job, deciding)
     except KafkaProtoError as error:
         _log.warning(
             "transactions that are left over under %s stay open until they time out: %s",

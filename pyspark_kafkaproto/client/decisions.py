@@ -33,6 +33,7 @@ from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
+    DataLoss,
     LocalProtocolError,
     RemoteProtocolError,
 )
@@ -55,6 +56,9 @@ _MOST_BYTES: Final = 4 << 20
 # A decision takes milliseconds, or seconds where a broker dies meanwhile. One left open by a dead
 # driver is waited for by everybody, so long, and until brokers look for such (every 10 s).
 _TIMEOUT_S: Final = 10.0
+DECIDE_S: Final = 10.0
+"""How long the commit of a decision is tried."""
+_LINGER_S: Final = 1.0  # a producer's time to deliver may not be less than this and one request's
 _PAUSE_S: Final = 0.01
 _MOST_LOGS: Final = 8  # in one process: prefixes, mostly one
 
@@ -141,12 +145,19 @@ class DecisionLog:
 
         Args:
             surely: whether a broker that is behind, and tells an old end, may not be believed. That
-                takes a record of its own.
+                takes a record of its own, which decides nothing.
 
         Raises:
             BrokerError: there is no such topic, or this user may not read it, or write to it.
+            DataLoss: records of it are gone while they are read; nothing is known then.
         """
-        least = self._mark() + 1 if surely else 0
+        return self._read(self._mark() + 1 if surely else 0)
+
+    def read_up_to(self, mark: int) -> Mapping[str, Decision]:
+        """As `read`, and what stands before a record at offset `mark` for certain."""
+        return self._read(mark + 1)
+
+    def _read(self, least: int) -> Mapping[str, Decision]:
         for _ in self.router.opinions():
             topic_id = self._describe().topic_id
             stop = self._stable_end(least)
@@ -154,8 +165,12 @@ class DecisionLog:
                 break
         seen = self._seen_before(topic_id, stop)
         if stop > seen.position:
-            for name, decision in self._records(seen.position, stop, "read_committed"):
-                seen.last[name] = decision
+            try:
+                found = dict(self._records(seen.position, stop, "read_committed"))
+            except DataLoss:
+                del _seen[self._key]
+                raise
+            seen.last |= found
             seen.position = stop
         return dict(seen.last)
 
@@ -179,15 +194,9 @@ class DecisionLog:
                 "and it can be repeated"
             )
 
-    def deciding(self, name: str, *, surely: bool = False) -> Deciding:
-        """Who decides for `name` from now on; whoever did before is fenced.
-
-        Args:
-            name: of a query, or of batch jobs.
-            surely: whether its last decision is wanted for certain, as `read` takes it. Whoever
-                goes on to write one is told so by that.
-        """
-        return Deciding(self, name, surely=surely)
+    def deciding(self, name: str) -> Deciding:
+        """Who decides for `name` from now on; whoever did before is fenced."""
+        return Deciding(self, name)
 
     def _check_kept(self) -> None:
         """Refuse a topic that brokers delete decisions from; whoever may not see that trusts it."""
@@ -260,13 +269,15 @@ class DecisionLog:
         return 0 if item is None else item.offset
 
     def _mark(self) -> int:
-        """The offset of a record that decides nothing: all before it are known to who took it."""
-        config = ProducerConfig(client=self.config, enable_idempotence=False)
+        """The offset of a record that decides nothing: who took it knows all that is before it."""
+        config = ProducerConfig(
+            client=self.config,
+            enable_idempotence=False,
+            delivery_timeout_s=_delivery_timeout_s(self.config),
+        )
         connections = self.router.connections
         with Producer(config, topic=self.topic, connections=connections) as producer:
-            producer.send([ProducerRecord(None, key=_key(self.prefix, _NOBODY))])
-            (written,) = producer.flush().values()
-        return written.first_offset
+            return _written_mark(producer, self.prefix)
 
     def _stable_end(self, least: int) -> int:
         """The end of the log, `least` or more, once every transaction before it has ended.
@@ -274,8 +285,12 @@ class DecisionLog:
         Nobody is fenced for that: who seems dead may be waiting for an election. Whoever decides
         has fenced those of his own name; of others the broker ends what is left.
         """
-        end = max(self._bound(LATEST_TIMESTAMP), least)
         deadline = self.router.deadline()
+        while (end := self._bound(LATEST_TIMESTAMP)) < least:
+            deadline.check(f"finding a broker that knows {self.topic} up to offset {least}")
+            self.router.distrust_last()
+            self.router.forget_leaders()
+            time.sleep(_PAUSE_S)
         while self._bound(LATEST_TIMESTAMP, stable=True) < end:
             deadline.check(f"waiting for open transactions in {self.topic} to end")
             time.sleep(_PAUSE_S)
@@ -289,8 +304,7 @@ class DecisionLog:
 
         config = replace(self.config, isolation_level=isolation_level)
         task = ReadTask((OffsetRange(self.topic, 0, start, stop),), {}, {})
-        # Compaction takes records away: that is no loss.
-        settings = ReadSettings(fail_on_data_loss=False)
+        settings = ReadSettings()
         for batch in read_batches(task, config, settings, schema_for(["key", "value"])):
             for key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 prefix, name = _read_key(key, self.topic)
@@ -339,7 +353,7 @@ class Deciding:
     A context manager; `last` is the last decision that there was at its beginning.
     """
 
-    def __init__(self, log: DecisionLog, name: str, *, surely: bool = False) -> None:
+    def __init__(self, log: DecisionLog, name: str) -> None:
         self.log = log
         self.name = name
         properties = ProducerConfig(
@@ -348,10 +362,11 @@ class Deciding:
             transaction_timeout_s=_TIMEOUT_S,
             compression_type="gzip",
             max_request_size=_MOST_BYTES,
+            delivery_timeout_s=_delivery_timeout_s(log.config),
         )
         self._producer = Producer(properties, topic=log.topic, connections=log.router.connections)
         self._producer.begin_transaction()
-        self.last = log.read(surely=surely).get(name)
+        self.last = log.read().get(name)
         self._read_to: int | None = log.position  # None once something is written behind it
 
     def __enter__(self) -> Self:
@@ -378,6 +393,7 @@ class Deciding:
             BrokerError: somebody else decides for this name now, or may not be written; it does
                 not hold then.
             LocalProtocolError: decisions stand before it that were not read; nor then.
+            DeadlineExceeded: its commit was not answered within DECIDE_S: it may hold.
         """
         ids = self.log.ids_of(self.name)
         value = {
@@ -389,19 +405,57 @@ class Deciding:
             ],
         }
         text = json.dumps(value, separators=(",", ":"))
-        self._producer.send([ProducerRecord(text, key=_key(self.log.prefix, self.name))])
-        for written in self._producer.flush().values():
-            self._check_unseen(written.first_offset)
+        key = _key(self.log.prefix, self.name)
+        self._producer.send([ProducerRecord(text, key=key, partition=0)])
+        self._check_unseen(_written_at(self._producer))
         look()
-        self._producer.commit_transaction()
+        self._producer.commit_transaction(within_s=DECIDE_S)
         self._producer.begin_transaction()
         self.last = decision
+
+    @property
+    def ids_to_commit(self) -> frozenset[str]:
+        """The transactional ids of the last decision, while it is not done."""
+        if self.last is None or self.last.is_done:
+            return frozenset()
+        return frozenset(writer.transactional_id for writer in self.last.writers)
+
+    def make_sure(self) -> None:
+        """Know that nobody else decides for this name until now, and for certain what was decided.
+
+        Raises:
+            BrokerError: somebody else does, or this cannot be known.
+        """
+        mark = _written_mark(self._producer, self.log.prefix)
+        self._producer.commit_transaction()
+        self._producer.begin_transaction()
+        if self._read_to is not None:
+            self.last = self.log.read_up_to(mark).get(self.name)
+            self._read_to = None
 
     def _check_unseen(self, offset: int) -> None:
         """The first record that is written tells the log's end for certain: its leader took it."""
         start, self._read_to = self._read_to, None
         if start is not None and start < offset:
             self.log.check_unseen(self.name, start, offset)
+
+
+def _written_mark(producer: Producer, prefix: str) -> int:
+    """Write a record that decides nothing, for nobody; its offset."""
+    producer.send([ProducerRecord(None, key=_key(prefix, _NOBODY), partition=0)])
+    return _written_at(producer)
+
+
+def _written_at(producer: Producer) -> int:
+    (written,) = producer.flush().values()
+    if written.first_offset < 0:
+        raise RemoteProtocolError("a broker took a record and does not say at which offset")
+    return written.first_offset
+
+
+def _delivery_timeout_s(config: ClientConfig) -> float:
+    """As long as any other call, and at least one request."""
+    return max(config.default_api_timeout_s, config.request_timeout_s + _LINGER_S)
 
 
 def _key(prefix: str, name: str) -> str:

@@ -203,22 +203,26 @@ class Producer:
         with self._ending_on_error():
             transactions.add_offsets(offsets, group, member)
 
-    def commit_transaction(self) -> dict[TopicPartition, Written]:
+    def commit_transaction(self, *, within_s: float | None = None) -> dict[TopicPartition, Written]:
         """Write what was sent, and commit; what was written, by partition.
 
         Returns when it is committed. Where that is not known because nobody answers, call it
         again: nothing else can be done with this producer until then.
 
+        Args:
+            within_s: how long the commit is tried, instead of default.api.timeout.ms.
+
         Raises:
             LocalProtocolError: no transaction is open.
             BrokerError: it timed out, or another producer took over: nothing is committed. After a
                 time-out the next transaction can be begun.
+            DeadlineExceeded: nobody answered: it may be committed.
         """
         transactions = self._transactional
         if transactions.is_open:
             with self._ending_on_error():
                 self._write_out()
-        transactions.end(commit=True)
+        transactions.end(commit=True, within_s=within_s)
         return self._take_written()
 
     def abort_transaction(self) -> None:

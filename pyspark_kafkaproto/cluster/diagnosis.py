@@ -1,7 +1,7 @@
 """The doctor: the way of a client, hop by hop, until one is broken; and what to do about it.
 
 Each hop is tried for itself, on a connection of its own, once: what a retry would hide is what is
-looked for here. A coordinator alone is asked for again: a cluster that never had a group has none.
+looked for here. Coordinators alone are asked again: a cluster that never had a group has none yet.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ _ADVICE = {
     "TLS": "check security.protocol, ssl.truststore.location and the name in the certificate",
     "SASL": "check sasl.mechanism and sasl.jaas.config",
     "versions": "is this a Kafka listener, and does security.protocol fit it?",
+    "coordinator": "is the topic __consumer_offsets there, with leaders? Brokers make it if there "
+    "are as many of them as offsets.topic.replication.factor says",
     "metadata": "a broker that answers but knows no cluster is starting, or cut off from it",
 }
 _HOP_OF_STAGE = {
@@ -54,8 +56,10 @@ _HOP_OF_STAGE = {
 _NOT_TOLD = -(2**31)
 _RIGHTS = {3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER", 8: "DESCRIBE"}
 _READ = "READ"
-_COORDINATOR_NOT_AVAILABLE = 15
-_FIRST_GROUP_S = 5.0  # a cluster makes the topic of offsets when a coordinator is first asked for
+# A cluster makes the topic of offsets when a coordinator is first asked for, and loads it then.
+_NOT_YET = frozenset({14, 15, 16})
+_FIRST_GROUP_S = 5.0
+_AGAIN_S = 0.1
 _EVERY_GROUP_VERSION = 5  # from 6 on a group that there is not is an error without rights
 
 
@@ -87,7 +91,9 @@ def diagnose(
                 reached[place] = connection
         for connection in list(reached.values())[:1]:
             findings += _try_cluster(connection, config, set(reached), topics)
-            findings += [item for group in groups for item in _try_group(connection, config, group)]
+            patience = Deadline.after(_FIRST_GROUP_S)
+            for group in groups:
+                findings += _try_group(connection, config, group, patience)
         return findings
 
 
@@ -205,38 +211,45 @@ def _rights(hop: str, subject: str, bits: int) -> Finding:
     return Finding(hop, subject, BROKEN, f"READ is missing; there is {rights or 'none'}", advice)
 
 
-def _try_group(connection: Connection, config: ClientConfig, group: str) -> Iterator[Finding]:
+def _try_group(
+    connection: Connection, config: ClientConfig, group: str, patience: Deadline
+) -> list[Finding]:
     """Where the group is coordinated, and what this user may do with it."""
-    subject = f"group {group!r}"
-    try:
-        found = _coordinator_in_time(connection, group, config)
-        if found.error_code:
-            yield _refused_group("coordinator", subject, found.error_code)
-            return
-        place = Endpoint(found.host, found.port)
-        yield Finding("coordinator", subject, OK, f"broker {found.node_id} at {place}")
-        deadline = Deadline.after(config.request_timeout_s)
-        coordinator = Connection.open(place, config, deadline)
-        with ExitStack() as held:
-            held.callback(coordinator.close)
-            request = DescribeGroupsRequest(groups=(group,), include_authorized_operations=True)
-            (described,) = coordinator.request(request, deadline, _EVERY_GROUP_VERSION).groups
-        if described.error_code:
-            yield _refused_group("rights", subject, described.error_code)
-        else:
-            yield _rights("rights", subject, described.authorized_operations)
-    except KafkaProtoError as error:
-        yield Finding("coordinator", subject, BROKEN, str(error), _ADVICE["connect"])
-
-
-def _coordinator_in_time(connection: Connection, group: str, config: ClientConfig) -> Found:
-    deadline = Deadline.after(config.request_timeout_s)
-    patience = deadline.sooner(_FIRST_GROUP_S)
     while True:
-        found = _coordinator(connection, group, deadline)
-        if found.error_code != _COORDINATOR_NOT_AVAILABLE or patience.has_passed:
-            return found
-        time.sleep(min(config.retry_backoff_s, patience.remaining_s))
+        findings: list[Finding] = []
+        try:
+            code = _ask_about_group(connection, config, group, findings)
+        except KafkaProtoError as error:
+            subject = f"group {group!r}"
+            return [Finding("coordinator", subject, BROKEN, str(error), _ADVICE["connect"])]
+        if code not in _NOT_YET or patience.has_passed:
+            return findings
+        time.sleep(_AGAIN_S)
+
+
+def _ask_about_group(
+    connection: Connection, config: ClientConfig, group: str, findings: list[Finding]
+) -> int:
+    """Add what is found to `findings`; the error code of what was refused, 0 if nothing was."""
+    subject = f"group {group!r}"
+    found = _coordinator(connection, group, Deadline.after(config.request_timeout_s))
+    if found.error_code:
+        findings.append(_refused_group("coordinator", subject, found.error_code))
+        return found.error_code
+    place = Endpoint(found.host, found.port)
+    findings.append(Finding("coordinator", subject, OK, f"broker {found.node_id} at {place}"))
+    deadline = Deadline.after(config.request_timeout_s)
+    coordinator = Connection.open(place, config, deadline)
+    with ExitStack() as held:
+        held.callback(coordinator.close)
+        request = DescribeGroupsRequest(groups=(group,), include_authorized_operations=True)
+        (described,) = coordinator.request(request, deadline, _EVERY_GROUP_VERSION).groups
+    code: int = described.error_code
+    if code:
+        findings.append(_refused_group("rights", subject, code))
+    else:
+        findings.append(_rights("rights", subject, described.authorized_operations))
+    return code
 
 
 def _coordinator(connection: Connection, group: str, deadline: Deadline) -> Found:
@@ -253,4 +266,5 @@ def _refused_group(hop: str, subject: str, code: int) -> Finding:
     row = error_code(code)
     advice = f"kafka-acls --add --allow-principal User:… --operation READ, on {subject}"
     advice = "try again in a moment" if row.is_retriable else advice
+    advice = _ADVICE["coordinator"] if code in _NOT_YET else advice
     return Finding(hop, subject, BROKEN, f"{row.name} ({row.code})", advice)

@@ -77,7 +77,6 @@ class Node:
         tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id]
         done = run_java(
             [
-                *heap_options(),
                 *SHORT_RUN,
                 *logging_options("warn"),
                 *("-cp", class_path),

@@ -65,7 +65,10 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """A task or the commit failed: abort what was not decided."""
         configure_logging()
-        abort_rest(log_of(self._options), BATCH_JOBS, self._job, messages, self._ids)
+        # Spark commits when all tasks have reported.
+        is_undecided = None in messages
+        log = log_of(self._options)
+        abort_rest(log, BATCH_JOBS, self._job, messages, self._ids, is_undecided=is_undecided)
 
     @property
     def _ids(self) -> str:
@@ -138,10 +141,13 @@ def abort_rest(
     batch: str,
     messages: Sequence[WriterCommitMessage | None],
     job: str = "",
+    *,
+    is_undecided: bool = False,
 ) -> None:
     """Abort a batch that failed, unless it was decided in spite of that."""
+    writers = writers_of(messages)
     with packets_with_errors():
-        if abort_batch(log, name, batch, writers_of(messages), job=job):
+        if abort_batch(log, name, batch, writers, job=job, is_undecided=is_undecided):
             _log.warning("batch %s failed, and was aborted: %s", batch, summary(messages))
         else:
             _log.warning("batch %s is decided, whatever failed: it will be completed", batch)

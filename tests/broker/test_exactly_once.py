@@ -38,7 +38,7 @@ from pyspark_kafkaproto.cluster.transactions import (
 )
 from pyspark_kafkaproto.errors import ConfigError, DeadlineExceeded, KafkaProtoError
 from pyspark_kafkaproto.net import ClientConfig, connections_for
-from pyspark_kafkaproto.spark.exactly_once import exactly_once_writer, log_of
+from pyspark_kafkaproto.spark.exactly_once import BATCH_JOBS, exactly_once_writer, log_of
 from pyspark_kafkaproto.spark.exactly_once_stream import exactly_once_stream_writer
 from pyspark_kafkaproto.spark.write_options import parse_write_options
 from tests.settled import wait_until_settled
@@ -201,7 +201,7 @@ def test_whose_work_was_taken_over_is_told_of_late_attempts(options, attempt):
 
 @pytest.mark.parametrize(
     ("timeout_s", "age_s", "is_soon_enough"),
-    [(60, 47, True), (60, 49, False), (60, 70, False), (900, 869, True), (900, 871, False)],
+    [(40, 19, True), (40, 21, False), (60, 70, False), (900, 869, True), (900, 871, False)],
 )
 def test_a_batch_with_too_little_time_left_is_not_decided(
     options, attempt, monkeypatch, timeout_s, age_s, is_soon_enough
@@ -326,37 +326,83 @@ def test_a_driver_that_was_told_an_old_end_of_the_decisions_decides_nothing_agai
     assert deciding.open_transactions(log_of(options)) == {}
 
 
-@pytest.mark.parametrize("way", ["abort", "recover", "no rows"])
+@pytest.mark.parametrize("way", ["abort", "recover", "no rows", "an earlier batch again"])
 def test_nothing_that_was_decided_is_aborted_on_the_word_of_a_leader_that_has_been_away(
     options, attempt, monkeypatch, way
 ):
     """Of a driver that died behind its decision, by a new process that is told an old end."""
     log = log_of(options)
     first = exactly_once_stream_writer(options)
-    end = log._bound(decisions.LATEST_TIMESTAMP)
+    zeroth = [attempt(first, "zeroth", 0, batch=0)]
+    first.commit(zeroth, 0)
+    log.read()  # waits until that is seen
+    end, bound = log.position, DecisionLog._bound
     written = [attempt(first, "first", partition, batch=1) for partition in range(2)]
     with monkeypatch.context() as patch:
         patch.setattr(deciding, "complete", lambda _: None)
-        patch.setattr(deciding, "sweep", lambda *_: [])
+        patch.setattr(deciding, "_sweep_rest", lambda *_: None)
         first.commit(written, 1)
     with monkeypatch.context() as patch:
         patch.setattr(decisions, "_seen", {})
-        answers, bound = [end] * 4, DecisionLog._bound
-        patch.setattr(
-            DecisionLog,
-            "_bound",
-            lambda self, *of, **named: answers.pop() if answers else bound(self, *of, **named),
-        )
+        told = [end] * 5  # twice to the writer, twice to the driver, and once to whoever makes sure
+
+        def bound_of_the_past(self, timestamp, **options):
+            is_old = timestamp == decisions.LATEST_TIMESTAMP and told
+            return told.pop() if is_old else bound(self, timestamp, **options)
+
+        patch.setattr(DecisionLog, "_bound", bound_of_the_past)
         again = exactly_once_stream_writer(options)
         if way == "abort":
             again.abort([attempt(again, "again", 0, batch=1)], 1)
         elif way == "recover":
             assert str(deciding.recover(log, QUERY)).startswith("batch 1 ")
-        else:
+        elif way == "no rows":
             again.commit([dataclasses.replace(report, writer=None) for report in written], 1)
+        else:
+            again.commit(zeroth, 0)
+    assert not told
+    exactly_once_stream_writer(options).commit(written, 1)
+    assert seen(options) == Counter(zeroth=ROWS, first=2 * ROWS)
+    assert deciding.open_transactions(log) == {}
+
+
+def test_whoever_is_fenced_while_he_recovers_aborts_nothing_more(options, attempt, monkeypatch):
+    first = exactly_once_stream_writer(options)
+    written = [attempt(first, "first", partition, batch=1) for partition in range(2)]
+    log, listed = log_of(options), deciding.list_transactions
+
+    def decided_behind_the_list(*of):
+        found = listed(*of)
+        with monkeypatch.context() as patch:
+            patch.setattr(deciding, "complete", lambda _: None)
+            patch.setattr(deciding, "_sweep_rest", lambda *_: None)
+            first.commit(written, 1)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(deciding, "list_transactions", decided_behind_the_list)
+        with pytest.raises(KafkaProtoError, match="another producer has taken over"):
+            deciding.recover(log, QUERY)
     exactly_once_stream_writer(options).commit(written, 1)
     assert seen(options) == Counter(first=2 * ROWS)
-    assert deciding.open_transactions(log) == {}
+
+
+def test_a_job_whose_tasks_failed_is_aborted_without_its_decision_topic(
+    options, attempt, monkeypatch
+):
+    job = exactly_once_writer(options)
+    written = attempt(job, "failed", 0)
+
+    def refuse(*_, **__):
+        raise DeadlineExceeded("the decision topic is away", 60.0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DecisionLog, "read", refuse)
+        with pytest.raises(DeadlineExceeded, match=r"(?s)is away.*nothing of it is aborted"):
+            job.abort([written])
+        assert BATCH_JOBS in deciding.open_transactions(log_of(options))
+        job.abort([written, None])
+    assert deciding.open_transactions(log_of(options)) == {}
 
 
 def test_a_driver_that_is_behind_lets_the_other_one_be(options, attempt):

@@ -105,8 +105,9 @@ def build(compiler: str, folder: Path) -> None:
     if is_clang(compiler):
         flags.append(COVERAGE)
     linker = f"{compiler} -shared {' '.join(flags)}"
+    at_once = str(os.cpu_count() or 1)
     subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace", "-j", at_once],
         cwd=folder, check=True,
         env=os.environ | {"CC": compiler, "CFLAGS": " ".join(flags), "LDSHARED": linker},
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""tools/archive_classes.py: when an archive is made, and that it is whole."""
+"""tools/archive_classes.py: when archives are made, and that they are whole."""
 
 import os
 
@@ -6,41 +6,50 @@ import pytest
 
 from tools import archive_classes
 
+NAMES = {"kafka.jsa", "spark.jsa"}
+
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    """Makes the archive as of jars from the second 1000, and tells how often that was so far."""
+    """Makes archives as of jars from the second 1000, and tells how often that was so far."""
     monkeypatch.setattr(archive_classes, "_youngest_jars", lambda: 1000.0)
-    archive, runs = tmp_path / "kafka.jsa", []
+    runs = []
 
-    def make(text="archive"):
-        def run(target):
-            runs.append(target)
-            target.write_text(text)
-            if not text:
-                raise KeyboardInterrupt
+    def make(names=NAMES):
+        def record(folder):
+            runs.append(folder)
+            for name in names:
+                (folder / name).write_text(f"archive {len(runs)}")
 
-        archive_classes._made(archive, run)
+        monkeypatch.setattr(archive_classes, "_record", record)
+        archive_classes.make(tmp_path / "archives")
         return len(runs)
 
-    make.archive = archive
+    make.folder = tmp_path / "archives"
     return make
 
 
-def test_an_archive_is_made_once(made):
+def test_archives_are_made_once(made):
     assert [made(), made()] == [1, 1]
-    assert made.archive.read_text() == "archive"
+    assert {path.name for path in made.folder.iterdir()} == NAMES
 
 
-def test_one_that_is_older_than_the_jars_is_made_again(made):
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_one_that_is_older_than_the_jars_is_made_again(made, name):
     made()
-    os.utime(made.archive, (999, 999))
-    assert made("new") == 2
-    assert made.archive.read_text() == "new"
+    os.utime(made.folder / name, (999, 999))
+    assert made() == 2
+    assert (made.folder / name).read_text() == "archive 2"
 
 
-def test_one_that_was_not_finished_is_none(made):
-    with pytest.raises(KeyboardInterrupt):
-        made("")
-    assert not made.archive.exists()
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_one_that_is_missing_is_made(made, name):
+    made()
+    (made.folder / name).unlink()
+    assert made() == 2
+
+
+def test_what_was_not_written_is_an_error(made):
+    with pytest.raises(FileNotFoundError):
+        made({"kafka.jsa"})
     assert made() == 2

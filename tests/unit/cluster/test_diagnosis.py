@@ -146,16 +146,27 @@ def test_group_whose_coordinator_may_not_be_seen(brokers, kafka):
     assert (found["coordinator"].result, "rights" in found) == ("broken", False)
 
 
-@pytest.mark.parametrize(("answers", "result"), [(2, "ok"), (100, "broken")])
-def test_a_cluster_that_never_had_a_group_is_given_time(brokers, kafka, clock, answers, result):
-    """Its topic of offsets is made when a coordinator is asked for the first time."""
-    not_yet = FindCoordinatorResponse.Coordinator(key="g", error_code=15)
-    said = [FindCoordinatorResponse(coordinators=(not_yet,))] * answers
-    brokers.on("FindCoordinator", *said, DEFAULT)
-    brokers.on("DescribeGroups", DescribeGroupsResponse(groups=(DescribeGroupsResponse.Group(),)))
-    found = by_hop(kafka.diagnose((), {"g"}), "group 'g'")["coordinator"]
+@pytest.mark.parametrize("code", [15, 14, 16])
+@pytest.mark.parametrize(("answers", "result"), [(2, "ok"), (1000, "broken")])
+def test_a_cluster_that_never_had_a_group_is_given_time(
+    brokers, kafka, clock, code, answers, result
+):
+    """Its topic of offsets is made when a coordinator is asked for the first time, and loaded."""
+    group = DescribeGroupsResponse.Group
+    well = DescribeGroupsResponse(groups=(group(authorized_operations=READ_AND_DESCRIBE),))
+    if code == 15:
+        not_yet = FindCoordinatorResponse.Coordinator(key="g", error_code=code)
+        said = [FindCoordinatorResponse(coordinators=(not_yet,))] * answers
+        brokers.on("FindCoordinator", *said, DEFAULT)
+        brokers.on("DescribeGroups", well)
+    else:
+        said = [DescribeGroupsResponse(groups=(group(error_code=code),))] * answers
+        brokers.on("DescribeGroups", *said, well)
+    began = clock.now
+    *_, found = kafka.diagnose((), {"g", "h"} if result == "broken" else {"g"})
     assert found.result == result
-    assert found.advice == ("" if result == "ok" else "try again in a moment")
+    assert ("__consumer_offsets" in found.advice) == (result == "broken")
+    assert clock.now - began < 6
 
 
 def test_partitions_that_are_not_well_are_explained(brokers, kafka):
