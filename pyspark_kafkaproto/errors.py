@@ -204,6 +204,7 @@ class DataLoss(KafkaProtoError):
     def __init__(self, condition: str, text: str) -> None:
         super().__init__(f"[KAFKA_DATA_LOSS.{condition}] {text}{self.advice}")
         self.condition = condition
+        self.text = text
 
 
 class Retry(Enum):

@@ -36,10 +36,13 @@ from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtoco
 
 _log = logging.getLogger(__name__)
 
-# How much of a transaction's time has to be left when it is decided: for the decision (DECIDE_S),
-# an election behind it, and all the ends. Of short times half.
+# How much of a transaction's time has to be left when it is decided: a third for the decision, the
+# rest for an election behind it, and all the ends. Of short times half.
 _LEAST_LEFT_MS = 30_000
 _LEAST_PART_LEFT = 2
+_DECIDE_PART = 3
+# How long one that is left over is tried to be aborted: its abort may reach the coordinator late.
+_SWEEP_S = 5.0
 # What follows a name in the ids of its writers: which job where names have several, and who in it.
 _SLOT = re.compile(r"(?:[0-9a-f]{8}-)?\d+-\d+")
 # Names are those of streaming queries, or of batch jobs. What has another one is under a longer
@@ -129,9 +132,9 @@ def abort_batch(
 ) -> bool:
     """Abort what was written for a batch that failed; False where it was decided to commit it.
 
-    A batch whose commit failed may be decided nevertheless: then nothing is aborted, and the next
-    `commit_batch` of it completes it. Of another batch nothing is aborted that was decided. Where
-    it cannot be known for certain what was decided, this fails, and nothing is.
+    A batch whose commit failed may be decided nevertheless: then it is completed. Of another batch
+    nothing is aborted that was decided. Where it cannot be known for certain what was decided, this
+    fails, and nothing is.
 
     Args:
         log: where decisions are.
@@ -158,6 +161,11 @@ def abort_batch(
                     deciding.make_sure()
                     last = deciding.last
         if last is not None and last.batch == batch:
+            if not last.is_done:  # its transactions do not live long, and nobody may come after
+                if deciding is None:
+                    deciding = held.enter_context(log.deciding(name))
+                    deciding.make_sure()
+                complete(deciding)
             return False
         abort_transactions(log.router, writers)
         _sweep_rest(log, name, job, deciding)
@@ -285,7 +293,7 @@ def sweep(
             if item.transactional_id in deciding.ids_to_commit:
                 continue
         _log.info("transaction %r is left over, and aborted", item.transactional_id)
-        begin_writer(log.router, item.transactional_id)
+        begin_writer(log.router.within(_SWEEP_S), item.transactional_id)
         swept.append(item.transactional_id)
     return swept
 
@@ -313,7 +321,8 @@ def open_transactions(log: DecisionLog) -> Mapping[str, list[ListedTransaction]]
     return found
 
 
-def _check_all_open(log: DecisionLog, batch: str, writers: Collection[Writer]) -> None:
+def _check_all_open(log: DecisionLog, batch: str, writers: Collection[Writer]) -> float:
+    """How many seconds a decision about them may take."""
     by_id = {writer.transactional_id: writer for writer in writers}
     found = describe_transactions(log.router, by_id)
     now_ms = int(_now_s() * 1000)
@@ -325,6 +334,7 @@ def _check_all_open(log: DecisionLog, batch: str, writers: Collection[Writer]) -
             "it took longer than transaction.timeout.ms, or a late attempt of a task has taken it "
             "over, or somebody else uses the same transactionalIdPrefix"
         )
+    return min(map(_least_left_ms, found.values())) / 1000 / _DECIDE_PART
 
 
 def _why_not(writer: Writer, found: DescribedTransaction, now_ms: int) -> str:
@@ -335,13 +345,17 @@ def _why_not(writer: Writer, found: DescribedTransaction, now_ms: int) -> str:
         return found.state
     # Brokers look every ten seconds for those that are over time: one of them is still Ongoing.
     age_ms = now_ms - found.started_at_ms
-    least_ms = min(_LEAST_LEFT_MS, found.timeout_ms // _LEAST_PART_LEFT)
+    least_ms = _least_left_ms(found)
     if found.timeout_ms - age_ms >= least_ms:
         return ""
     return (
         f"open for {age_ms // 1000} of its {found.timeout_ms / 1000:g} s by this machine's clock, "
         "which leaves too little for its commit"
     )
+
+
+def _least_left_ms(found: DescribedTransaction) -> int:
+    return min(_LEAST_LEFT_MS, found.timeout_ms // _LEAST_PART_LEFT)
 
 
 def _now_s() -> float:

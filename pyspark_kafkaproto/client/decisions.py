@@ -34,10 +34,12 @@ from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
     DataLoss,
+    KafkaProtoError,
     LocalProtocolError,
     RemoteProtocolError,
 )
 from pyspark_kafkaproto.net import ClientConfig, ProducerConfig, connections_for
+from pyspark_kafkaproto.net.retry import is_retriable
 
 _log = logging.getLogger(__name__)
 
@@ -56,10 +58,9 @@ _MOST_BYTES: Final = 4 << 20
 # A decision takes milliseconds, or seconds where a broker dies meanwhile. One left open by a dead
 # driver is waited for by everybody, so long, and until brokers look for such (every 10 s).
 _TIMEOUT_S: Final = 10.0
-DECIDE_S: Final = 10.0
-"""How long the commit of a decision is tried."""
 _LINGER_S: Final = 1.0  # a producer's time to deliver may not be less than this and one request's
 _PAUSE_S: Final = 0.01
+_BEHIND_PAUSE_S: Final = 0.1
 _MOST_LOGS: Final = 8  # in one process: prefixes, mostly one
 
 _TOPIC_ALREADY_EXISTS: Final = 36
@@ -149,7 +150,7 @@ class DecisionLog:
 
         Raises:
             BrokerError: there is no such topic, or this user may not read it, or write to it.
-            DataLoss: records of it are gone while they are read; nothing is known then.
+            LocalProtocolError: records of it are gone while they are read: nothing is known then.
         """
         return self._read(self._mark() + 1 if surely else 0)
 
@@ -165,12 +166,7 @@ class DecisionLog:
                 break
         seen = self._seen_before(topic_id, stop)
         if stop > seen.position:
-            try:
-                found = dict(self._records(seen.position, stop, "read_committed"))
-            except DataLoss:
-                del _seen[self._key]
-                raise
-            seen.last |= found
+            seen.last |= self._last_of(seen.position, stop)
             seen.position = stop
         return dict(seen.last)
 
@@ -225,6 +221,20 @@ class DecisionLog:
             )
 
     # Reading
+
+    def _last_of(self, start: int, stop: int) -> dict[str, Decision]:
+        """The last decision of each name between two offsets, whoever leads the topic by now."""
+        for is_last in self.router.opinions():
+            try:
+                return dict(self._records(start, stop, "read_committed"))
+            except DataLoss as error:
+                if is_last:
+                    _seen.pop(self._key, None)
+                    raise LocalProtocolError(
+                        f"decisions from offset {start} to {stop} of topic {self.topic!r} cannot "
+                        f"be read, so nothing is decided or aborted: {error.text}"
+                    ) from error
+        raise AssertionError("opinions have an end, and the last one was the last")
 
     def _describe(self) -> Any:
         deadline = self.router.deadline()
@@ -290,7 +300,7 @@ class DecisionLog:
             deadline.check(f"finding a broker that knows {self.topic} up to offset {least}")
             self.router.distrust_last()
             self.router.forget_leaders()
-            time.sleep(_PAUSE_S)
+            time.sleep(_BEHIND_PAUSE_S)
         while self._bound(LATEST_TIMESTAMP, stable=True) < end:
             deadline.check(f"waiting for open transactions in {self.topic} to end")
             time.sleep(_PAUSE_S)
@@ -303,7 +313,9 @@ class DecisionLog:
         from pyspark_kafkaproto.client.decode import read_batches  # noqa: PLC0415 - as above
 
         config = replace(self.config, isolation_level=isolation_level)
-        task = ReadTask((OffsetRange(self.topic, 0, start, stop),), {}, {})
+        # Of this router: a new one would ask brokers again that this has passed by.
+        leaders = self.router.leaders({self._partition}, self.router.deadline())
+        task = ReadTask((OffsetRange(self.topic, 0, start, stop),), leaders, {})
         settings = ReadSettings()
         for batch in read_batches(task, config, settings, schema_for(["key", "value"])):
             for key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -381,19 +393,20 @@ class Deciding:
         # What is open is aborted: all who read decisions would wait for it.
         self._producer.__exit__(kind, error, trace)
 
-    def write(self, decision: Decision, look: Callable[[], object] = lambda: None) -> None:
-        """Store a decision; it holds once this returns, and may hold if it raises.
+    def write(self, decision: Decision, look: Callable[[], float | None] = lambda: None) -> None:
+        """Store a decision; it holds once this returns.
 
         Args:
             decision: what is decided.
             look: called once the decision is written but for its commit, which is all that takes
-                time then; the decision does not hold if that raises.
+                time then; how many seconds that may take, None for as long as any other call. The
+                decision does not hold if it raises.
 
         Raises:
             BrokerError: somebody else decides for this name now, or may not be written; it does
                 not hold then.
             LocalProtocolError: decisions stand before it that were not read; nor then.
-            DeadlineExceeded: its commit was not answered within DECIDE_S: it may hold.
+            KafkaProtoError: others that can be tried again: it may hold, as they say.
         """
         ids = self.log.ids_of(self.name)
         value = {
@@ -408,10 +421,21 @@ class Deciding:
         key = _key(self.log.prefix, self.name)
         self._producer.send([ProducerRecord(text, key=key, partition=0)])
         self._check_unseen(_written_at(self._producer))
-        look()
-        self._producer.commit_transaction(within_s=DECIDE_S)
+        self._commit(decision, look())
         self._producer.begin_transaction()
         self.last = decision
+
+    def _commit(self, decision: Decision, within_s: float | None) -> None:
+        try:
+            self._producer.commit_transaction(within_s=within_s)
+        except KafkaProtoError as error:
+            if is_retriable(error):
+                text = (
+                    f"{error}\n{decision} may hold all the same: `kafkaproto transactions list "
+                    f"{self.log.prefix}` says so. Look before a batch job is run again"
+                )
+                error.args = (text, *error.args[1:])
+            raise
 
     @property
     def ids_to_commit(self) -> frozenset[str]:

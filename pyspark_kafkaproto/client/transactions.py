@@ -11,7 +11,6 @@ Knows nothing of rows and batches. Protocol: KIP-98, KIP-447 (offsets), KIP-890 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from enum import Enum
 
 from pyspark_kafkaproto.client.writing.queues import Identity
@@ -186,7 +185,8 @@ class Transactions:
             writer = self._checked_writer
             self._state = ending
             try:
-                ended = end_transactions(self._within(within_s), [writer], commit=commit)
+                router = self._router if within_s is None else self._router.within(within_s)
+                ended = end_transactions(router, [writer], commit=commit)
                 self._writer = ended[writer]
             except BrokerError as error:
                 if not is_retriable(error):
@@ -198,17 +198,6 @@ class Transactions:
         if not commit and not self.is_version_2:
             # What was given up may still reach a broker: under a new epoch it is refused.
             self._writer = None
-
-    def _within(self, timeout_s: float | None) -> Router:
-        if timeout_s is None:
-            return self._router
-        config = self._router.config
-        hasty = replace(
-            config,
-            default_api_timeout_s=min(config.default_api_timeout_s, timeout_s),
-            request_timeout_s=min(config.request_timeout_s, timeout_s),
-        )
-        return Router(hasty, self._router.connections)
 
     def leave(self) -> Writer | None:
         """Leave the open transaction to be ended by somebody else; None where nothing is in it."""

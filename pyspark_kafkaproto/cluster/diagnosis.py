@@ -221,7 +221,8 @@ def _try_group(
             code = _ask_about_group(connection, config, group, findings)
         except KafkaProtoError as error:
             subject = f"group {group!r}"
-            return [Finding("coordinator", subject, BROKEN, str(error), _ADVICE["connect"])]
+            broken = Finding("coordinator", subject, BROKEN, str(error), _ADVICE["connect"])
+            return [*findings, broken]
         if code not in _NOT_YET or patience.has_passed:
             return findings
         time.sleep(_AGAIN_S)

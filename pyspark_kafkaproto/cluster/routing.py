@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -78,6 +79,20 @@ class Router:
         self._failed: dict[Endpoint, KafkaProtoError] = {}  # why, the last time
         self._topology: Topology | None = None
         self._coordinators: dict[tuple[int, str], Endpoint] = {}
+        self._end: Deadline | None = None  # of all calls, where there is one
+
+    def within(self, timeout_s: float) -> Router:
+        """This router, knowing what it knows, all of whose calls together end within `timeout_s`.
+
+        A single request has a third of that, so that a broker that hangs is not all that is tried.
+        """
+        hasty: Router = copy(self)
+        hasty.config = replace(
+            self.config,
+            request_timeout_s=min(self.config.request_timeout_s, timeout_s / 3),
+        )
+        hasty._end = self.deadline().sooner(timeout_s)
+        return hasty
 
     def close(self) -> None:
         """Close all connections."""
@@ -85,7 +100,7 @@ class Router:
 
     def deadline(self) -> Deadline:
         """The end of one call of the API (default.api.timeout.ms)."""
-        return Deadline.after(self.config.default_api_timeout_s)
+        return self._end or Deadline.after(self.config.default_api_timeout_s)
 
     # Any broker
 

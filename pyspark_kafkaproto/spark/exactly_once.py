@@ -150,4 +150,4 @@ def abort_rest(
         if abort_batch(log, name, batch, writers, job=job, is_undecided=is_undecided):
             _log.warning("batch %s failed, and was aborted: %s", batch, summary(messages))
         else:
-            _log.warning("batch %s is decided, whatever failed: it will be completed", batch)
+            _log.warning("batch %s is decided, whatever failed: it is committed", batch)

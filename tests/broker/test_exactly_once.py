@@ -387,6 +387,30 @@ def test_whoever_is_fenced_while_he_recovers_aborts_nothing_more(options, attemp
     assert seen(options) == Counter(first=2 * ROWS)
 
 
+@pytest.mark.parametrize("is_job", [True, False], ids=["job", "stream"])
+def test_a_decision_whose_answer_is_lost_is_completed_by_the_abort(
+    options, attempt, monkeypatch, is_job
+):
+    writer = exactly_once_writer(options) if is_job else exactly_once_stream_writer(options)
+    batch = () if is_job else (1,)
+    written = [attempt(writer, "decided", partition, batch=1) for partition in range(2)]
+    commit = Producer.commit_transaction
+
+    def commit_in_vain(self, **options):
+        commit(self, **options)
+        raise DeadlineExceeded("commit", 10.0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Producer, "commit_transaction", commit_in_vain)
+        told = rf"(?s)may hold all the same: .*transactions list {options.topic}"
+        with pytest.raises(DeadlineExceeded, match=told):
+            writer.commit(written, *batch)
+    writer.abort(written, *batch)
+    assert seen(options) == Counter(decided=2 * ROWS)
+    assert deciding.open_transactions(log_of(options)) == {}
+    assert all(decision.is_done for decision in log_of(options).read().values())
+
+
 def test_a_job_whose_tasks_failed_is_aborted_without_its_decision_topic(
     options, attempt, monkeypatch
 ):

@@ -349,3 +349,45 @@ def test_interrupt_leaves_no_unread_answer_behind(brokers, kafka, monkeypatch):
     kept = kafka._router.connections.kept
     assert not any(connection.in_flight for connection in kept)
     assert kafka.get_latest_leader_offsets({FIRST, SECOND}) == {FIRST: 10, SECOND: 20}
+
+
+# In haste
+
+
+def test_a_router_in_haste_knows_whom_the_other_knows(brokers):
+    brokers.coordinators["id"] = 2
+    config = ClientConfig.parse({"bootstrap.servers": brokers.address(1)})
+    with closing(Router(config)) as router:
+        router.topology((), router.deadline())
+        brokers.stop(1)
+        hasty = router.within(9)
+        found = hasty.coordinators({"id"}, hasty.deadline(), routing.TRANSACTION_KEY)
+        assert str(found["id"]) == brokers.address(2)
+
+
+def test_a_router_in_haste_tries_more_than_one_broker(brokers):
+    brokers.on("FindCoordinator", STALL, node=1)
+    brokers.coordinators["id"] = 2
+    config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
+    with closing(Router(config)) as router:
+        hasty = router.within(0.6)
+        found = hasty.retrying(
+            "find it",
+            lambda: hasty.coordinators(
+                {"id"},
+                hasty.deadline().sooner(hasty.config.request_timeout_s),
+                routing.TRANSACTION_KEY,
+            ),
+            hasty.deadline(),
+        )
+        assert str(found["id"]) == brokers.address(2)
+
+
+def test_all_calls_in_haste_end_together(kafka, clock):
+    router = kafka._router
+    hasty = router.within(9)
+    clock.sleep(4)
+    assert hasty.deadline().remaining_s == hasty.within(30).deadline().remaining_s == 5
+    assert hasty.within(3).deadline().remaining_s == 3
+    assert hasty.config.request_timeout_s == 3
+    assert router.deadline().remaining_s == router.config.default_api_timeout_s
