@@ -25,7 +25,7 @@ from typing import Any, Final, Self
 from pyspark_kafkaproto.client.produce import Producer
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord
-from pyspark_kafkaproto.cluster import NewTopic, Router, TopicPartition
+from pyspark_kafkaproto.cluster import Leader, NewTopic, Router, TopicPartition
 from pyspark_kafkaproto.cluster.configs import ConfigResource, describe_configs
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_found
 from pyspark_kafkaproto.cluster.topics import create_topics
@@ -314,14 +314,21 @@ class DecisionLog:
 
         config = replace(self.config, isolation_level=isolation_level)
         # Of this router: a new one would ask brokers again that this has passed by.
-        leaders = self.router.leaders({self._partition}, self.router.deadline())
-        task = ReadTask((OffsetRange(self.topic, 0, start, stop),), leaders, {})
+        task = ReadTask((OffsetRange(self.topic, 0, start, stop),), self._leaders(), {})
         settings = ReadSettings()
         for batch in read_batches(task, config, settings, schema_for(["key", "value"])):
             for key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 prefix, name = _read_key(key, self.topic)
                 if prefix == self.prefix and value is not None:
                     yield name, self._read_value(name, value)
+
+    def _leaders(self) -> Mapping[TopicPartition, Leader]:
+        deadline = self.router.deadline()
+
+        def attempt() -> Mapping[TopicPartition, Leader]:
+            return self.router.leaders({self._partition}, deadline)
+
+        return self.router.retrying("find the leader of the decision topic", attempt, deadline)
 
     def _read_value(self, name: str, value: bytes) -> Decision:
         ids = self.ids_of(name)
