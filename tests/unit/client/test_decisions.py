@@ -7,6 +7,7 @@ import pytest
 
 from pyspark_kafkaproto.client import decisions
 from pyspark_kafkaproto.client.decisions import DecisionLog
+from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.net import ClientConfig, pool
@@ -75,6 +76,19 @@ def test_what_comes_after_a_truncation_is_read_by_whoever_had_read_further(broke
     brokers.logs[TOPIC, 0].cut_off(1)
     decide(brokers, "4", "decided")
     assert last(log) == "batch 4 (decided, 0 transactions)"
+
+
+def test_decisions_that_somebody_deletes_are_an_error_once(brokers, log, clock):
+    """Compaction keeps the last of each name; records that are deleted are nobody's decisions."""
+    decide(brokers, "1", "done")
+    assert last(log) == "batch 1 (done, 0 transactions)"
+    for batch in ("2", "3", "4"):
+        decide(brokers, batch, "done")
+    kept = brokers.logs[TOPIC, 0]
+    kept.batches, kept.start = kept.batches[3:], 3
+    with pytest.raises(LocalProtocolError, match=r"from offset 1 to 4 .*nothing is decided"):
+        log.read()
+    assert last(log) == "batch 4 (done, 0 transactions)"
 
 
 def test_nothing_is_read_anew_for_a_leader_that_has_been_away(new_log, clock, caplog):
