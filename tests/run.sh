@@ -43,11 +43,11 @@ step() {
 }
 
 # Archives of Java's classes, for the many JVMs of the tests with a broker. They cost 50 s of one
-# core and save 260 s; without them, where this Java cannot make any, all runs as well.
+# core and halve the start of each; without them, where this Java cannot make any, all runs as well.
 java=${JAVA_HOME:+$JAVA_HOME/bin/}java
 archives="$venv/class-archives-$("$java" -version 2>&1 | cksum | cut -d ' ' -f 1)"
 archives_log="$venv/class-archives.log"
-quietly="-Xlog:cds*=off"  # what fits a JVM's class path not is to say nothing
+quietly="-Xlog:cds*=off"  # what does not fit a JVM's class path is to say nothing
 making=""
 
 make_archives() {

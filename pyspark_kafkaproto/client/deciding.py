@@ -149,27 +149,28 @@ def abort_batch(
     Raises:
         KafkaProtoError: what was decided is not known, or a transaction could not be aborted.
     """
+    deciding, last = None, None
     with ExitStack() as held:
-        deciding = None
-        last = None
-        if not is_undecided:
-            with _telling_what_stays_open(log, batch):
-                if job:
-                    last = log.read(surely=True).get(name)
-                else:
-                    deciding = held.enter_context(log.deciding(name))
-                    deciding.make_sure()
-                    last = deciding.last
-        if last is not None and last.batch == batch:
-            if not last.is_done:  # its transactions do not live long, and nobody may come after
-                if deciding is None:
-                    deciding = held.enter_context(log.deciding(name))
-                    deciding.make_sure()
-                complete(deciding)
-            return False
-        abort_transactions(log.router, writers)
-        _sweep_rest(log, name, job, deciding)
-    return True
+        with _telling_what_stays_open(log, batch):
+            if not job:
+                deciding = held.enter_context(_deciding_surely(log, name))
+                last = deciding.last
+            elif not is_undecided:
+                last = log.read(surely=True).get(name)
+        if last is None or last.batch != batch:
+            abort_transactions(log.router, writers)
+            _sweep_rest(log, name, job, deciding)
+            return True
+        if not last.is_done:  # its transactions do not live long, and nobody may come after
+            complete(deciding or held.enter_context(_deciding_surely(log, name)))
+    return False
+
+
+@contextmanager
+def _deciding_surely(log: DecisionLog, name: str) -> Iterator[Deciding]:
+    with log.deciding(name) as deciding:
+        deciding.make_sure()
+        yield deciding
 
 
 @contextmanager
@@ -198,8 +199,7 @@ def recover(log: DecisionLog, name: str, *, accept_missing: bool = False) -> Dec
     Raises:
         LocalProtocolError: such a decision, unless that is accepted.
     """
-    with log.deciding(name) as deciding:
-        deciding.make_sure()
+    with _deciding_surely(log, name) as deciding:
         last = deciding.last
         is_open = last is not None and not last.is_done
         if is_open:
@@ -271,10 +271,8 @@ def _missing_text(decision: Decision, missing: Collection[BrokerError]) -> str:
     )
 
 
-def sweep(
-    log: DecisionLog, name: str, job: str = "", deciding: Deciding | None = None
-) -> list[str]:
-    """Abort what is open of `name`: killed attempts, and those that came too late. Their ids.
+def sweep(log: DecisionLog, name: str, job: str = "", deciding: Deciding | None = None) -> None:
+    """Abort what is open of `name`: killed attempts, and those that came too late.
 
     Args:
         log: whose prefix it is.
@@ -284,7 +282,6 @@ def sweep(
             by now, who may have decided just that transaction. None: `job` is one's own.
     """
     ids = log.ids_of(name, job)
-    swept = []
     for item in list_transactions(log.router, ids, {ONGOING}):
         if not _SLOT.fullmatch(item.transactional_id.removeprefix(ids)):
             continue
@@ -294,8 +291,6 @@ def sweep(
                 continue
         _log.info("transaction %r is left over, and aborted", item.transactional_id)
         begin_writer(log.router.within(_SWEEP_S), item.transactional_id)
-        swept.append(item.transactional_id)
-    return swept
 
 
 def _sweep_rest(log: DecisionLog, name: str, job: str, deciding: Deciding | None) -> None:

@@ -58,7 +58,6 @@ _MOST_BYTES: Final = 4 << 20
 # A decision takes milliseconds, or seconds where a broker dies meanwhile. One left open by a dead
 # driver is waited for by everybody, so long, and until brokers look for such (every 10 s).
 _TIMEOUT_S: Final = 10.0
-_LINGER_S: Final = 1.0  # a producer's time to deliver may not be less than this and one request's
 _PAUSE_S: Final = 0.01
 _BEHIND_PAUSE_S: Final = 0.1
 _MOST_LOGS: Final = 8  # in one process: prefixes, mostly one
@@ -190,6 +189,12 @@ class DecisionLog:
                 "and it can be repeated"
             )
 
+    def producer(self, config: ProducerConfig) -> Producer:
+        """Who writes to the topic; tries that as long as any other call."""
+        timeout_s = max(config.client.default_api_timeout_s, config.least_delivery_s)
+        config = replace(config, delivery_timeout_s=timeout_s)
+        return Producer(config, topic=self.topic, connections=self.router.connections)
+
     def deciding(self, name: str) -> Deciding:
         """Who decides for `name` from now on; whoever did before is fenced."""
         return Deciding(self, name)
@@ -224,17 +229,16 @@ class DecisionLog:
 
     def _last_of(self, start: int, stop: int) -> dict[str, Decision]:
         """The last decision of each name between two offsets, whoever leads the topic by now."""
-        for is_last in self.router.opinions():
+        for _ in self.router.opinions():
             try:
                 return dict(self._records(start, stop, "read_committed"))
             except DataLoss as error:
-                if is_last:
-                    _seen.pop(self._key, None)
-                    raise LocalProtocolError(
-                        f"decisions from offset {start} to {stop} of topic {self.topic!r} cannot "
-                        f"be read, so nothing is decided or aborted: {error.text}"
-                    ) from error
-        raise AssertionError("opinions have an end, and the last one was the last")
+                lost = error
+        _seen.pop(self._key, None)
+        raise LocalProtocolError(
+            f"decisions from offset {start} to {stop} of topic {self.topic!r} cannot be read, so "
+            f"nothing is decided or aborted: {lost.text}"
+        ) from lost
 
     def _describe(self) -> Any:
         deadline = self.router.deadline()
@@ -280,13 +284,9 @@ class DecisionLog:
 
     def _mark(self) -> int:
         """The offset of a record that decides nothing: who took it knows all that is before it."""
-        config = ProducerConfig(
-            client=self.config,
-            enable_idempotence=False,
-            delivery_timeout_s=_delivery_timeout_s(self.config),
-        )
-        connections = self.router.connections
-        with Producer(config, topic=self.topic, connections=connections) as producer:
+        with self.producer(
+            ProducerConfig(client=self.config, enable_idempotence=False)
+        ) as producer:
             return _written_mark(producer, self.prefix)
 
     def _stable_end(self, least: int) -> int:
@@ -381,9 +381,8 @@ class Deciding:
             transaction_timeout_s=_TIMEOUT_S,
             compression_type="gzip",
             max_request_size=_MOST_BYTES,
-            delivery_timeout_s=_delivery_timeout_s(log.config),
         )
-        self._producer = Producer(properties, topic=log.topic, connections=log.router.connections)
+        self._producer = log.producer(properties)
         self._producer.begin_transaction()
         self.last = log.read().get(name)
         self._read_to: int | None = log.position  # None once something is written behind it
@@ -482,11 +481,6 @@ def _written_at(producer: Producer) -> int:
     if written.first_offset < 0:
         raise RemoteProtocolError("a broker took a record and does not say at which offset")
     return written.first_offset
-
-
-def _delivery_timeout_s(config: ClientConfig) -> float:
-    """As long as any other call, and at least one request."""
-    return max(config.default_api_timeout_s, config.request_timeout_s + _LINGER_S)
 
 
 def _key(prefix: str, name: str) -> str:

@@ -265,7 +265,10 @@ def _coordinator(connection: Connection, group: str, deadline: Deadline) -> Foun
 
 def _refused_group(hop: str, subject: str, code: int) -> Finding:
     row = error_code(code)
-    advice = f"kafka-acls --add --allow-principal User:… --operation READ, on {subject}"
-    advice = "try again in a moment" if row.is_retriable else advice
-    advice = _ADVICE["coordinator"] if code in _NOT_YET else advice
+    if code in _NOT_YET:
+        advice = _ADVICE["coordinator"]
+    elif row.is_retriable:
+        advice = "try again in a moment"
+    else:
+        advice = f"kafka-acls --add --allow-principal User:… --operation READ, on {subject}"
     return Finding(hop, subject, BROKEN, f"{row.name} ({row.code})", advice)

@@ -109,6 +109,11 @@ class ProducerConfig:
         return _idempotent_or_not(parsed, prefix, is_asked=is_asked)
 
     @property
+    def least_delivery_s(self) -> float:
+        """The time for one request: delivery.timeout.ms is as long or longer."""
+        return self.linger_s + self.client.request_timeout_s
+
+    @property
     def level(self) -> int | None:
         """The level of the codec in use; None for the codec's default."""
         levels = {"gzip": self.gzip_level, "lz4": self.lz4_level, "zstd": self.zstd_level}
@@ -121,7 +126,7 @@ class ProducerConfig:
 
 
 def _with_time_enough(config: ProducerConfig, prefix: str, *, is_given: bool) -> ProducerConfig:
-    least_s = config.linger_s + config.client.request_timeout_s
+    least_s = config.least_delivery_s
     if config.delivery_timeout_s >= least_s:
         return config
     if is_given:

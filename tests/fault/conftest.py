@@ -49,16 +49,21 @@ def kafka(trio) -> Iterator[KafkaCluster]:
 def topic(trio, new_name) -> str:
     """A topic on all nodes, each of which leads a partition; RECORDS records of 100 bytes."""
     name = new_name()
-    make_topic(
-        trio.bootstrap_servers,
-        name,
-        NODES,
-        replication_factor=NODES,
-        configs={"min.insync.replicas": "2"},
-    )
+    make_replicated(trio, name)
     # Small batches: many answers, so that a fault meets a read in its middle.
     trio.produce_perf(name, RECORDS, 100, properties={"batch.size": "5000", "acks": "all"})
     return name
+
+
+def make_replicated(trio: DevBroker, name: str, partitions: int = NODES) -> None:
+    """Make a topic on all nodes that takes nothing which one node alone has."""
+    make_topic(
+        trio.bootstrap_servers,
+        name,
+        partitions,
+        replication_factor=NODES,
+        configs={"min.insync.replicas": "2"},
+    )
 
 
 @contextmanager

@@ -16,11 +16,10 @@ import pytest
 from pyspark_kafkaproto import KafkaCluster, Producer, ProducerRecord, TopicPartition
 from pyspark_kafkaproto.cluster.routing import GROUP_KEY, TRANSACTION_KEY, Router
 from pyspark_kafkaproto.net import ClientConfig, Deadline
-from tests.fault.conftest import NODES, killed, wait_for_all
+from tests.fault.conftest import killed, make_replicated, wait_for_all
 from tests.fault.dying import FailPoints
 from tests.fault.micro_batches import Query
 from tests.fault.test_exactly_once import PARTITIONS, TASKS, Written, stream_turn
-from tests.topics import make_topic
 
 pytestmark = pytest.mark.fault
 
@@ -31,13 +30,7 @@ _DOWN_S = 2.0
 @pytest.fixture
 def written(trio, new_name):
     name = new_name()
-    make_topic(
-        trio.bootstrap_servers,
-        name,
-        PARTITIONS,
-        replication_factor=NODES,
-        configs={"min.insync.replicas": "2"},
-    )
+    make_replicated(trio, name, PARTITIONS)
     wait_for_all(trio, name)
     return Written(trio.bootstrap_servers, name)
 

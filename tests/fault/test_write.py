@@ -16,9 +16,8 @@ from pyspark_kafkaproto import Producer, ProducerRecord, TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.net import ClientConfig, Deadline, connections_for
-from tests.fault.conftest import NODES, killed, stalled, wait_for_all
+from tests.fault.conftest import NODES, killed, make_replicated, stalled, wait_for_all
 from tests.fault.network import Network
-from tests.topics import make_topic
 
 pytestmark = pytest.mark.fault
 
@@ -32,13 +31,7 @@ _ROWS = 2000
 def target(trio, new_name) -> str:
     """An empty topic whose partitions are led by one node each."""
     name = new_name()
-    make_topic(
-        trio.bootstrap_servers,
-        name,
-        NODES,
-        replication_factor=NODES,
-        configs={"min.insync.replicas": "2"},
-    )
+    make_replicated(trio, name)
     wait_for_all(trio, name)
     return name
 

@@ -17,8 +17,7 @@ import pytest
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.net import ClientConfig, Deadline, connections_for
-from tests.fault.conftest import NODES
-from tests.topics import make_topic
+from tests.fault.conftest import NODES, make_replicated
 
 pytestmark = [pytest.mark.fault, pytest.mark.spark]
 
@@ -30,13 +29,7 @@ _PAUSE_S = 0.1
 @pytest.fixture
 def target(trio, new_name) -> str:
     name = new_name()
-    make_topic(
-        trio.bootstrap_servers,
-        name,
-        NODES,
-        replication_factor=NODES,
-        configs={"min.insync.replicas": "2"},
-    )
+    make_replicated(trio, name)
     return name
 
 
