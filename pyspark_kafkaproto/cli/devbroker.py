@@ -18,6 +18,7 @@ import click
 
 from pyspark_kafkaproto.cli.exits import NOT_WELL
 from pyspark_kafkaproto.cli.output import table_text
+from pyspark_kafkaproto.cli.values import parse_pairs
 from pyspark_kafkaproto.devbroker import (
     DEFAULT_VERSION,
     DevBroker,
@@ -104,7 +105,7 @@ def start(
     running = find_running(data_dir)
     if foreground and running:
         raise click.ClickException(f"a broker runs on {data_dir}: {running.bootstrap_servers}")
-    properties = dict(map(_pair, pairs))
+    properties = parse_pairs("--property", pairs)
     protocols, advertised = _listeners(listeners)
     broker = DevBroker(
         data_dir,
@@ -222,10 +223,3 @@ def _listeners(texts: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
         if at:
             advertised[name] = address
     return protocols, advertised
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise click.BadParameter(f"{text!r}: expected KEY=VALUE", param_hint="--property")
-    return key, value

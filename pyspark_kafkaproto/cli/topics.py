@@ -33,6 +33,8 @@ PARTITION_COLUMNS = {
     "isr": "In sync",
     "offline": "Offline",
 }
+_PARTITIONS = click.IntRange(1, 2**31 - 1)  # what the protocol can say
+_REPLICAS = click.IntRange(1, 2**15 - 1)
 _LIST = {"topic": "Topic", "partitions": "Partitions", "replicas": "Replicas"}
 _CONFIGS = {"topic": "Topic", "name": "Setting", "value": "Value", "source": "Set by"}
 _ALREADY_EXISTS = 36
@@ -100,10 +102,8 @@ def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> No
 @topics.command()
 @connected
 @click.argument("name", metavar="TOPIC")
-@click.option("-p", "--partitions", type=click.IntRange(1), help="How many.  [default: broker's]")
-@click.option(
-    "-r", "--replication-factor", type=click.IntRange(1), help="Copies.  [default: broker's]"
-)
+@click.option("-p", "--partitions", type=_PARTITIONS, help="How many.  [default: broker's]")
+@click.option("-r", "--replication-factor", type=_REPLICAS, help="Copies.  [default: broker's]")
 @click.option("-c", "--config", "configs", metavar="KEY=VALUE", multiple=True)
 @click.option(
     "--assign",
@@ -157,7 +157,7 @@ def delete(cluster: KafkaCluster, names: tuple[str, ...], is_sure: bool) -> None
 @topics.command()
 @connected
 @click.argument("name", metavar="TOPIC")
-@click.option("-p", "--partitions", type=click.IntRange(1), help="How many there are to be in all.")
+@click.option("-p", "--partitions", type=_PARTITIONS, help="How many there are to be in all.")
 @click.option("-c", "--config", "configs", metavar="KEY=VALUE", multiple=True, help="Set.")
 @click.option("--unset", metavar="KEY", multiple=True, help="Bring a default back.")
 @click.option(

@@ -364,6 +364,8 @@ def test_topics_created_and_altered(brokers, command):
     assert command(*words).exit_code == 1
     assert command(*words, "--if-not-exists").exit_code == 0
     assert command(*words, "--assign", "0=x").exit_code == 2
+    assert command(*words, "-p", str(2**31)).exit_code == 2
+    assert command(*words, "-r", str(2**15)).exit_code == 2
     assert command("topics", "alter", "new").exit_code == 2
     assert command("topics", "list").stdout.splitlines()[1].split() == ["empty", "1", "2"]
 

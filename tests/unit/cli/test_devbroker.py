@@ -121,10 +121,12 @@ def test_a_listener_of_another_form_is_a_usage_error(run, text):
     assert "expected NAME:PROTOCOL" in done.stderr
 
 
-def test_a_property_without_a_value_is_a_usage_error(run):
-    done = run("devbroker", "start", "--property", "a.b")
+@pytest.mark.parametrize("pairs", [["a.b"], ["a.b=1", "a.b=2"]])
+def test_a_property_without_a_value_or_given_twice_is_a_usage_error(run, pairs):
+    done = run("devbroker", "start", *(word for pair in pairs for word in ("--property", pair)))
     assert done.exit_code == 2
-    assert "'a.b': expected KEY=VALUE" in done.stderr
+    assert "'a.b'" in done.stderr
+    assert "expected KEY=VALUE, each KEY once" in done.stderr
 
 
 @pytest.mark.usefixtures("fake_broker")
