@@ -86,6 +86,20 @@ def ours(job: Job) -> Read:
     return read
 
 
+def decoding(job: Job) -> Read:
+    """One block of the topic, decoded until as many rows have come: no network."""
+    from reading.decoding import Decoding
+    from reading.ours import Reading
+
+    with Reading.open(job.properties, job.topic) as reading:
+        block = Decoding.of(reading)
+
+    def read() -> Done:
+        return Done(block.count(job.records), time.perf_counter())
+
+    return read
+
+
 def bare_socket(job: Job) -> Read:
     """The same requests over a plain socket, the answers thrown away."""
     from reading import bare_socket as bare
@@ -167,6 +181,7 @@ def aiokafka(job: Job) -> Read:
 
 CLIENTS: dict[str, Callable[[Job], Read]] = {
     "ours": ours,
+    "decoding": decoding,
     "bare-socket": bare_socket,
     "confluent-kafka": confluent_kafka,
     "aiokafka": aiokafka,

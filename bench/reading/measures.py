@@ -217,6 +217,7 @@ SPARK_RIVAL = "Spark with conf/, Spark's own connector"
 SPARK_VALUE = "Spark, ours: value alone"
 PLAN = "Spark, ours: planning alone"
 CLIENT_OURS = "ours"
+DECODING = "ours: decoding alone"
 BARE_SOCKET = "bare socket"
 CONSUMER_PERFORMANCE = "Kafka's ConsumerPerformance"
 CONFLUENT = "confluent-kafka"
@@ -232,6 +233,7 @@ _VALUE = Measure(SPARK_VALUE, _value_alone, app=STOCK, source=OURS, ours=True)
 _PLAN = Measure(PLAN, _plan(STOCK), app=STOCK, ours=True)
 _CLIENTS = (
     Measure(CLIENT_OURS, _client("ours"), ours=True),
+    Measure(DECODING, _client("decoding"), ours=True),
     Measure(BARE_SOCKET, _client("bare-socket"), ours=True),
     Measure(CONSUMER_PERFORMANCE, _consumer_performance),
     Measure(CONFLUENT, _client("confluent-kafka")),
