@@ -9,7 +9,7 @@ other answer is; what is said of the first records before them is all that decod
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,10 +21,15 @@ from pyspark_kafkaproto.net import Arrival, Connection, Deadline
 
 
 class Sent(NamedTuple):
-    """A Fetch under way: where it was sent, and what it asks for."""
+    """A Fetch under way: where it was sent, what it asks for, the names of the ids that it has."""
 
     connection: Connection
-    asked: dict[TopicPartition, RangeProgress]
+    asked: Mapping[TopicPartition, RangeProgress]
+    names: Mapping[bytes, str]
+
+    def named(self, topic: FetchResponse.Topic) -> str:
+        """The name of a topic of the answer, "" for one that was not asked for."""
+        return topic.topic or self.names.get(topic.topic_id, "")
 
 
 @dataclass(slots=True, eq=False)
@@ -52,7 +57,6 @@ class Coming:
         cls,
         sent: Sent,
         arrival: Arrival,
-        topic_named: Callable[[bytes], str | None],
         receive: Callable[[Block], None],
     ) -> Coming | None:
         """An answer that can be read while it comes, if it is one.
@@ -63,7 +67,6 @@ class Coming:
         Args:
             sent: what it answers.
             arrival: how much of it is there.
-            topic_named: from a topic's id to its name.
             receive: for the block: waits for more of it.
         """
         if arrival.front is None or arrival.front.message.error_code:
@@ -71,8 +74,7 @@ class Coming:
         answer, pos, size = arrival.front
         (topic,) = answer.responses
         (data,) = topic.partitions
-        name = topic.topic or topic_named(topic.topic_id) or ""
-        progress = sent.asked.get(TopicPartition(name, data.partition_index))
+        progress = sent.asked.get(TopicPartition(sent.named(topic), data.partition_index))
         if progress is None or data.error_code or size > len(arrival.payload) - pos:
             return None
         block = Block(progress, arrival.payload[pos : pos + size], aborted_in(data), receive)

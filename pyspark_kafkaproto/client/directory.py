@@ -56,18 +56,9 @@ class Directory:
         self._in_vain: dict[TopicPartition, Deadline] = {}  # looked up: not again before
         self._fail_on_data_loss = fail_on_data_loss
 
-    @property
-    def places(self) -> int:
-        """How many brokers lead, as far as is known."""
-        return len({leader.endpoint for leader in self._leaders.values()})
-
     def topic_id(self, topic: str) -> bytes | None:
         """The id under which the topic was planned; None where the broker knows none."""
         return self._topic_ids.get(topic)
-
-    def topic_named(self, topic_id: bytes) -> str | None:
-        """The reverse of `topic_id`."""
-        return next((name for name, known in self._topic_ids.items() if known == topic_id), None)
 
     def insist_on(self, topic: str, topic_id: bytes) -> None:
         """Have `topic` asked for by this id, whatever metadata named last."""
@@ -146,15 +137,15 @@ class Directory:
             self._led.add(partition)
             self.forget([partition])
             return True
-        if not sends_on or not self.rack_for(partition):
-            return False
+        leader = self._leaders.get(partition)  # none: forgotten since it was asked
+        if not sends_on or leader is None or not self.rack_for(partition):
+            return sends_on and leader is None
         try:
             follower = self.router.broker(data.preferred_read_replica, self.router.deadline())
         except BrokerError:
             self._led.add(partition)  # nobody knows that replica: the leader has the records too
             return True
-        epoch = self._leaders[partition].epoch
-        self._leaders[partition] = Leader(follower.node_id, follower.endpoint, epoch)
+        self._leaders[partition] = Leader(follower.node_id, follower.endpoint, leader.epoch)
         self._followed.add(partition)
         return True
 

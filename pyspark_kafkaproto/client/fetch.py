@@ -213,8 +213,7 @@ class Fetcher:
             error, self._broken = self._broken, None
             raise error
         sent, arrival = self._begin_answer(deadline, PIECE_BYTES)
-        named = self._directory.topic_named
-        self._coming = Coming.of(sent, arrival, named, self._receive_more)
+        self._coming = Coming.of(sent, arrival, self._receive_more)
         return self._coming or self._whole_answer(sent, arrival, deadline)
 
     def _begin_answer(self, deadline: Deadline, piece_bytes: int | None) -> tuple[Sent, Arrival]:
@@ -304,15 +303,20 @@ class Fetcher:
 
     def _send(self, deadline: Deadline) -> Sent:
         leader, chosen = self._next_leader(deadline)
+        return self._send_to(leader, chosen, deadline)
+
+    def _send_to(self, leader: Leader, chosen: list[Chosen], deadline: Deadline) -> Sent:
+        """Ask a leader, or the follower that it named, for what comes next of `chosen`."""
         connection = self._directory.router.connect(leader.endpoint, deadline)
-        by_id = all(self._directory.topic_id(item.range.topic) for item, _ in chosen)
-        most = None if by_id else _LAST_VERSION_BY_NAME
+        ids = {item.range.topic: self._directory.topic_id(item.range.topic) for item, _ in chosen}
+        most = None if all(ids.values()) else _LAST_VERSION_BY_NAME
         version = connection.version_for(FetchRequest, most)
         compares = version >= _FIRST_VERSION_WITH_READ_EPOCH
         connection.send(self._request(chosen, compares=compares), deadline, version)
-        return Sent(connection, {item.topic_partition: item for item, _ in chosen})
+        names = {known: topic for topic, known in ids.items() if known}
+        return Sent(connection, {item.topic_partition: item for item, _ in chosen}, names)
 
-    def _next_leader(self, deadline: Deadline) -> tuple[Leader, list[tuple[RangeProgress, Leader]]]:
+    def _next_leader(self, deadline: Deadline) -> tuple[Leader, list[Chosen]]:
         """The leader of the first open range, with all open ranges that it leads.
 
         One request names one rack: ranges that stay with their leader are asked for apart.
@@ -365,9 +369,8 @@ class Fetcher:
         failures: dict[TopicPartition, BrokerError] = {}
         left = dict(sent.asked)
         for topic in answer.responses:
-            name = topic.topic or self._directory.topic_named(topic.topic_id) or ""
             for data in topic.partitions:
-                partition = TopicPartition(name, data.partition_index)
+                partition = TopicPartition(sent.named(topic), data.partition_index)
                 progress = left.pop(partition, None)
                 if progress is None:
                     raise RemoteProtocolError(f"{partition} was not asked for", where="Fetch")

@@ -184,9 +184,8 @@ class Router:
         endpoints = (broker.endpoint for broker in known)
         every = dict.fromkeys((*endpoints, *self._told, *self.config.bootstrap_servers))
         first = [endpoint for endpoint in every if endpoint not in self._silent]
-        # Who wants silence would be waited for, while another one may answer at once (KIP-219).
-        throttling = {one.endpoint for one in self.connections.kept if one.is_throttled}
-        first.sort(key=throttling.__contains__)
+        # Who wants silence would be waited for, while another one may answer at once.
+        first.sort(key=self.connections.throttling.__contains__)
         return first + [endpoint for endpoint in self._silent if endpoint in every]
 
     def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:

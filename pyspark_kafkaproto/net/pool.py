@@ -72,6 +72,11 @@ class Connections:
         """All connections that are kept, those in use too."""
         return [one for place in list(self._places.values()) for one in list(place.kept)]
 
+    @property
+    def throttling(self) -> set[Endpoint]:
+        """The brokers that want silence for now: a request to one has to wait (KIP-219)."""
+        return {one.endpoint for one in self.kept if one.is_throttled}
+
     def get(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
         """An open connection to `endpoint` with nothing in flight: a kept one, or a new one.
 

@@ -1,10 +1,11 @@
-"""Fetching without an end: what is written is read, from all leaders in turn.
+"""Fetching without an end: what is written is read, from all leaders at once.
 
 A member commits what it was given, so answers are received and judged as a whole before a row of
 them goes out; nor may a poll wait for the pieces of a large one.
 
-A member asks one leader after the other, in an order in which no partition goes short; only when
-none of them had anything does a broker hold its answer, for its share of fetch.max.wait.ms.
+Each leader has a Fetch of ours about all its partitions, which it holds for up to fetch.max.wait.ms
+while it has nothing; whoever answers first is read first. No partition is in two of them: an answer
+always begins at the position that its partition has.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import logging
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from pyspark_kafkaproto.client.block import Block
 from pyspark_kafkaproto.client.coming import Sent
@@ -23,11 +24,17 @@ from pyspark_kafkaproto.client.loss import LossPolicy
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.client.requests import Chosen
-from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
+from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP
 from pyspark_kafkaproto.cluster.routing import OPINIONS
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
-from pyspark_kafkaproto.net import ConsumerConfig, Deadline, retrying, wait_for_answers
+from pyspark_kafkaproto.net import (
+    ConsumerConfig,
+    Deadline,
+    Endpoint,
+    retrying,
+    wait_for_answers,
+)
 from pyspark_kafkaproto.net.retry import is_retriable
 
 _log = logging.getLogger(__name__)
@@ -37,6 +44,10 @@ NO_END: Final = 2**63 - 1
 _UNKNOWN_TOPIC_ID: Final = 100
 _INCONSISTENT_TOPIC_ID: Final = 103
 _MADE_AGAIN: Final = "its topic was deleted and made again"
+
+
+# A broker and the rack that a Fetch names to it.
+_Place: TypeAlias = tuple[Endpoint, str]
 
 
 class Reset(Protocol):
@@ -145,6 +156,19 @@ class _ResetPolicy(LossPolicy):
         progress.position = self._reset_to(progress.topic_partition, why)
 
 
+class _UnderWay(NamedTuple):
+    """A Fetch that is not answered yet: of which broker and rack, since when (time.monotonic)."""
+
+    sent: Sent
+    place: _Place
+    since: float
+
+    @property
+    def partitions(self) -> list[RangeProgress]:
+        """What it asks for."""
+        return list(self.sent.asked.values())
+
+
 class Tail(Fetcher):
     """Reads partitions from their positions on.
 
@@ -174,11 +198,12 @@ class Tail(Fetcher):
             self._directory.note_read(partition, seen.epoch_before(partition, start))
         self._max_wait_s = config.fetch_max_wait_s
         self._min_bytes = config.fetch_min_bytes
-        self._quiet = 0  # answers without a record, one after the other
+        self._under_way: list[_UnderWay] = []  # the oldest first
+        self._answered: _Place | None = None  # who did last
         self._until = Deadline.after(0)
-        self._asked_to_wait_s, self._sent_at = 0.0, 0.0  # of the last Fetch
         self._tried_at = 0.0
         self._failing: dict[TopicPartition, float] = {}  # nobody answers about it; since when
+        self._resting: dict[RangeProgress, Deadline] = {}  # failed, not asked about before that
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
         ]
@@ -187,19 +212,21 @@ class Tail(Fetcher):
     def close(self) -> None:
         """Let go of what is under way."""
         self._leave_nothing_in_flight()
+        for one in self._under_way:
+            one.sent.connection.close()
+        self._under_way.clear()
 
     def next_blocks(self, deadline: Deadline) -> list[Block]:
         """What one leader has, or nothing; waits up to `deadline` where none had anything.
 
         What was asked and is not answered by then is waited for by the next call. Errors that pass
-        are raised when they have lasted for default.api.timeout.ms; meanwhile others are asked.
+        are raised when they have lasted for default.api.timeout.ms; meanwhile others are read.
         """
         self._until = deadline
-        request_s = self._config.request_timeout_s
         try:
             parts = retrying(
                 f"fetch from {self._open[0].topic_partition}",
-                lambda: self._try(Deadline.after(request_s)),
+                self._try,
                 deadline,
                 self._config.backoff,
                 self._recover,
@@ -218,13 +245,9 @@ class Tail(Fetcher):
             if not part.data.error_code:
                 self._loss.found(part.progress.topic_partition)
         blocks = self._advance(parts)
-        self._quiet = 0 if blocks else self._quiet + 1
         self._let_others_first({block.progress for block in blocks})
-        if self._asked_to_wait_s and not blocks:
-            # Not every broker holds an empty answer.
-            early_s = self._asked_to_wait_s - (time.monotonic() - self._sent_at)
-            early_s = min(early_s, self._config.retry_backoff_s, deadline.remaining_s)
-            time.sleep(max(0.0, early_s))
+        if not blocks and len(parts) == len(self._asked):
+            self._rest_if_early()
         self._send_ahead()
         return blocks
 
@@ -232,76 +255,119 @@ class Tail(Fetcher):
         """The leader epoch of the last batch that `next_blocks` gave; -1 where it is not known."""
         return self._directory.read_epoch(partition)
 
-    def _try(self, deadline: Deadline) -> list[Part] | None:
-        """One exchange, with positions in the topics that are there now; None: no answer yet."""
-        self._tried_at = time.monotonic() if self._sent is None else self._sent_at
+    def _try(self) -> list[Part] | None:
+        """What the first leader answers; None: nobody yet.
+
+        Where one fails while others have something to answer, those are waited for.
+        """
+        while True:
+            self._leave_topics_of_the_past()
+            try:
+                self._ask()
+                come = self._first_come(self._rest_s())
+                if come is not None:
+                    return self._answer_of(come)
+            except KafkaProtoError as error:
+                if not (self._under_way and is_retriable(error)):
+                    raise
+                self._recover(error)
+            if self._until.has_passed:
+                return None
+
+    def _leave_topics_of_the_past(self) -> None:
+        """Go on in topics that were deleted and made again, where positions of before mean nothing.
+
+        Not where the new one is noticed: rows of before may still have to be handed out there.
+        """
         another = [item for item in self._open if self._is_another(item.range.topic)]
+        if not another:
+            return
+        self.close()  # what is under way begins at other positions
         astray = [item for item in another if item.topic_partition not in self._seen.foreign]
         self._seen.astray |= {item.topic_partition for item in astray}
         for item in astray:
             self._loss.made_again(item)
         self._note_ids({item.range.topic for item in another})
-        if self._sent is None:
-            self._sent = self._send(deadline)
-        return self._exchange(deadline) if self._is_answered(self._sent) else None
 
-    def _send(self, deadline: Deadline) -> Sent:
-        self._asked_to_wait_s, self._sent_at = self._wait_s(), time.monotonic()
-        self._asked = []  # nobody, where not even leaders can be found out
-        return super()._send(deadline)
+    # Asking
 
-    def _is_answered(self, sent: Sent) -> bool:
-        """Whether an answer has begun to come; waits for that as long as the caller does."""
-        request_s = self._config.request_timeout_s
-        due = Deadline(self._sent_at + request_s, request_s)
-        if wait_for_answers([sent.connection], min(self._until.remaining_s, due.remaining_s)):
-            return True
-        due.check(f"broker {sent.connection.endpoint}: receive")
-        return False
+    def _ask(self, only: _Place | None = None) -> None:
+        """Ask each broker that has no Fetch of ours, or one of them, about all that it leads.
 
-    def _judge(self, parts: list[Part], failures: dict[TopicPartition, BrokerError]) -> list[Part]:
-        by_id = {_UNKNOWN_TOPIC_ID, _INCONSISTENT_TOPIC_ID}
-        refused = (item.topic for item, error in failures.items() if error.code in by_id)
-        known = self._seen.topic_ids
-        self._seen.refused_ids |= {known[topic] for topic in refused if topic in known}
-        return super()._judge(parts, failures)
-
-    def _note_ids(self, topics: set[str]) -> None:
-        """Positions belong to `topics` as they are now."""
-        found = {topic: self._directory.topic_id(topic) for topic in topics}
-        self._seen.topic_ids |= {topic: known for topic, known in found.items() if known}
-
-    def _next_leader(self, deadline: Deadline) -> tuple[Leader, list[Chosen]]:
-        """The same; raises where a position is one of a topic that was deleted and made again.
-
-        Positions do not move here: rows before them may still have to be handed out. Partitions
-        that nobody leads, or that are gone, keep no others waiting.
+        A partition that moves to one that has is asked about once he has answered.
         """
-        self._open.sort(key=lambda item: self._directory.is_in_vain(item.topic_partition))
-        leader, chosen = super()._next_leader(deadline)
-        self._asked = [item for item, _ in chosen]
-        for item in [item for item in self._failing if self._directory.is_in_vain(item)]:
-            del self._failing[item]  # nobody is to answer about it
-        topics = {item.range.topic for item, _ in chosen}
+        self._asked, self._tried_at = [], time.monotonic()  # nobody, if no leader can be found
+        under_way = {item for one in self._under_way for item in one.partitions}
+        due = [item for item in self._open if item not in under_way and self._is_due(item)]
+        if not due:
+            return
+        deadline = Deadline.after(self._config.request_timeout_s)
+        for place, chosen in self._free_places(due, deadline).items():
+            if only in (None, place):
+                self._asked = [item for item, _ in chosen]
+                self._insist_on_known({item.range.topic for item in self._asked})
+                sent = self._send_to(chosen[0][1], chosen, deadline)
+                self._under_way.append(_UnderWay(sent, place, time.monotonic()))
+
+    def _is_due(self, item: RangeProgress) -> bool:
+        """Whether to ask about it; what nobody leads, or is gone, keeps no others waiting."""
+        rest = self._resting.get(item)
+        if rest is not None and not rest.has_passed:
+            return False
+        return not (self._under_way and self._directory.is_in_vain(item.topic_partition))
+
+    def _free_places(
+        self, due: list[RangeProgress], deadline: Deadline
+    ) -> dict[_Place, list[Chosen]]:
+        """Where to ask about them now: whoever has no Fetch of ours, and wants no silence."""
+        leaders = self._directory.leaders([item.topic_partition for item in due], deadline)
+        for partition in [item for item in self._failing if self._directory.is_in_vain(item)]:
+            del self._failing[partition]  # nobody is to answer about it
+        places: dict[_Place, list[Chosen]] = {}
+        for item in due:
+            leader = leaders.get(item.topic_partition)
+            if leader is not None:
+                place = leader.endpoint, self._directory.rack_for(item.topic_partition)
+                places.setdefault(place, []).append((item, leader))
+        busy = {one.place for one in self._under_way}
+        silent = self._directory.router.connections.throttling if busy else set()
+        return {
+            place: chosen
+            for place, chosen in places.items()
+            if place not in busy and place[0] not in silent
+        }
+
+    def _send_ahead(self) -> None:
+        """Ask whoever has just answered for more, unless that would have to wait."""
+        if self._is_throttled:
+            return
+        try:
+            self._ask(self._answered)
+        except KafkaProtoError as error:
+            if not is_retriable(error):
+                raise
+            # The rows at hand are good: they go out first, and the next call meets it again.
+            _log.debug("fetching ahead failed, tried again after these rows: %s", error)
+
+    def _insist_on_known(self, topics: set[str]) -> None:
+        """Ask for the topics that positions belong to until their leaders say that they are gone.
+
+        A broker that is behind, or has been away, may name one that was deleted long ago.
+
+        Raises:
+            BrokerError: a leader has said so of one, and another has its name now.
+        """
         for topic in topics:
             if self._is_another(topic):
                 raise BrokerError(_UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic}", _MADE_AGAIN)
-            self._insist_on_known(topic)
+            known = self._seen.topic_ids.get(topic)
+            if known is None:
+                continue
+            if self._directory.topic_id(topic) != known or known in self._seen.refused_ids:
+                self._directory.router.distrust_last()
+            self._seen.refused_ids.discard(known)
+            self._directory.insist_on(topic, known)
         self._note_ids(topics)
-        return leader, chosen
-
-    def _insist_on_known(self, topic: str) -> None:
-        """Ask for the topic that positions belong to until its leader says that it is gone.
-
-        A broker that is behind, or has been away, may name one that was deleted long ago.
-        """
-        known = self._seen.topic_ids.get(topic)
-        if known is None:
-            return
-        if self._directory.topic_id(topic) != known or known in self._seen.refused_ids:
-            self._directory.router.distrust_last()
-        self._seen.refused_ids.discard(known)
-        self._directory.insist_on(topic, known)
 
     def _is_another(self, topic: str) -> bool:
         """Whether the topic is not the one that positions belong to; no id says nothing."""
@@ -310,8 +376,61 @@ class Tail(Fetcher):
             return False
         return found != known and known in self._seen.refused_ids
 
+    def _note_ids(self, topics: set[str]) -> None:
+        """Positions belong to `topics` as they are now."""
+        found = {topic: self._directory.topic_id(topic) for topic in topics}
+        self._seen.topic_ids |= {topic: known for topic, known in found.items() if known}
+
+    def _wait_s(self) -> float:
+        return self._max_wait_s
+
+    # Answers
+
+    def _first_come(self, timeout_s: float) -> _UnderWay | None:
+        """Who has begun to answer, of several who was asked first; None: nobody in time."""
+        if not self._under_way:
+            time.sleep(max(0.0, timeout_s))  # all are resting
+            return None
+        oldest, request_s = self._under_way[0], self._config.request_timeout_s
+        due = Deadline(oldest.since + request_s, request_s)
+        connections = [one.sent.connection for one in self._under_way]
+        ready = wait_for_answers(connections, min(timeout_s, due.remaining_s))
+        for one in self._under_way:
+            if one.sent.connection in ready:
+                return one
+        if due.has_passed:
+            self._turn_to(oldest)
+            due.check(f"broker {oldest.sent.connection.endpoint}: receive")
+        return None
+
+    def _rest_s(self) -> float:
+        """How long to wait for an answer: until others are to be asked again."""
+        rests = [rest.remaining_s for rest in self._resting.values() if not rest.has_passed]
+        return min(self._until.remaining_s, *rests) if rests else self._until.remaining_s
+
+    def _answer_of(self, one: _UnderWay) -> list[Part]:
+        self._turn_to(one)
+        return self._exchange(Deadline.after(self._config.request_timeout_s))
+
+    def _turn_to(self, one: _UnderWay) -> None:
+        """From here on this is the one whose answer is read, or that fails."""
+        self._under_way.remove(one)
+        self._sent, self._answered, self._tried_at = one.sent, one.place, one.since
+        self._asked = one.partitions
+
+    def _judge(self, parts: list[Part], failures: dict[TopicPartition, BrokerError]) -> list[Part]:
+        by_id = {_UNKNOWN_TOPIC_ID, _INCONSISTENT_TOPIC_ID}
+        refused = (item.topic for item, error in failures.items() if error.code in by_id)
+        known = self._seen.topic_ids
+        self._seen.refused_ids |= {known[topic] for topic in refused if topic in known}
+        judged = super()._judge(parts, failures)
+        failed = [item for item in self._asked if item.topic_partition in failures]
+        self._rest(failed, self._config.retry_backoff_s)
+        return judged
+
     def _recover(self, error: KafkaProtoError) -> None:
         """The same; others come first from now on. Raises what has lasted for too long."""
+        was_sent = self._sent is not None
         super()._recover(error)
         now = time.monotonic()
         since = max(self._tried_at, now - self._config.request_timeout_s)  # whenever we are polled
@@ -321,6 +440,20 @@ class Tail(Fetcher):
             raise error
         _log.debug("nothing fetched for now: %s", error)
         self._open.sort(key=lambda item: item.topic_partition in failed)
+        if self._under_way:  # else whoever tries again has waited
+            # As long as others have waited for this, where nobody was reached.
+            took_s = 0.0 if was_sent else now - self._tried_at
+            self._rest(self._asked or self._open, max(took_s, self._config.retry_backoff_s))
+
+    def _rest(self, partitions: Collection[RangeProgress], for_s: float) -> None:
+        """Do not ask about them again before that."""
+        self._resting |= dict.fromkeys(partitions, Deadline.after(for_s))
+
+    def _rest_if_early(self) -> None:
+        """Not every broker holds an answer with nothing in it: it is not asked again at once."""
+        early_s = self._max_wait_s - (time.monotonic() - self._tried_at)
+        if early_s > 0:
+            self._rest(self._asked, min(early_s, self._config.retry_backoff_s))
 
     def _let_others_first(self, served: set[RangeProgress]) -> None:
         """Who was not asked comes first, then who had nothing, then who had something."""
@@ -329,11 +462,3 @@ class Tail(Fetcher):
 
     def _nothing_came(self, progress: RangeProgress) -> None:
         """The end of the partition, for now."""
-
-    def _wait_s(self) -> float:
-        if not self._is_waiting():
-            return 0.0
-        return min(self._max_wait_s / max(1, self._directory.places), self._until.remaining_s)
-
-    def _is_waiting(self) -> bool:
-        return self._quiet >= max(1, self._directory.places)

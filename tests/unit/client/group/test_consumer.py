@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from pyspark_kafkaproto.client.consumer import Consumer
 from pyspark_kafkaproto.client.group import reading
 from pyspark_kafkaproto.client.group.assignors import Subscriber
+from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.members import read_assignment
 from pyspark_kafkaproto.errors import (
@@ -19,6 +21,7 @@ from pyspark_kafkaproto.errors import (
     DeadlineExceeded,
     LocalProtocolError,
 )
+from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
@@ -26,7 +29,7 @@ from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
 from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, metadata, topic_id_of
-from tests.fake_log import Answered, Batch, FakeLog
+from tests.fake_log import NOT_LEADER, Answered, Batch, FakeLog
 from tests.fake_past import lead_in_the_past
 from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import FakeGroup
@@ -807,8 +810,14 @@ def test_a_topic_that_is_deleted_keeps_no_other_from_being_read(
     for offset in (20, 21, 22):
         filled.logs["orders", 0].append(b"later")
         assert poll_rows(consumer, 1) == [(0, offset)]
-    said = [text for text in caplog.messages if "'bills': UNKNOWN_TOPIC_OR_PARTITION" in text]
-    assert len(said) == 1
+
+    def said():
+        return [text for text in caplog.messages if "'bills': UNKNOWN_TOPIC_OR_PARTITION" in text]
+
+    poll_until(consumer, said, "a word about it")
+    filled.logs["orders", 0].append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 23)]
+    assert len(said()) == 1
     filled.topics["bills"] = bills
     filled.logs["bills", 0].append(b"once more")
     assert poll_rows(consumer, 1) == [(0, 0)]
@@ -864,6 +873,102 @@ def test_a_leader_that_cannot_be_reached_keeps_no_other_from_being_read(
             except ConnectionFailed as error:
                 errors.append(error)
         assert rows == [(1, offset)]
+
+
+def test_leaders_are_asked_at_once_and_whoever_answers_is_read(filled, group, consumer_of):
+    filled.topics["orders"].move(1, 2)
+    filled.on("Fetch", STALL, node=1)
+    consumer = consumer_of(fetch_max_wait_ms=20_000)
+    began = time.monotonic()
+    assert poll_rows(consumer, 20) == [(1, offset) for offset in range(20)]
+    for offset in range(20, 25):
+        filled.logs["orders", 1].append(b"later")
+        assert poll_rows(consumer, 1) == [(1, offset)]
+    assert time.monotonic() - began < PATIENCE_S / 2
+    assert len(filled.asked("Fetch", node=1)) == 1, "it has not answered yet"
+
+
+def refused(call):
+    """A Fetch answer by who leads none of the partitions any more."""
+    part = FetchResponse.Topic
+    return FetchResponse(
+        responses=tuple(
+            part(
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    Answered(partition_index=item.partition, error_code=NOT_LEADER)
+                    for item in topic.partitions
+                ),
+            )
+            for topic in call.request.topics
+        )
+    )
+
+
+@pytest.fixture
+def each_asked_once(monkeypatch):
+    """Fails a poll that asks for a partition that a Fetch under way asks for."""
+    send_to = Tail._send_to
+
+    def checked(tail, leader, chosen, deadline):
+        asked = {item for one in tail._under_way for item in one.partitions}
+        assert not asked & {item for item, _ in chosen}
+        return send_to(tail, leader, chosen, deadline)
+
+    monkeypatch.setattr(Tail, "_send_to", checked)
+
+
+@pytest.mark.parametrize("seed", first(1, range(8)))
+@pytest.mark.usefixtures("each_asked_once")
+def test_each_row_comes_once_and_in_order_whatever_happens_to_its_leader(
+    filled, group, consumer_of, seed
+):
+    chance = random.Random(seed)
+    consumer = consumer_of(max_partition_fetch_bytes=200, request_timeout_ms=200)
+    rows, ends = [], [20, 20]
+    for _ in range(60):
+        partition = chance.randrange(2)
+        happens = chance.choice(["move", "fail", "hang up", "stall", "write", "write", "write"])
+        if happens == "move":
+            filled.topics["orders"].move(partition, chance.choice([1, 2]))
+        elif happens == "fail":
+            filled.on("Fetch", refused, DEFAULT)
+        elif happens == "hang up":
+            filled.hang_up(chance.choice([1, 2]))
+        elif happens == "stall":
+            filled.on("Fetch", STALL, DEFAULT, node=chance.choice([1, 2]))
+        else:
+            filled.logs["orders", partition].append(b"more", b"and more")
+            ends[partition] += 2
+        rows += rows_of(consumer.poll(0.01))
+    rows += poll_rows(consumer, sum(ends) - len(rows))
+    for partition, end in enumerate(ends):
+        assert [offset for number, offset in rows if number == partition] == list(range(end))
+
+
+def test_a_partition_that_moves_is_read_beside_one_without_end(filled, group, consumer_of):
+    filled.topics["orders"].move(1, 2)
+    consumer = consumer_of(max_partition_fetch_bytes=1)
+    poll_rows(consumer, 40)
+    filled.logs["orders", 0].fill(500)
+    filled.logs["orders", 1].append(b"later")
+    filled.topics["orders"].move(1, 1)
+    assert (1, 20) in poll_until(consumer, lambda: consumer.positions[SECOND] > 20, "its row")
+    assert consumer.positions[FIRST] < 5000
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_brokers_that_hold_no_empty_answer_are_not_asked_all_the_time(
+    filled, group, consumer_of, beside
+):
+    if beside:
+        filled.topics["orders"].move(1, 2)
+        filled.on("Fetch", STALL, node=2)
+    consumer = consumer_of(fetch_max_wait_ms=60_000, retry_backoff_ms=100)
+    poll_rows(consumer, 20 if beside else 40)
+    asked = len(filled.asked("Fetch", node=1))
+    assert consumer.poll(0.35) is None
+    assert 1 <= len(filled.asked("Fetch", node=1)) - asked <= 5
 
 
 def test_partitions_of_several_leaders_come_side_by_side(filled, group, consumer_of):
