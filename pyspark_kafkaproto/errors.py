@@ -38,13 +38,14 @@ def _rebuild(
 class ConfigError(KafkaProtoError, ValueError):
     """An option or property has a value that cannot be used; names it and what is allowed.
 
-    `value` is shown as given, so callers pass a placeholder for secrets. `condition` is Spark's own
-    name of this error, where Spark has one.
+    `value` is shown as given, so callers pass a placeholder for secrets; None is one that was not
+    given. `condition` is Spark's own name of this error, where Spark has one.
     """
 
     def __init__(self, option: str, value: object, allowed: str, condition: str = "") -> None:
         shown = f"[{condition}] " if condition else ""
-        super().__init__(f"{shown}option {option!r} is {value!r}: {allowed}")
+        found = "missing" if value is None else repr(value)
+        super().__init__(f"{shown}option {option!r} is {found}: {allowed}")
         self.option = option
         self.value = value
         self.allowed = allowed

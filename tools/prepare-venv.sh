@@ -38,7 +38,11 @@ require_tools() {
         missing=1
     fi
     java_found=$(java_version)
-    if [ "${java_found:-0}" -lt 17 ]; then
+    if [ -n "${JAVA_HOME:-}" ] && [ ! -x "$JAVA_HOME/bin/java" ]; then
+        say "JAVA_HOME is $JAVA_HOME, where there is no bin/java: correct it, or unset it to use" \
+            "the java on PATH"
+        missing=1
+    elif [ "${java_found:-0}" -lt 17 ]; then
         say "Java 17 or later is needed (${java_found:+found Java }${java_found:-no java on PATH}):" \
             "install it (Debian: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"
         missing=1
@@ -110,11 +114,18 @@ install_package() {
     say "installing pyspark-kafkaproto[$1] into $venv (a minute or two the first time)"
     remove_build
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
-        "$root[$1]" >&2
+        "$root[$1]" >&2 || fail_to_install $?
     remove_build
     # Only speed: Spark would do without.
     "$venv/bin/python" "$root/tools/compile_spark_zip.py" 2>/dev/null ||
         say "Spark's pyspark.zip has no bytecode: each of its Python processes starts a second later"
+}
+
+# What pip says last is seldom what was wrong.
+fail_to_install() {
+    [ "$1" -gt 128 ] || say "pip could not install the package and what it needs, see above: is a" \
+        "package index reached? PIP_INDEX_URL names another one, PIP_PROXY a proxy"
+    exit "$1"
 }
 
 # What setuptools leaves in the checkout: it would put modules into the next wheel that were deleted

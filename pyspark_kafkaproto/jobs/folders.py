@@ -46,11 +46,16 @@ class Folders:
         """Keep a second run away, and sweep what a killed one left behind.
 
         Raises:
-            ConfigError: another run is at work here.
+            ConfigError: another run is at work here, or nothing can be written.
         """
-        self.place.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.place / "_lock")
-        if not lock.try_acquire():
+        try:
+            self.place.mkdir(parents=True, exist_ok=True)
+            is_ours = lock.try_acquire()
+        except OSError as error:
+            reason = f"nothing can be written there: {error.strerror}"
+            raise ConfigError("--out", str(self.place), reason) from error
+        if not is_ours:
             raise ConfigError("--out", str(self.place), "another run is writing here: wait for it")
         try:
             for leftover in (self.place / _DRAFT, *self.place.glob(f"{_REPLACED}*")):
@@ -70,7 +75,7 @@ class Folders:
         for file in sorted(self.place.glob(f"ranges-*/{_FACTS_FILE}")):
             facts = json.loads(file.read_text(encoding="utf-8"))
             if facts["origin"] != self.origin:
-                raise self._in_the_way(file.parent, f"is from {facts['origin']}")
+                raise self._in_the_way(file.parent, _another_origin(facts["origin"]))
             written = [OffsetRange(*item) for item in facts["ranges"]]
             again = [item for item in written if any(_overlap(item, now) for now in ranges)]
             if not again:
@@ -98,6 +103,11 @@ class Folders:
         return ConfigError(
             "--out", str(folder), f"it {what}; move this folder away, or give another --out"
         )
+
+
+def _another_origin(origin: Mapping[str, str]) -> str:
+    known = ", ".join(f"{name} {value}" for name, value in origin.items())
+    return f"holds rows of another cluster, or of a topic that was deleted since ({known})"
 
 
 def folder_name(ranges: Sequence[OffsetRange]) -> str:

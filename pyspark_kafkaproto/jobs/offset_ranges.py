@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,10 +25,21 @@ from pyspark.sql import functions as sf
 from pyspark_kafkaproto import KafkaCluster, OffsetRange, committing, plan_ranges, ranges_json
 from pyspark_kafkaproto.cluster import lag_text
 from pyspark_kafkaproto.devbroker import DevBroker, default_data_dir
+from pyspark_kafkaproto.errors import KafkaProtoError
 from pyspark_kafkaproto.jobs.folders import Folders
 
 PARTITIONS = 4
 NAME = "offset-ranges"  # of the application, and of its client in the brokers' logs and quotas
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """`main`, with what is wrong said in a line; the exit code."""
+    try:
+        main(arguments)
+    except KafkaProtoError as error:
+        _say(f"Error: {error}")
+        return 1
+    return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -57,8 +69,10 @@ def origin(cluster: KafkaCluster, topic: str) -> dict[str, str]:
 def _keep(folders: Folders, servers: str, ranges: Sequence[OffsetRange]) -> int:
     """Read and write the records of `ranges`; how many they are."""
     folders.replaced_by(ranges)  # what is in the way shows before a long read, not after it
+    _say(f"reading {', '.join(str(item) for item in ranges if item.count)}")
     spark = SparkSession.builder.appName(NAME).getOrCreate()
     folder = folders.write(read(spark, servers, ranges), ranges)
+    _say(f"the rows are in {folder}")
     return summarise(spark.read.parquet(str(folder)))
 
 
@@ -91,13 +105,20 @@ def _bootstrap(options: argparse.Namespace) -> Iterator[str]:
     if options.bootstrap_servers:
         yield options.bootstrap_servers
         return
+    _say(f"starting Kafka on this machine, its data in {options.broker_data}")
     with DevBroker(options.broker_data) as broker:
         with KafkaCluster({"bootstrap.servers": broker.bootstrap_servers}) as cluster:
             is_there = options.topic in cluster.describe().topics
         if not is_there:
             broker.create_topic(options.topic, PARTITIONS)
+        _say(f"Kafka's own producer writes {options.events} sample events to {options.topic}")
         broker.produce(options.topic, _sample_events(options.events), key_separator=":")
         yield broker.bootstrap_servers
+
+
+def _say(text: str) -> None:
+    """Progress and errors go to standard error: the result stands alone."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def _sample_events(count: int) -> list[str]:
@@ -127,4 +148,4 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run())

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pyspark
 from pyspark.sql.datasource import DataSource
 
-from pyspark_kafkaproto.errors import ConfigError, UnsupportedVersion
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError, UnsupportedVersion
 from pyspark_kafkaproto.spark.columns import checked_schema, default_schema, parse_columns
 from pyspark_kafkaproto.spark.options import damaged_column, option_value, parse_read_options
 from pyspark_kafkaproto.spark.read import KafkaReader
 from pyspark_kafkaproto.spark.stream.options import parse_stream_options
+from pyspark_kafkaproto.spark.stream.refused import RefusedStream
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
@@ -57,12 +58,19 @@ class DefaultSource(DataSource):
         """A batch reader of the columns in `schema`, all options checked."""
         return KafkaReader(self._checked(schema), parse_read_options(self._lowered()))
 
-    def streamReader(self, schema: StructType) -> KafkaStreamReader:  # noqa: N802 - Spark's name
+    def streamReader(  # noqa: N802 - Spark's name
+        self, schema: StructType
+    ) -> KafkaStreamReader | RefusedStream:
         """A reader of micro-batches of the columns in `schema`, all options checked.
 
-        Raises:
-            UnsupportedVersion: this PySpark reads batches alone.
+        One that raises what is wrong, where something is, or this PySpark reads batches alone.
         """
+        try:
+            return self._stream_reader(schema)
+        except KafkaProtoError as error:
+            return RefusedStream(error)
+
+    def _stream_reader(self, schema: StructType) -> KafkaStreamReader:
         if find_spec(_FOR_STREAMS) is None:
             raise UnsupportedVersion(
                 f"reading streams needs PySpark 4.2 or later, this is {pyspark.__version__}; "

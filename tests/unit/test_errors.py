@@ -56,6 +56,11 @@ def test_every_class_has_an_example():
     assert {type(error) for error in EXAMPLES} == ours - {KafkaProtoError}
 
 
+def test_an_option_that_was_not_given_is_missing():
+    error = ConfigError("bootstrap.servers", None, "say where")
+    assert str(error) == "option 'bootstrap.servers' is missing: say where"
+
+
 @pytest.mark.parametrize("error", EXAMPLES, ids=_id)
 def test_pickles_with_text_and_attributes(error):
     error.patience_s = 1.5

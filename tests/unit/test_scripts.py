@@ -272,6 +272,19 @@ def test_javas_home_is_asked_before_path(machine):
     assert "found Java 11" in err
 
 
+def test_a_home_of_java_without_java_is_named(machine):
+    code, _, err = machine.run(JAVA_HOME="/nowhere")
+    assert code == 1
+    assert err.startswith("JAVA_HOME is /nowhere, where there is no bin/java: correct it, or unset")
+
+
+def test_an_install_that_fails_says_where_to_look(machine):
+    machine.set("cut in pip")
+    code, out, err = machine.run()
+    assert (code, out) == (1, "")
+    assert "PIP_INDEX_URL" in err.splitlines()[-1]
+
+
 @pytest.mark.slow
 def test_what_is_native_is_put_beside_the_sources_that_spark_finds_first(machine):
     machine.run()

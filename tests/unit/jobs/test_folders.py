@@ -85,9 +85,17 @@ def test_folder_that_is_read_anew_in_part_is_neither_kept_nor_removed(tmp_path, 
 @pytest.mark.parametrize("other", [{"cluster": "d", "topic": "t"}, {"cluster": "c", "topic": "u"}])
 def test_folder_of_another_cluster_or_topic_is_never_replaced(tmp_path, other):
     write(tmp_path, "first", ranges((0, 10)))
-    with pytest.raises(ConfigError, match=r"ranges-0\.0-10.*move this folder away"):
+    told = r"ranges-0\.0-10.*another cluster.*\(cluster c, topic t\); move this folder away"
+    with pytest.raises(ConfigError, match=told):
         write(tmp_path, "next", ranges((0, 20)), origin=other)
     assert kept(tmp_path) == {"ranges-0.0-10": "first"}
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "out").write_text("a file")
+    place = tmp_path / "out" / "orders"
+    with pytest.raises(ConfigError, match=r"'--out' is '.*/out/orders'.*Not a directory"):
+        write(place, "first", ranges((0, 10)))
 
 
 def test_write_that_fails_leaves_what_there_was_and_is_no_result(tmp_path):

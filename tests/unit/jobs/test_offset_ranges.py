@@ -38,6 +38,14 @@ def test_servers_come_from_the_environment_or_the_arguments(monkeypatch):
     assert (given.bootstrap_servers, given.group) == ("b-2:9092", "mine")
 
 
+def test_what_is_wrong_is_said_in_a_line(capsys):
+    assert offset_ranges.run(["--bootstrap-servers", "nonsense"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("Error: option 'bootstrap.servers' is 'nonsense': ")
+    assert said.err.count("\n") == 1
+
+
 def test_sample_events_are_keyed_lines():
     lines = offset_ranges._sample_events(12)
     assert len(lines) == 12

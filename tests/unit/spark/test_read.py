@@ -50,8 +50,19 @@ def test_options_are_read_whatever_their_case(brokers):
 
 def test_pyspark_without_streams_says_what_it_needs(brokers, monkeypatch):
     monkeypatch.setattr(source_module, "_FOR_STREAMS", "pyspark.no_such_module")
+    reader = source(brokers).streamReader(default_schema(include_headers=False))
     with pytest.raises(UnsupportedVersion, match=r"needs PySpark 4\.2 or later, this is 4"):
-        source(brokers).streamReader(default_schema(include_headers=False))
+        reader.initialOffset()
+
+
+def test_a_stream_that_is_refused_says_why_at_whatever_is_asked_first(brokers):
+    """Where `streamReader` raises, Spark's runner ends with an error of its own."""
+    schema = default_schema(include_headers=False)
+    reader = source(brokers, maxOffsetsPerTrigger="ten").streamReader(schema)
+    for ask in (reader.initialOffset, reader.latestOffset, lambda: reader.partitions({}, {})):
+        with pytest.raises(ConfigError, match="'maxOffsetsPerTrigger' is 'ten'"):
+            ask()
+    reader.stop()
 
 
 def test_reader_opens_nothing_before_it_is_used(brokers):

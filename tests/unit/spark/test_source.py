@@ -18,7 +18,7 @@ made = DefaultSource({"kafka.bootstrap.servers": "b-1:9092", "subscribe": "order
 schema = StructType([StructField("topic", StringType())])
 made.reader(schema)
 try:
-    made.streamReader(schema)
+    made.streamReader(schema).initialOffset()
 except Exception as error:
     print(type(error).__name__, error)
 """
