@@ -133,8 +133,8 @@ def abort_batch(
     """Abort what was written for a batch that failed; False where it was decided to commit it.
 
     A batch whose commit failed may be decided nevertheless: then it is completed. Of another batch
-    nothing is aborted that was decided. Where it cannot be known for certain what was decided, this
-    fails, and nothing is.
+    nothing is aborted that was decided. What killed attempts have left open is aborted either way.
+    Where it cannot be known for certain what was decided, this fails, and nothing is.
 
     Args:
         log: where decisions are.
@@ -157,13 +157,13 @@ def abort_batch(
                 last = deciding.last
             elif not is_undecided:
                 last = log.read(surely=True).get(name)
-        if last is None or last.batch != batch:
+        decided = last if last is not None and last.batch == batch else None
+        if decided is None:
             abort_transactions(log.router, writers)
-            _sweep_rest(log, name, job, deciding)
-            return True
-        if not last.is_done:  # its transactions do not live long, and nobody may come after
+        elif not decided.is_done:  # its transactions do not live long, and nobody may come after
             complete(deciding or held.enter_context(_deciding_surely(log, name)))
-    return False
+        _sweep_rest(log, name, job, deciding)
+    return decided is None
 
 
 @contextmanager

@@ -394,6 +394,7 @@ def test_a_decision_whose_answer_is_lost_is_completed_by_the_abort(
     writer = exactly_once_writer(options) if is_job else exactly_once_stream_writer(options)
     batch = () if is_job else (1,)
     written = [attempt(writer, "decided", partition, batch=1) for partition in range(2)]
+    attempt(writer, "speculative", 0, number=1, batch=1)  # never ended: readers wait for it
     commit = Producer.commit_transaction
 
     def commit_in_vain(self, **options):
