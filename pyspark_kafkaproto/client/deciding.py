@@ -27,9 +27,9 @@ from pyspark_kafkaproto.cluster.transactions import (
     ListedTransaction,
     Writer,
     abort_transactions,
-    begin_writer,
     describe_transactions,
     end_transactions,
+    fence,
     list_transactions,
 )
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
@@ -43,6 +43,7 @@ _LEAST_PART_LEFT = 2
 _DECIDE_PART = 3
 # How long one that is left over is tried to be aborted: its abort may reach the coordinator late.
 _SWEEP_S = 5.0
+_SWEEP_PAUSE_S = 0.1
 # What follows a name in the ids of its writers: which job where names have several, and who in it.
 _SLOT = re.compile(r"(?:[0-9a-f]{8}-)?\d+-\d+")
 # Names are those of streaming queries, or of batch jobs. What has another one is under a longer
@@ -280,17 +281,32 @@ def sweep(log: DecisionLog, name: str, job: str = "", deciding: Deciding | None 
         job: of which job of `name`; of all if it is empty.
         deciding: who decides for `name`: before each abort it is made sure that nobody else does
             by now, who may have decided just that transaction. None: `job` is one's own.
+
+    Raises:
+        KafkaProtoError: one could not be aborted, or somebody else decides.
     """
+    deadline = log.router.deadline()
+    left = _open_ids(log, name, job)
+    while left:
+        for transactional_id in sorted(left):
+            if deciding is not None:
+                deciding.make_sure()
+                if transactional_id in deciding.ids_to_commit:
+                    left.remove(transactional_id)
+                    continue
+            _log.info("transaction %r is left over, and aborted", transactional_id)
+            fence(log.router.within(_SWEEP_S), transactional_id)
+        left &= _open_ids(log, name, job)
+        if left:  # their coordinators were at something else with them
+            deadline.check(f"abort what is left over, {', '.join(sorted(left))}")
+            time.sleep(_SWEEP_PAUSE_S)
+
+
+def _open_ids(log: DecisionLog, name: str, job: str) -> set[str]:
+    """The transactional ids of `name`, or of one of its jobs, that have a transaction open."""
     ids = log.ids_of(name, job)
-    for item in list_transactions(log.router, ids, {ONGOING}):
-        if not _SLOT.fullmatch(item.transactional_id.removeprefix(ids)):
-            continue
-        if deciding is not None:
-            deciding.make_sure()
-            if item.transactional_id in deciding.ids_to_commit:
-                continue
-        _log.info("transaction %r is left over, and aborted", item.transactional_id)
-        begin_writer(log.router.within(_SWEEP_S), item.transactional_id)
+    listed = (item.transactional_id for item in list_transactions(log.router, ids, {ONGOING}))
+    return {each for each in listed if _SLOT.fullmatch(each.removeprefix(ids))}
 
 
 def _sweep_rest(log: DecisionLog, name: str, job: str, deciding: Deciding | None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
 from pyspark_kafkaproto.cluster.routing import TRANSACTION_KEY, Router
@@ -36,6 +36,8 @@ from pyspark_kafkaproto.messages.list_transactions import (
 )
 from pyspark_kafkaproto.net import Connection, Deadline, Endpoint
 
+_T = TypeVar("_T")
+
 ONGOING = "Ongoing"
 
 _TRANSACTION_VERSION = "transaction.version"
@@ -46,6 +48,7 @@ _INVALID_PRODUCER_EPOCH = 47
 _INVALID_TXN_STATE = 48
 _INVALID_PRODUCER_ID_MAPPING = 49
 _INVALID_TRANSACTION_TIMEOUT = 50
+_CONCURRENT_TRANSACTIONS = 51
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
 _PRODUCER_FENCED = 90
 # A coordinator fences whose transaction it has timed out, as it does whoever was taken over.
@@ -151,15 +154,43 @@ def begin_writer(router: Router, transactional_id: str, timeout_ms: int | None =
 
 
 def _begin_writer(router: Router, transactional_id: str, timeout_ms: int) -> Writer:
-    request = InitProducerIdRequest(
-        transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
-    )
-
     def read(answer: InitProducerIdResponse) -> Writer:
         checked(answer.error_code, "InitProducerId", f"transactional id {transactional_id!r}")
         return Writer(transactional_id, answer.producer_id, answer.producer_epoch)
 
-    what = f"begin with transactional id {transactional_id!r}"
+    return _init_producer_id(router, "begin with", transactional_id, timeout_ms, read)
+
+
+def fence(router: Router, transactional_id: str) -> None:
+    """Fence whoever has a transactional id, and have what he left open aborted.
+
+    Returns when that is noted, as the coordinator then sees to it: partitions that take no markers
+    at the moment are not waited for. Where it was at something else with this id, it is noted only
+    by the next call: the transaction is ONGOING still.
+
+    Raises:
+        BrokerError: this user may not.
+    """
+
+    def read(answer: InitProducerIdResponse) -> None:
+        if answer.error_code != _CONCURRENT_TRANSACTIONS:
+            checked(answer.error_code, "InitProducerId", f"transactional id {transactional_id!r}")
+
+    # Nobody writes with it.
+    _init_producer_id(router, "fence", transactional_id, min(TIMEOUTS_MS), read)
+
+
+def _init_producer_id(
+    router: Router,
+    what: str,
+    transactional_id: str,
+    timeout_ms: int,
+    read: Callable[[InitProducerIdResponse], _T],
+) -> _T:
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
+    )
+    what = f"{what} transactional id {transactional_id!r}"
     return router.ask_coordinator(what, transactional_id, request, read, kind=TRANSACTION_KEY)
 
 

@@ -1,0 +1,96 @@
+"""Deciding for many transactions: what is left over is aborted. With real brokers in `broker`."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from pyspark_kafkaproto.client import deciding, decisions
+from pyspark_kafkaproto.client.decisions import DecisionLog
+from pyspark_kafkaproto.errors import DeadlineExceeded
+from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdResponse
+from pyspark_kafkaproto.messages.list_transactions import ListTransactionsResponse
+from pyspark_kafkaproto.net import ClientConfig, connections_for, deadline, retry
+from tests.clock import stop_clock
+from tests.fake_broker import FakeCluster
+
+PREFIX, JOB = "orders", "0123abcd"
+_CONCURRENT_TRANSACTIONS = 51
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return stop_clock(monkeypatch, retry, deadline, decisions, deciding)
+
+
+class Coordinator:
+    """Transactions that are open, by their ids; those in `slow` take a while to be aborted.
+
+    busy: how often ids are not to be aborted yet, something else being under way.
+    """
+
+    def __init__(self, brokers, ids, slow=(), busy=0):
+        self.open, self.slow, self.busy = set(ids), set(slow), dict.fromkeys(ids, busy)
+        brokers.versions |= {"ListTransactions": (0, 1)}
+        brokers.coordinators.update(dict.fromkeys(ids, 1))
+        brokers.on("ListTransactions", self.list)
+        brokers.on("InitProducerId", self.fence)
+
+    def list(self, call):
+        state = ListTransactionsResponse.TransactionState
+        return ListTransactionsResponse(
+            transaction_states=tuple(
+                state(transactional_id=name, producer_id=7, transaction_state="Ongoing")
+                for name in sorted(self.open)
+            )
+        )
+
+    def fence(self, call):
+        name = call.request.transactional_id
+        if self.busy[name]:
+            self.busy[name] -= 1
+            return InitProducerIdResponse(error_code=_CONCURRENT_TRANSACTIONS)
+        was_open = name in self.open
+        self.open.discard(name)
+        if was_open or name in self.slow:
+            return InitProducerIdResponse(error_code=_CONCURRENT_TRANSACTIONS)
+        return InitProducerIdResponse(producer_id=7, producer_epoch=2)
+
+
+@pytest.fixture
+def sweeping(clock):
+    """Makes transactions of one job that are left over, and sweeps; gives what then is open."""
+    with ExitStack() as held:
+
+        def sweep(count, **options):
+            brokers = held.enter_context(FakeCluster())
+            config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
+            held.callback(connections_for(config).close)
+            ids = [f"{PREFIX}-batch-{JOB}-{number}-0" for number in range(count)]
+            coordinator = Coordinator(brokers, ids, **options)
+            sweep.asked = lambda: len(brokers.asked("InitProducerId"))
+            deciding.sweep(DecisionLog(config, "decisions", PREFIX), "batch", JOB)
+            return coordinator.open
+
+        yield sweep
+
+
+def test_what_is_left_over_is_aborted(sweeping):
+    assert sweeping(3) == set()
+
+
+def test_an_abort_that_takes_long_holds_up_no_other(sweeping, clock):
+    """Its markers wait for a partition that takes none at the moment; it is aborted by then."""
+    began = clock.now
+    first = f"{PREFIX}-batch-{JOB}-0-0"
+    assert sweeping(3, slow={first}) == set()
+    assert clock.now - began < 1
+    assert sweeping.asked() == 3
+
+
+def test_one_that_is_busy_is_aborted_after_that(sweeping):
+    assert sweeping(3, busy=2) == set()
+
+
+def test_one_that_stays_busy_is_an_error(sweeping):
+    with pytest.raises(DeadlineExceeded, match=rf"{PREFIX}-batch-{JOB}-0-0.*60 s"):
+        sweeping(2, busy=10_000)
