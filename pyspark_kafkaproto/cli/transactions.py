@@ -91,7 +91,8 @@ def recover(
 ) -> None:
     """Commit what was decided under PREFIX, and abort what is open and was not.
 
-    For what a dead job or query has left: one that runs fails by this, or makes this fail.
+    For what a dead job or query has left: one that runs fails by this, or makes this fail. What was
+    decided in another topic than --decision-topic is taken for undecided, and aborted.
     """
     from pyspark_kafkaproto.client import deciding  # noqa: PLC0415 - pyarrow
 

@@ -182,7 +182,7 @@ def _telling_what_stays_open(log: DecisionLog, batch: str) -> Iterator[None]:
         text = (
             f"{error}\nWhether batch {batch} is decided is not known, so nothing of it is aborted. "
             "What is open stays so, and readers with read_committed wait for it, until "
-            f"transaction.timeout.ms, or `kafkaproto transactions recover {log.prefix}`"
+            f"transaction.timeout.ms, or {log.command('recover')}"
         )
         error.args = (text, *error.args[1:])
         raise
@@ -221,14 +221,14 @@ def complete(deciding: Deciding, *, accept_missing: bool = False) -> None:
     try:
         missing = _end_all(deciding.log, decision)
         if missing and accept_missing:
-            _log.warning("%s", _missing_text(decision, missing))
+            _log.warning("%s", _missing_text(decision, missing, deciding.log))
         if accept_missing or not missing:
             deciding.write(Decision(decision.batch, True, decision.writers))
     except KafkaProtoError as error:
         error.args = (_holds_text(error, decision, deciding.log), *error.args[1:])
         raise
     if missing and not accept_missing:
-        raise LocalProtocolError(_missing_text(decision, missing)) from missing[0]
+        raise LocalProtocolError(_missing_text(decision, missing, deciding.log)) from missing[0]
 
 
 def _end_all(log: DecisionLog, decision: Decision) -> list[BrokerError]:
@@ -256,19 +256,19 @@ def _end_one_by_one(log: DecisionLog, decision: Decision) -> list[BrokerError]:
 
 def _holds_text(error: KafkaProtoError, decision: Decision, log: DecisionLog) -> str:
     return (
-        f"{error}\n{decision} is decided all the same. The next run completes it, or `kafkaproto "
-        f"transactions recover {log.prefix}`, within transaction.timeout.ms of its first row. A "
-        "batch job needs no other run: one would write its rows once again"
+        f"{error}\n{decision} is decided all the same. The next run completes it, or "
+        f"{log.command('recover')}, within transaction.timeout.ms of its first row. A batch job "
+        "needs no other run: one would write its rows once again"
     )
 
 
-def _missing_text(decision: Decision, missing: Collection[BrokerError]) -> str:
+def _missing_text(decision: Decision, missing: Collection[BrokerError], log: DecisionLog) -> str:
     return (
         f"{decision} was decided, but {len(missing)} of its transactions are gone, and what was "
         f"written in them: {'; '.join(map(str, missing))}. The time between the flush of a task "
         "and the commit of its batch was more than transaction.timeout.ms, or the transactional "
-        "ids were used by somebody else. `kafkaproto transactions recover --accept-missing` goes "
-        "on without"
+        f"ids were used by somebody else. {log.command('recover', '--accept-missing')} goes on "
+        "without"
     )
 
 
@@ -376,6 +376,6 @@ def _now_s() -> float:
 
 def _unfinished(log: DecisionLog, name: str, last: Decision, batch: str) -> LocalProtocolError:
     return LocalProtocolError(
-        f"{last} of {name!r} is not complete, and {batch} comes: `kafkaproto transactions recover "
-        f"{log.prefix}` completes it"
+        f"{last} of {name!r} is not complete, and {batch} comes: {log.command('recover')} "
+        "completes it"
     )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -119,6 +120,14 @@ class DecisionLog:
         A job is called by eight hexadecimal digits.
         """
         return f"{self.prefix}-{name}-{job}-" if job else f"{self.prefix}-{name}-"
+
+    def command(self, word: str, *options: str) -> str:
+        """`kafkaproto transactions WORD` about this very log, for errors to name.
+
+        With another topic of decisions it would take what was decided for left over, and abort it.
+        """
+        words = ("kafkaproto", "transactions", word, self.prefix, "--decision-topic", self.topic)
+        return f"`{shlex.join((*words, *options))}`"
 
     def ensure_topic(self) -> None:
         """Make the topic where it is missing.
@@ -437,8 +446,8 @@ class Deciding:
         except KafkaProtoError as error:
             if is_retriable(error):
                 text = (
-                    f"{error}\n{decision} may hold all the same: `kafkaproto transactions list "
-                    f"{self.log.prefix}` says so. Look before a batch job is run again"
+                    f"{error}\n{decision} may hold all the same: {self.log.command('list')} says "
+                    "so. Look before a batch job is run again"
                 )
                 error.args = (text, *error.args[1:])
             raise

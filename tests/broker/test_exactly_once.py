@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+import shlex
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -513,6 +515,27 @@ def test_the_command_line_shows_what_was_decided_last(options, attempt, transact
     heading, shown = (line.split() for line in transactions("list").splitlines())
     assert heading == ["name", "batch", "state", "to", "commit", "open"]
     assert shown == ["batch", row["batch"], "done", "0", "0"]
+
+
+def test_the_command_that_an_error_names_finds_the_decision(options, attempt, broker, monkeypatch):
+    """Where others have theirs in the topic that is the default it would abort this one."""
+    client = options.producer.client
+    DecisionLog(client, "kafkaproto-decisions", "others").ensure_topic()
+    job = exactly_once_writer(options)
+    written = [attempt(job, "decided", partition) for partition in range(2)]
+
+    def end_in_vain(*_, **__):
+        raise DeadlineExceeded("commit transactions", 60.0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(deciding, "end_transactions", end_in_vain)
+        with pytest.raises(DeadlineExceeded, match="decided all the same") as failed:
+            job.commit(written)
+    (words,) = re.findall("`kafkaproto ([^`]+)`", str(failed.value))
+    command = [*shlex.split(words), "--yes", "-b", broker.bootstrap_servers]
+    done = CliRunner().invoke(kafkaproto, command, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert seen(options) == Counter(decided=2 * ROWS)
 
 
 @pytest.mark.parametrize("kind", ["job", "stream"])
