@@ -216,7 +216,8 @@ class Producer:
             LocalProtocolError: no transaction is open.
             BrokerError: it timed out, or another producer took over: nothing is committed. After a
                 time-out the next transaction can be begun.
-            DeadlineExceeded: nobody answered: it may be committed.
+            KafkaProtoError: nobody answered, or the coordinator was not available (a BrokerError
+                whose `error.is_retriable`): it may be committed.
         """
         transactions = self._transactional
         if transactions.is_open:
