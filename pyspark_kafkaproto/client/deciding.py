@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 # How much of a transaction's time has to be left when it is decided: a third for the decision, the
 # rest for an election behind it, and all the ends. Of short times half.
-_LEAST_LEFT_MS = 30_000
+_LEAST_LEFT_MS = 45_000
 _LEAST_PART_LEFT = 2
 _DECIDE_PART = 3
 # How long one that is left over is tried to be aborted: its abort may reach the coordinator late.

@@ -57,8 +57,9 @@ _CONFIGS: Final = {
 _SAFE_CONFIGS: Final = {"min.insync.replicas": "2"}
 _MOST_BYTES: Final = 4 << 20
 # A decision takes milliseconds, or seconds where a broker dies meanwhile. One left open by a dead
-# driver is waited for by everybody, so long, and until brokers look for such (every 10 s).
-_TIMEOUT_S: Final = 10.0
+# driver is waited for by everybody, so long, and until brokers look for such (every 10 s). Longer
+# than brokers that are killed count as alive (broker.session.timeout.ms, 9 s) and are replaced.
+_TIMEOUT_S: Final = 15.0
 _PAUSE_S: Final = 0.01
 _BEHIND_PAUSE_S: Final = 0.1
 _MOST_LOGS: Final = 8  # in one process: prefixes, mostly one
