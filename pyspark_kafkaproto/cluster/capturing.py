@@ -43,6 +43,9 @@ _log = logging.getLogger(__name__)
 # Of one process: connections that are remembered, and files it leaves, however often it fails.
 _RINGS_MAX = 32
 _FILES_MAX = 5
+# Of all of this user's processes, in the system's folder for temporary files.
+_KEPT_MAX = 50
+_ERROR_FILES = "kafkaproto-error-*.pcapng"
 # What was said long before an error has little to do with it.
 _RECENT_NS = 120 * 1_000_000_000
 
@@ -195,5 +198,15 @@ def add_packets(error: KafkaProtoError) -> None:
             recorder.name_topics(NAMES)
             write_rings(rings, recorder)
         _written.append(path)
+        _remove_oldest(path.parent)
         text = f"{error.args[0]}\n{_SAYS_WHERE} {path}"
         error.args = (text, *error.args[1:])
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Leave the last files alone: who looks at one does so soon, and nobody tidies up after us."""
+    with suppress(OSError):  # another process may be at it, too
+        files = [(item.stat(), item) for item in folder.glob(_ERROR_FILES)]
+        own = [(found.st_mtime_ns, item) for found, item in files if found.st_uid == os.getuid()]
+        for _, item in sorted(own)[:-_KEPT_MAX]:
+            item.unlink()

@@ -6,6 +6,7 @@ says so. Requests to several brokers are all sent before the first answer is awa
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -45,6 +46,7 @@ from pyspark_kafkaproto.net import (
 )
 
 _T = TypeVar("_T")
+_log = logging.getLogger(__name__)
 
 __all__ = ["GROUP_KEY", "OPINIONS", "TRANSACTION_KEY", "Router", "only"]
 
@@ -80,6 +82,7 @@ class Router:
         self._topology: Topology | None = None
         self._coordinators: dict[tuple[int, str], Endpoint] = {}
         self._end: Deadline | None = None  # of all calls, where there is one
+        self._warned: set[Endpoint] = set()
 
     def within(self, timeout_s: float) -> Router:
         """This router, knowing what it knows, all of whose calls together end within `timeout_s`.
@@ -171,13 +174,18 @@ class Router:
         """An open connection with nothing in flight; see `Connections.get`.
 
         Raises:
-            ConnectionFailed: where the address is an advertised one, with what to do about it.
+            ConnectionFailed: where the address is an advertised one, with what to do about it. That
+                is said once in a warning, too: who tries again may do so for a minute.
         """
         try:
             return self.connections.get(endpoint, deadline)
         except ConnectionFailed as error:
             asked = self._met or self.config.bootstrap_servers
-            raise explained(error, endpoint, asked, self.config.security_protocol) from error
+            failed = explained(error, endpoint, asked, self.config.security_protocol)
+            if failed is not error and endpoint not in self._warned:
+                self._warned.add(endpoint)
+                _log.warning("%s", failed)
+            raise failed from error
 
     def _candidates(self) -> list[Endpoint]:
         known = [] if self._topology is None else self._topology.brokers.values()

@@ -7,6 +7,7 @@ one table.
 
 from __future__ import annotations
 
+import difflib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -27,6 +28,8 @@ _log = logging.getLogger(__name__)
 _warned: set[str] = set()
 
 MIB = 1 << 20
+# So alike that one is the other misspelt, and not a property that other clients have.
+_CLOSE = 0.85
 
 
 def _servers(name: str, text: str) -> tuple[Endpoint, ...]:
@@ -100,8 +103,10 @@ class ClientConfig(SecurityConfig):
                 refuse_unknown(prefix, name)
             elif name not in _warned:
                 _warned.add(name)
+                close = difflib.get_close_matches(name, table, n=1, cutoff=_CLOSE)
+                hint = f"; did you mean {prefix}{close[0]}?" if close else ""
                 _log.warning(
-                    "client property %s%s is not known here: it has no effect", prefix, name
+                    "client property %s%s is not known here: it has no effect%s", prefix, name, hint
                 )
         if not values.get("bootstrap_servers"):
             raise ConfigError(

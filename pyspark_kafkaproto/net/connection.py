@@ -58,6 +58,8 @@ _HINTS = {
     True: "a listener that wants a client certificate does this: see ssl.keystore.location",
 }
 
+_SILENT = "connected, and nothing answers: is this a Kafka listener?"
+
 
 class Reply(NamedTuple, Generic[_R]):
     """A response with what was measured about it."""
@@ -377,6 +379,9 @@ class Connection:
                 raise
             hint = _HINTS[self._config.uses_tls]
             raise ConnectionFailed(error.broker, "handshake", f"{error.reason} ({hint})") from error
+        except DeadlineExceeded as error:
+            what = f"broker {self.endpoint}: handshake ({_SILENT})"
+            raise DeadlineExceeded(what, error.timeout_s, error.attempts) from error
         if answer.error_code:
             raise BrokerError(answer.error_code, "ApiVersions", f"broker {self.endpoint}")
         self._note_ranges(answer)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from pyspark_kafkaproto.records import reference, reference_write
@@ -83,7 +84,8 @@ def _choose() -> tuple[ModuleType, ModuleType, str]:
             _kernel_write,
         )
     except ImportError as error:
-        return reference, reference_write, str(error)
+        is_built = any(Path(__file__).parent.glob("_kernel*.so"))
+        return reference, reference_write, str(error) if is_built else "it was not built"
     return _kernel, _kernel_write, ""
 
 

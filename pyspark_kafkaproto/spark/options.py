@@ -24,6 +24,7 @@ from pyspark_kafkaproto.spark.starts import Committed, Limit
 _log = logging.getLogger(__name__)
 
 CLIENT_PREFIX = "kafka."
+_SERVERS = "bootstrap.servers"
 
 _SELECTIONS = ("assign", "subscribe", "subscribePattern")
 _RANGES = "offsetRanges"
@@ -175,7 +176,14 @@ def client_config(options: Mapping[str, str]) -> ClientConfig:
 
 
 def client_properties(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that begin with `kafka.`, without it, and what others say to the client."""
+    """The options that begin with `kafka.`, without it, and what others say to the client.
+
+    Raises:
+        ConfigError: the cluster is named without that beginning.
+    """
+    if _SERVERS in options and CLIENT_PREFIX + _SERVERS not in options:
+        why = f"there is {_SERVERS!r}: what the client is told begins with {CLIENT_PREFIX}"
+        raise ConfigError(CLIENT_PREFIX + _SERVERS, None, why)
     ours = {option.name.lower() for option in OPTIONS}
     properties = {
         name.removeprefix(CLIENT_PREFIX): value

@@ -203,7 +203,7 @@ def test_whose_work_was_taken_over_is_told_of_late_attempts(options, attempt):
 
 @pytest.mark.parametrize(
     ("timeout_s", "age_s", "is_soon_enough"),
-    [(40, 19, True), (40, 21, False), (60, 70, False), (900, 869, True), (900, 871, False)],
+    [(40, 19, True), (40, 21, False), (60, 70, False), (900, 854, True), (900, 856, False)],
 )
 def test_a_batch_with_too_little_time_left_is_not_decided(
     options, attempt, monkeypatch, timeout_s, age_s, is_soon_enough

@@ -112,7 +112,7 @@ def _interrupt(*_):
 
 
 @pytest.mark.slow
-def test_advertised_address_that_is_not_reached_says_what_to_set(brokers, kafka_at):
+def test_advertised_address_that_is_not_reached_says_what_to_set(brokers, kafka_at, caplog):
     brokers.advertised = {1: ("nowhere.invalid", 9092), 2: ("nowhere.invalid", 9093)}
     kafka = kafka_at(brokers.address(1), **{"default.api.timeout.ms": "1500"})
     with pytest.raises(ConnectionFailed) as caught:
@@ -121,6 +121,7 @@ def test_advertised_address_that_is_not_reached_says_what_to_set(brokers, kafka_
     assert "resolve failed" in told
     assert f"asked, {brokers.address(1)}, advertises this address, nowhere.invalid:9092" in told
     assert f"advertised.listeners=PLAINTEXT://{brokers.address(1)}" in told
+    assert len([text for text in caplog.messages if text in told]) == 1, "it was tried for 1.5 s"
 
 
 def test_address_that_the_user_gave_is_not_called_advertised(kafka_at):

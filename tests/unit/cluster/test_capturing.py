@@ -1,6 +1,7 @@
 """`capture.to`: what a process says and hears, in a file of its own that its owner alone reads."""
 
 import io
+import os
 import pickle
 import stat
 import subprocess
@@ -208,6 +209,21 @@ def test_a_process_that_fails_again_and_again_leaves_few_files(nothing_remembere
         with pytest.raises(ConnectionFailed), packets_with_errors():
             raise ConnectionFailed("b:1", "receive", "it was closed")
     assert 0 < len(list(nothing_remembered.iterdir())) <= 5
+
+
+def test_all_processes_together_leave_the_last_files_alone(nothing_remembered, monkeypatch):
+    monkeypatch.setattr(capturing, "_KEPT_MAX", 3)
+    for number in range(5):
+        file = nothing_remembered / f"kafkaproto-error-1-{number}.pcapng"
+        file.touch()
+        os.utime(file, (number, number))
+    (nothing_remembered / "another.pcapng").touch()
+    with pytest.raises(KafkaProtoError) as caught:
+        failing()
+    left = {path.name for path in nothing_remembered.iterdir()}
+    assert {"another.pcapng", "kafkaproto-error-1-3.pcapng", "kafkaproto-error-1-4.pcapng"} < left
+    assert Path(str(caught.value).split()[-1]).name in left
+    assert len(left) == 4
 
 
 def test_packets_of_an_error_know_what_topics_are_called(nothing_remembered, monkeypatch):

@@ -132,6 +132,12 @@ def test_unknown_property_is_named_once_without_its_value(caplog):
     ]
 
 
+def test_a_property_that_is_misspelt_is_pointed_out(caplog):
+    ClientConfig.parse(SERVERS | {"isolation.levle": "read_committed"}, "kafka.")
+    (said,) = caplog.messages
+    assert said.endswith("has no effect; did you mean kafka.isolation.level?")
+
+
 def test_is_a_value():
     config = ClientConfig.parse(SERVERS | {"client.id": "me"})
     again = pickle.loads(pickle.dumps(config))

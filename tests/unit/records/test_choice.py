@@ -45,3 +45,12 @@ def test_the_reference_is_used(asked, before):
         text=True,
     )
     assert done.stdout.split() == ["pure", "0", "0", "reference_write"]
+
+
+def test_a_kernel_that_was_not_built_is_told_in_plain_words(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pyspark_kafkaproto.records._kernel", None)
+    monkeypatch.delattr(records, "_kernel", raising=False)
+    monkeypatch.delenv("KAFKAPROTO_PURE", raising=False)
+    assert "_kernel" in records._choose()[2], "one that cannot be loaded says why"
+    monkeypatch.setattr(records, "__file__", str(tmp_path / "__init__.py"))
+    assert records._choose()[2] == "it was not built"

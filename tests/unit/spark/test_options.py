@@ -322,6 +322,12 @@ def test_options_are_pickled_for_the_executors():
     assert pickle.loads(pickle.dumps(options)) == options
 
 
+def test_servers_without_the_clients_beginning_are_pointed_out():
+    told = r"'kafka\.bootstrap\.servers' is missing: there is 'bootstrap\.servers'.*with kafka\."
+    with pytest.raises(ConfigError, match=told):
+        parse_read_options({"bootstrap.servers": "b-1:9092", "subscribe": "orders"})
+
+
 def test_a_selection_that_is_misspelt_is_pointed_out():
     with pytest.raises(ConfigError, match=r"there is 'subcribe': did you mean subscribe\?"):
         parse_read_options({"kafka.bootstrap.servers": "b-1:9092", "subcribe": "orders"})
