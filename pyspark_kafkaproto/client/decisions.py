@@ -40,7 +40,6 @@ from pyspark_kafkaproto.errors import (
     RemoteProtocolError,
 )
 from pyspark_kafkaproto.net import ClientConfig, ProducerConfig, connections_for
-from pyspark_kafkaproto.net.retry import is_retriable
 
 _log = logging.getLogger(__name__)
 
@@ -419,10 +418,10 @@ class Deciding:
                 decision does not hold if it raises.
 
         Raises:
-            BrokerError: somebody else decides for this name now, or may not be written; it does
-                not hold then.
-            LocalProtocolError: decisions stand before it that were not read; nor then.
-            KafkaProtoError: others that can be tried again: it may hold, as they say.
+            LocalProtocolError: decisions stand before it that were not read; it does not hold then.
+            KafkaProtoError: it cannot be written, and does not hold; or its commit failed: it may
+                hold then, as the error says. A try whose answer was lost may have come through,
+                also where the next one finds that somebody else decides for this name.
         """
         ids = self.log.ids_of(self.name)
         value = {
@@ -445,12 +444,11 @@ class Deciding:
         try:
             self._producer.commit_transaction(within_s=within_s)
         except KafkaProtoError as error:
-            if is_retriable(error):
-                text = (
-                    f"{error}\n{decision} may hold all the same: {self.log.command('list')} says "
-                    "so. Look before a batch job is run again"
-                )
-                error.args = (text, *error.args[1:])
+            text = (
+                f"{error}\n{decision} may hold all the same: {self.log.command('list')} says so. "
+                "Look before a batch job is run again"
+            )
+            error.args = (text, *error.args[1:])
             raise
 
     @property

@@ -5,6 +5,7 @@ Spark's tasks and drivers are played here, so that each step comes exactly when 
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import re
@@ -38,7 +39,7 @@ from pyspark_kafkaproto.cluster.transactions import (
     describe_transactions,
     list_transactions,
 )
-from pyspark_kafkaproto.errors import ConfigError, DeadlineExceeded, KafkaProtoError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, DeadlineExceeded, KafkaProtoError
 from pyspark_kafkaproto.net import ClientConfig, connections_for
 from pyspark_kafkaproto.spark.exactly_once import BATCH_JOBS, exactly_once_writer, log_of
 from pyspark_kafkaproto.spark.exactly_once_stream import exactly_once_stream_writer
@@ -48,6 +49,7 @@ from tests.settled import wait_until_settled
 pytestmark = pytest.mark.broker
 
 ROWS = 5
+PRODUCER_FENCED = 90
 QUERY = "f04f4bcc-2a0c-4f5a-b6a1-7a3d8f0e9c55"
 _ELECTION_S, _WAIT_S = 5.0, 30.0
 _SCHEMA = StructType([StructField("value", StringType())])
@@ -389,9 +391,14 @@ def test_whoever_is_fenced_while_he_recovers_aborts_nothing_more(options, attemp
     assert seen(options) == Counter(first=2 * ROWS)
 
 
+@pytest.mark.parametrize(
+    "lost",
+    [DeadlineExceeded("commit", 15.0), BrokerError(PRODUCER_FENCED, "EndTxn", "the transaction")],
+    ids=["no answer", "fenced at the next try"],
+)
 @pytest.mark.parametrize("is_job", [True, False], ids=["job", "stream"])
 def test_a_decision_whose_answer_is_lost_is_completed_by_the_abort(
-    options, attempt, monkeypatch, is_job
+    options, attempt, monkeypatch, is_job, lost
 ):
     writer = exactly_once_writer(options) if is_job else exactly_once_stream_writer(options)
     batch = () if is_job else (1,)
@@ -401,12 +408,12 @@ def test_a_decision_whose_answer_is_lost_is_completed_by_the_abort(
 
     def commit_in_vain(self, **options):
         commit(self, **options)
-        raise DeadlineExceeded("commit", 10.0)
+        raise copy.copy(lost)
 
     with monkeypatch.context() as patch:
         patch.setattr(Producer, "commit_transaction", commit_in_vain)
         told = rf"(?s)may hold all the same: .*transactions list {options.topic}"
-        with pytest.raises(DeadlineExceeded, match=told):
+        with pytest.raises(type(lost), match=told):
             writer.commit(written, *batch)
     writer.abort(written, *batch)
     assert seen(options) == Counter(decided=2 * ROWS)
