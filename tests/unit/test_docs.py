@@ -1,0 +1,59 @@
+"""Every Python block of README and docs can be copied: it compiles, and all its names are there."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# What the reader has: a session, and a function that takes what was read.
+GIVEN = {"load", "spark"}
+
+
+def blocks(page):
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def pages_with_blocks():
+    return [page for page in PAGES if blocks(page)]
+
+
+def made_and_used(code):
+    """The names that a block binds anywhere, and those that it reads."""
+    made, used = set(), set()
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Name(name, ast.Load()):
+                used.add(name)
+            case ast.Name(name) | ast.arg(name) | ast.ExceptHandler(name=name):
+                made.add(name)
+            case ast.FunctionDef(name) | ast.ClassDef(name):
+                made.add(name)
+            case ast.alias(name, other):
+                made.add(other or name.partition(".")[0])
+    return made, used
+
+
+def test_pages_have_blocks():
+    assert {"README.md", "cluster.md", "writing.md"} <= {page.name for page in pages_with_blocks()}
+
+
+@pytest.mark.parametrize("page", pages_with_blocks(), ids=lambda page: page.stem)
+def test_every_block_compiles_and_finds_its_names_in_it_or_above(page):
+    known = GIVEN | set(dir(builtins))
+    for code in blocks(page):
+        compile(code, str(page), "exec")
+        made, used = made_and_used(code)
+        known |= made
+        assert used - known == set(), code
+
+
+@pytest.mark.parametrize("page", pages_with_blocks(), ids=lambda page: page.stem)
+def test_no_block_leaves_a_value_to_the_reader(page):
+    assert [code for code in blocks(page) if "…" in code] == []
