@@ -9,15 +9,20 @@ which would differ at every run. tests/notebooks runs the same function and writ
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import nbformat
-from nbclient import NotebookClient
+if TYPE_CHECKING:
+    import nbformat
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 CELL_TIMEOUT_S = 120
+# Imported where they are used: --help does without them.
+NEEDED = ("nbclient", "nbformat", "ipykernel")
 
 
 def executed(path: Path) -> nbformat.NotebookNode:
@@ -27,6 +32,9 @@ def executed(path: Path) -> nbformat.NotebookNode:
         CellExecutionError: a cell failed; with the cell and its traceback.
         CellTimeoutError: one took longer than CELL_TIMEOUT_S.
     """
+    import nbformat  # noqa: PLC0415
+    from nbclient import NotebookClient  # noqa: PLC0415
+
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
         notebook,
@@ -43,10 +51,20 @@ def executed(path: Path) -> nbformat.NotebookNode:
     return notebook
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run those that are named, or all."""
-    paths = [FOLDER / Path(name).name for name in sys.argv[1:]] or sorted(FOLDER.glob("*.ipynb"))
-    for path in paths:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME.ipynb", help="default: all")
+    names = parser.parse_args(arguments).names
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise SystemExit(
+            f"not installed: {', '.join(missing)}; in the checkout: "
+            "pip install '.[spark,plot,cli,test]'"
+        )
+    import nbformat  # noqa: PLC0415
+
+    for path in [FOLDER / Path(name).name for name in names] or sorted(FOLDER.glob("*.ipynb")):
         began = time.monotonic()
         notebook = executed(path)
         notebook.metadata.pop("language_info", None)  # the patch level of somebody's Python

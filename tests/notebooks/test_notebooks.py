@@ -6,10 +6,13 @@ Each starts the broker that it needs and stops it; what a notebook claims it ass
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 
 import nbformat
 import pytest
 
+from tools import execute_notebooks
 from tools.execute_notebooks import FOLDER, executed
 
 PATHS = sorted(FOLDER.glob("*.ipynb"))
@@ -29,6 +32,26 @@ def imported(source):
             yield from (item.name for item in node.names)
         elif isinstance(node, ast.Attribute):
             yield node.attr
+
+
+def without_packages(*arguments):
+    """The tool in a Python that has nothing installed."""
+    command = [sys.executable, "-I", "-S", execute_notebooks.__file__, *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+def test_the_tool_says_what_it_needs_in_one_line():
+    done = without_packages("2-stream.ipynb")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert "not installed: nbclient, nbformat, ipykernel; " in line
+    assert "pip install '.[spark,plot,cli,test]'" in line
+
+
+def test_the_tool_helps_without_what_it_needs():
+    done = without_packages("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "NAME.ipynb" in done.stdout
 
 
 def test_there_are_five():
