@@ -12,12 +12,18 @@ from dataclasses import fields
 from pathlib import Path
 
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.net import ClientConfig, ConsumerConfig, ProducerConfig
 from pyspark_kafkaproto.net.secret import HIDDEN
 
 FILE_VARIABLE = "KAFKAPROTO_CLIENT_PROPERTIES"
 SERVERS = "bootstrap.servers"
 
+_PROPERTIES = {
+    str(item.metadata["name"])
+    for config in (ClientConfig, ConsumerConfig, ProducerConfig)
+    for item in fields(config)
+    if "name" in item.metadata
+}
 # A key ends at the first separator that has no backslash before it.
 _LINE = re.compile(r"(?P<key>(?:[^\\=:\s]|\\.)*)\s*[=:]?\s*(?P<value>.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u(?P<code>[0-9a-fA-F]{4})|(?P<plain>.))", re.DOTALL)
@@ -87,9 +93,11 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
+    if not equals and text.strip() in _PROPERTIES:
+        raise ConfigError("--property", text, f"expected KEY=VALUE: -X {text.strip()}=…")
     if not equals or not key.strip():
         # What was given may be a secret that lost its key.
-        raise ConfigError("--property", HIDDEN, "expected KEY=VALUE")
+        raise ConfigError("--property", HIDDEN, "expected KEY=VALUE: -X client.id=reports")
     return key.strip(), value
 
 

@@ -69,3 +69,9 @@ def test_file_that_cannot_be_read_and_pair_without_a_key(tmp_path):
         with pytest.raises(ConfigError, match="expected KEY=VALUE") as caught:
             gather({}, "b:1", pairs=[pair])
         assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["bootstrap.servers", "linger.ms", "group.id", "ssl.key.password"])
+def test_a_property_that_lost_its_value_is_named(name):
+    with pytest.raises(ConfigError, match=f"is '{name}': expected KEY=VALUE: -X {name}=…"):
+        gather({}, "b:1", pairs=[name])
