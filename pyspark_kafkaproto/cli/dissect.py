@@ -36,7 +36,7 @@ from pyspark_kafkaproto.capture.selection import Selection, Shown, api_named, du
 from pyspark_kafkaproto.capture.statistics import ApiCount, Statistics
 from pyspark_kafkaproto.capture.subjects import About
 from pyspark_kafkaproto.cli.interrupts import interrupted_code
-from pyspark_kafkaproto.cli.output import json_text, table_text
+from pyspark_kafkaproto.cli.output import counted, json_text, table_text
 from pyspark_kafkaproto.errors import ConfigError
 
 _PROGRESS_MESSAGES = 500
@@ -144,7 +144,7 @@ class _Chosen:
                 self._let_through(item.peers.number)
                 yield shown
         if not self._shown:
-            none = f"none of {count} messages is what the filters want"
+            none = f"none of {counted(count, 'message')} is what the filters want"
             self._say(Note(0, None, none if count else "no Kafka message was found"))
 
     def _take(self, note: Note) -> None:
@@ -204,7 +204,7 @@ def _show_statistics(chosen: Iterator[Shown], *, is_json: bool) -> bool:
         return is_interrupted
     click.echo("\n".join(_tables(statistics)), nl=False)
     if statistics.problems:
-        click.echo(f"{statistics.problems} messages could not be read: see --errors")
+        click.echo(f"{counted(statistics.problems, 'message')} could not be read: see --errors")
     return is_interrupted
 
 
@@ -252,10 +252,10 @@ def _write_page(chosen: Iterator[Shown], file: str, name: str) -> bool:
             text = f"{name} cannot be written: {error.strerror}"
             raise click.ClickException(text) from error
     if page.left_out:
-        text = f"{page.left_out} messages after the first {MESSAGES_MAX} are not in the page"
+        text = f"{counted(page.left_out, 'message')} after the first {MESSAGES_MAX} left out"
         click.echo(f"{text}: choose with --api, --topic, --client or --follow", err=True)
     where = "on standard output" if name == "-" else f"in {name}"
-    click.echo(f"{page.count} messages are {where}", err=True)
+    click.echo(f"{counted(page.count, 'message')} {where}", err=True)
     return is_interrupted
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from pyspark_kafkaproto.cli.connection import connected, json_option
-from pyspark_kafkaproto.cli.output import cell_text, show_json, table_text
+from pyspark_kafkaproto.cli.output import cell_text, counted, show_json, table_text
 from pyspark_kafkaproto.cli.topics import PARTITION_COLUMNS, partition_rows
 from pyspark_kafkaproto.cluster import KafkaCluster, Topology
 
@@ -42,9 +42,10 @@ def metadata(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> N
             }
         )
         return
-    click.echo(f"cluster {cell_text(topology.cluster_id)}, {len(brokers)} brokers")
+    click.echo(f"cluster {cell_text(topology.cluster_id)}, {counted(len(brokers), 'broker')}")
     click.echo(table_text(brokers, _BROKERS))
-    click.echo(f"{len(topology.topics)} topics, {len(partitions)} partitions")
+    topics_text = counted(len(topology.topics), "topic")
+    click.echo(f"{topics_text}, {counted(len(partitions), 'partition')}")
     click.echo(table_text(partitions, PARTITION_COLUMNS), nl=False)
     for item in problems:
         click.echo(f"{item.subject}: {item.what}; {item.meaning}", err=True)

@@ -43,7 +43,9 @@ def as_text(result: Comparison) -> str:
         for side in (result.ours, result.theirs)
     ]
     if result.is_same:
-        return "\n".join([*lines, f"the same rows in {len(result.ranges)} partitions"])
+        count = len(result.ranges)
+        where = "1 partition" if count == 1 else f"{count} partitions"
+        return "\n".join([*lines, f"the same rows in {where}"])
     for item in result.differing:
         lines.append(f"{item} differs:")
         lines += [

@@ -177,4 +177,4 @@ def test_doctor_finds_every_node_well(command):
     assert sum(row["hop"] == "advertised address" for row in rows) == 3
     shown = command("metadata", TOPIC)
     assert "3 brokers" in shown
-    assert "1 topics, 4 partitions" in shown
+    assert "1 topic, 4 partitions" in shown

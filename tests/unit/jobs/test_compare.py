@@ -32,6 +32,12 @@ def test_the_same_is_told_with_rows_and_speed():
     assert shown["kafka"] == {"rows": 7, "seconds": 2.0, "rows_per_s": 3.5}
 
 
+def test_one_partition_is_singular():
+    side = Side("kafka", {A0: Digest(2, 0, 1, 77)}, 1.0)
+    shown = job.as_text(Comparison(RANGES[:1], side, side))
+    assert shown.endswith("the same rows in 1 partition")
+
+
 @pytest.mark.parametrize(
     "theirs",
     [{A0: Digest(2, 0, 1, 77)}, {A0: Digest(2, 0, 1, 77), A1: Digest(5, 0, 4, 89)}],
