@@ -112,7 +112,8 @@ def confirmed(question: str, *, is_sure: bool) -> None:
     except click.Abort:
         if os.isatty(0):
             raise KeyboardInterrupt from None  # Ctrl-C at the question
-        raise click.UsageError("nobody is there to be asked: --yes says yes beforehand") from None
+        click.echo(err=True)  # the question's line is still open
+        raise click.UsageError("nobody answers the question: --yes is needed") from None
     if not agreed:
         raise click.ClickException("nothing was changed")
 

@@ -26,6 +26,8 @@ from pyspark_kafkaproto.errors import ConfigError, DataLoss
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 _FOLLOW_S = 0.3
 _LAST = re.compile(r"last:(\d{1,18})")
+# As Spark's option startingOffsets has it, and kcat.
+_OTHERS_LAST = re.compile(r"(?:latest-|last-|-(?=\d+$))(\d*).*")
 # Longer numbers are times in milliseconds.
 _MOST_OFFSET_DIGITS = 12
 
@@ -243,10 +245,11 @@ class _Bounds:
             return self.within(dict.fromkeys(self._first, int(where)))
         if match := _LAST.fullmatch(where):
             return self.within({item: end - int(match[1]) for item, end in self._last.items()})
-        if where.startswith(("latest-", "last-")):  # as Spark's option startingOffsets has it
-            count = where.partition("-")[2] or "N"
+        if match := _OTHERS_LAST.fullmatch(where):
+            count = match[1] or "N"
             hint = f"last:{count} for the last {'record' if count == '1' else f'{count} records'}"
-            raise ConfigError(option, where, f"write {hint} of each partition")
+            other = ", or -10m (ms, s, m, h, d, w) for that long ago" if where[0] == "-" else ""
+            raise ConfigError(option, where, f"write {hint} of each partition{other}")
         found = self._cluster.get_leader_offsets(self._first.keys(), parse_time(option, where))
         return self.within(found)
 

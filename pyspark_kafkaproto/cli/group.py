@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -70,6 +71,19 @@ class _Commands(click.Group):
         module = import_module(f"pyspark_kafkaproto.cli.{cmd_name}")
         command: click.Command = getattr(module, cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            # click looks for near names among commands that are loaded: here there are none.
+            near = get_close_matches(args[0], () if args[0][:1] == "-" else _COMMANDS)
+            if not near:
+                raise
+            meant = f"Did you mean {' or '.join(map(repr, near))}?"
+            raise click.UsageError(f"{error.message} {meant}", error.ctx) from None
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         with _full_disk():  # for --help and --version

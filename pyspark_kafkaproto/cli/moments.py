@@ -35,11 +35,18 @@ def parse_time(option: str, text: str) -> int:
     if text.isdecimal() and 8 < len(text) <= _MOST_DIGITS:
         return int(text)
     if text.startswith("-"):
-        return int((time.time() - parse_span(option, text[1:])) * 1000)
+        return int((time.time() - _span_back(option, text)) * 1000)
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError):  # the latter beside the years 1 and 9999
         raise ConfigError(option, text, f"expected {_EXAMPLE}") from None
+
+
+def _span_back(option: str, text: str) -> float:
+    try:
+        return parse_span(option, text[1:])
+    except ConfigError:  # without the minus, which was given, too
+        raise ConfigError(option, text, "expected a span such as -90s, -10m, -2h or -7d") from None
 
 
 def show_time(timestamp_ms: int) -> str:

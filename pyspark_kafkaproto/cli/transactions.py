@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from pyspark_kafkaproto.cli.connection import configured, confirmed, json_option, yes_option
 from pyspark_kafkaproto.cli.output import show
+from pyspark_kafkaproto.errors import BrokerError
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.client.decisions import DecisionLog
 
 _TOPIC = "kafkaproto-decisions"
+_UNKNOWN_TOPIC_OR_PARTITION = 3
 _HEADINGS = {
     "name": "name",
     "batch": "batch",
@@ -51,7 +54,9 @@ def list_(properties: Mapping[str, str], prefix: str, decision_topic: str, as_js
     from pyspark_kafkaproto.client.deciding import open_transactions  # noqa: PLC0415 - pyarrow
 
     log = _log(properties, decision_topic, prefix)
-    decisions, left = log.read(), open_transactions(log)
+    with _telling_no_topic(decision_topic):
+        decisions = log.read()
+    left = open_transactions(log)
     rows = []
     for name in sorted(decisions.keys() | left.keys()):
         decision = decisions.get(name)
@@ -97,7 +102,8 @@ def recover(
     from pyspark_kafkaproto.client import deciding  # noqa: PLC0415 - pyarrow
 
     log = _log(properties, decision_topic, prefix)
-    decisions = log.read(surely=True)
+    with _telling_no_topic(decision_topic):
+        decisions = log.read(surely=True)
     waiting = {name for name, decision in decisions.items() if not decision.is_done}
     chosen = sorted(names or waiting | deciding.open_transactions(log).keys())
     if not chosen:
@@ -108,6 +114,19 @@ def recover(
         completed = deciding.recover(log, name, accept_missing=accept_missing)
         what = "nothing was decided" if completed is None else f"completed {completed}"
         click.echo(f"{name}: {what}; what was not decided is aborted")
+
+
+@contextmanager
+def _telling_no_topic(topic: str) -> Iterator[None]:
+    """The first decision makes the topic: where there is none, nothing was decided."""
+    try:
+        yield
+    except BrokerError as error:
+        if error.code != _UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        text = f"there is no topic {topic!r} that this user may see: nothing was decided there"
+        advice = "--decision-topic names the one that the writer's option decisionTopic says"
+        raise click.ClickException(f"{text}; {advice}") from error
 
 
 def _log(properties: Mapping[str, str], topic: str, prefix: str) -> DecisionLog:

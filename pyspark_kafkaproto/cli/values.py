@@ -61,9 +61,14 @@ def find_partitions(
         named = {TopicPartition(match["topic"], int(n)) for n in match["numbers"].split(",")}
         if missing := named - there:
             names = ", ".join(map(str, sorted(missing)))
-            raise ConfigError(option, text, f"there is no {names}")
+            has = f"{match['topic']} has {_numbers(len(there))}"
+            raise ConfigError(option, text, f"there is no {names}: {has}")
         found |= named
     return found
+
+
+def _numbers(count: int) -> str:
+    return f"the partitions 0 to {count - 1}" if count > 1 else "partition 0 alone"
 
 
 def _number(option: str, text: str) -> int:

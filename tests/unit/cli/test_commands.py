@@ -140,6 +140,30 @@ def test_metadata_as_table_and_as_json(command, rows):
     assert found["problems"][0]["what"] == "too few replicas in sync"
 
 
+def test_one_is_singular(brokers, command):
+    del brokers.topics["orders"]
+    shown = command("metadata").stdout
+    assert "2 brokers\n" in shown
+    assert "\n1 topic, 1 partition\n" in shown
+
+
+def test_a_misspelt_command_is_told_which_was_meant(command):
+    done = command("lagg")
+    assert done.exit_code == 2
+    assert "No such command 'lagg'. Did you mean 'lag'?" in done.stderr
+    assert "Did you mean" not in command("nonsense").stderr
+    assert "Did you mean" not in command("--lagg").stderr
+
+
+@pytest.mark.parametrize("words", [("list", "nightly"), ("recover", "nightly", "--yes")])
+def test_where_no_topic_of_decisions_is_nothing_was_decided(command, words):
+    done = command("transactions", *words)
+    assert done.exit_code == 1
+    assert "there is no topic 'kafkaproto-decisions'" in done.stderr
+    assert "nothing was decided there; --decision-topic " in done.stderr
+    assert "UNKNOWN_TOPIC" not in done.stderr
+
+
 def test_pipe_gets_plain_columns(command):
     first, second = command("offsets", "orders").stdout.splitlines()[:2]
     assert first.split() == ["Topic", "Partition", "Earliest", "Latest", "Offsets"]
@@ -175,6 +199,20 @@ def test_consume_says_how_the_last_records_are_asked_for(command):
     assert done.exit_code == 2
     assert "'latest-1'" in done.stderr
     assert "last:1 for the last record of each partition" in done.stderr
+    done = command("consume", "orders", "--from", "-10")
+    assert done.exit_code == 2
+    assert "'--from' is '-10': write last:10 for the last 10 records" in done.stderr
+    assert "or -10m" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "there"),
+    [("orders:9", "orders has the partitions 0 to 1"), ("empty:1", "empty has partition 0 alone")],
+)
+def test_a_partition_that_is_not_there_is_told_which_are(command, given, there):
+    done = command("consume", given)
+    assert done.exit_code == 2
+    assert f"there is no {given.replace(':', '-')}: {there}\n" in done.stderr
 
 
 def test_consume_for_a_group_commits_what_was_printed_and_only_when_told(brokers, command):
@@ -313,7 +351,10 @@ def test_nothing_is_deleted_without_a_yes(brokers, command):
     part = DeleteTopicsResponse.Topic
     brokers.on("DeleteTopics", DeleteTopicsResponse(responses=(part(name="orders"),)))
     assert command("topics", "delete", "orders", input="n\n").exit_code == 1
-    assert command("topics", "delete", "orders").exit_code == 2
+    unasked = command("topics", "delete", "orders")
+    assert unasked.exit_code == 2
+    assert "[y/N]: \nUsage: " in unasked.stderr
+    assert "Error: nobody answers the question: --yes is needed" in unasked.stderr
     assert command("topics", "alter", "orders", "--delete-records", "0=1").exit_code == 2
     assert brokers.asked("DeleteTopics") == brokers.asked("DeleteRecords") == []
     assert command("topics", "delete", "orders", "--yes").exit_code == 0
@@ -532,7 +573,7 @@ def test_streams_that_are_closed_are_empty(brokers):
 
     assert closed(0, "produce", "orders") == (0, b"")
     code, told = closed(0, "topics", "delete", "orders")
-    assert (code, b"nobody is there to be asked" in told) == (2, True)
+    assert (code, b"--yes is needed" in told) == (2, True)
     assert closed(1, "topics", "list") == (0, b"")
     assert closed(2, "topics", "describe", "nosuch")[0] == 1
 

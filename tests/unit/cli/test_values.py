@@ -53,6 +53,11 @@ def test_times(monkeypatch):
             parse_time("--at", wrong)
 
 
+def test_a_span_back_is_shown_as_it_was_given():
+    with pytest.raises(ConfigError, match=r"'--at' is '-10': expected a span such as -90s"):
+        parse_time("--at", "-10")
+
+
 def test_pairs_and_offsets():
     assert parse_pairs("-c", ["a=1", "b=c=d", "e="]) == {"a": "1", "b": "c=d", "e": ""}
     with pytest.raises(ConfigError, match="each KEY once") as caught:
