@@ -18,6 +18,7 @@ from pyspark_kafkaproto.devbroker.java import (
     run_java,
     start_java,
 )
+from pyspark_kafkaproto.devbroker.logs import reason, telling
 from pyspark_kafkaproto.devbroker.processes import ProcessId, start_watchdog
 from pyspark_kafkaproto.errors import DevBrokerFailed
 
@@ -26,7 +27,6 @@ _STARTED = "Kafka Server started"
 _PORT_TAKEN = ("Address already in use", "BindException")
 _FORMAT_TIMEOUT_S = 60.0
 _STOP_GRACE_S = 20.0
-_SHOWN_LINES = 30
 
 
 class PortTaken(DevBrokerFailed):
@@ -86,8 +86,9 @@ class Node:
             timeout_s=_FORMAT_TIMEOUT_S,
         )
         if done.returncode:
-            shown = _telling(done.stdout + done.stderr)
-            raise DevBrokerFailed(f"Kafka could not format {self.log_dir}:\n{shown}")
+            text = done.stdout + done.stderr
+            why = f"{reason(text)}; it printed" if reason(text) else ""
+            raise DevBrokerFailed(f"Kafka could not format {self.log_dir}{why}:\n{telling(text)}")
 
     def launch(self, class_path: str, *, detached: bool) -> None:
         """Start the JVM; unless `detached` it ends when the calling process ends."""
@@ -124,13 +125,13 @@ class Node:
             kind = PortTaken if any(sign in text for sign in _PORT_TAKEN) else DevBrokerFailed
             raise kind(
                 f"node {self.node_id} ended with exit code {self._java.returncode} before it "
-                f"was ready; it logged ({self._log}):\n{_telling(text)}"
+                f"was ready{reason(text)}; it logged ({self._log}):\n{telling(text)}"
             )
         return _STARTED in text
 
     def explain(self) -> str:
         """The telling lines of the log since the last launch."""
-        return _telling(self._read_log(self._log_pos))
+        return telling(self._read_log(self._log_pos))
 
     def kill(self) -> None:
         """End the JVM at once, as a power cut would."""
@@ -178,12 +179,3 @@ def stop_nodes(nodes: Iterable[Node]) -> None:
         node.ask_to_end()
     for node in nodes:
         node.stop()
-
-
-def _telling(text: str) -> str:
-    """The first error with what follows it; the last lines when no error was logged."""
-    lines = text.splitlines()
-    for number, line in enumerate(lines):
-        if " ERROR " in line or " FATAL " in line or line.startswith(("Error", "Exception")):
-            return "\n".join(lines[number : number + _SHOWN_LINES])
-    return "\n".join(lines[-_SHOWN_LINES:])

@@ -20,6 +20,12 @@ def serve(properties, mode):
         print("12:00:00 INFO getting up")
         print("12:00:01 ERROR Exiting Kafka due to fatal exception: no luck\n\tat here")
         sys.exit(1)
+    if mode == "misconfigured":
+        print(
+            "12:00:01 ERROR Fatal error during broker startup\n"
+            "org.apache.kafka.common.config.ConfigException: Invalid value abc\n\tat here"
+        )
+        sys.exit(1)
     import signal
     import socket
 
@@ -69,6 +75,8 @@ def main(arguments):
     elif words[0] == "kafka.tools.StorageTool":
         if mode == "unformattable":
             sys.exit("Exception in thread main: bad property")
+        if mode == "misconfigured from the start":
+            sys.exit('Exception in thread "main" a.b.ConfigException: Invalid value abc\n\tat here')
     elif words[0] == "kafka.Kafka":
         text = pathlib.Path(words[1]).read_text()
         serve(dict(line.split("=", 1) for line in text.splitlines()), mode)

@@ -103,6 +103,16 @@ def test_a_crash_shows_the_log_from_the_first_error(fake_java):
     assert "getting up" not in str(failed.value)
 
 
+@pytest.mark.parametrize("mode", ["misconfigured", "misconfigured from the start"])
+def test_a_refused_configuration_leads_with_what_kafka_says_of_it(fake_java, mode):
+    fake_java.behave(mode)
+    with pytest.raises(DevBrokerFailed) as failed:
+        DevBroker().start()
+    first, *rest = str(failed.value).splitlines()
+    assert ": Invalid value abc; " in first
+    assert "\tat here" in rest
+
+
 @pytest.mark.slow
 def test_a_start_that_hangs_ends_at_its_deadline_with_the_log(fake_java, data_dir):
     fake_java.behave("silent")
