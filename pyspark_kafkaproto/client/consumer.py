@@ -13,7 +13,6 @@ for use by one thread at a time. Its parts are in `client.group`.
 from __future__ import annotations
 
 import logging
-import operator
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -26,6 +25,7 @@ from pyspark_kafkaproto.client.group.membership import Commit, Membership, State
 from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
 from pyspark_kafkaproto.client.group.tail import Seen
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
+from pyspark_kafkaproto.cluster.given import Offsets, checked_offsets
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 
@@ -39,14 +39,10 @@ COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers
 _END_S = 5.0
 _SOON_S = 0.5
 _ITERATION_S = 1.0
-_LAST_OFFSET = 2**63 - 1
-_LAST_PARTITION = 2**31 - 1
 
 Partitions = frozenset[TopicPartition]
 Listener = Callable[[Partitions], object]
 OnCommit = Callable[[Mapping[TopicPartition, int], KafkaProtoError | None], object]
-Offset = int | CommittedOffset
-Offsets = Mapping[TopicPartition, Offset] | Mapping[tuple[str, int], Offset]
 
 
 class Consumer:
@@ -237,7 +233,8 @@ class Consumer:
             DeadlineExceeded: not answered within default.api.timeout.ms.
         """
         self._report_commits()
-        commit = self._send_commit(self._moved() if offsets is None else _checked(offsets))
+        # Here: the thread that sends it is the wrong place to find out that it cannot be.
+        commit = self._send_commit(self._moved() if offsets is None else checked_offsets(offsets))
         if commit is None:
             return
         if not wait:
@@ -356,40 +353,3 @@ class Consumer:
             _log.warning("the group notices only when the session ends: %s", error)
         finally:
             coordinator.close()
-
-
-def _checked(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
-    """What can be committed: the thread that sends it is the wrong place to find out."""
-    checked = {}
-    for item, given in offsets.items():
-        partition = _checked_partition(item)
-        committed = given if isinstance(given, CommittedOffset) else CommittedOffset(given)
-        offset = _whole(committed.offset)
-        if offset is None or not 0 <= offset <= _LAST_OFFSET:
-            allowed = "expected a whole number from 0 on"
-            raise ConfigError(f"offset of {partition}", committed.offset, allowed)
-        text: object = committed.metadata
-        if not isinstance(text, str):
-            raise ConfigError(f"metadata of {partition}", text, "expected text")
-        checked[partition] = committed._replace(offset=offset)
-    return checked
-
-
-def _checked_partition(item: TopicPartition | tuple[str, int]) -> TopicPartition:
-    """Plain tuples will do."""
-    match item:
-        case (str() as topic, given):
-            number = _whole(given)
-            if number is not None and 0 <= number <= _LAST_PARTITION:
-                return TopicPartition(topic, number)
-    raise ConfigError("partition", item, "expected TopicPartition(topic, number)")
-
-
-def _whole(number: object) -> int | None:
-    """As an int, NumPy's too; None where it is none."""
-    if isinstance(number, bool):
-        return None
-    try:
-        return operator.index(number)  # type: ignore[arg-type]  # that is the question
-    except TypeError:
-        return None

@@ -11,6 +11,7 @@ from pyspark_kafkaproto.cluster.configs import (
     alter_configs,
     describe_configs,
 )
+from pyspark_kafkaproto.cluster.given import by_partition
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topics import (
     NewTopic,
@@ -51,13 +52,15 @@ class AdminWindow:
         """
         add_partitions(self._router, counts, validate_only=validate_only)
 
-    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    def delete_records(
+        self, before: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
+    ) -> dict[TopicPartition, int]:
         """Delete the records below each offset (-1: all there are).
 
         Returns:
             The earliest offset of each partition from now on.
         """
-        return delete_records(self._router, before)
+        return delete_records(self._router, by_partition(before))
 
     def describe_configs(
         self, resources: Collection[ConfigResource]

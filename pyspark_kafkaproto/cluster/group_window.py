@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from pyspark_kafkaproto.cluster.given import (
+    Offsets,
+    by_partition,
+    checked_offsets,
+    checked_partitions,
+)
 from pyspark_kafkaproto.cluster.groups import (
     CommittedOffset,
     commit_offsets,
@@ -18,12 +24,10 @@ from pyspark_kafkaproto.cluster.members import (
     describe_groups,
     list_groups,
 )
-from pyspark_kafkaproto.cluster.reset import Moved, ResetTo, reset_offsets
+from pyspark_kafkaproto.cluster.reset import Moved, ResetTo, ToOffsets, reset_offsets
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
-from pyspark_kafkaproto.errors import BrokerError, ConfigError
-
-Offset = int | CommittedOffset
+from pyspark_kafkaproto.errors import BrokerError
 
 
 class GroupWindow:
@@ -34,14 +38,14 @@ class GroupWindow:
     # Committed offsets
 
     def get_consumer_offsets(
-        self, group: str, partitions: Collection[TopicPartition]
+        self, group: str, partitions: Collection[tuple[str, int]]
     ) -> dict[TopicPartition, int]:
         """What `group` has committed; partitions without a committed offset are left out."""
-        found = fetch_offsets(self._router, [group], partitions)[group]
+        found = fetch_offsets(self._router, [group], checked_partitions(partitions))[group]
         return {partition: committed.offset for partition, committed in found.items()}
 
     def get_group_offsets(
-        self, groups: Collection[str], partitions: Collection[TopicPartition] | None = None
+        self, groups: Collection[str], partitions: Collection[tuple[str, int]] | None = None
     ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
         """What each of many groups has committed, with the text beside it.
 
@@ -49,15 +53,17 @@ class GroupWindow:
             groups: names; one that there is not has committed nothing.
             partitions: which ones; None: all that the group has.
         """
-        return fetch_offsets(self._router, groups, partitions)
+        chosen = None if partitions is None else checked_partitions(partitions)
+        return fetch_offsets(self._router, groups, chosen)
 
-    def set_consumer_offsets(self, group: str, offsets: Mapping[TopicPartition, Offset]) -> None:
+    def set_consumer_offsets(self, group: str, offsets: Offsets) -> None:
         """Commit `offsets` (each the next one to read) for a group that has no members.
 
         An offset may carry a text: `CommittedOffset(42, "by the nightly job")`.
 
         Raises:
             BrokerError: a partition was refused; `usable` has the set that was committed.
+            ConfigError: such an offset, or partition, there cannot be.
         """
         try:
             self.set_group_offsets({group: offsets})
@@ -66,24 +72,21 @@ class GroupWindow:
                 error.usable = {item.partition for item in error.usable}
             raise
 
-    def set_group_offsets(self, offsets: Mapping[str, Mapping[TopicPartition, Offset]]) -> None:
+    def set_group_offsets(self, offsets: Mapping[str, Offsets]) -> None:
         """Commit for many groups without members, all at once.
 
         Raises:
             BrokerError: a partition was refused; `usable` has the (group, partition) pairs that
                 were committed.
         """
-        checked = {
-            group: {partition: _checked(partition, offset) for partition, offset in own.items()}
-            for group, own in offsets.items()
-        }
+        checked = {group: checked_offsets(own) for group, own in offsets.items()}
         commit_offsets(self._router, checked)
 
     def reset_consumer_offsets(
         self,
         group: str,
         to: ResetTo,
-        partitions: Collection[TopicPartition] | None = None,
+        partitions: Collection[tuple[str, int]] | None = None,
         *,
         dry_run: bool = False,
     ) -> dict[TopicPartition, Moved]:
@@ -99,15 +102,18 @@ class GroupWindow:
             BrokerError: the group has members.
             ConfigError: there is nothing to move, or nothing committed to shift.
         """
-        return reset_offsets(self._router, group, to, partitions, dry_run=dry_run)
+        chosen = None if partitions is None else checked_partitions(partitions)
+        if isinstance(to, ToOffsets):
+            to = ToOffsets(by_partition(to.offsets))
+        return reset_offsets(self._router, group, to, chosen, dry_run=dry_run)
 
-    def delete_consumer_offsets(self, group: str, partitions: Collection[TopicPartition]) -> None:
+    def delete_consumer_offsets(self, group: str, partitions: Collection[tuple[str, int]]) -> None:
         """Forget what `group` has committed for `partitions`.
 
         Raises:
             BrokerError: members of the group read such a topic, or there is no such group.
         """
-        delete_offsets(self._router, group, partitions)
+        delete_offsets(self._router, group, checked_partitions(partitions))
 
     # Groups
 
@@ -153,10 +159,3 @@ class GroupWindow:
             BrokerError: without `topics`, a group that is not there; or a topic that is not there.
         """
         return lag_of(self._router, groups, topics)
-
-
-def _checked(partition: TopicPartition, offset: Offset) -> CommittedOffset:
-    committed = CommittedOffset(offset) if isinstance(offset, int) else offset
-    if committed.offset < 0:
-        raise ConfigError(f"offset of {partition}", committed.offset, "expected 0 or more")
-    return committed

@@ -12,6 +12,7 @@ from typing import Self
 
 from pyspark_kafkaproto.cluster.admin_window import AdminWindow
 from pyspark_kafkaproto.cluster.diagnosis import Finding, diagnose
+from pyspark_kafkaproto.cluster.given import by_partition, checked_partitions
 from pyspark_kafkaproto.cluster.group_window import GroupWindow
 from pyspark_kafkaproto.cluster.health import Problem, find_problems
 from pyspark_kafkaproto.cluster.log_sizes import log_sizes
@@ -28,21 +29,26 @@ from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import Leader, TopicPartition, Topology
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.net.secret import HIDDEN
 
 
 class KafkaCluster(GroupWindow, AdminWindow):
     """Metadata and offsets of one cluster, its groups (`GroupWindow`), changes (`AdminWindow`).
 
     Connections open on first use and stay open until `close`; a pickled cluster carries its
-    configuration alone. For use by one thread at a time.
+    configuration alone. For use by one thread at a time. A partition may be given as a
+    TopicPartition or as (topic, number).
 
     Args:
         config: Kafka's client properties (`bootstrap.servers`, `request.timeout.ms`, …), or them
             already read.
+
+    Raises:
+        ConfigError: a property that cannot be used; from the methods, what cannot be asked.
     """
 
     def __init__(self, config: Mapping[str, object] | ClientConfig) -> None:
-        self.config = config if isinstance(config, ClientConfig) else ClientConfig.parse(config)
+        self.config = config if isinstance(config, ClientConfig) else _parsed(config)
         self._router = Router(self.config)
 
     def __enter__(self) -> Self:
@@ -126,27 +132,28 @@ class KafkaCluster(GroupWindow, AdminWindow):
             for number in topology.topic(name).partitions
         }
 
-    def find_leaders(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Leader]:
+    def find_leaders(self, partitions: Collection[tuple[str, int]]) -> dict[TopicPartition, Leader]:
         """Each partition's leader; waits for an election that is going on.
 
         Raises:
             BrokerError: there is no such topic or partition, or it stays without a leader.
         """
+        chosen = checked_partitions(partitions)
         deadline = self._router.deadline()
 
         def attempt() -> dict[TopicPartition, Leader]:
-            self._router.topology({partition.topic for partition in partitions}, deadline)
-            return self._router.leaders(partitions, deadline)
+            self._router.topology({partition.topic for partition in chosen}, deadline)
+            return self._router.leaders(chosen, deadline)
 
-        return self._router.retrying("find leaders", attempt, deadline) if partitions else {}
+        return self._router.retrying("find leaders", attempt, deadline) if chosen else {}
 
-    def get_log_sizes(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def get_log_sizes(self, partitions: Collection[tuple[str, int]]) -> dict[TopicPartition, int]:
         """How many bytes each partition's log takes at its leader, compressed as it lies there.
 
         Raises:
             BrokerError: this user needs the right DESCRIBE on the cluster.
         """
-        return log_sizes(self._router, partitions)
+        return log_sizes(self._router, checked_partitions(partitions))
 
     def find_problems(self, topics: Collection[str] | None = None) -> list[Problem]:
         """What is wrong with `topics` (None: all): no leader, no replica in sync, too few, ….
@@ -168,28 +175,30 @@ class KafkaCluster(GroupWindow, AdminWindow):
     # Offsets
 
     def get_earliest_leader_offsets(
-        self, partitions: Collection[TopicPartition]
+        self, partitions: Collection[tuple[str, int]]
     ) -> dict[TopicPartition, int]:
         """The first offset that is still there, per partition."""
-        return _all_found(list_offsets_at(self._router, partitions, EARLIEST_TIMESTAMP))
+        chosen = checked_partitions(partitions)
+        return _all_found(list_offsets_at(self._router, chosen, EARLIEST_TIMESTAMP))
 
     def get_latest_leader_offsets(
-        self, partitions: Collection[TopicPartition]
+        self, partitions: Collection[tuple[str, int]]
     ) -> dict[TopicPartition, int]:
         """The offset after the last record (read_committed: after the last stable one)."""
-        return _all_found(list_offsets_at(self._router, partitions, LATEST_TIMESTAMP))
+        chosen = checked_partitions(partitions)
+        return _all_found(list_offsets_at(self._router, chosen, LATEST_TIMESTAMP))
 
     def get_leader_offsets(
-        self, partitions: Collection[TopicPartition], timestamp: int
+        self, partitions: Collection[tuple[str, int]], timestamp: int
     ) -> dict[TopicPartition, int | None]:
         """The first offset whose timestamp is `timestamp` (ms since 1970) or later.
 
         None where no record is that late.
         """
-        return self.get_leader_offsets_at(dict.fromkeys(partitions, timestamp))
+        return self.get_leader_offsets_at(dict.fromkeys(checked_partitions(partitions), timestamp))
 
     def get_leader_offsets_at(
-        self, timestamps: Mapping[TopicPartition, int]
+        self, timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
     ) -> dict[TopicPartition, int | None]:
         """As `get_leader_offsets`, with a timestamp per partition."""
         for timestamp in timestamps.values():
@@ -197,24 +206,36 @@ class KafkaCluster(GroupWindow, AdminWindow):
                 raise ConfigError(
                     "timestamp", timestamp, "expected milliseconds since 1970, 0 or more"
                 )
-        return list_offsets(self._router, timestamps)
+        return list_offsets(self._router, by_partition(timestamps))
 
     def get_last_stable_offsets(
-        self, partitions: Collection[TopicPartition]
+        self, partitions: Collection[tuple[str, int]]
     ) -> dict[TopicPartition, int]:
         """The offset before which no transaction is open, whatever isolation.level says."""
-        timestamps = dict.fromkeys(partitions, LATEST_TIMESTAMP)
+        timestamps = dict.fromkeys(checked_partitions(partitions), LATEST_TIMESTAMP)
         found = list_found(self._router, timestamps, read_committed=True)
         return {partition: item.offset for partition, item in found.items() if item is not None}
 
     def get_max_timestamp_offsets(
-        self, partitions: Collection[TopicPartition]
+        self, partitions: Collection[tuple[str, int]]
     ) -> dict[TopicPartition, Found | None]:
         """The record with the largest timestamp: its offset, and that timestamp (ms since 1970).
 
         None where a partition is empty.
         """
-        return list_found(self._router, dict.fromkeys(partitions, MAX_TIMESTAMP))
+        timestamps = dict.fromkeys(checked_partitions(partitions), MAX_TIMESTAMP)
+        return list_found(self._router, timestamps)
+
+
+def _parsed(config: object) -> ClientConfig:
+    if not isinstance(config, Mapping):
+        # The text of a file of properties may hold passwords, other types as well.
+        is_address = isinstance(config, str) and "=" not in config and "\n" not in config
+        shown = config if is_address or config is None else HIDDEN
+        servers = config if is_address else "host:9092"
+        example = f"expected client properties: {{'bootstrap.servers': {servers!r}}}"
+        raise ConfigError("config", shown, example)
+    return ClientConfig.parse(config)
 
 
 def _all_found(offsets: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:

@@ -4,10 +4,11 @@ import pickle
 
 import pytest
 
-from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster import KafkaCluster, Moved, ToLatest, ToOffsets, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.net import ClientConfig
 from tests.fake_broker import DEFAULT, metadata
+from tests.unit.cluster.committing import FakeCoordinator
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -19,6 +20,21 @@ def test_nothing_is_opened_before_it_is_needed():
 def test_configuration_is_checked_at_once():
     with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
         KafkaCluster({})
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ("b:9092", r"'config' is 'b:9092': .* \{'bootstrap.servers': 'b:9092'\}"),
+        ("ssl.key.password=hunter2", r"\(not shown\).* \{'bootstrap.servers': 'host:9092'\}"),
+        ([("ssl.key.password", "hunter2")], r"\(not shown\)"),
+        (None, "is None: expected client properties"),
+    ],
+)
+def test_configuration_that_is_no_mapping_is_told_how_it_looks(config, told):
+    with pytest.raises(ConfigError, match=told) as caught:
+        KafkaCluster(config)
+    assert "hunter2" not in str(caught.value)
 
 
 def test_configuration_may_have_been_read_before(brokers):
@@ -96,3 +112,44 @@ def test_closed_cluster_opens_again(kafka):
 def test_one_name_instead_of_a_set_is_refused():
     with pytest.raises(ConfigError, match="expected a set of names"):
         KafkaCluster({"bootstrap.servers": "127.0.0.1:9"}).get_partitions("orders")
+
+
+def test_plain_tuples_are_partitions_wherever_these_are_asked_for(brokers, kafka):
+    coordinator = FakeCoordinator(brokers)
+    brokers.logs[FIRST].stop = 5
+    plain = [("orders", 0)]
+    assert kafka.find_leaders(plain)[FIRST].node_id == 1
+    assert kafka.get_earliest_leader_offsets(plain) == {FIRST: 0}
+    assert kafka.get_latest_leader_offsets(plain) == {FIRST: 5}
+    assert kafka.get_last_stable_offsets(plain) == {FIRST: 5}
+    assert kafka.get_leader_offsets(plain, 0).keys() == {FIRST}
+    kafka.set_consumer_offsets("g", {("orders", 0): 3})
+    assert coordinator.offsets["g"] == {FIRST: (3, "")}
+    assert kafka.get_consumer_offsets("g", plain) == {FIRST: 3}
+    assert kafka.get_group_offsets(["g"], plain)["g"].keys() == {FIRST}
+    assert kafka.reset_consumer_offsets("g", ToLatest(), plain) == {FIRST: Moved(3, 5)}
+    to = ToOffsets({("orders", 0): 4})
+    assert kafka.reset_consumer_offsets("g", to) == {FIRST: Moved(5, 4)}
+    kafka.delete_consumer_offsets("g", plain)
+    assert coordinator.offsets["g"] == {}
+    for given in (*kafka.find_leaders(plain), *kafka.get_latest_leader_offsets(plain)):
+        assert str(given) == "orders-0"
+
+
+@pytest.mark.parametrize("partition", ["orders", ("orders", "0"), ("orders", -1), ("orders", 0, 1)])
+def test_what_is_no_partition_is_named(brokers, kafka, partition):
+    told = r"'partition' is .*: expected TopicPartition\(topic, number\)"
+    for call in (
+        kafka.find_leaders,
+        kafka.get_log_sizes,
+        kafka.get_latest_leader_offsets,
+        kafka.get_max_timestamp_offsets,
+    ):
+        with pytest.raises(ConfigError, match=told):
+            call([partition])
+    for call in (kafka.get_leader_offsets_at, kafka.delete_records):
+        with pytest.raises(ConfigError, match=told):
+            call({partition: 1})
+    with pytest.raises(ConfigError, match=told):
+        kafka.set_consumer_offsets("g", {partition: 1})
+    assert brokers.calls == []

@@ -1,0 +1,76 @@
+"""Partitions and offsets as callers give them, as this room works with them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Mapping
+from typing import TypeVar
+
+from pyspark_kafkaproto.cluster.groups import CommittedOffset
+from pyspark_kafkaproto.cluster.topology import TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
+
+_LAST_OFFSET = 2**63 - 1
+_LAST_PARTITION = 2**31 - 1
+
+_T = TypeVar("_T")
+
+Offset = int | CommittedOffset
+# A key's type is taken as it is: one Mapping would refuse what both of these take.
+Offsets = Mapping[TopicPartition, Offset] | Mapping[tuple[str, int], Offset]
+
+
+def checked_partitions(partitions: Collection[tuple[str, int]]) -> list[TopicPartition]:
+    """Each once, in the order given; plain tuples will do.
+
+    Raises:
+        ConfigError: one is no topic with the number of a partition.
+    """
+    return list(dict.fromkeys(map(_checked_partition, partitions)))
+
+
+def by_partition(
+    values: Mapping[TopicPartition, _T] | Mapping[tuple[str, int], _T],
+) -> dict[TopicPartition, _T]:
+    """`values`, the keys of which may be plain tuples; ConfigError as for `checked_partitions`."""
+    return {_checked_partition(item): value for item, value in values.items()}
+
+
+def checked_offsets(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
+    """What can be committed.
+
+    Raises:
+        ConfigError: such an offset, text, or partition, there cannot be.
+    """
+    checked = {}
+    for item, given in offsets.items():
+        partition = _checked_partition(item)
+        committed = given if isinstance(given, CommittedOffset) else CommittedOffset(given)
+        offset = _whole(committed.offset)
+        if offset is None or not 0 <= offset <= _LAST_OFFSET:
+            allowed = "expected a whole number from 0 on"
+            raise ConfigError(f"offset of {partition}", committed.offset, allowed)
+        text: object = committed.metadata
+        if not isinstance(text, str):
+            raise ConfigError(f"metadata of {partition}", text, "expected text")
+        checked[partition] = committed._replace(offset=offset)
+    return checked
+
+
+def _checked_partition(item: tuple[str, int]) -> TopicPartition:
+    match item:
+        case (str() as topic, given):
+            number = _whole(given)
+            if number is not None and 0 <= number <= _LAST_PARTITION:
+                return TopicPartition(topic, number)
+    raise ConfigError("partition", item, "expected TopicPartition(topic, number)")
+
+
+def _whole(number: object) -> int | None:
+    """As an int, NumPy's too; None where it is none."""
+    if isinstance(number, bool):
+        return None
+    try:
+        return operator.index(number)  # type: ignore[arg-type]  # that is the question
+    except TypeError:
+        return None
