@@ -1,6 +1,8 @@
 """The comparison's arguments and what it prints, without Spark."""
 
 import io
+import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,6 +10,7 @@ from pyspark_kafkaproto import OffsetRange, TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.jobs import compare as job
 from pyspark_kafkaproto.spark.comparing import Comparison, Digest, Side
+from tests.fake_broker import FakeCluster
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 RANGES = (OffsetRange("a", 0, 0, 2), OffsetRange("a", 1, 0, 5))
@@ -52,10 +55,48 @@ def test_what_differs_is_named_with_both_sides(theirs):
 def test_exit_code_says_whether_rows_are_the_same(monkeypatch, capsys):
     results = [comparison({}), comparison(comparison({}).ours.digests)]
     monkeypatch.setattr(job, "_session", lambda given: None)
+    monkeypatch.setattr(job, "warm_up", lambda spark, options: None)
     monkeypatch.setattr(job, "compare", lambda spark, options, runs: results.pop())
     assert job.main(["--option", "subscribe=a", "--json"]) == 0
     assert job.main(["--option", "subscribe=a"]) == 3
     assert '"same": true' in capsys.readouterr().out
+
+
+@pytest.fixture
+def brokers():
+    """a-0 has 30 records, a-1 none, a-2 and a-3 have 10."""
+    with FakeCluster({"a": 4}) as fake:
+        fake.logs["a", 0].fill(3)
+        fake.logs["a", 2].fill(1)
+        fake.logs["a", 3].fill(1)
+        yield fake
+
+
+def test_both_sources_read_a_row_of_a_few_partitions_before_anything_is_timed(
+    brokers, monkeypatch, capsys
+):
+    calls = []
+
+    def compare(spark, options, *, runs=1):
+        calls.append((dict(options), runs))
+        return comparison(comparison({}).ours.digests)
+
+    session = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
+    monkeypatch.setattr(job, "_session", lambda given: session)
+    monkeypatch.setattr(job, "compare", compare)
+    servers = {"kafka.bootstrap.servers": brokers.bootstrap_servers}
+    words = ["--bootstrap-servers", brokers.bootstrap_servers, "--option", "subscribe=a"]
+    assert job.main([*words, "--option", "startingOffsets=latest-5", "--runs", "3"]) == 0
+    (first, once), whole = calls
+    ranges = json.loads(first.pop("offsetRanges"))
+    assert ranges == [["a", 0, 25, 26], ["a", 2, 5, 6]]
+    assert (first, once) == (servers | {"failOnDataLoss": "false"}, 1)
+    assert whole == (servers | {"subscribe": "a", "startingOffsets": "latest-5"}, 3)
+
+
+def test_where_there_is_nothing_to_read_nothing_is_warmed_up(brokers):
+    assign = {"assign": '{"a": [1]}', "kafka.bootstrap.servers": brokers.bootstrap_servers}
+    assert job.first_rows(assign, 4) == {}
 
 
 def test_options_come_from_a_file_and_arguments(tmp_path, monkeypatch):
