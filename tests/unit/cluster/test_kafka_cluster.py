@@ -28,7 +28,7 @@ def test_configuration_is_checked_at_once():
         ("b:9092", r"'config' is 'b:9092': .* \{'bootstrap.servers': 'b:9092'\}"),
         ("ssl.key.password=hunter2", r"\(not shown\).* \{'bootstrap.servers': 'host:9092'\}"),
         ([("ssl.key.password", "hunter2")], r"\(not shown\)"),
-        (None, "is None: expected client properties"),
+        (None, "is missing: expected client properties"),
     ],
 )
 def test_configuration_that_is_no_mapping_is_told_how_it_looks(config, told):
