@@ -199,9 +199,9 @@ class Tail(Fetcher):
         self._max_wait_s = config.fetch_max_wait_s
         self._min_bytes = config.fetch_min_bytes
         self._under_way: list[_UnderWay] = []  # the oldest first
-        self._answered: _Place | None = None  # who did last
+        self._ended: _UnderWay | None = None  # the last one; None: others were asked since
         self._until = Deadline.after(0)
-        self._tried_at = 0.0
+        self._tried_at = 0.0  # since when what may fail now has been tried
         self._failing: dict[TopicPartition, float] = {}  # nobody answers about it; since when
         self._resting: dict[RangeProgress, Deadline] = {}  # failed, not asked about before that
         self._open = [
@@ -236,7 +236,8 @@ class Tail(Fetcher):
                 raise
             self._recover(error)
             return []
-        if parts is None:
+        answered = self._ended
+        if parts is None or answered is None:
             return []
         for item in self._asked:
             self._failing.pop(item.topic_partition, None)
@@ -247,8 +248,8 @@ class Tail(Fetcher):
         blocks = self._advance(parts)
         self._let_others_first({block.progress for block in blocks})
         if not blocks and len(parts) == len(self._asked):
-            self._rest_if_early()
-        self._send_ahead()
+            self._rest_if_early(answered)
+        self._send_ahead_to(answered.place)
         return blocks
 
     def read_epoch(self, partition: TopicPartition) -> int:
@@ -297,6 +298,7 @@ class Tail(Fetcher):
         A partition that moves to one that has is asked about once he has answered.
         """
         self._asked, self._tried_at = [], time.monotonic()  # nobody, if no leader can be found
+        self._ended = None
         under_way = {item for one in self._under_way for item in one.partitions}
         due = [item for item in self._open if item not in under_way and self._is_due(item)]
         if not due:
@@ -337,12 +339,12 @@ class Tail(Fetcher):
             if place not in busy and place[0] not in silent
         }
 
-    def _send_ahead(self) -> None:
+    def _send_ahead_to(self, place: _Place) -> None:
         """Ask whoever has just answered for more, unless that would have to wait."""
         if self._is_throttled:
             return
         try:
-            self._ask(self._answered)
+            self._ask(place)
         except KafkaProtoError as error:
             if not is_retriable(error):
                 raise
@@ -400,6 +402,7 @@ class Tail(Fetcher):
                 return one
         if due.has_passed:
             self._turn_to(oldest)
+            self._tried_at = oldest.since
             due.check(f"broker {oldest.sent.connection.endpoint}: receive")
         return None
 
@@ -410,13 +413,13 @@ class Tail(Fetcher):
 
     def _answer_of(self, one: _UnderWay) -> list[Part]:
         self._turn_to(one)
+        self._tried_at = time.monotonic()  # it may have come long ago, and nobody polled
         return self._exchange(Deadline.after(self._config.request_timeout_s))
 
     def _turn_to(self, one: _UnderWay) -> None:
         """From here on this is the one whose answer is read, or that fails."""
         self._under_way.remove(one)
-        self._sent, self._answered, self._tried_at = one.sent, one.place, one.since
-        self._asked = one.partitions
+        self._ended, self._sent, self._asked = one, one.sent, one.partitions
 
     def _judge(self, parts: list[Part], failures: dict[TopicPartition, BrokerError]) -> list[Part]:
         by_id = {_UNKNOWN_TOPIC_ID, _INCONSISTENT_TOPIC_ID}
@@ -430,7 +433,6 @@ class Tail(Fetcher):
 
     def _recover(self, error: KafkaProtoError) -> None:
         """The same; others come first from now on. Raises what has lasted for too long."""
-        was_sent = self._sent is not None
         super()._recover(error)
         now = time.monotonic()
         since = max(self._tried_at, now - self._config.request_timeout_s)  # whenever we are polled
@@ -442,18 +444,18 @@ class Tail(Fetcher):
         self._open.sort(key=lambda item: item.topic_partition in failed)
         if self._under_way:  # else whoever tries again has waited
             # As long as others have waited for this, where nobody was reached.
-            took_s = 0.0 if was_sent else now - self._tried_at
+            took_s = now - self._tried_at if self._ended is None else 0.0
             self._rest(self._asked or self._open, max(took_s, self._config.retry_backoff_s))
 
     def _rest(self, partitions: Collection[RangeProgress], for_s: float) -> None:
         """Do not ask about them again before that."""
         self._resting |= dict.fromkeys(partitions, Deadline.after(for_s))
 
-    def _rest_if_early(self) -> None:
+    def _rest_if_early(self, answered: _UnderWay) -> None:
         """Not every broker holds an answer with nothing in it: it is not asked again at once."""
-        early_s = self._max_wait_s - (time.monotonic() - self._tried_at)
+        early_s = self._max_wait_s - (time.monotonic() - answered.since)
         if early_s > 0:
-            self._rest(self._asked, min(early_s, self._config.retry_backoff_s))
+            self._rest(answered.partitions, min(early_s, self._config.retry_backoff_s))
 
     def _let_others_first(self, served: set[RangeProgress]) -> None:
         """Who was not asked comes first, then who had nothing, then who had something."""

@@ -905,6 +905,37 @@ def refused(call):
     )
 
 
+def refusing_once(offset):
+    """A Fetch answer: a refusal of the first one that asks for `offset`, else what there is."""
+    refusals = [refused]
+
+    def answer(call):
+        asked = {item.fetch_offset for topic in call.request.topics for item in topic.partitions}
+        return refusals.pop()(call) if offset in asked and refusals else DEFAULT
+
+    return answer
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_a_leader_says_while_nobody_polls_is_no_older_than_the_next_poll(
+    filled, group, consumer_of, beside
+):
+    if beside:
+        filled.topics["orders"].move(0, 2)
+        filled.on("Fetch", STALL, node=2)
+        group.committed["orders", 0] = (20, "")
+    consumer = consumer_of(default_api_timeout_ms=5_000 if beside else 700)
+    poll_rows(consumer, 20 if beside else 40)
+    filled.on("Fetch", refusing_once(21), node=1)
+    filled.logs["orders", 1].append(b"later")
+    assert poll_rows(consumer, 1) == [(1, 20)]
+    filled.logs["orders", 1].append(b"later still")
+    time.sleep(1)
+    began = time.monotonic()
+    assert poll_rows(consumer, 1) == [(1, 21)]
+    assert time.monotonic() - began < 0.6
+
+
 @pytest.fixture
 def each_asked_once(monkeypatch):
     """Fails a poll that asks for a partition that a Fetch under way asks for."""
