@@ -389,7 +389,11 @@ class Tail(Fetcher):
     # Answers
 
     def _first_come(self, timeout_s: float) -> _UnderWay | None:
-        """Who has begun to answer, of several who was asked first; None: nobody in time."""
+        """Who has begun to answer, of several who was asked first; None: nobody in time.
+
+        Raises:
+            DeadlineExceeded: whoever was asked first of all has not for request.timeout.ms.
+        """
         if not self._under_way:
             time.sleep(max(0.0, timeout_s))  # all are resting
             return None
@@ -397,14 +401,11 @@ class Tail(Fetcher):
         due = Deadline(oldest.since + request_s, request_s)
         connections = [one.sent.connection for one in self._under_way]
         ready = wait_for_answers(connections, min(timeout_s, due.remaining_s))
-        for one in self._under_way:
-            if one.sent.connection in ready:
-                return one
-        if due.has_passed:
+        if due.has_passed and oldest.sent.connection not in ready:
             self._turn_to(oldest)
             self._tried_at = oldest.since
             due.check(f"broker {oldest.sent.connection.endpoint}: receive")
-        return None
+        return next((one for one in self._under_way if one.sent.connection in ready), None)
 
     def _rest_s(self) -> float:
         """How long to wait for an answer: until others are to be asked again."""

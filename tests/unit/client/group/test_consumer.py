@@ -888,6 +888,18 @@ def test_leaders_are_asked_at_once_and_whoever_answers_is_read(filled, group, co
     assert len(filled.asked("Fetch", node=1)) == 1, "it has not answered yet"
 
 
+def test_a_leader_that_says_nothing_is_noticed_beside_one_without_end(filled, group, consumer_of):
+    filled.topics["orders"].move(1, 2)
+    filled.on("Fetch", STALL, DEFAULT, node=1)
+    filled.logs["orders", 1].fill(200)
+    consumer = consumer_of(request_timeout_ms=200, max_partition_fetch_bytes=1)
+    rows = []
+    while not rows or rows[-1][0] == 1:
+        time.sleep(0.02)  # by now the second one has answered again
+        rows += rows_of(consumer.poll(1))
+    assert consumer.positions[SECOND] < 1000
+
+
 def refused(call):
     """A Fetch answer by who leads none of the partitions any more."""
     part = FetchResponse.Topic
