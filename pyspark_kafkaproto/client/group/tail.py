@@ -24,7 +24,7 @@ from pyspark_kafkaproto.client.loss import LossPolicy
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.client.requests import Chosen
-from pyspark_kafkaproto.cluster import Router, TopicPartition
+from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP
 from pyspark_kafkaproto.cluster.routing import OPINIONS
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
@@ -203,7 +203,7 @@ class Tail(Fetcher):
         self._until = Deadline.after(0)
         self._tried_at = 0.0  # since when what may fail now has been tried
         self._failing: dict[TopicPartition, float] = {}  # nobody answers about it; since when
-        self._resting: dict[RangeProgress, Deadline] = {}  # failed, not asked about before that
+        self._resting: dict[RangeProgress, Deadline] = {}  # not asked about before that
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
         ]
@@ -297,10 +297,10 @@ class Tail(Fetcher):
 
         A partition that moves to one that has is asked about once he has answered.
         """
-        self._asked, self._tried_at = [], time.monotonic()  # nobody, if no leader can be found
-        self._ended = None
+        self._tried_at, self._ended = time.monotonic(), None
         under_way = {item for one in self._under_way for item in one.partitions}
         due = [item for item in self._open if item not in under_way and self._is_due(item)]
+        self._asked = due  # all of them fail where no leader can be looked up
         if not due:
             return
         deadline = Deadline.after(self._config.request_timeout_s)
@@ -312,19 +312,19 @@ class Tail(Fetcher):
                 self._under_way.append(_UnderWay(sent, place, time.monotonic()))
 
     def _is_due(self, item: RangeProgress) -> bool:
-        """Whether to ask about it; what nobody leads, or is gone, keeps no others waiting."""
+        """Whether to ask about it: not while it rests."""
         rest = self._resting.get(item)
-        if rest is not None and not rest.has_passed:
-            return False
-        return not (self._under_way and self._directory.is_in_vain(item.topic_partition))
+        return rest is None or rest.has_passed
 
     def _free_places(
         self, due: list[RangeProgress], deadline: Deadline
     ) -> dict[_Place, list[Chosen]]:
         """Where to ask about them now: whoever has no Fetch of ours, and wants no silence."""
-        leaders = self._directory.leaders([item.topic_partition for item in due], deadline)
+        leaders = self._leaders(due, deadline)
         for partition in [item for item in self._failing if self._directory.is_in_vain(item)]:
             del self._failing[partition]  # nobody is to answer about it
+        led_by_nobody = [item for item in due if item.topic_partition not in leaders]
+        self._rest(led_by_nobody, self._config.retry_backoff_s)
         places: dict[_Place, list[Chosen]] = {}
         for item in due:
             leader = leaders.get(item.topic_partition)
@@ -338,6 +338,18 @@ class Tail(Fetcher):
             for place, chosen in places.items()
             if place not in busy and place[0] not in silent
         }
+
+    def _leaders(
+        self, due: list[RangeProgress], deadline: Deadline
+    ) -> dict[TopicPartition, Leader]:
+        """See `Directory.leaders`; that nobody leads any is no error while others are read."""
+        partitions = [item.topic_partition for item in due]
+        try:
+            return self._directory.leaders(partitions, deadline)
+        except BrokerError:
+            if self._under_way and all(map(self._directory.is_in_vain, partitions)):
+                return {}
+            raise
 
     def _send_ahead_to(self, place: _Place) -> None:
         """Ask whoever has just answered for more, unless that would have to wait."""

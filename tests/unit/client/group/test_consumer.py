@@ -40,6 +40,7 @@ BOTH = frozenset({FIRST, SECOND})
 
 NOT_COORDINATOR, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID = 16, 22, 25
 COORDINATOR_NOT_AVAILABLE = 15
+NOBODY = -1
 INVALID_SESSION_TIMEOUT, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID = 26, 27, 82
 
 
@@ -886,6 +887,37 @@ def test_leaders_are_asked_at_once_and_whoever_answers_is_read(filled, group, co
         assert poll_rows(consumer, 1) == [(1, offset)]
     assert time.monotonic() - began < PATIENCE_S / 2
     assert len(filled.asked("Fetch", node=1)) == 1, "it has not answered yet"
+
+
+@pytest.fixture
+def second_alone(filled, group):
+    """Only the second partition has a leader, node 2; it is read to its end."""
+    group.committed |= {("orders", 0): (15, ""), ("orders", 1): (20, "")}
+    filled.topics["orders"].move(1, 2)
+    filled.topics["orders"].leaders[0] = NOBODY
+    return filled
+
+
+def test_a_partition_without_a_leader_makes_no_other_rest(second_alone, consumer_of):
+    consumer = consumer_of(retry_backoff_ms=1000, fetch_max_wait_ms=0)
+    poll_until(consumer, lambda: second_alone.asked("Fetch", node=2), "a fetch")
+    time.sleep(1.1)  # its leader is to be looked up again
+    began = time.monotonic()
+    for offset in range(20, 24):
+        second_alone.logs["orders", 1].append(b"later")
+        assert poll_rows(consumer, 1) == [(1, offset)]
+    assert time.monotonic() - began < 0.5
+
+
+def test_a_leader_that_comes_is_asked_while_another_has_nothing(second_alone, consumer_of):
+    def elected_meanwhile(call):
+        second_alone.topics["orders"].leaders[0] = 1
+        return STALL
+
+    second_alone.on("Fetch", elected_meanwhile, node=2)
+    began = time.monotonic()
+    assert consumer_of().poll(PATIENCE_S).num_rows == 5
+    assert time.monotonic() - began < PATIENCE_S / 2
 
 
 def test_a_leader_that_says_nothing_is_noticed_beside_one_without_end(filled, group, consumer_of):
