@@ -323,21 +323,18 @@ class Tail(Fetcher):
         leaders = self._leaders(due, deadline)
         for partition in [item for item in self._failing if self._directory.is_in_vain(item)]:
             del self._failing[partition]  # nobody is to answer about it
-        led_by_nobody = [item for item in due if item.topic_partition not in leaders]
-        self._rest(led_by_nobody, self._config.retry_backoff_s)
+        busy = {one.place for one in self._under_way}
+        silent = self._directory.router.connections.throttling
         places: dict[_Place, list[Chosen]] = {}
         for item in due:
             leader = leaders.get(item.topic_partition)
-            if leader is not None:
-                place = leader.endpoint, self._directory.rack_for(item.topic_partition)
+            if leader is None or leader.endpoint in silent:
+                self._rest([item], self._config.retry_backoff_s)
+                continue
+            place = leader.endpoint, self._directory.rack_for(item.topic_partition)
+            if place not in busy:
                 places.setdefault(place, []).append((item, leader))
-        busy = {one.place for one in self._under_way}
-        silent = self._directory.router.connections.throttling if busy else set()
-        return {
-            place: chosen
-            for place, chosen in places.items()
-            if place not in busy and place[0] not in silent
-        }
+        return places
 
     def _leaders(
         self, due: list[RangeProgress], deadline: Deadline

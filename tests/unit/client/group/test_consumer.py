@@ -24,12 +24,13 @@ from pyspark_kafkaproto.errors import (
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
+from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
 from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, metadata, topic_id_of
-from tests.fake_log import NOT_LEADER, Answered, Batch, FakeLog
+from tests.fake_log import NOT_LEADER, Answered, Batch, FakeLog, fetch, list_offsets
 from tests.fake_past import lead_in_the_past
 from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import FakeGroup
@@ -887,6 +888,59 @@ def test_leaders_are_asked_at_once_and_whoever_answers_is_read(filled, group, co
         assert poll_rows(consumer, 1) == [(1, offset)]
     assert time.monotonic() - began < PATIENCE_S / 2
     assert len(filled.asked("Fetch", node=1)) == 1, "it has not answered yet"
+
+
+def throttled(brokers, throttle_time_ms):
+    """What there is, with the wish for silence."""
+
+    def answer(call):
+        parts = fetch(brokers, call).responses
+        return FetchResponse(throttle_time_ms=throttle_time_ms, responses=parts)
+
+    return answer
+
+
+def test_a_broker_that_wants_silence_from_the_start_holds_no_other_up(filled, group, consumer_of):
+    filled.topics["orders"].move(1, 2)
+
+    def listed(call):
+        parts = list_offsets(filled, call).topics
+        return ListOffsetsResponse(throttle_time_ms=2000, topics=parts)
+
+    filled.on("ListOffsets", listed, node=1)
+    began = time.monotonic()
+    consumer = consumer_of()
+    assert poll_rows(consumer, 20) == [(1, offset) for offset in range(20)]
+    assert time.monotonic() - began < 1
+    assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
+
+
+def test_a_broker_is_asked_when_it_wants_no_more_silence(filled, group, consumer_of):
+    filled.topics["orders"].move(1, 2)
+    consumer = consumer_of()
+    poll_rows(consumer, 40)
+    filled.on("Fetch", STALL, node=2)
+    filled.on("Fetch", throttled(filled, 300), DEFAULT, node=1)
+    filled.logs["orders", 0].append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 20)]
+    filled.logs["orders", 0].append(b"later still")
+    began = time.monotonic()
+    assert rows_of(consumer.poll(PATIENCE_S)) == [(0, 21)]
+    assert time.monotonic() - began < PATIENCE_S / 2
+
+
+def test_a_poll_does_not_wait_for_the_end_of_a_silence(filled, group, consumer_of):
+    consumer = consumer_of()
+    poll_rows(consumer, 40)
+    filled.on("Fetch", throttled(filled, 1500), DEFAULT)
+    filled.logs["orders", 0].append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 20)]
+    filled.logs["orders", 0].append(b"later still")
+    began, asked = time.monotonic(), len(filled.asked("Fetch"))
+    assert consumer.poll(0.1) is None
+    assert time.monotonic() - began < 1
+    assert len(filled.asked("Fetch")) == asked
+    assert poll_rows(consumer, 1) == [(0, 21)]
 
 
 @pytest.fixture
