@@ -202,7 +202,7 @@ class Tail(Fetcher):
         self._ended: _UnderWay | None = None  # the last one; None: others were asked since
         self._until = Deadline.after(0)
         self._tried_at = 0.0  # since when what may fail now has been tried
-        self._failing: dict[TopicPartition, float] = {}  # nobody answers about it; since when
+        self._failing: dict[TopicPartition, float] = {}  # no answer, or an error; since when
         self._resting: dict[RangeProgress, Deadline] = {}  # not asked about before that
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
@@ -239,8 +239,6 @@ class Tail(Fetcher):
         answered = self._ended
         if parts is None or answered is None:
             return []
-        for item in self._asked:
-            self._failing.pop(item.topic_partition, None)
         self._seen.foreign -= {part.progress.topic_partition for part in parts}
         for part in parts:
             if not part.data.error_code:
@@ -437,25 +435,34 @@ class Tail(Fetcher):
         known = self._seen.topic_ids
         self._seen.refused_ids |= {known[topic] for topic in refused if topic in known}
         judged = super()._judge(parts, failures)
-        failed = [item for item in self._asked if item.topic_partition in failures]
-        self._rest(failed, self._config.retry_backoff_s)
+        for item in self._asked:
+            error = failures.get(item.topic_partition)
+            if error is None:
+                self._failing.pop(item.topic_partition, None)
+            else:
+                self._rest([item], self._config.retry_backoff_s)
+                self._note_failing({item.topic_partition}, error)
         return judged
 
     def _recover(self, error: KafkaProtoError) -> None:
         """The same; others come first from now on. Raises what has lasted for too long."""
         super()._recover(error)
-        now = time.monotonic()
-        since = max(self._tried_at, now - self._config.request_timeout_s)  # whenever we are polled
         failed = {item.topic_partition for item in self._asked or self._open}
-        lasted_s = now - min(self._failing.setdefault(item, since) for item in failed)
-        if lasted_s >= min(self._config.default_api_timeout_s, error.patience_s):
-            raise error
+        self._note_failing(failed, error)
         _log.debug("nothing fetched for now: %s", error)
         self._open.sort(key=lambda item: item.topic_partition in failed)
         if self._under_way:  # else whoever tries again has waited
             # As long as others have waited for this, where nobody was reached.
-            took_s = now - self._tried_at if self._ended is None else 0.0
+            took_s = time.monotonic() - self._tried_at if self._ended is None else 0.0
             self._rest(self._asked or self._open, max(took_s, self._config.retry_backoff_s))
+
+    def _note_failing(self, failed: Collection[TopicPartition], error: KafkaProtoError) -> None:
+        """Raises what has lasted for too long."""
+        now = time.monotonic()
+        since = max(self._tried_at, now - self._config.request_timeout_s)  # whenever we are polled
+        lasted_s = now - min(self._failing.setdefault(item, since) for item in failed)
+        if lasted_s >= min(self._config.default_api_timeout_s, error.patience_s):
+            raise error
 
     def _rest(self, partitions: Collection[RangeProgress], for_s: float) -> None:
         """Do not ask about them again before that."""

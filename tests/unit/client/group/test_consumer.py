@@ -42,6 +42,7 @@ BOTH = frozenset({FIRST, SECOND})
 NOT_COORDINATOR, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID = 16, 22, 25
 COORDINATOR_NOT_AVAILABLE = 15
 NOBODY = -1
+KAFKA_STORAGE_ERROR = 56
 INVALID_SESSION_TIMEOUT, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID = 26, 27, 82
 
 
@@ -941,6 +942,34 @@ def test_a_poll_does_not_wait_for_the_end_of_a_silence(filled, group, consumer_o
     assert time.monotonic() - began < 1
     assert len(filled.asked("Fetch")) == asked
     assert poll_rows(consumer, 1) == [(0, 21)]
+
+
+def test_a_partition_that_fails_for_too_long_is_an_error_beside_one_that_is_read(
+    filled, group, consumer_of
+):
+    def without_the_first(call):
+        log = filled.logs["orders", 1]
+        (topic,) = call.request.topics
+        parts = tuple(
+            Answered(partition_index=0, error_code=KAFKA_STORAGE_ERROR)
+            if item.partition == 0
+            else log.fetch(1, item.fetch_offset, item.partition_max_bytes, is_first=True)
+            for item in topic.partitions
+        )
+        return FetchResponse(
+            responses=(FetchResponse.Topic(topic_id=topic.topic_id, partitions=parts),)
+        )
+
+    filled.on("Fetch", without_the_first)
+    consumer = consumer_of(default_api_timeout_ms=500)
+    assert poll_rows(consumer, 20) == [(1, offset) for offset in range(20)]
+    for offset in (20, 21):
+        filled.logs["orders", 1].append(b"later")
+        assert poll_rows(consumer, 1) == [(1, offset)]
+        with pytest.raises(BrokerError, match=r"orders-0 .*KAFKA_STORAGE_ERROR"):
+            poll_until(consumer, lambda: False, "the error")
+    filled.on("Fetch", DEFAULT)
+    assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
 
 
 @pytest.fixture
