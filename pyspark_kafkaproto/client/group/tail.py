@@ -235,6 +235,8 @@ class Tail(Fetcher):
             if not is_retriable(error):
                 raise
             self._recover(error)
+            # Too little time was left to wait here: so the next poll does.
+            self._rest(self._asked or self._open, self._config.retry_backoff_s)
             return []
         answered = self._ended
         if parts is None or answered is None:

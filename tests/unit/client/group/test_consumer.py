@@ -1129,6 +1129,17 @@ def test_brokers_that_hold_no_empty_answer_are_not_asked_all_the_time(
     assert 1 <= len(filled.asked("Fetch", node=1)) - asked <= 5
 
 
+@pytest.mark.parametrize("poll_s", first(1, [0.05, 0, 0.5]))
+def test_short_polls_try_again_no_more_often_than_long_ones(filled, group, consumer_of, poll_s):
+    consumer = consumer_of(retry_backoff_ms=100)
+    poll_rows(consumer, 40)
+    filled.on("Fetch", refused)
+    asked, deadline = len(filled.asked("Fetch")), Deadline.after(1)
+    while not deadline.has_passed:
+        assert consumer.poll(poll_s) is None
+    assert 2 <= len(filled.asked("Fetch")) - asked <= 13
+
+
 def test_partitions_of_several_leaders_come_side_by_side(filled, group, consumer_of):
     filled.topics["orders"].move(1, 2)
     consumer = consumer_of(max_partition_fetch_bytes=1)
