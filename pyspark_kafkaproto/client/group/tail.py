@@ -401,13 +401,15 @@ class Tail(Fetcher):
         """Who has begun to answer, of several who was asked first; None: nobody in time.
 
         Raises:
-            DeadlineExceeded: whoever was asked first of all has not for request.timeout.ms.
+            DeadlineExceeded: whoever was asked first of all has not for request.timeout.ms beyond
+                fetch.max.wait.ms, for which it may hold its answer.
         """
         if not self._under_way:
             time.sleep(max(0.0, timeout_s))  # all are resting
             return None
-        oldest, request_s = self._under_way[0], self._config.request_timeout_s
-        due = Deadline(oldest.since + request_s, request_s)
+        oldest = self._under_way[0]
+        answer_s = self._max_wait_s + self._config.request_timeout_s
+        due = Deadline(oldest.since + answer_s, answer_s)
         connections = [one.sent.connection for one in self._under_way]
         ready = wait_for_answers(connections, min(timeout_s, due.remaining_s))
         if due.has_passed and oldest.sent.connection not in ready:
