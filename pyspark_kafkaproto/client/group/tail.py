@@ -43,6 +43,8 @@ NO_END: Final = 2**63 - 1
 
 _UNKNOWN_TOPIC_ID: Final = 100
 _INCONSISTENT_TOPIC_ID: Final = 103
+# An election is over by then, most of the time.
+_WORTH_A_WORD_S: Final = 5.0
 _MADE_AGAIN: Final = "its topic was deleted and made again"
 
 
@@ -203,6 +205,7 @@ class Tail(Fetcher):
         self._until = Deadline.after(0)
         self._tried_at = 0.0  # since when what may fail now has been tried
         self._failing: dict[TopicPartition, float] = {}  # no answer, or an error; since when
+        self._warned: set[TopicPartition] = set()  # of those
         self._resting: dict[RangeProgress, Deadline] = {}  # not asked about before that
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
@@ -420,8 +423,9 @@ class Tail(Fetcher):
 
     def _rest_s(self) -> float:
         """How long to wait for an answer: until others are to be asked again."""
-        rests = [rest.remaining_s for rest in self._resting.values() if not rest.has_passed]
-        return min(self._until.remaining_s, *rests) if rests else self._until.remaining_s
+        self._resting = {item: end for item, end in self._resting.items() if not end.has_passed}
+        left_s = [end.remaining_s for end in self._resting.values()]
+        return min([self._until.remaining_s, *left_s])
 
     def _answer_of(self, one: _UnderWay) -> list[Part]:
         self._turn_to(one)
@@ -443,6 +447,7 @@ class Tail(Fetcher):
             error = failures.get(item.topic_partition)
             if error is None:
                 self._failing.pop(item.topic_partition, None)
+                self._warned.discard(item.topic_partition)
             else:
                 self._rest([item], self._config.retry_backoff_s)
                 self._note_failing({item.topic_partition}, error)
@@ -460,13 +465,17 @@ class Tail(Fetcher):
             took_s = time.monotonic() - self._tried_at if self._ended is None else 0.0
             self._rest(self._asked or self._open, max(took_s, self._config.retry_backoff_s))
 
-    def _note_failing(self, failed: Collection[TopicPartition], error: KafkaProtoError) -> None:
-        """Raises what has lasted for too long."""
+    def _note_failing(self, failed: set[TopicPartition], error: KafkaProtoError) -> None:
+        """Raises what has lasted for too long; says once what has lasted for long."""
         now = time.monotonic()
         since = max(self._tried_at, now - self._config.request_timeout_s)  # whenever we are polled
         lasted_s = now - min(self._failing.setdefault(item, since) for item in failed)
         if lasted_s >= min(self._config.default_api_timeout_s, error.patience_s):
             raise error
+        if lasted_s >= _WORTH_A_WORD_S and not failed <= self._warned:
+            self._warned |= failed
+            names = ", ".join(map(str, sorted(failed)))
+            _log.warning("nothing fetched from %s for %.0f s: %s", names, lasted_s, error)
 
     def _rest(self, partitions: Collection[RangeProgress], for_s: float) -> None:
         """Do not ask about them again before that."""

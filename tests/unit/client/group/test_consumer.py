@@ -8,7 +8,7 @@ import time
 import pytest
 
 from pyspark_kafkaproto.client.consumer import Consumer
-from pyspark_kafkaproto.client.group import reading
+from pyspark_kafkaproto.client.group import reading, tail
 from pyspark_kafkaproto.client.group.assignors import Subscriber
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
@@ -1149,6 +1149,25 @@ def test_short_polls_try_again_no_more_often_than_long_ones(filled, group, consu
     while not deadline.has_passed:
         assert consumer.poll(poll_s) is None
     assert 2 <= len(filled.asked("Fetch")) - asked <= 13
+
+
+def test_a_leader_that_fails_for_long_is_said_once(filled, group, consumer_of, caplog, monkeypatch):
+    monkeypatch.setattr(tail, "_WORTH_A_WORD_S", 0.1)
+    filled.topics["orders"].move(1, 2)
+    consumer = consumer_of()
+    poll_rows(consumer, 40)
+    filled.stop(2)
+
+    def said():
+        return [
+            text for text in caplog.messages if text.startswith("nothing fetched from orders-1")
+        ]
+
+    poll_until(consumer, said, "a word about it")
+    filled.logs["orders", 0].append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 20)]
+    consumer.poll(0.1)
+    assert len(said()) == 1
 
 
 def test_partitions_of_several_leaders_come_side_by_side(filled, group, consumer_of):
