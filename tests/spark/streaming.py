@@ -112,9 +112,14 @@ def wait_until(what: str, is_so: Callable[[], bool], query: StreamingQuery | Non
 
 def is_at(query: StreamingQuery, offset: int) -> bool:
     """Whether the query has read its topics up to so many offsets in all."""
+    return read_to(query) >= offset
+
+
+def read_to(query: StreamingQuery) -> int:
+    """Up to how many offsets in all it has read its topics; fewer again where one is gone."""
     done = query.lastProgress
     ends = json.loads(done["sources"][0]["endOffset"]) if done else {}
-    return sum(end for topic in ends.values() for end in topic.values()) >= offset
+    return sum(end for topic in ends.values() for end in topic.values())
 
 
 def failure_of(query: StreamingQuery) -> str:

@@ -15,6 +15,7 @@ from tests.spark.streaming import (
     is_at,
     numbered,
     put,
+    read_to,
     wait_until,
 )
 
@@ -98,15 +99,11 @@ def test_topic_made_again_while_the_query_stood_still_is_a_loss_or_as_by_sparks_
             wait_until("where the new topic ends", lambda query=query: is_at(query, 20), query)
         put(broker.bootstrap_servers, topic, 0, numbered(100, 105))
         for query in running.values():
-            wait_until("new records", lambda query=query: _is_at_exactly(query, 25), query)
+            wait_until("new records", lambda query=query: read_to(query) == 25, query)
     finally:
         for query in running.values():
             query.stop()
     assert both[OURS].values() == both[THEIRS].values() == numbered(0, 105)
-
-
-def _is_at_exactly(query, offset):
-    return is_at(query, offset) and not is_at(query, offset + 1)
 
 
 def test_topic_that_is_made_again_under_a_running_query_is_a_loss(broker, cluster, topic, place):
@@ -131,7 +128,7 @@ def test_deleted_topic_fails_a_query_and_a_lenient_one_goes_on(
         cluster.delete_topics({topic})
         assert "KAFKA_DATA_LOSS.PARTITIONS_DELETED" in failure_of(queries[0])
         put(broker.bootstrap_servers, other, 0, numbered(100, 110))
-        wait_until("the other topic", lambda: _is_at_exactly(queries[1], 10), queries[1])
+        wait_until("the other topic", lambda: read_to(queries[1]) == 10, queries[1])
     finally:
         for query in queries:
             query.stop()
