@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pyspark_kafkaproto.client.block import Block
@@ -20,7 +20,7 @@ from pyspark_kafkaproto.client.loss import LossPolicy
 from pyspark_kafkaproto.client.memory import AnswerMemory
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
-from pyspark_kafkaproto.client.requests import Chosen, Limits, fetch_request
+from pyspark_kafkaproto.client.requests import Chosen, Limits, Place, fetch_request
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
@@ -302,12 +302,29 @@ class Fetcher:
             _log.debug("fetching ahead failed, tried again after this block: %s", error)
 
     def _send(self, deadline: Deadline) -> Sent:
-        leader, chosen = self._next_leader(deadline)
-        return self._send_to(leader, chosen, deadline)
+        """Ask for the first open range that has a leader, with all near ones of the same place."""
+        near = self._open[:_PARTITIONS_PER_REQUEST]
+        leaders = self._directory.leaders((item.topic_partition for item in near), deadline)
+        return self._send_to(next(iter(self._by_place(near, leaders).values())), deadline)
 
-    def _send_to(self, leader: Leader, chosen: list[Chosen], deadline: Deadline) -> Sent:
-        """Ask a leader, or the follower that it named, for what comes next of `chosen`."""
-        connection = self._directory.router.connect(leader.endpoint, deadline)
+    def _by_place(
+        self, ranges: Iterable[RangeProgress], leaders: Mapping[TopicPartition, Leader]
+    ) -> dict[Place, list[Chosen]]:
+        """Those of `ranges` that have a leader, by where they are asked for, in their order.
+
+        One request names one rack: ranges that stay with their leader are asked for apart.
+        """
+        places: dict[Place, list[Chosen]] = {}
+        for item in ranges:
+            leader = leaders.get(item.topic_partition)
+            if leader is not None:
+                place = leader.endpoint, self._directory.rack_for(item.topic_partition)
+                places.setdefault(place, []).append((item, leader))
+        return places
+
+    def _send_to(self, chosen: list[Chosen], deadline: Deadline) -> Sent:
+        """Ask one leader, or the follower that it named, for what comes next of `chosen`."""
+        connection = self._directory.router.connect(chosen[0][1].endpoint, deadline)
         ids = {item.range.topic: self._directory.topic_id(item.range.topic) for item, _ in chosen}
         most = None if all(ids.values()) else _LAST_VERSION_BY_NAME
         version = connection.version_for(FetchRequest, most)
@@ -315,27 +332,6 @@ class Fetcher:
         connection.send(self._request(chosen, compares=compares), deadline, version)
         names = {known: topic for topic, known in ids.items() if known}
         return Sent(connection, {item.topic_partition: item for item, _ in chosen}, names)
-
-    def _next_leader(self, deadline: Deadline) -> tuple[Leader, list[Chosen]]:
-        """The leader of the first open range, with all open ranges that it leads.
-
-        One request names one rack: ranges that stay with their leader are asked for apart.
-        """
-        near = self._open[:_PARTITIONS_PER_REQUEST]
-        leaders = self._directory.leaders((item.topic_partition for item in near), deadline)
-        led = [
-            (item, leaders[item.topic_partition])
-            for item in near
-            if item.topic_partition in leaders
-        ]
-        first, leader = led[0]
-        rack = self._directory.rack_for(first.topic_partition)
-        return leader, [
-            (item, own)
-            for item, own in led
-            if own.endpoint == leader.endpoint
-            and self._directory.rack_for(item.topic_partition) == rack
-        ]
 
     def _request(self, chosen: list[Chosen], *, compares: bool) -> FetchRequest:
         """What to ask; `compares`: whether the broker can say that what was read is gone."""

@@ -13,12 +13,15 @@ from pyspark_kafkaproto.client.directory import NO_EPOCH, Directory
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Leader
 from pyspark_kafkaproto.messages.fetch import FetchRequest
+from pyspark_kafkaproto.net import Endpoint
 from pyspark_kafkaproto.wire.declaration import NO_ID
 
 _NO_SESSION = -1
 _READ_COMMITTED = 1
 
 Chosen = tuple[RangeProgress, Leader]
+Place = tuple[Endpoint, str]
+"""A broker, and the rack that a request names to it."""
 
 
 class Limits(NamedTuple):

@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol
 
 from pyspark_kafkaproto.client.block import Block
 from pyspark_kafkaproto.client.coming import Sent
@@ -23,18 +23,12 @@ from pyspark_kafkaproto.client.fetch import Fetcher, Part
 from pyspark_kafkaproto.client.loss import LossPolicy
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
-from pyspark_kafkaproto.client.requests import Chosen
+from pyspark_kafkaproto.client.requests import Chosen, Place
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP
 from pyspark_kafkaproto.cluster.routing import OPINIONS
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
-from pyspark_kafkaproto.net import (
-    ConsumerConfig,
-    Deadline,
-    Endpoint,
-    retrying,
-    wait_for_answers,
-)
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline, retrying, wait_for_answers
 from pyspark_kafkaproto.net.retry import is_retriable
 
 _log = logging.getLogger(__name__)
@@ -46,10 +40,6 @@ _INCONSISTENT_TOPIC_ID: Final = 103
 # An election is over by then, most of the time.
 _WORTH_A_WORD_S: Final = 5.0
 _MADE_AGAIN: Final = "its topic was deleted and made again"
-
-
-# A broker and the rack that a Fetch names to it.
-_Place: TypeAlias = tuple[Endpoint, str]
 
 
 class Reset(Protocol):
@@ -162,7 +152,7 @@ class _UnderWay(NamedTuple):
     """A Fetch that is not answered yet: of which broker and rack, since when (time.monotonic)."""
 
     sent: Sent
-    place: _Place
+    place: Place
     since: float
 
     @property
@@ -241,9 +231,10 @@ class Tail(Fetcher):
             # Too little time was left to wait here: so the next poll does.
             self._rest(self._asked or self._open, self._config.retry_backoff_s)
             return []
-        answered = self._ended
-        if parts is None or answered is None:
+        if parts is None:
             return []
+        answered = self._ended
+        assert answered is not None  # noqa: S101 - these are the parts of its answer
         self._seen.foreign -= {part.progress.topic_partition for part in parts}
         for part in parts:
             if not part.data.error_code:
@@ -295,7 +286,7 @@ class Tail(Fetcher):
 
     # Asking
 
-    def _ask(self, only: _Place | None = None) -> None:
+    def _ask(self, only: Place | None = None) -> None:
         """Ask each broker that has no Fetch of ours, or one of them, about all that it leads.
 
         A partition that moves to one that has is asked about once he has answered.
@@ -311,7 +302,7 @@ class Tail(Fetcher):
             if only in (None, place):
                 self._asked = [item for item, _ in chosen]
                 self._insist_on_known({item.range.topic for item in self._asked})
-                sent = self._send_to(chosen[0][1], chosen, deadline)
+                sent = self._send_to(chosen, deadline)
                 self._under_way.append(_UnderWay(sent, place, time.monotonic()))
 
     def _is_due(self, item: RangeProgress) -> bool:
@@ -321,23 +312,20 @@ class Tail(Fetcher):
 
     def _free_places(
         self, due: list[RangeProgress], deadline: Deadline
-    ) -> dict[_Place, list[Chosen]]:
+    ) -> dict[Place, list[Chosen]]:
         """Where to ask about them now: whoever has no Fetch of ours, and wants no silence."""
         leaders = self._leaders(due, deadline)
         for partition in [item for item in self._failing if self._directory.is_in_vain(item)]:
             del self._failing[partition]  # nobody is to answer about it
-        busy = {one.place for one in self._under_way}
         silent = self._directory.router.connections.throttling
-        places: dict[_Place, list[Chosen]] = {}
-        for item in due:
-            leader = leaders.get(item.topic_partition)
-            if leader is None or leader.endpoint in silent:
-                self._rest([item], self._config.retry_backoff_s)
-                continue
-            place = leader.endpoint, self._directory.rack_for(item.topic_partition)
-            if place not in busy:
-                places.setdefault(place, []).append((item, leader))
-        return places
+        talking = {
+            item: leader for item, leader in leaders.items() if leader.endpoint not in silent
+        }
+        resting = [item for item in due if item.topic_partition not in talking]
+        self._rest(resting, self._config.retry_backoff_s)
+        busy = {one.place for one in self._under_way}
+        places = self._by_place(due, talking)
+        return {place: chosen for place, chosen in places.items() if place not in busy}
 
     def _leaders(
         self, due: list[RangeProgress], deadline: Deadline
@@ -351,7 +339,7 @@ class Tail(Fetcher):
                 return {}
             raise
 
-    def _send_ahead_to(self, place: _Place) -> None:
+    def _send_ahead_to(self, place: Place) -> None:
         """Ask whoever has just answered for more, unless that would have to wait."""
         if self._is_throttled:
             return
@@ -416,8 +404,7 @@ class Tail(Fetcher):
         connections = [one.sent.connection for one in self._under_way]
         ready = wait_for_answers(connections, min(timeout_s, due.remaining_s))
         if due.has_passed and oldest.sent.connection not in ready:
-            self._turn_to(oldest)
-            self._tried_at = oldest.since
+            self._turn_to(oldest, oldest.since)
             due.check(f"broker {oldest.sent.connection.endpoint}: receive")
         return next((one for one in self._under_way if one.sent.connection in ready), None)
 
@@ -428,13 +415,13 @@ class Tail(Fetcher):
         return min([self._until.remaining_s, *left_s])
 
     def _answer_of(self, one: _UnderWay) -> list[Part]:
-        self._turn_to(one)
-        self._tried_at = time.monotonic()  # it may have come long ago, and nobody polled
+        self._turn_to(one, time.monotonic())  # it may have come long ago, and nobody polled
         return self._exchange(Deadline.after(self._config.request_timeout_s))
 
-    def _turn_to(self, one: _UnderWay) -> None:
+    def _turn_to(self, one: _UnderWay, tried_at: float) -> None:
         """From here on this is the one whose answer is read, or that fails."""
         self._under_way.remove(one)
+        self._tried_at = tried_at
         self._ended, self._sent, self._asked = one, one.sent, one.partitions
 
     def _judge(self, parts: list[Part], failures: dict[TopicPartition, BrokerError]) -> list[Part]:

@@ -961,15 +961,13 @@ def test_a_partition_that_fails_for_too_long_is_an_error_beside_one_that_is_read
     def without_the_first(call):
         log = filled.logs["orders", 1]
         (topic,) = call.request.topics
-        parts = tuple(
+        parts = (
             Answered(partition_index=0, error_code=KAFKA_STORAGE_ERROR)
             if item.partition == 0
             else log.fetch(1, item.fetch_offset, item.partition_max_bytes, is_first=True)
             for item in topic.partitions
         )
-        return FetchResponse(
-            responses=(FetchResponse.Topic(topic_id=topic.topic_id, partitions=parts),)
-        )
+        return answered(*parts)(call)
 
     filled.on("Fetch", without_the_first)
     consumer = consumer_of(default_api_timeout_ms=500)
@@ -1028,19 +1026,11 @@ def test_a_leader_that_says_nothing_is_noticed_beside_one_without_end(filled, gr
 
 def refused(call):
     """A Fetch answer by who leads none of the partitions any more."""
-    part = FetchResponse.Topic
-    return FetchResponse(
-        responses=tuple(
-            part(
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    Answered(partition_index=item.partition, error_code=NOT_LEADER)
-                    for item in topic.partitions
-                ),
-            )
-            for topic in call.request.topics
-        )
+    (topic,) = call.request.topics
+    errors = (
+        Answered(partition_index=item.partition, error_code=NOT_LEADER) for item in topic.partitions
     )
+    return answered(*errors)(call)
 
 
 def refusing_once(offset):
@@ -1079,10 +1069,10 @@ def each_asked_once(monkeypatch):
     """Fails a poll that asks for a partition that a Fetch under way asks for."""
     send_to = Tail._send_to
 
-    def checked(tail, leader, chosen, deadline):
+    def checked(tail, chosen, deadline):
         asked = {item for one in tail._under_way for item in one.partitions}
         assert not asked & {item for item, _ in chosen}
-        return send_to(tail, leader, chosen, deadline)
+        return send_to(tail, chosen, deadline)
 
     monkeypatch.setattr(Tail, "_send_to", checked)
 
