@@ -190,7 +190,7 @@ def add_packets(error: KafkaProtoError) -> None:
         return
     from pyspark_kafkaproto.capture.recorder import Recorder  # noqa: PLC0415  for errors alone
 
-    name = f"kafkaproto-error-{os.getpid()}-{time_ns() // 1_000_000}.pcapng"
+    name = _ERROR_FILES.replace("*", f"{os.getpid()}-{time_ns() // 1_000_000}")
     path = Path(tempfile.gettempdir()) / name
     with suppress(OSError):
         with _private_file(path) as stream:

@@ -195,7 +195,7 @@ class KafkaCluster(GroupWindow, AdminWindow):
 
         None where no record is that late.
         """
-        return self.get_leader_offsets_at(dict.fromkeys(checked_partitions(partitions), timestamp))
+        return self.get_leader_offsets_at(dict.fromkeys(partitions, timestamp))
 
     def get_leader_offsets_at(
         self, timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]

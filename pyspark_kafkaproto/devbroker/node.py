@@ -87,7 +87,8 @@ class Node:
         )
         if done.returncode:
             text = done.stdout + done.stderr
-            why = f"{reason(text)}; it printed" if reason(text) else ""
+            found = reason(text)
+            why = found and f"{found}; it printed"
             raise DevBrokerFailed(f"Kafka could not format {self.log_dir}{why}:\n{telling(text)}")
 
     def launch(self, class_path: str, *, detached: bool) -> None:

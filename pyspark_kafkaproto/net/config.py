@@ -7,7 +7,6 @@ one table.
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -15,6 +14,7 @@ from dataclasses import dataclass, fields
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.properties import boolean as _boolean
 from pyspark_kafkaproto.net.properties import kafka_property as _property
+from pyspark_kafkaproto.net.properties import meant as _meant
 from pyspark_kafkaproto.net.properties import one_of as _one_of
 from pyspark_kafkaproto.net.properties import seconds as _seconds
 from pyspark_kafkaproto.net.properties import text as _text
@@ -103,8 +103,7 @@ class ClientConfig(SecurityConfig):
                 refuse_unknown(prefix, name)
             elif name not in _warned:
                 _warned.add(name)
-                close = difflib.get_close_matches(name, table, n=1, cutoff=_CLOSE)
-                hint = f"; did you mean {prefix}{close[0]}?" if close else ""
+                hint = _meant(prefix, name, table, _CLOSE)
                 _log.warning(
                     "client property %s%s is not known here: it has no effect%s", prefix, name, hint
                 )

@@ -5,8 +5,9 @@ A reader takes the property's full name and its text. What the properties mean i
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Any
 
@@ -78,3 +79,12 @@ def secret(name: str, given: str) -> Secret:
 def kafka_property(name: str, read: Callable[[str, str], Any], default: Any = None) -> Any:
     """A field of ClientConfig read from Kafka's property `name`."""
     return field(default=default, metadata={"name": name, "read": read})
+
+
+def meant(prefix: str, name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The end of a message about `name`, which nobody knows: one of `known` that it is close to.
+
+    Empty where it is close to none; `cutoff` is that of `difflib.get_close_matches`.
+    """
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {prefix}{close[0]}?" if close else ""

@@ -8,14 +8,13 @@ no connection: `tls` and `login` do, when a connection is made.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.jaas import LoginModule, parse_jaas
-from pyspark_kafkaproto.net.properties import boolean, kafka_property, secret, text, words
+from pyspark_kafkaproto.net.properties import boolean, kafka_property, meant, secret, text, words
 from pyspark_kafkaproto.net.secret import HIDDEN, Secret
 
 PLAINTEXT = "PLAINTEXT"
@@ -312,8 +311,7 @@ def refuse_unknown(prefix: str, name: str) -> None:
         why = _KERBEROS
     if why is None:
         known = [item.metadata["name"] for item in fields(SecurityConfig)]
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {prefix}{close[0]}?" if close else ""
+        hint = meant(prefix, name, known)
         why = f"this package has no such property, and none of security is ignored{hint}"
     raise ConfigError(prefix + name, HIDDEN, why)
 
