@@ -182,7 +182,7 @@ class Consumer:
         positions = starting_positions(self._router, self.config, assigned) if assigned else {}
         own = [item for item, offset in positions.items() if self._has_been_at(item, offset)]
         seen = self._seen.in_next_generation(positions, own)
-        self._reading = Reading(positions, self.config, self._router, self._schema, seen)
+        self._reading = Reading(assigned, positions, self.config, self._router, self._schema, seen)
         self._own = assigned
         self._committed = {}
         if self._on_assign is not None:

@@ -22,8 +22,9 @@ from pyspark_kafkaproto.cluster.offsets import (
     LATEST_TIMESTAMP,
     list_offsets_at,
 )
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
+from pyspark_kafkaproto.net.retry import is_retriable
 from pyspark_kafkaproto.records import Damaged
 
 if TYPE_CHECKING:
@@ -32,11 +33,17 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _OFFSET_OUT_OF_RANGE = 1
+_LOOK_AGAIN_S = 1.0  # for leaders of partitions that are not read yet
 _RESETS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 
 
 class Reading:
     """What one generation's assignment gives.
+
+    Args:
+        assigned: the partitions.
+        positions: where to begin, of some of them (see `starting_positions`); the others are read
+            once somebody leads them.
 
     Attributes:
         positions: the offset after the rows handed out, per partition.
@@ -45,6 +52,7 @@ class Reading:
 
     def __init__(
         self,
+        assigned: Collection[TopicPartition],
         positions: Mapping[TopicPartition, int],
         config: ConsumerConfig,
         router: Router,
@@ -52,6 +60,8 @@ class Reading:
         seen: Seen,
     ) -> None:
         self.positions = dict(positions)
+        self._later = set(assigned) - positions.keys()
+        self._look_again = Deadline.after(_LOOK_AGAIN_S)
         self._config = config
         self._router = router
         self._schema = schema
@@ -70,6 +80,7 @@ class Reading:
         try:
             batch = next(self._rows, None)
             if batch is None:
+                self._begin_later()
                 self._rows = self._decoded(self._tail.next_blocks(deadline))
                 batch = next(self._rows, None)
         except BaseException:
@@ -89,6 +100,25 @@ class Reading:
     def close(self) -> None:
         """Let go of what is under way."""
         self._tail.close()
+
+    def _begin_later(self) -> None:
+        """Begin with partitions that nobody led before, where somebody does now."""
+        if not self._later or not self._look_again.has_passed:
+            return
+        self._look_again = Deadline.after(_LOOK_AGAIN_S)
+        try:
+            led = _led(self._router, self._later, self._look_again)
+        except KafkaProtoError as error:
+            if not is_retriable(error):
+                raise
+            # The partitions that are read meet it too, and tell of it where it lasts.
+            _log.debug("leaders of %s were not looked up: %s", self._later, error)
+            return
+        if led:
+            self.positions |= starting_positions(self._router, self._config, led)
+            self._later -= led
+            self.close()
+            self._tail = self._new_tail()
 
     def _decoded(self, blocks: list[Block]) -> Iterator[pa.RecordBatch]:
         settings = ReadSettings(fail_on_data_loss=False)
@@ -127,25 +157,56 @@ def starting_positions(
 ) -> dict[TopicPartition, int]:
     """Where the group goes on: what it has committed, else what auto.offset.reset says.
 
+    A partition that it has committed nothing for, and that nobody leads, is left out where there
+    are others: those do not wait for it.
+
     Raises:
         BrokerError: nothing was committed, and auto.offset.reset is none.
     """
     group = config.group_id
     committed = fetch_offsets(router, {group}, partitions)[group]
-    missing = [item for item in partitions if item not in committed]
-    why = f"group {group!r} has committed nothing for it"
-    found = _reset_offsets(router, config, missing, why) if missing else {}
+    missing = {item for item in partitions if item not in committed}
+    found: dict[TopicPartition, int] = {}
+    if missing:
+        why = f"group {group!r} has committed nothing for it"
+        timestamp = _reset_timestamp(config, missing, why)
+        deadline = router.deadline()
+        led = router.retrying("look up leaders", lambda: _led(router, missing, deadline), deadline)
+        if led < missing and (led or committed):
+            names = ", ".join(map(str, sorted(missing - led)))
+            _log.warning("%s: %s, and nobody leads it now: read once somebody does", names, why)
+            missing = led
+        found = {
+            item: offset or 0
+            for item, offset in list_offsets_at(router, missing, timestamp).items()
+        }
     return {
         item: found[item] if item in found else committed[item].offset
         for item in sorted(partitions)
+        if item in found or item in committed
     }
 
 
-def _reset_offsets(
-    router: Router, config: ConsumerConfig, partitions: Collection[TopicPartition], why: str
-) -> dict[TopicPartition, int]:
-    found = list_offsets_at(router, partitions, _reset_timestamp(config, partitions, why))
-    return {item: offset or 0 for item, offset in found.items()}
+def _led(
+    router: Router, partitions: Collection[TopicPartition], deadline: Deadline
+) -> set[TopicPartition]:
+    """Those of them that have a leader now, as one broker knows it; one try.
+
+    Raises:
+        BrokerError: one of the topics may not be seen.
+    """
+    topology = router.topology({item.topic for item in partitions}, deadline)
+    led = set()
+    for partition in partitions:
+        try:
+            topology.leader(partition)
+        except BrokerError as error:
+            if not is_retriable(error):
+                raise
+            router.distrust_last()  # it may be behind: another one is asked the next time
+        else:
+            led.add(partition)
+    return led
 
 
 def _reset_timestamp(
