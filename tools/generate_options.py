@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 from dataclasses import fields
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -135,10 +136,11 @@ def _shown(default: Any) -> str:
             return f"`{default:g}s`"
         case bool():
             return f"`{str(default).lower()}`"
+        case Enum():
+            default = default.value
         case Earliest() | Latest():
-            return f"`{type(default).__name__.lower()}`"
-        case _:
-            return f"`{default}`"
+            default = type(default).__name__.lower()
+    return f"`{default}`"
 
 
 def _property_row(item: Any) -> str:

@@ -25,7 +25,12 @@ _PROPERTIES = {
     if "name" in item.metadata
 }
 # A key ends at the first separator that has no backslash before it.
-_LINE = re.compile(r"(?P<key>(?:[^\\=:\s]|\\.)*)\s*[=:]?\s*(?P<value>.*)", re.DOTALL)
+# Java's format knows three blanks and three ends of a line; all else belongs to a value.
+_BLANKS = " \t\f"
+_LINE_ENDS = re.compile(r"\r\n|\n|\r")
+_LINE = re.compile(
+    rf"(?P<key>(?:[^\\=:{_BLANKS}]|\\.)*)[{_BLANKS}]*[=:]?[{_BLANKS}]*(?P<value>.*)", re.DOTALL
+)
 _ESCAPE = re.compile(r"\\(?:u(?P<code>[0-9a-fA-F]{4})|(?P<plain>.))", re.DOTALL)
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -104,8 +109,8 @@ def _pair(text: str) -> tuple[str, str]:
 def _whole_lines(text: str) -> Iterator[str]:
     """Lines with those that go on after a backslash put together; no comments, no empty ones."""
     held = ""
-    for line in text.splitlines():
-        stripped = line.lstrip()
+    for line in _LINE_ENDS.split(text):
+        stripped = line.lstrip(_BLANKS)
         if not held and (not stripped or stripped[0] in "#!"):
             continue
         whole = held + stripped

@@ -1,4 +1,7 @@
-"""Connections kept open, per full client configuration and per process; a bounded number of them.
+"""Connections kept open, per full client configuration and per process.
+
+There is one per broker and thread, and for each reader more that takes turns in a thread.
+Configurations are a bounded number.
 
 Workers of Spark are reused from task to task, and forked from a daemon: a connection made before
 the fork belongs to the parent alone, so the pool begins anew when it finds itself in a new process.

@@ -494,7 +494,7 @@ class Refused:
     uses: Use
 
 
-_BYTES = "columns key and value are binary or string; decode them with DataFrame operations"
+_BYTES = "columns key and value are binary or string; {} them with DataFrame operations"
 REFUSED: tuple[Refused, ...] = (
     Refused(
         "kafka.auto.offset.reset",
@@ -502,8 +502,8 @@ REFUSED: tuple[Refused, ...] = (
         "was read",
         Use.READ,
     ),
-    Refused("kafka.key.deserializer", _BYTES, Use.READ),
-    Refused("kafka.value.deserializer", _BYTES, Use.READ),
+    Refused("kafka.key.deserializer", _BYTES.format("decode"), Use.READ),
+    Refused("kafka.value.deserializer", _BYTES.format("decode"), Use.READ),
     Refused(
         "kafka.enable.auto.commit",
         "reading commits nothing; to commit what was read, see plan_ranges and committing",
@@ -515,8 +515,8 @@ REFUSED: tuple[Refused, ...] = (
         "a transaction belongs to one task: set the source option transactionalIdPrefix",
         Use.WRITE,
     ),
-    Refused("kafka.key.serializer", _BYTES, Use.WRITE),
-    Refused("kafka.value.serializer", _BYTES, Use.WRITE),
+    Refused("kafka.key.serializer", _BYTES.format("encode"), Use.WRITE),
+    Refused("kafka.value.serializer", _BYTES.format("encode"), Use.WRITE),
 )
 
 

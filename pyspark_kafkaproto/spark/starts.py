@@ -18,6 +18,11 @@ from pyspark_kafkaproto.errors import ConfigError
 
 _LATEST_OFFSET = -1
 _EARLIEST_OFFSET = -2
+# Of times each has to be given.
+_WHERE_NOBODY_CARES = {
+    "startingOffsets": f", with {_EARLIEST_OFFSET} for earliest where you don't care",
+    "endingOffsets": f", with {_LATEST_OFFSET} for latest where you don't care",
+}
 
 _T = TypeVar("_T")
 
@@ -172,8 +177,8 @@ def check_named(
         raise ConfigError(
             option,
             sorted(map(str, named)),
-            "all partitions that are read must be named, and no others, with -1 for latest and -2 "
-            f"for earliest where you don't care; read are {sorted(map(str, partitions))}",
+            "all partitions that are read must be named, and no others"
+            f"{_WHERE_NOBODY_CARES.get(option, '')}; read are {sorted(map(str, partitions))}",
             condition,
         )
 

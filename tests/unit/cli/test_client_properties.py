@@ -23,6 +23,8 @@ from pyspark_kafkaproto.errors import ConfigError
         ("a=b\r\nc=d", {"a": "b", "c": "d"}),
         ("a=1\na=2", {"a": "2"}),
         ("a=end\\", {"a": "end"}),
+        ("a=b\u2028c\x0bd\u00a0\fe", {"a": "b\u2028c\x0bd\u00a0\fe"}),
+        ("\f a\f=\u00a0b\rc=d", {"a": "\u00a0b", "c": "d"}),
         ("", {}),
     ],
 )

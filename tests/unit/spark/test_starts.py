@@ -104,6 +104,19 @@ def test_partitions_that_are_read_must_be_named_and_no_others(named):
     check_named("startingOffsets", {A1: 0, A0: 5}, [A0, A1], "COND")
 
 
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("startingOffsets", ", with -2 for earliest where you don't care; read"),
+        ("endingOffsets", ", with -1 for latest where you don't care; read"),
+        ("startingOffsetsByTimestamp", "and no others; read"),
+    ],
+)
+def test_the_advice_is_one_that_the_option_takes(option, advice):
+    with pytest.raises(ConfigError, match=advice):
+        check_named(option, {A0: 0}, [A0, A1], "COND")
+
+
 NOVEMBER_MS = 1_793_491_200_000  # 2026-11-01T00:00:00Z
 
 
