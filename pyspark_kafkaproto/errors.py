@@ -186,6 +186,17 @@ class CorruptRecords(RemoteProtocolError):
             condition=condition or self.condition,
         )
 
+    def because(self, more: str) -> CorruptRecords:
+        """The same error, with `more` behind its reason."""
+        return type(self)(
+            f"{self.reason}; {more}",
+            base_offset=self.base_offset,
+            pos=self.pos,
+            topic=self.topic,
+            partition=self.partition,
+            condition=self.condition,
+        )
+
 
 class UnsupportedVersion(KafkaProtoError):
     """The broker and this package share no version of an API, or not the one a feature needs."""

@@ -23,6 +23,7 @@ from pyspark_kafkaproto.client.ranges import Mode, ReadSettings, ReadTask
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.records import (
+    OVER_LIMIT,
     TIMESTAMP_RANGE,
     AbortedTransactions,
     Columns,
@@ -145,6 +146,8 @@ class BlockReading:
         if error.pos > self._pos:
             self._sound = error.pos
             return None
+        if OVER_LIMIT in error.reason:
+            raise error.because("nothing is wrong with it: raise the limit (maxBatchBytes)")
         if self._settings.mode is Mode.FAILFAST:
             raise error
         damaged = self._damaged(error)

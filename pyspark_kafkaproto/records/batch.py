@@ -186,7 +186,7 @@ def _misfit(block: memoryview, pos: int, length: int, limit_bytes: int) -> str:
         return f"its length is {length}, the least of magic {magic} is {least}"
     records_bytes = length - least
     if records_bytes > limit_bytes:
-        return f"{records_bytes} bytes of records are more than the limit of {limit_bytes}"
+        return f"{records_bytes} bytes of records are {layout.OVER_LIMIT} {limit_bytes}"
     return ""
 
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import crc32c as _crc32c
 
+from pyspark_kafkaproto.records.layout import OVER_LIMIT
+
 if TYPE_CHECKING:
     from typing_extensions import Buffer  # for the type checker alone: not a dependency
 
@@ -151,7 +153,7 @@ def _isal_zlib() -> Any:
 
 
 def _over(limit_bytes: int) -> DecompressionFailed:
-    return DecompressionFailed(f"it decompresses to more than the limit of {limit_bytes} bytes")
+    return DecompressionFailed(f"it decompresses to {OVER_LIMIT} {limit_bytes} bytes")
 
 
 def _damaged(codec: int, error: Exception) -> DecompressionFailed:

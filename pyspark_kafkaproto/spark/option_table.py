@@ -429,7 +429,8 @@ OPTIONS: tuple[Option, ...] = (
         "maxBatchBytes",
         read_count,
         ReadSettings().batch_limit_bytes,
-        "The largest record batch that is accepted, in bytes after decompression.",
+        "The largest record batch that is accepted, in bytes after decompression. A larger one "
+        "fails the query whatever `mode` says: it is not damaged.",
         is_ours=True,
     ),
     Option(

@@ -237,6 +237,20 @@ def test_damaged_batch_is_kept_aside_as_it_came(brokers, config, task):
     assert "CRC-32C" in kept[0]["aside"]["reason"]
 
 
+@pytest.mark.parametrize("codec", [0, 3])
+@pytest.mark.parametrize("mode", Mode)
+def test_a_batch_over_the_limit_is_not_damaged(brokers, config, task, mode, codec):
+    """It fails whatever the mode: its records are good, and would be lost."""
+    log = brokers.logs["orders", 0].fill(1)
+    _append(log, NewRecord(b"x" * 5000), codec=codec)
+    settings = ReadSettings(mode=mode, batch_limit_bytes=1000)
+    batches = read_batches(task((0, 0, 11)), config(), settings, schema_for(["offset"]))
+    assert next(batches).num_rows == 10
+    text = r"orders-0, record batch at offset 10 .*more than the limit of 1000.*maxBatchBytes"
+    with pytest.raises(CorruptRecords, match=text):
+        next(batches)
+
+
 def test_damaged_control_batch_is_never_passed_over(brokers, config, task):
     """Without the marker nobody knows whether what comes before it was aborted."""
     log = brokers.logs["orders", 0].fill(1)
