@@ -210,11 +210,11 @@ def _encoded(
                 )
             start = queue.builder.append(columns, None, start, time.time_ns() // 1_000_000)
             if start < batch.num_rows:
-                yield (queue, *queue.finish_builder())
+                yield (queue, *queue.seal(queue.builder))
                 queue = next(turns)
     for queue in queues:
         if queue.builder is not None and queue.builder.rows:
-            yield (queue, *queue.finish_builder())
+            yield (queue, *queue.seal(queue.builder))
 
 
 def _no_error(*what: object) -> NoReturn:

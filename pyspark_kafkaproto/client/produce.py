@@ -2,8 +2,8 @@
 
 The way of the rows: `picking` sorts them by topic, `placement` says which partition each goes to,
 `accumulate` encodes them into record batches, `sending` brings those to the leaders. All of it in
-the caller's thread; no Python object per record. Here the control plane meets the data plane, as
-in `fetch`.
+the caller's thread, but for compression where there are processors to spare (`compressing`); no
+Python object per record. Here the control plane meets the data plane, as in `fetch`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from pyspark_kafkaproto.arrow import write_columns
 from pyspark_kafkaproto.client.transactions import Transactions
+from pyspark_kafkaproto.client.writing import compressing
 from pyspark_kafkaproto.client.writing.accumulate import Accumulator
 from pyspark_kafkaproto.client.writing.batches import Rows, span_of
 from pyspark_kafkaproto.client.writing.identity import Lease, next_identity
@@ -79,6 +80,8 @@ class Producer:
         dead_letter_topic: takes records that can never be written, with the reason in their
             headers; None fails with the first one.
         connections: to use, and to leave open at the end; None makes its own.
+        compression_threads: how many threads of its own compress batches; 0: the caller's does.
+            None: one for each processor that this process may use but one, up to four.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class Producer:
         timestamp_column: str | None = None,
         dead_letter_topic: str | None = None,
         connections: Connections | None = None,
+        compression_threads: int | None = None,
     ) -> None:
         self.config = config if isinstance(config, ProducerConfig) else ProducerConfig.parse(config)
         self._topic = topic
@@ -100,6 +104,7 @@ class Producer:
         self._identity: Identity | None = None
         self._lease = Lease(self._router)
         self._targets = Targets(self.config, self._router)
+        self._compressing = _compressing(self.config, compression_threads)
         self._start_over()
         self._rows = 0
         self._ended_by: str | None = None
@@ -269,6 +274,8 @@ class Producer:
         """End without writing what is not yet written."""
         self._ended_by = self._ended_by or "it was closed"
         self._sender.abandon()
+        if self._compressing is not None:
+            self._compressing.close()
         if self._owns_connections:
             self._router.close()
 
@@ -327,10 +334,13 @@ class Producer:
             admit=None if transactions is None else transactions.admit,
             queues=self._targets.queues,
         )
+        if self._compressing is not None:
+            self._compressing.close()
         self._open_batches = Accumulator(
             self.config,
             self._sender,
             None if self._refusals.dead_letter_topic is None else self._send_many_letters,
+            self._compressing,
         )
         self._targets.forget_queues()
 
@@ -478,6 +488,15 @@ class Producer:
 
     def _renew(self, before: Identity, error: BrokerError) -> Identity:
         return next_identity(self._router, before, error)
+
+
+def _compressing(config: ProducerConfig, threads: int | None) -> compressing.Compressing | None:
+    """Other threads to compress in; None where the caller's is to."""
+    if config.compression_type == "none":
+        return None
+    if threads is None:
+        threads = compressing.spare_threads()
+    return compressing.Compressing(threads, config.buffer_memory // 2) if threads > 0 else None
 
 
 def _transactions(config: ProducerConfig, router: Router) -> Transactions | None:

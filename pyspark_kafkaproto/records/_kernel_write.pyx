@@ -189,6 +189,7 @@ cdef class BatchBuilder:
     cdef bint is_busy
     cdef int codec
     cdef object level
+    cdef object content  # compressed ahead of its time; None
 
     def __init__(self, *, codec=0, level=None, limit_bytes):
         _writing.check_settings(codec, level, limit_bytes)
@@ -218,6 +219,7 @@ cdef class BatchBuilder:
         self.body.area.used = 0
         self.body.rows = 0
         self.body.base_timestamp = self.body.max_timestamp = -1
+        self.content = None
 
     cdef int check_idle(self) except -1:
         if self.is_busy:
@@ -233,6 +235,8 @@ cdef class BatchBuilder:
         cdef int64_t first
         cdef int64_t now
         self.check_idle()
+        if self.content is not None:
+            raise _writing.compressed_already()
         _writing.check_now(now_ms)
         source = held.source(columns)
         count = source.rows
@@ -252,10 +256,10 @@ cdef class BatchBuilder:
             raise refusal(&outcome)
         return outcome.position
 
-    def finish(
-        self, *, producer_id=-1, producer_epoch=-1, base_sequence=-1, is_transactional=False
-    ):
+    def compress(self):
         self.check_idle()
+        if self.content is not None:
+            return
         records = memoryview(b"")
         if self.body.rows:
             records = PyMemoryView_FromMemory(
@@ -263,20 +267,35 @@ cdef class BatchBuilder:
             )
         self.is_busy = True  # compression gives way to other threads
         try:
+            self.content = _writing.compressed(
+                records, rows=self.body.rows, codec=self.codec, level=self.level
+            )
+        finally:
+            self.is_busy = False
+            if self.content is not records:
+                records.release()  # the memory below it is used again
+
+    def finish(
+        self, *, producer_id=-1, producer_epoch=-1, base_sequence=-1, is_transactional=False
+    ):
+        self.compress()
+        content = self.content
+        self.is_busy = True  # so does the CRC
+        try:
             batch = _writing.sealed_batch(
-                records,
+                content,
                 rows=self.body.rows,
                 base_timestamp_ms=self.body.base_timestamp,
                 max_timestamp_ms=self.body.max_timestamp,
                 codec=self.codec,
-                level=self.level,
                 producer=_writing.Producer(
                     producer_id, producer_epoch, base_sequence, is_transactional
                 ),
             )
         finally:
             self.is_busy = False
-            records.release()  # the memory below it is used again
+        if isinstance(content, memoryview):
+            content.release()  # the memory below it is used again
         self.begin()
         return batch
 

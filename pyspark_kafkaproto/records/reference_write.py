@@ -53,6 +53,7 @@ class BatchBuilder:
     def _begin(self) -> None:
         self.rows = 0
         self._body = bytearray()
+        self._content: bytes | memoryview | None = None
         self._base_timestamp_ms = self._max_timestamp_ms = -1
 
     @property
@@ -76,8 +77,11 @@ class BatchBuilder:
             InvalidRecord: a row with a timestamp before 1970, with a header whose key is null, or
                 larger than a batch can be. The rows before it are appended: to leave it out, go
                 on at the position after the error's.
-            LocalProtocolError: an index, `start` or Arrow offsets point outside the rows or data.
+            LocalProtocolError: an index, `start` or Arrow offsets point outside the rows or data;
+                or the batch is compressed already.
         """
+        if self._content is not None:
+            raise writing.compressed_already()
         writing.check_now(now_ms)
         source = _Source(columns)
         order: Sequence[int] = range(columns.rows) if indices is None else _int32s(indices)
@@ -114,6 +118,17 @@ class BatchBuilder:
         self.rows += 1
         return True
 
+    def compress(self) -> None:
+        """What `finish` takes longest for, ahead of it, and in any thread: no row comes after it.
+
+        Raises:
+            LocalProtocolError: no row was appended.
+        """
+        if self._content is None:
+            self._content = writing.compressed(
+                memoryview(self._body), rows=self.rows, codec=self._codec, level=self._level
+            )
+
     def finish(
         self,
         *,
@@ -129,13 +144,14 @@ class BatchBuilder:
         Raises:
             LocalProtocolError: no row was appended.
         """
+        self.compress()
+        assert self._content is not None  # noqa: S101 - that is what it does
         batch = writing.sealed_batch(
-            memoryview(self._body),
+            self._content,
             rows=self.rows,
             base_timestamp_ms=self._base_timestamp_ms,
             max_timestamp_ms=self._max_timestamp_ms,
             codec=self._codec,
-            level=self._level,
             producer=writing.Producer(producer_id, producer_epoch, base_sequence, is_transactional),
         )
         self._begin()

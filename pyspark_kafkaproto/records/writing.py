@@ -155,6 +155,11 @@ def check_numbering(rows: int) -> None:
         raise LocalProtocolError(f"{rows} rows are more than int32 can number")
 
 
+def compressed_already() -> LocalProtocolError:
+    """A batch takes no rows once it is compressed."""
+    return LocalProtocolError("rows are appended to a record batch that is compressed already")
+
+
 def check_start(start: int, count: int) -> None:
     """The first position to append is one there is, or the end."""
     if not 0 <= start <= count:
@@ -201,24 +206,33 @@ class Producer(NamedTuple):
     is_transactional: bool = False
 
 
+def compressed(
+    records: memoryview, *, rows: int, codec: int, level: int | None
+) -> bytes | memoryview:
+    """The content of a batch of `rows` records.
+
+    Raises:
+        LocalProtocolError: there are no rows.
+    """
+    if rows == 0:
+        raise LocalProtocolError("a record batch is finished without a record in it")
+    return records if codec == compression.NONE else compression.compress(codec, records, level)
+
+
 def sealed_batch(
-    records: memoryview,
+    content: bytes | memoryview,
     *,
     rows: int,
     base_timestamp_ms: int,
     max_timestamp_ms: int,
     codec: int,
-    level: int | None,
     producer: Producer,
 ) -> bytes:
-    """`records`, compressed, behind the header that says so, its CRC included.
+    """`content`, compressed before, behind the header that says so, its CRC included.
 
     Raises:
-        LocalProtocolError: there are no rows, or compression made the batch too large.
+        LocalProtocolError: compression made the batch too large.
     """
-    if rows == 0:
-        raise LocalProtocolError("a record batch is finished without a record in it")
-    content = records if codec == compression.NONE else compression.compress(codec, records, level)
     size = layout.HEADER_SIZE + len(content)
     if size > layout.INT32_MAX:
         raise LocalProtocolError(f"a record batch of {size} bytes is larger than one can be")

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from pyspark_kafkaproto.client.writing.batches import Batch, Rows, Span
+from pyspark_kafkaproto.client.writing.compressing import Compressing, Full
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.client.writing.sending import Sender
 from pyspark_kafkaproto.errors import InvalidRecord
@@ -36,14 +37,20 @@ class Accumulator:
         sender: takes what is finished.
         relieve: called between the answers that are waited for: appends the dead letters of what
             brokers refuse, where there are many; None where such records fail the write.
+        compressing: compresses in other threads; None: here.
     """
 
     def __init__(
-        self, config: ProducerConfig, sender: Sender, relieve: Callable[[], None] | None
+        self,
+        config: ProducerConfig,
+        sender: Sender,
+        relieve: Callable[[], None] | None,
+        compressing: Compressing | None = None,
     ) -> None:
         self._config = config
         self._sender = sender
         self._relieve = relieve
+        self._compressing = compressing
         self._is_relieving = False
         self._open: dict[PartitionQueue, None] = {}  # the oldest first
         self._open_bytes = 0
@@ -86,22 +93,29 @@ class Accumulator:
         self._keep_within_memory()
 
     def finish_overdue(self) -> None:
-        """Finish the batches that have waited for linger.ms."""
+        """Finish the batches that have waited for linger.ms, and offer what is compressed."""
         now = time.monotonic()
+        is_overdue = False
         for queue in list(self._open):
             if now - queue.opened_at < self._config.linger_s:
                 break
+            is_overdue = True
             self._finish(queue)
+        self._offer_compressed(wait=is_overdue)
 
     def finish_all(self) -> None:
         """Finish every open batch: no more rows come, or they have to be written now."""
+        self._finish_open()
+        self._offer_compressed(wait=True)
+
+    def _finish_open(self) -> None:
         for queue in list(self._open):
             self._finish(queue)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no open batches."""
-        return not self._open
+        """Whether there are no open batches, nor any that are being compressed."""
+        return not self._open and (self._compressing is None or self._compressing.is_empty)
 
     def drain(self, most_bytes: int = 0) -> None:
         """Wait until no more than `most_bytes` are on their way to brokers."""
@@ -134,15 +148,29 @@ class Accumulator:
     def _finish(self, queue: PartitionQueue) -> None:
         builder, spans = queue.builder, queue.spans
         size_bytes = 0 if builder is None else builder.size_bytes
-        if builder is None or not builder.rows:
-            self._close(queue, size_bytes)
-            return
-        data, records, sequence = queue.finish_builder()
         self._close(queue, size_bytes)
+        if builder is None or not builder.rows:
+            return
+        full = Full(queue, builder, spans)
+        if self._compressing is not None and self._compressing.takes(builder):
+            self._compressing.add(full)
+            self._offer_compressed(wait=False)
+        else:
+            self._offer(full)
+
+    def _offer_compressed(self, *, wait: bool) -> None:
+        """Offer what other threads have compressed, of all that is there if `wait` says so."""
+        if self._compressing is not None:
+            for full in self._compressing.take(wait=wait):
+                self._offer(full)
+
+    def _offer(self, full: Full) -> None:
+        """Number and seal a batch, and give it to the sender."""
+        queue, builder, spans = full
+        data, records, sequence = queue.seal(builder)
         if len(self._spare) < _SPARE_BUILDERS and queue.limit_bytes == self.limit_bytes:
             self._spare.append(builder)
-        batch = Batch(data, records, queue.next_order(), sequence, spans)
-        self._sender.offer(queue, batch)
+        self._sender.offer(queue, Batch(data, records, queue.next_order(), sequence, spans))
         if self._sender.offered_bytes >= self._config.max_request_size:
             self._sender.pump()
 
@@ -163,8 +191,9 @@ class Accumulator:
         What is appended while it is waited for here is waited for there.
         """
         half = self._config.buffer_memory // 2
-        if self._open_bytes > half:
-            self.finish_all()
+        compressing_bytes = 0 if self._compressing is None else self._compressing.held_bytes
+        if self._open_bytes + compressing_bytes > half:
+            self._finish_open()
         if self._sender.held_bytes > half and not self._is_relieving:
             self.drain(half)
 

@@ -140,12 +140,11 @@ class PartitionQueue:
         """Whether every finished batch was written."""
         return not (self.waiting or self.returned or self.in_flight)
 
-    def finish_builder(self) -> tuple[bytes, int, int]:
-        """The open batch's bytes, number of records and base sequence; the next one begins."""
-        assert self.builder is not None  # noqa: S101 - who calls this has filled it
-        records = self.builder.rows
+    def seal(self, builder: BatchBuilder) -> tuple[bytes, int, int]:
+        """The next batch's bytes, number of records and base sequence; its builder begins anew."""
+        records = builder.rows
         sequence = self._next_sequence if self.identity.is_idempotent else _NO_SEQUENCE
-        data = self.builder.finish(
+        data = builder.finish(
             producer_id=self.identity.producer_id,
             producer_epoch=self.identity.epoch,
             base_sequence=sequence,

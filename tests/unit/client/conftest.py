@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 
 from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask, coming, fetch, loss
-from pyspark_kafkaproto.client.writing import identity, sending, targets
+from pyspark_kafkaproto.client.writing import compressing, identity, sending, targets
 from pyspark_kafkaproto.cluster import Leader, TopicPartition, routing
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, connection, deadline, pool, retry
 from tests.clock import stop_clock
@@ -87,17 +87,27 @@ def task(brokers):
     return plan
 
 
+@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["", "threads"])
+def compressed_in_threads(request, monkeypatch):
+    """Batches as they are, and again compressed, each of them, in threads."""
+    monkeypatch.setattr(compressing, "_WORTH_A_THREAD_BYTES", 0)
+    monkeypatch.setattr(compressing, "spare_threads", lambda: 2)
+    return {"compression.type": "lz4"} if request.param else {}
+
+
 @pytest.fixture
-def producer(brokers):
+def producer(brokers, request):
     """Makes a producer for the fake nodes that ends with the test; properties as keywords."""
     made = []
+    wanted = "compressed_in_threads" in request.fixturenames
+    codec = request.getfixturevalue("compressed_in_threads") if wanted else {}
 
     def make(topic="orders", dead_letter_topic=None, timestamp_column=None, **properties):
         given = {name.replace("_", "."): value for name, value in properties.items()}
         short = {"retry.backoff.ms": 1, "retry.backoff.max.ms": 5}
         made.append(
             Producer(
-                {"bootstrap.servers": brokers.bootstrap_servers} | short | given,
+                {"bootstrap.servers": brokers.bootstrap_servers} | short | codec | given,
                 topic=topic,
                 dead_letter_topic=dead_letter_topic,
                 timestamp_column=timestamp_column,

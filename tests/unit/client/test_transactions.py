@@ -1,5 +1,6 @@
 """A producer's transactions: what is asked of whom, in which order, in both versions."""
 
+import threading
 import time
 from itertools import zip_longest
 
@@ -7,6 +8,7 @@ import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
 from pyspark_kafkaproto.client import produce as produce_module
+from pyspark_kafkaproto.client.writing import compressing
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -19,6 +21,7 @@ from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.records import compression
 from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first
 from tests.fake_broker import DEFAULT, api_versions, close
@@ -116,6 +119,29 @@ def asked(brokers):
     """The APIs of what was asked, without the looking up."""
     found = [call.api for call in brokers.calls]
     return [name for name in found if name not in {"ApiVersions", "Metadata", "FindCoordinator"}]
+
+
+@pytest.mark.usefixtures("level")
+def test_what_is_being_compressed_is_given_up_with_its_transaction(brokers, producer, monkeypatch):
+    monkeypatch.setattr(compressing, "spare_threads", lambda: 2)
+    go_on, compress = threading.Event(), compression.compress
+
+    def wait(codec, data, level=None):
+        assert go_on.wait(10)
+        return compress(codec, data, level)
+
+    monkeypatch.setattr(compression, "compress", wait)
+    writer = producer(batch_size=50_000, compression_type="lz4", transactional_id="t")
+    for start in (0, 4):
+        writer.begin_transaction()
+        numbered = range(start, start + 4)
+        writer.send([ProducerRecord(f"{n} " + "x" * 40_000, partition=0) for n in numbered])
+        if start == 0:
+            writer.abort_transaction()
+            go_on.set()
+    writer.commit_transaction()
+    written = [value.split()[0] for value in values(brokers.logs["orders", 0])]
+    assert written == [b"4", b"5", b"6", b"7"]
 
 
 def test_what_is_announced_and_what_is_not(brokers, producer, level):

@@ -206,6 +206,26 @@ def test_a_builder_begins_anew(encoder):
         builder.finish()
 
 
+@pytest.mark.parametrize("codec", range(5))
+def test_compressing_ahead_changes_no_byte(encoder, codec):
+    columns = columns_of([b"a" * 500])
+    builder, ahead = (encoder.BatchBuilder(codec=codec, limit_bytes=LIMIT) for _ in range(2))
+    for _ in range(2):
+        for each in (builder, ahead):
+            each.append(columns, None, 0, NOW_MS)
+        ahead.compress()
+        ahead.compress()
+        assert (ahead.rows, ahead.size_bytes) == (builder.rows, builder.size_bytes)
+        with pytest.raises(LocalProtocolError, match="compressed already"):
+            ahead.append(columns, None, 0, NOW_MS)
+        numbers = {"producer_id": 7, "producer_epoch": 1, "base_sequence": 5}
+        assert ahead.finish(**numbers) == builder.finish(**numbers)
+    with pytest.raises(LocalProtocolError, match="without a record"):
+        ahead.compress()
+    ahead.append(columns, None, 0, NOW_MS)
+    assert ahead.rows == 1
+
+
 def test_a_record_larger_than_a_batch_can_be_is_refused(encoder):
     with mmap.mmap(-1, 2**31) as data:  # never touched
         column = BinaryInput(array("q", [0, 1, 2**31]), data, is_large=True)

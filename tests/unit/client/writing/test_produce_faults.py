@@ -22,6 +22,8 @@ from tests.fake_log import FakeLog
 from tests.fake_produce import produce, refusing, values, write
 from tests.unit.client.test_kth_failure import MOST, Failing, lost, timed_out
 
+pytestmark = pytest.mark.usefixtures("compressed_in_threads")
+
 ONE = TopicPartition("orders", 0)
 ROWS = 100
 EXPECTED = [f"{n}".encode() for n in range(ROWS)]

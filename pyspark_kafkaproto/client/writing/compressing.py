@@ -1,0 +1,102 @@
+"""Full batches, compressed in threads of their own for a producer that has processors to spare.
+
+Compressing takes longer than all else that a batch goes through, and its libraries let go of the
+interpreter. Nothing else happens in these threads: a batch is numbered and sealed by whoever takes
+it out of here, in the order in which batches came in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark_kafkaproto.client.writing.batches import Span
+from pyspark_kafkaproto.client.writing.queues import PartitionQueue
+from pyspark_kafkaproto.records import BatchBuilder
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+_MOST_THREADS: Final = 4
+# Smaller ones are compressed before a thread has heard of them.
+_WORTH_A_THREAD_BYTES: Final = 32 << 10
+
+
+def spare_threads() -> int:
+    """One for each processor that this process may use but one, up to four."""
+    if hasattr(os, "sched_getaffinity"):
+        return min(_MOST_THREADS, len(os.sched_getaffinity(0)) - 1)
+    return min(_MOST_THREADS, (os.cpu_count() or 1) - 1)
+
+
+class Full(NamedTuple):
+    """A batch that takes no more rows: its builder, and the spans of its rows."""
+
+    queue: PartitionQueue
+    builder: BatchBuilder
+    spans: list[Span]
+
+
+class Compressing:
+    """Batches that are being compressed.
+
+    Args:
+        threads: how many may be at the same time, at least one.
+        most_bytes: what they may hold together, uncompressed; one is taken in any case.
+    """
+
+    def __init__(self, threads: int, most_bytes: int) -> None:
+        self._threads = threads
+        self._most_bytes = most_bytes
+        self.held_bytes = 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._under_way: deque[tuple[Full, Future[None]]] = deque()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is in here."""
+        return not self._under_way
+
+    def takes(self, builder: BatchBuilder) -> bool:
+        """Whether a batch goes this way: a large one, or one that would overtake others."""
+        return not self.is_empty or builder.size_bytes >= _WORTH_A_THREAD_BYTES
+
+    def add(self, full: Full) -> None:
+        """Compress a batch."""
+        if self._pool is None:
+            # Executors pay every import at every start, and compress in their tasks' own threads.
+            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+            self._pool = ThreadPoolExecutor(self._threads, "kafkaproto-compress")
+        self.held_bytes += full.builder.size_bytes
+        self._under_way.append((full, self._pool.submit(full.builder.compress)))
+
+    def take(self, *, wait: bool) -> Iterator[Full]:
+        """Those that are compressed, in the order in which they came.
+
+        Args:
+            wait: for all of them. Otherwise only until there are no more than each thread has begun
+                one and can go on with another, nor than may be held.
+        """
+        while self._under_way:
+            full, compressed = self._under_way[0]
+            if not (wait or self._has_many or compressed.done()):
+                return
+            compressed.result()
+            self._under_way.popleft()
+            self.held_bytes -= full.builder.size_bytes
+            yield full
+
+    @property
+    def _has_many(self) -> bool:
+        return len(self._under_way) > 2 * self._threads or self.held_bytes > self._most_bytes
+
+    def close(self) -> None:
+        """Let go of what is in here; what comes later begins anew."""
+        self._under_way.clear()
+        self.held_bytes = 0
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None

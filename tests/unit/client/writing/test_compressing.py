@@ -1,0 +1,158 @@
+"""Batches compressed in other threads: the same batches, in the same order, and no more held."""
+
+import threading
+
+import pytest
+
+from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.client.writing import compressing
+from pyspark_kafkaproto.records import compression
+from tests.fake_produce import values
+
+LARGE = b"x" * (40 << 10)
+CODECS = ["gzip", "snappy", "lz4", "zstd"]
+
+
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch):
+    monkeypatch.setattr(compressing, "spare_threads", lambda: 2)
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    """Holds every compression up until it is set; tells in which threads they were."""
+    opened = threading.Event()
+    opened.threads = []
+    compress = compression.compress
+
+    def wait(codec, data, level=None):
+        opened.threads.append(threading.current_thread())
+        assert opened.wait(10)
+        return compress(codec, data, level)
+
+    monkeypatch.setattr(compression, "compress", wait)
+    return opened
+
+
+def numbered(count, start=0, size=LARGE):
+    return [
+        ProducerRecord(b"%d " % number + size, partition=0)
+        for number in range(start, start + count)
+    ]
+
+
+def names(brokers):
+    """The first word of each value that was written."""
+    return [int(value.split()[0]) for value in values(brokers.logs["orders", 0])]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_records_come_in_their_order_whatever_their_size(brokers, producer, codec):
+    writer = producer(batch_size=50_000, compression_type=codec, linger_ms=600_000)
+    for start in range(0, 60, 3):
+        writer.send(numbered(2, start) + numbered(1, start + 2, b""))
+        writer._open_batches.finish_all()
+    writer.flush()
+    assert names(brokers) == list(range(60))
+
+
+def test_the_caller_goes_on_while_batches_are_compressed(brokers, producer, gate):
+    writer = producer(batch_size=50_000, compression_type="lz4")
+    writer.send(numbered(4))
+    assert not brokers.asked("Produce")
+    gate.set()
+    writer.flush()
+    assert names(brokers) == [0, 1, 2, 3]
+    assert threading.current_thread() not in gate.threads
+
+
+def test_no_more_are_held_than_threads_can_work_on(brokers, producer, gate, monkeypatch):
+    """The caller waits for the first of them when it has come with one too many."""
+    writer = producer(batch_size=50_000, compression_type="lz4")
+    most = []
+    take = compressing.Compressing.take
+
+    def counted(pipeline, *, wait):
+        most.append(len(pipeline._under_way))
+        return take(pipeline, wait=wait)
+
+    monkeypatch.setattr(compressing.Compressing, "take", counted)
+    threading.Timer(0.1, gate.set).start()
+    writer.send(numbered(40))
+    writer.flush()
+    assert names(brokers) == list(range(40))
+    assert max(most) == 5
+
+
+def test_they_hold_no_more_than_buffer_memory_allows(brokers, producer, monkeypatch):
+    writer = producer(batch_size=50_000, compression_type="lz4", buffer_memory=100_000)
+    held = []
+    add = compressing.Compressing.add
+
+    def noted(pipeline, full):
+        add(pipeline, full)
+        held.append(pipeline.held_bytes)
+
+    monkeypatch.setattr(compressing.Compressing, "add", noted)
+    writer.send(numbered(40))
+    writer.flush()
+    assert names(brokers) == list(range(40))
+    assert max(held) <= 100_000
+
+
+def test_a_small_batch_alone_is_compressed_by_the_caller(brokers, producer, gate):
+    gate.set()
+    writer = producer(compression_type="lz4")
+    writer.send(numbered(1, size=b""))
+    writer.flush()
+    assert names(brokers) == [0]
+    assert gate.threads == [threading.current_thread()]
+
+
+def test_what_has_waited_for_linger_is_sent_when_send_returns(brokers, producer):
+    writer = producer(compression_type="lz4", linger_ms=0)
+    writer.send(numbered(1))
+    brokers.wait_for_call("Produce")
+
+
+@pytest.mark.parametrize("error", [MemoryError("no more"), KeyboardInterrupt()])
+def test_an_error_of_compression_ends_the_producer(brokers, producer, monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    writer = producer(batch_size=50_000, compression_type="lz4")
+    writer.send(numbered(1, size=b""))
+    writer.flush()
+    monkeypatch.setattr(compression, "compress", fail)
+
+    def write():
+        writer.send(numbered(9, 1))
+        writer.flush()
+
+    with pytest.raises(type(error)):
+        write()
+    assert names(brokers) == [0]
+    with pytest.raises(Exception, match="this producer has ended"):
+        writer.flush()
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+def test_who_wants_no_threads_has_none(brokers, gate, threads):
+    from pyspark_kafkaproto.client import Producer
+
+    gate.set()
+    properties = {"bootstrap.servers": brokers.bootstrap_servers, "compression.type": "lz4"}
+    with Producer(properties, topic="orders", compression_threads=threads) as writer:
+        writer.send(numbered(4))
+    assert names(brokers) == [0, 1, 2, 3]
+    assert (threading.current_thread() in gate.threads) == (threads == 0)
+
+
+def test_threads_end_with_their_producer(brokers, producer):
+    writer = producer(batch_size=50_000, compression_type="lz4")
+    writer.send(numbered(9))
+    writer.close()
+    ours = [item for item in threading.enumerate() if item.name.startswith("kafkaproto-compress")]
+    for thread in ours:
+        thread.join(10)
+        assert not thread.is_alive()
