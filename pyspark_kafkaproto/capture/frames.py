@@ -69,7 +69,6 @@ class Frames:
     __slots__ = (
         "_budget",
         "_buffer",
-        "_from",
         "_kept_max",
         "_need",
         "_owner",
@@ -94,7 +93,6 @@ class Frames:
         self._reserved = 0
         self._time_ns = 0
         self._skipped = 0
-        self._from = 0
         self._rejected_bytes = 0
         self._next_frame()
 
@@ -158,7 +156,6 @@ class Frames:
         """Forget what is there: the owner has learnt something about the stream."""
         self._buffer = bytearray()
         self.is_in_step = is_in_step
-        self._from = 0
         self._next_frame()
 
     # In step
@@ -258,7 +255,6 @@ class Frames:
         keep_seeking = self._owner.refuse(start)
         self.is_in_step = False
         self._next_frame()
-        self._from = 0
         if not keep_seeking:
             self._skip(len(self._buffer))
         elif self._buffer:

@@ -16,7 +16,7 @@ from pyspark_kafkaproto.messages import find_api, request_class, response_class
 from pyspark_kafkaproto.wire.declaration import Message as Declared
 from pyspark_kafkaproto.wire.frame import CLIENT_ID_POS, decode_request, decode_response
 
-API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE = 18, 17, 36
+API_VERSIONS, SASL_HANDSHAKE = 18, 17
 _UNSUPPORTED_VERSION = 35
 _REQUEST_HEAD = Struct(">hhi")
 # Of APIs that only brokers use among themselves there is no class, but they are frames all right.

@@ -34,7 +34,6 @@ class Source:
     """
 
     def __init__(self, stream: BinaryIO, piece_bytes: int = _PIECE_BYTES) -> None:
-        self._stream = stream
         self._piece_bytes = piece_bytes
         # A pipe from a running tcpdump gives what there is, and does not wait for a whole piece.
         self._read = getattr(stream, "read1", stream.read)
