@@ -110,6 +110,7 @@ class Connection:
         assemblers: of side 0 and side 1.
         kind: UNDECIDED, KAFKA, TLS or OTHER.
         pending: the requests without a response, by correlation id.
+        pending_changes: how often one of them has come or gone, for what is made of them.
         has_tokens: whether bare SASL tokens are to be expected.
         is_named: whether its port was said to be a broker's, so that a bad start proves nothing.
         last_ns: when it was last heard of.
@@ -133,7 +134,7 @@ class Connection:
         self.kind = UNDECIDED
         self.pending: dict[int, Asked] = {}
         self._secrets = 0  # of them, those for secrets
-        self.asked = 0
+        self.pending_changes = 0
         self.has_tokens = False
         self.last_ns = 0
         self._is_over = False
@@ -154,7 +155,7 @@ class Connection:
     def ask(self, correlation_id: int, asked: Asked) -> None:
         """A request that a response is to come for; the oldest goes when there are too many."""
         self.answered(correlation_id)  # which nobody will
-        self.asked += 1
+        self.pending_changes += 1
         self.shared.pending += 1
         self._secrets += asked.api_key in SECRET_APIS
         self.pending[correlation_id] = asked
@@ -168,7 +169,7 @@ class Connection:
         if asked is not None:
             self.shared.pending -= 1
             self._secrets -= asked.api_key in SECRET_APIS
-            self.asked += 1
+            self.pending_changes += 1
         return asked
 
     @property
@@ -342,11 +343,12 @@ class _Side:
         if self.role != RESPONSE:
             return _REQUEST_PATTERN
         connection = self._connection
-        if self._pattern[0] != connection.asked:
+        changes = connection.pending_changes
+        if self._pattern[0] != changes:
             sought = list(connection.pending)[:_SOUGHT_MAX]
             ids = [re.escape(key.to_bytes(4, signed=True)) for key in sought]
             found = b"[\\x00-\\x06].{3}(?:" + b"|".join(ids) + b")"
-            self._pattern = connection.asked, re.compile(found, re.DOTALL) if ids else None
+            self._pattern = changes, re.compile(found, re.DOTALL) if ids else None
         return self._pattern[1]
 
     def refuse(self, start: bytes) -> bool:

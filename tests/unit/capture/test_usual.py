@@ -71,7 +71,8 @@ def counters(connection):
     streams = [(each.retransmitted, each.missing_bytes) for each in connection.assemblers]
     skipped = [side.frames.skipped_bytes for side in connection.sides]
     left_bytes = connection.shared.budget.left_bytes
-    return connection.kind, connection.last_ns, streams, skipped, connection.asked, left_bytes
+    changes = connection.pending_changes
+    return connection.kind, connection.last_ns, streams, skipped, changes, left_bytes
 
 
 def one_by_one(data, *of, **options):
