@@ -199,8 +199,13 @@ def _api(kind: str, api_key: int | None) -> str:
         return "SASL token"
     if api_key is None:
         return "unknown"
-    known = find_api(api_key)
-    return known.name if known else f"API {api_key}"
+    return api_name(api_key)
+
+
+def api_name(api_key: int) -> str:
+    """The name of an API; its number where no client uses it, or it is newer."""
+    api = find_api(api_key)
+    return api.name if api else f"API {api_key}"
 
 
 @lru_cache(_TITLES_KEPT)

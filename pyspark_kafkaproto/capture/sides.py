@@ -23,10 +23,11 @@ from pyspark_kafkaproto.capture.message import (
     Asked,
     Message,
     Peers,
+    api_name,
     is_request,
 )
 from pyspark_kafkaproto.capture.tcp import Assembler, Budget
-from pyspark_kafkaproto.messages import find_api, request_class
+from pyspark_kafkaproto.messages import request_class
 from pyspark_kafkaproto.messages.apis import APIS
 from pyspark_kafkaproto.wire.frame import has_header_tags, quick_body_position
 from pyspark_kafkaproto.wire.quick import (
@@ -253,14 +254,9 @@ def _unread(lost: int, skipped: int) -> str:
 
 def _unanswered(pending: dict[int, Asked]) -> str:
     asked = list(pending.items())
-    names = [f"{_name(each.api_key)} v{each.version} #{key}" for key, each in asked[:3]]
+    names = [f"{api_name(each.api_key)} v{each.version} #{key}" for key, each in asked[:3]]
     more = f" and {len(asked) - 3} more" if len(asked) > 3 else ""
     return f"no response in the capture to {', '.join(names)}{more}"
-
-
-def _name(api_key: int) -> str:
-    api = find_api(api_key)
-    return api.name if api else f"API {api_key}"
 
 
 class _Nowhere:
