@@ -23,6 +23,7 @@ from pyspark_kafkaproto.net.relay import FrameStream, Listener
 from pyspark_kafkaproto.net.transport import Endpoint
 from pyspark_kafkaproto.wire.declaration import Struct
 from pyspark_kafkaproto.wire.frame import (
+    REQUEST_START,
     SIZE_PREFIX_BYTES,
     decode_response,
     encode_response,
@@ -34,7 +35,6 @@ _log = logging.getLogger(__name__)
 
 # APIs whose responses tell where brokers are, from the version that does.
 _TELLING = {0: 10, 1: 16, 3: 0, 10: 0, 60: 0, 78: 0, 79: 0}
-_REQUEST_START_BYTES = 8
 _PENDING_MAX = 10_000
 _CONNECT_S = 10.0
 _CLOSE_S = 10.0
@@ -174,7 +174,7 @@ class _Talk:
     def request(self, payload: bytes) -> bytes:
         """A client's frame, passed on unchanged."""
         self._track.sent(payload)
-        if len(payload) >= _REQUEST_START_BYTES:
+        if len(payload) >= REQUEST_START.size:
             api_key, version, correlation_id = peek_request(payload)
             if version >= _TELLING.get(api_key, 1 << 15):
                 self._expect(correlation_id, api_key, version)

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from struct import Struct
 from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
 from pyspark_kafkaproto.messages import find_api, request_class, response_class
 from pyspark_kafkaproto.wire.declaration import Message as Declared
-from pyspark_kafkaproto.wire.frame import CLIENT_ID_POS, decode_request, decode_response
+from pyspark_kafkaproto.wire.frame import (
+    CLIENT_ID_POS,
+    REQUEST_START,
+    decode_request,
+    decode_response,
+)
 
 API_VERSIONS, SASL_HANDSHAKE = 18, 17
 _UNSUPPORTED_VERSION = 35
-_REQUEST_HEAD = Struct(">hhi")
 # Of APIs that only brokers use among themselves there is no class, but they are frames all right.
 _API_KEY_MAX = 127
 _VERSION_MAX = 40
@@ -232,9 +235,9 @@ def is_request(head: bytes, size_bytes: int, *, any_api: bool = False) -> bool:
         size_bytes: of all of it.
         any_api: like one of an API or a version not known here, too.
     """
-    if len(head) < _REQUEST_HEAD.size or size_bytes < CLIENT_ID_POS:
+    if len(head) < REQUEST_START.size or size_bytes < CLIENT_ID_POS:
         return False
-    api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(head)
+    api_key, version, correlation_id = REQUEST_START.unpack_from(head)
     if not (0 <= api_key <= _API_KEY_MAX and 0 <= version <= _VERSION_MAX):
         return False
     is_doubtful = correlation_id < 0 and not any_api

@@ -7,7 +7,6 @@ what the declarations call secret, and whole bodies that might hold one and cann
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 
 from pyspark_kafkaproto.capture.frames import HEAD_BYTES
 from pyspark_kafkaproto.capture.message import (
@@ -21,10 +20,9 @@ from pyspark_kafkaproto.capture.message import (
 )
 from pyspark_kafkaproto.capture.tree import frame_bytes, tree
 from pyspark_kafkaproto.wire.cursor import Buffer
-from pyspark_kafkaproto.wire.frame import SIZE_PREFIX_BYTES
+from pyspark_kafkaproto.wire.frame import REQUEST_START, SIZE_PREFIX_BYTES
 from pyspark_kafkaproto.wire.trace import Node
 
-_REQUEST_HEAD = Struct(">hhi")
 _NOBODY = Peers(0, "", "")
 
 
@@ -68,9 +66,9 @@ class Speakers:
         """A request, or a bare token after the old SaslHandshake; the size stays the same."""
         if self._has_tokens and not is_request(bytes(payload[:HEAD_BYTES]), len(payload)):
             return _hidden_token(payload)
-        if len(payload) < _REQUEST_HEAD.size:
+        if len(payload) < REQUEST_START.size:
             return payload
-        api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(payload)
+        api_key, version, correlation_id = REQUEST_START.unpack_from(payload)
         self._has_tokens = api_key == SASL_HANDSHAKE and version == 0
         if self._has_tokens:  # its answer is no token
             self._pending[correlation_id] = api_key, version

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from struct import Struct
 from typing import Any
 
 from pyspark_kafkaproto.capture.frames import HEAD_BYTES, Frame, Frames
@@ -29,7 +28,7 @@ from pyspark_kafkaproto.capture.message import (
 from pyspark_kafkaproto.capture.tcp import Assembler, Budget
 from pyspark_kafkaproto.messages import request_class
 from pyspark_kafkaproto.messages.apis import APIS
-from pyspark_kafkaproto.wire.frame import has_header_tags, quick_body_position
+from pyspark_kafkaproto.wire.frame import REQUEST_START, has_header_tags, quick_body_position
 from pyspark_kafkaproto.wire.quick import (
     UNEXPECTED,
     QuickReader,
@@ -55,7 +54,6 @@ _CAUGHT_BYTES_MAX = 64 << 20
 # Correlation ids that are looked for at once when the step is lost.
 _SOUGHT_MAX = 64
 
-_REQUEST_HEAD = Struct(">hhi")
 _CORRELATION_ID_BYTES = 4  # the least that is no bare token
 _TLS_RECORD = re.compile(rb"[\x14-\x17]\x03[\x00-\x04][\x00-\x48]")
 _KEYS = b"[" + b"".join(re.escape(bytes([api.key])) for api in APIS) + b"]"
@@ -445,9 +443,9 @@ class _Side:
 
 def _request_facts(payload: bytes | bytearray) -> dict[str, Any]:
     """What the header of a request says; nothing where it is cut."""
-    if len(payload) < _REQUEST_HEAD.size:
+    if len(payload) < REQUEST_START.size:
         return {}
-    api_key, version, correlation_id = _REQUEST_HEAD.unpack_from(payload)
+    api_key, version, correlation_id = REQUEST_START.unpack_from(payload)
     size = int.from_bytes(payload[8:10], signed=True) if len(payload) >= 10 else -1
     client_id = None
     if size >= 0:

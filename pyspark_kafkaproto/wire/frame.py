@@ -29,11 +29,13 @@ AnyResponse = TypeVar("AnyResponse", bound=Response)
 
 SIZE_PREFIX_BYTES = 4
 
+REQUEST_START = Layout(">hhi")
+"""API key, version and correlation id, with which every request begins."""
+
 CLIENT_ID_POS = 10  # in a request: behind API key, version, correlation id and its own size
 
 _SIZE = Layout(">i")
 _CORRELATION = Layout(">i")
-_REQUEST_START = Layout(">hhi")
 _CLIENT_ID = Text(SHORT, nullable=True)
 _CLIENT_ID_SIZE = Layout(">h")
 
@@ -67,7 +69,7 @@ def encode_request(
     """A whole request frame: size, header, body; LocalProtocolError for what cannot be written."""
     header = Writer()
     try:
-        header.pack(_REQUEST_START, message.API_KEY, version, correlation_id)
+        header.pack(REQUEST_START, message.API_KEY, version, correlation_id)
         _CLIENT_ID.write(header, client_id)
     except UnwritableValue as error:
         raise within(error, f"{message.title(version)}, header") from None
@@ -93,7 +95,7 @@ def peek_correlation_id(payload: Buffer) -> int:
 
 def peek_request(payload: Buffer) -> tuple[int, int, int]:
     """API key, version and correlation id of a request frame without its size."""
-    api_key, version, correlation_id = Cursor(payload).unpack(_REQUEST_START)
+    api_key, version, correlation_id = Cursor(payload).unpack(REQUEST_START)
     return api_key, version, correlation_id
 
 
@@ -112,7 +114,7 @@ def decode_request(cls: type[AnyRequest], payload: Buffer) -> tuple[RequestHeade
 
 
 def _read_request_header(cls: type[Request], cursor: Cursor) -> RequestHeader:
-    api_key, version, correlation_id = cursor.unpack(_REQUEST_START)
+    api_key, version, correlation_id = cursor.unpack(REQUEST_START)
     if api_key != cls.API_KEY or version not in cls.VERSIONS:
         raise RemoteProtocolError(
             f"API key {api_key}, version {version}: expected {cls.API_KEY}, {cls.VERSIONS}"
@@ -178,7 +180,7 @@ def quick_body_position(data: memoryview, *, is_request: bool, has_tags: bool) -
     pos = _CORRELATION.size
     if is_request:
         size: int
-        (size,) = _CLIENT_ID_SIZE.unpack_from(data, _REQUEST_START.size)
+        (size,) = _CLIENT_ID_SIZE.unpack_from(data, REQUEST_START.size)
         if size < -1:
             raise Unusual
         pos = CLIENT_ID_POS + max(0, size)
