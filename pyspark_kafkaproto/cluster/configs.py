@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pyspark_kafkaproto.cluster.asking import Question, ask
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topics import controller_of
-from pyspark_kafkaproto.cluster.topology import NEWS_TRAVELS_S
+from pyspark_kafkaproto.cluster.topology import while_news_travels
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -30,7 +30,6 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 _TYPES = {"topic": 2, "broker": 4, "broker-logger": 8, "client-metrics": 16, "group": 32}
 _NAMES = {number: name for name, number in _TYPES.items()}
 _OF_ONE_BROKER = ("broker", "broker-logger")
-_UNKNOWN_TOPIC_OR_PARTITION = 3
 
 # Kafka's ConfigSource.
 _SOURCES = {
@@ -233,7 +232,4 @@ def _error(
 ) -> BrokerError | None:
     if not code:
         return None
-    error = BrokerError(code, api, str(resource), message or "")
-    if code == _UNKNOWN_TOPIC_OR_PARTITION:
-        error.patience_s = NEWS_TRAVELS_S
-    return error
+    return while_news_travels(BrokerError(code, api, str(resource), message or ""))

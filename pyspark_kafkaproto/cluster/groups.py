@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import NEWS_TRAVELS_S, TopicPartition, by_topic
+from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -325,7 +325,5 @@ def _per_partition(
         results[item] = None
         if code:
             error = BrokerError(code, api, str(item), advice.get(code, ""))
-            if code == _UNKNOWN_TOPIC_OR_PARTITION:
-                error.patience_s = NEWS_TRAVELS_S
-            results[item] = error
+            results[item] = while_news_travels(error)
     return results

@@ -14,7 +14,12 @@ from typing import Any
 
 from pyspark_kafkaproto.cluster.asking import Question, ask
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import NEWS_TRAVELS_S, TopicPartition, Topology, by_topic
+from pyspark_kafkaproto.cluster.topology import (
+    TopicPartition,
+    Topology,
+    by_topic,
+    while_news_travels,
+)
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -236,11 +241,8 @@ def _to_create(topic: NewTopic) -> CreateTopicsRequest.Topic:
 def _outcome(code: int, api: str, topic: str, message: str | None) -> BrokerError | None:
     if not code:
         return None
-    if code != _UNKNOWN_TOPIC_OR_PARTITION:
-        return BrokerError(code, api, f"topic {topic!r}", message or "")
-    error = BrokerError(code, api, f"topic {topic!r}", _NO_SUCH_TOPIC)
-    error.patience_s = NEWS_TRAVELS_S
-    return error
+    text = _NO_SUCH_TOPIC if code == _UNKNOWN_TOPIC_OR_PARTITION else message or ""
+    return while_news_travels(BrokerError(code, api, f"topic {topic!r}", text))
 
 
 def _perhaps_ours(error: BrokerError) -> BrokerError:

@@ -118,14 +118,18 @@ class Topology:
 
 
 def _unknown(subject: str, advice: str) -> BrokerError:
-    """Unknown to the broker: for good, unless it was created a moment ago."""
-    error = BrokerError(_UNKNOWN_TOPIC_OR_PARTITION, "Metadata", subject, advice)
-    error.patience_s = NEWS_TRAVELS_S
+    return while_news_travels(BrokerError(_UNKNOWN_TOPIC_OR_PARTITION, "Metadata", subject, advice))
+
+
+def while_news_travels(error: BrokerError) -> BrokerError:
+    """`error`; one that knows no such topic is worth a retry only while news of it may travel."""
+    if error.code == _UNKNOWN_TOPIC_OR_PARTITION:
+        error.patience_s = _NEWS_TRAVELS_S
     return error
 
 
 # A topic just created is known to every broker well within this time.
-NEWS_TRAVELS_S = 1.0
+_NEWS_TRAVELS_S = 1.0
 
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 _LEADER_NOT_AVAILABLE = 5
