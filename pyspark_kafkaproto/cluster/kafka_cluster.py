@@ -125,12 +125,7 @@ class KafkaCluster(GroupWindow, AdminWindow):
         """
         if not topics:
             return set()
-        topology = self.describe(topics, must_exist=True)
-        return {
-            TopicPartition(name, number)
-            for name in topics
-            for number in topology.topic(name).partitions
-        }
+        return self.describe(topics, must_exist=True).partitions_of(topics)
 
     def find_leaders(self, partitions: Collection[tuple[str, int]]) -> dict[TopicPartition, Leader]:
         """Each partition's leader; waits for an election that is going on.

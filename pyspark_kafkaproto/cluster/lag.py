@@ -67,7 +67,7 @@ def lag_of(
             raise no_such_group(group)
     seen = {item for group in names for item in (*committed[group], *owners.get(group, ()))}
     topology = _topology(router, {item.topic for item in seen} | set(topics or ()))
-    wanted = None if topics is None else _partitions_of(topology, topics)
+    wanted = None if topics is None else topology.partitions_of(topics)
     latest = _ends(router, topology, seen if wanted is None else wanted)
     return [
         row
@@ -105,14 +105,6 @@ def _find(router: Router, groups: Collection[str] | None) -> tuple[set[str], _Gr
 def _topology(router: Router, topics: Collection[str]) -> Topology:
     deadline = router.deadline()
     return router.retrying("fetch metadata", lambda: router.topology(topics, deadline), deadline)
-
-
-def _partitions_of(topology: Topology, topics: Collection[str]) -> set[TopicPartition]:
-    return {
-        TopicPartition(name, number)
-        for name in topics
-        for number in topology.topic(name).partitions
-    }
 
 
 def _ends(

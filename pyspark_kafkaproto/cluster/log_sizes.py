@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from itertools import groupby
 
 from pyspark_kafkaproto.cluster.asking import Question, ask
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition
+from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
@@ -17,7 +16,6 @@ from pyspark_kafkaproto.messages.describe_log_dirs import (
 _API = "DescribeLogDirs"
 _NOT_LEADER_OR_FOLLOWER = 6
 _CLUSTER_AUTHORIZATION_FAILED = 31
-_ADVICE = {_CLUSTER_AUTHORIZATION_FAILED: "this user needs the right DESCRIBE on the cluster"}
 
 
 def log_sizes(router: Router, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -36,7 +34,7 @@ def _request(partitions: Iterable[TopicPartition]) -> DescribeLogDirsRequest:
             DescribeLogDirsRequest.Topic(
                 topic=topic, partitions=tuple(item.partition for item in own)
             )
-            for topic, own in groupby(sorted(partitions), key=lambda item: item.topic)
+            for topic, own in by_topic(partitions)
         )
     )
 
@@ -48,7 +46,7 @@ def _read(
     refused = 0 if answer.results else _CLUSTER_AUTHORIZATION_FAILED
     for code in (answer.error_code, *(item.error_code for item in answer.results), refused):
         if code:
-            raise BrokerError(code, _API, "the logs", _ADVICE.get(code, ""))
+            raise BrokerError(code, _API, "the logs")
     sizes = {
         TopicPartition(topic.name, item.partition_index): item.partition_size
         for folder in answer.results

@@ -101,6 +101,14 @@ class Topology:
             )
         return found
 
+    def partitions_of(self, topics: Iterable[str]) -> set[TopicPartition]:
+        """All partitions of `topics`; BrokerError as for `topic`."""
+        return {
+            TopicPartition(name, number)
+            for name in topics
+            for number in self.topic(name).partitions
+        }
+
     def has(self, name: str) -> bool:
         """Whether there is a topic called `name`, one that may not be seen included."""
         topic = self.topics.get(name)
