@@ -1,4 +1,4 @@
-"""Partitions and offsets as callers give them, as this room works with them."""
+"""Partitions, offsets and times as callers give them, as this room works with them."""
 
 from __future__ import annotations
 
@@ -55,6 +55,17 @@ def checked_offsets(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
             raise ConfigError(f"metadata of {partition}", text, "expected text")
         checked[partition] = committed._replace(offset=offset)
     return checked
+
+
+def checked_timestamp(timestamp: int) -> int:
+    """A time in ms since 1970; below 0 a broker takes it for a question of another kind.
+
+    Raises:
+        ConfigError: it is below 0.
+    """
+    if timestamp < 0:
+        raise ConfigError("timestamp", timestamp, "expected milliseconds since 1970, 0 or more")
+    return timestamp
 
 
 def _checked_partition(item: tuple[str, int]) -> TopicPartition:

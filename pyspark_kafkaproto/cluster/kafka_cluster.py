@@ -12,7 +12,7 @@ from typing import Self
 
 from pyspark_kafkaproto.cluster.admin_window import AdminWindow
 from pyspark_kafkaproto.cluster.diagnosis import Finding, diagnose
-from pyspark_kafkaproto.cluster.given import by_partition, checked_partitions
+from pyspark_kafkaproto.cluster.given import by_partition, checked_partitions, checked_timestamp
 from pyspark_kafkaproto.cluster.group_window import GroupWindow
 from pyspark_kafkaproto.cluster.health import Problem, find_problems
 from pyspark_kafkaproto.cluster.log_sizes import log_sizes
@@ -196,12 +196,8 @@ class KafkaCluster(GroupWindow, AdminWindow):
         self, timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
     ) -> dict[TopicPartition, int | None]:
         """As `get_leader_offsets`, with a timestamp per partition."""
-        for timestamp in timestamps.values():
-            if timestamp < 0:
-                raise ConfigError(
-                    "timestamp", timestamp, "expected milliseconds since 1970, 0 or more"
-                )
-        return list_offsets(self._router, by_partition(timestamps))
+        checked = {item: checked_timestamp(at) for item, at in by_partition(timestamps).items()}
+        return list_offsets(self._router, checked)
 
     def get_last_stable_offsets(
         self, partitions: Collection[tuple[str, int]]

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pyspark_kafkaproto.cluster.given import checked_timestamp
 from pyspark_kafkaproto.cluster.groups import CommittedOffset, commit_offsets, fetch_offsets
 from pyspark_kafkaproto.cluster.members import check_has_no_members
 from pyspark_kafkaproto.cluster.offsets import (
@@ -145,18 +146,11 @@ def _wanted(
         case ToLatest():
             return dict.fromkeys(chosen)
         case ToTime(timestamp):
-            return list_offsets_at(router, chosen, _checked(timestamp))
+            return list_offsets_at(router, chosen, checked_timestamp(timestamp))
         case BackBy(duration_s):
             timestamp = int((time.time() - duration_s) * 1000)
-            return list_offsets_at(router, chosen, _checked(timestamp))
+            return list_offsets_at(router, chosen, checked_timestamp(timestamp))
         case ShiftBy(count):
             return {item: before[item].offset + count for item in chosen}
         case ToOffsets(offsets):
             return offsets
-
-
-def _checked(timestamp: int) -> int:
-    """Below 0 a broker takes it for a question of another kind."""
-    if timestamp < 0:
-        raise ConfigError("timestamp", timestamp, "expected milliseconds since 1970, 0 or more")
-    return timestamp
