@@ -16,8 +16,8 @@ from enum import Enum
 from pyspark_kafkaproto.client.writing.queues import Identity
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.asking import check_complete
+from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
 from pyspark_kafkaproto.cluster.groups import GroupMember
-from pyspark_kafkaproto.cluster.routing import TRANSACTION_KEY
 from pyspark_kafkaproto.cluster.topology import by_topic
 from pyspark_kafkaproto.cluster.transactions import (
     FENCED,

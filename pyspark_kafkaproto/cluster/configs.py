@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask
@@ -124,7 +125,7 @@ def describe_configs(
         )
 
     question = Question("describe configs", make_request, lambda answer, _: _read_described(answer))
-    return ask(router, question, resources, _places(router))
+    return ask(router, question, resources, partial(_places, router))
 
 
 def alter_configs(
@@ -148,7 +149,7 @@ def alter_configs(
         )
 
     question = Question("alter configs", make_request, lambda answer, _: _read_altered(answer))
-    ask(router, question, changes, _places(router))
+    ask(router, question, changes, partial(_places, router))
 
 
 def _check(resources: Collection[ConfigResource]) -> None:
@@ -159,26 +160,21 @@ def _check(resources: Collection[ConfigResource]) -> None:
             raise ConfigError(item.type, item.name, "expected a broker's id, such as 1")
 
 
-class _places:  # noqa: N801 - called like the function that it is
+def _places(
+    router: Router, missing: set[ConfigResource], deadline: Deadline
+) -> dict[ConfigResource, Endpoint]:
     """Who is asked: the broker itself about its own settings, else who answers for changes."""
-
-    def __init__(self, router: Router) -> None:
-        self._router = router
-
-    def __call__(
-        self, missing: set[ConfigResource], deadline: Deadline
-    ) -> dict[ConfigResource, Endpoint]:
-        topology = self._router.topology((), deadline)
-        found = {}
-        for item in missing:
-            if item.type not in _OF_ONE_BROKER or not item.name:
-                found[item] = controller_of(topology)
-            elif int(item.name) in topology.brokers:
-                found[item] = topology.brokers[int(item.name)].endpoint
-            else:
-                known = ", ".join(map(str, sorted(topology.brokers)))
-                raise ConfigError(item.type, item.name, f"the cluster has the brokers {known}")
-        return found
+    topology = router.topology((), deadline)
+    found = {}
+    for item in missing:
+        if item.type not in _OF_ONE_BROKER or not item.name:
+            found[item] = controller_of(topology)
+        elif int(item.name) in topology.brokers:
+            found[item] = topology.brokers[int(item.name)].endpoint
+        else:
+            known = ", ".join(map(str, sorted(topology.brokers)))
+            raise ConfigError(item.type, item.name, f"the cluster has the brokers {known}")
+    return found
 
 
 def _to_alter(

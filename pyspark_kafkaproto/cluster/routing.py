@@ -15,11 +15,7 @@ from typing import Any, TypeVar
 
 from pyspark_kafkaproto.cluster.advertised import explained
 from pyspark_kafkaproto.cluster.asking import Question, ask
-from pyspark_kafkaproto.cluster.coordinators import (
-    GROUP_KEY,
-    TRANSACTION_KEY,
-    find_coordinators,
-)
+from pyspark_kafkaproto.cluster.coordinators import GROUP_KEY, find_coordinators
 from pyspark_kafkaproto.cluster.topic_ids import note_topic_ids
 from pyspark_kafkaproto.cluster.topology import (
     Broker,
@@ -47,8 +43,6 @@ from pyspark_kafkaproto.net import (
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
-
-__all__ = ["GROUP_KEY", "OPINIONS", "TRANSACTION_KEY", "Router", "only"]
 
 _REPLICA_NOT_AVAILABLE = 9
 OPINIONS = 3

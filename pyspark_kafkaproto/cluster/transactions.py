@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
-from pyspark_kafkaproto.cluster.routing import TRANSACTION_KEY, Router
+from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
+from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -240,7 +242,7 @@ def _end(
         if has_version_2(router, {writer.transactional_id for writer in writers})
         else _LAST_END_WITHOUT_BUMP,
     )
-    return ask(router, question, writers, lambda missing, soon: _places(router, missing, soon))
+    return ask(router, question, writers, partial(_places, router))
 
 
 def _places(

@@ -527,6 +527,3 @@ def _guess_peer(prefix: bytes) -> str:
     if prefix.isascii() and prefix.decode().isprintable():
         return f"; these bytes read {prefix.decode()!r}: is this a Kafka listener?"
     return ""
-
-
-__all__ = ["Arrival", "Connection", "MakeBuffer", "Reply", "fresh_buffer"]

@@ -14,7 +14,8 @@ import uuid
 import pytest
 
 from pyspark_kafkaproto import KafkaCluster, Producer, ProducerRecord, TopicPartition
-from pyspark_kafkaproto.cluster.routing import GROUP_KEY, TRANSACTION_KEY, Router
+from pyspark_kafkaproto.cluster.coordinators import GROUP_KEY, TRANSACTION_KEY
+from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.net import ClientConfig, Deadline
 from tests.fault.conftest import killed, make_replicated, wait_for_all
 from tests.fault.dying import FailPoints

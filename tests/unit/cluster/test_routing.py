@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition, routing
+from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -361,7 +362,7 @@ def test_a_router_in_haste_knows_whom_the_other_knows(brokers):
         router.topology((), router.deadline())
         brokers.stop(1)
         hasty = router.within(9)
-        found = hasty.coordinators({"id"}, hasty.deadline(), routing.TRANSACTION_KEY)
+        found = hasty.coordinators({"id"}, hasty.deadline(), TRANSACTION_KEY)
         assert str(found["id"]) == brokers.address(2)
 
 
@@ -376,7 +377,7 @@ def test_a_router_in_haste_tries_more_than_one_broker(brokers):
             lambda: hasty.coordinators(
                 {"id"},
                 hasty.deadline().sooner(hasty.config.request_timeout_s),
-                routing.TRANSACTION_KEY,
+                TRANSACTION_KEY,
             ),
             hasty.deadline(),
         )
