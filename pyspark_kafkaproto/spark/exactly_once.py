@@ -9,7 +9,6 @@ what another has finished, and a stream uses ids again after many batches. See d
 from __future__ import annotations
 
 import logging
-import pickle
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -17,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.client.deciding import abort_batch, commit_batch, recover
 from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import LocalProtocolError
-from pyspark_kafkaproto.spark.read import check_version
+from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.workers import configure_logging
 from pyspark_kafkaproto.spark.write_options import WriteOptions
 from pyspark_kafkaproto.spark.write_task import TaskReport, summary, write_rows
@@ -47,7 +45,7 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
         self._job = job
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _load_writer, (__version__, pickle.dumps((self._options, self._job)))
+        return shipped(ExactlyOnceWriter, self._options, self._job)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """Write one task's rows into a transaction, which stays open."""
@@ -90,12 +88,6 @@ def exactly_once_writer(options: WriteOptions) -> ExactlyOnceWriter:
     if completed is not None:
         _log.warning("completed %s, which a job before has left", completed)
     return ExactlyOnceWriter(options, uuid.uuid4().hex)
-
-
-def _load_writer(version: str, payload: bytes) -> ExactlyOnceWriter:
-    check_version(version)
-    options, job = pickle.loads(payload)  # noqa: S301 - Spark's own channel, pickled above
-    return ExactlyOnceWriter(options, job)
 
 
 def log_of(options: WriteOptions) -> DecisionLog:

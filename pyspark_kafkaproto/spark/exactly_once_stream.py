@@ -8,13 +8,11 @@ decided write nothing. Which query it is only tasks know: they tell the driver.
 from __future__ import annotations
 
 import logging
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.client.deciding import check_order, commit_batch, is_behind
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.cluster.transactions import abort_transactions
@@ -26,7 +24,7 @@ from pyspark_kafkaproto.spark.exactly_once import (
     task_context,
     writers_of,
 )
-from pyspark_kafkaproto.spark.read import check_version
+from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.workers import configure_logging
 from pyspark_kafkaproto.spark.write_options import WriteOptions
 from pyspark_kafkaproto.spark.write_task import TaskReport, summary, write_rows
@@ -53,7 +51,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
         self._decided = decided
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _load_writer, (__version__, pickle.dumps((self._options, self._decided)))
+        return shipped(ExactlyOnceStreamWriter, self._options, self._decided)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """Write one task's rows into a transaction, which stays open; nothing if it is decided."""
@@ -113,12 +111,6 @@ def exactly_once_stream_writer(options: WriteOptions) -> ExactlyOnceStreamWriter
     with packets_with_errors():
         log.ensure_topic()
         decided = {name: decision.batch for name, decision in log.read().items()}
-    return ExactlyOnceStreamWriter(options, decided)
-
-
-def _load_writer(version: str, payload: bytes) -> ExactlyOnceStreamWriter:
-    check_version(version)
-    options, decided = pickle.loads(payload)  # noqa: S301 - Spark's own channel, pickled above
     return ExactlyOnceStreamWriter(options, decided)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StringType, StructType
 
-from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.cluster import KafkaCluster
@@ -19,6 +17,7 @@ from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.spark.columns import DAMAGED
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planning import plan_tasks
+from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.workers import (
     configure_logging,
     say_which_codec,
@@ -45,8 +44,7 @@ class TaskPartition(InputPartition):
 class KafkaReader(DataSourceReader):
     """Reads offset ranges as Arrow record batches.
 
-    Pickled with the driver's package version in front, so that an executor with another one says
-    so instead of failing somewhere inside. Opens nothing before it is used.
+    Opens nothing before it is used.
     """
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
@@ -54,7 +52,7 @@ class KafkaReader(DataSourceReader):
         self._options = options
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _load_reader, (__version__, pickle.dumps((self._schema, self._options)))
+        return shipped(KafkaReader, self._schema, self._options)
 
     def partitions(self) -> list[TaskPartition]:
         """One input partition per topic-partition, or `maxPartitions` of about equal size."""
@@ -90,17 +88,3 @@ def _with_packets(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     """The same; an error among them says where the last packets before it are."""
     with packets_with_errors():
         yield from batches
-
-
-def check_version(version: str) -> None:
-    """Refuse a reader that another version of this package has pickled."""
-    if version != __version__:
-        raise LocalProtocolError(
-            f"the driver runs pyspark-kafkaproto {version}, this executor {__version__}: install "
-            "the same version on both"
-        )
-
-
-def _load_reader(version: str, payload: bytes) -> KafkaReader:
-    check_version(version)
-    return KafkaReader(*pickle.loads(payload))  # noqa: S301 - Spark's own channel, pickled above

@@ -6,16 +6,15 @@ Spark makes a new writer for each micro-batch, and another one for its commit.
 from __future__ import annotations
 
 import logging
-import pickle
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from pyspark_kafkaproto import __version__
+from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.workers import configure_logging
 from pyspark_kafkaproto.spark.write_options import WriteOptions
-from pyspark_kafkaproto.spark.write_task import TaskReport, load_options, summary, write_rows
+from pyspark_kafkaproto.spark.write_task import TaskReport, summary, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +29,7 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _load_writer, (__version__, pickle.dumps(self._options))
+        return shipped(KafkaStreamWriter, self._options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """Write one task's rows; returns when all of them are acknowledged."""
@@ -53,7 +52,3 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):
         """A task failed; what was written stays in the topic."""
         configure_logging()
         _log.warning("batch %d failed; %s stay in their topics", batchId, summary(messages))
-
-
-def _load_writer(version: str, payload: bytes) -> KafkaStreamWriter:
-    return KafkaStreamWriter(load_options(version, payload))

@@ -8,22 +8,21 @@ once, as with Spark's own sink. With them it is `exactly_once` that says what is
 from __future__ import annotations
 
 import logging
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.errors import ConfigError, UnsupportedVersion
+from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.workers import (
     configure_logging,
     say_which_codec,
 )
 from pyspark_kafkaproto.spark.write_options import WriteOptions, parse_write_options
-from pyspark_kafkaproto.spark.write_task import TaskReport, load_options, summary, write_rows
+from pyspark_kafkaproto.spark.write_task import TaskReport, summary, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,16 +33,13 @@ _log = logging.getLogger(__name__)
 
 
 class KafkaWriter(DataSourceArrowWriter):
-    """Writes the rows of a batch query.
-
-    Pickled with the driver's package version in front, as the reader is.
-    """
+    """Writes the rows of a batch query."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _load_writer, (__version__, pickle.dumps(self._options))
+        return shipped(KafkaWriter, self._options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """Write one task's rows; returns when all of them are acknowledged."""
@@ -109,7 +105,3 @@ def _checked(schema: StructType, options: Mapping[str, str]) -> WriteOptions:
         with packets_with_errors(), KafkaCluster(parsed.producer.client) as cluster:
             cluster.describe(parsed.topics, must_exist=True)
     return parsed
-
-
-def _load_writer(version: str, payload: bytes) -> KafkaWriter:
-    return KafkaWriter(load_options(version, payload))

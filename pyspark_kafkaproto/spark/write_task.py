@@ -6,7 +6,6 @@ With a transactional id the transaction stays open, and the report says whose it
 from __future__ import annotations
 
 import logging
-import pickle
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,6 @@ from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.net import connections_for
-from pyspark_kafkaproto.spark.read import check_version
 from pyspark_kafkaproto.spark.workers import (
     configure_logging,
     say_which_codec,
@@ -101,10 +99,3 @@ def summary(messages: Sequence[WriterCommitMessage | None]) -> str:
         f"{sum(item.retries for item in written)} retries, "
         f"{sum(report.dead_letters for report in reports)} dead letters"
     )
-
-
-def load_options(version: str, payload: bytes) -> WriteOptions:
-    """The options of a pickled writer, if this is the version that wrote them."""
-    check_version(version)
-    options: WriteOptions = pickle.loads(payload)  # noqa: S301 - Spark's own channel, pickled above
-    return options

@@ -8,7 +8,6 @@ alone, so a batch that is run again reads the same records.
 from __future__ import annotations
 
 import logging
-import pickle
 import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -22,11 +21,11 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.spark.read import TaskPartition, check_version, read_partition
+from pyspark_kafkaproto.spark.read import TaskPartition, read_partition
+from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNow
 from pyspark_kafkaproto.spark.stream.commits import GroupCommits
 from pyspark_kafkaproto.spark.stream.limits import MOST
@@ -69,7 +68,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._idle_since: float | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _load_reader, (__version__, pickle.dumps((self._schema, self._options)))
+        return shipped(KafkaStreamReader, self._schema, self._options)
 
     @cached_property
     def _tail(self) -> Tail:
@@ -214,8 +213,3 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._latest
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else MOST
         return self._taking.take(at, self._latest, most, waits=self._available is None)
-
-
-def _load_reader(version: str, payload: bytes) -> KafkaStreamReader:
-    check_version(version)
-    return KafkaStreamReader(*pickle.loads(payload))  # noqa: S301 - Spark's own channel, pickled above

@@ -8,8 +8,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError, UnsupportedVersion
 from pyspark_kafkaproto.net import pool
-from pyspark_kafkaproto.spark import DefaultSource
-from pyspark_kafkaproto.spark import read as read_module
+from pyspark_kafkaproto.spark import DefaultSource, shipping
 from pyspark_kafkaproto.spark import source as source_module
 from pyspark_kafkaproto.spark.columns import default_schema
 from tests.fake_broker import FakeCluster
@@ -94,6 +93,6 @@ def test_empty_plan_of_spark_gives_no_rows(brokers):
 
 def test_executor_with_another_version_names_both(brokers, monkeypatch):
     payload = pickle.dumps(source(brokers).reader(default_schema(include_headers=False)))
-    monkeypatch.setattr(read_module, "__version__", "9.9.9")
+    monkeypatch.setattr(shipping, "__version__", "9.9.9")
     with pytest.raises(LocalProtocolError, match=r"runs pyspark-kafkaproto 0.*executor 9\.9\.9"):
         pickle.loads(payload)

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError
-from pyspark_kafkaproto.spark import read
+from pyspark_kafkaproto.spark import shipping
 from pyspark_kafkaproto.spark.write import KafkaWriter
 from pyspark_kafkaproto.spark.write_options import TransactionOptions, parse_write_options
 
@@ -129,7 +129,7 @@ def test_a_pickled_writer_asks_for_its_own_version(monkeypatch):
     writer = KafkaWriter(parse_write_options(LEAST, VALUE))
     pickled = pickle.dumps(writer)
     assert pickle.loads(pickled)._options == writer._options
-    monkeypatch.setattr(read, "__version__", "0.0.1")
+    monkeypatch.setattr(shipping, "__version__", "0.0.1")
     with pytest.raises(LocalProtocolError, match=r"install the same version on both"):
         pickle.loads(pickled)
 
