@@ -1,4 +1,4 @@
-"""Every Python block of README and docs can be copied: it compiles, and all its names are there."""
+"""What README and docs show is there: Python blocks can be copied, links lead to what they name."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# A name of the code as a link to the file that has it.
+LINK = re.compile(r"\[`(?:\w+\.)*(?P<name>\w+)`\]\((?P<file>[^)#]+\.py)\)")
 # What the reader has: a session, and a function that takes what was read.
 GIVEN = {"load", "spark"}
 
@@ -57,3 +59,10 @@ def test_every_block_compiles_and_finds_its_names_in_it_or_above(page):
 @pytest.mark.parametrize("page", pages_with_blocks(), ids=lambda page: page.stem)
 def test_no_block_leaves_a_value_to_the_reader(page):
     assert [code for code in blocks(page) if "…" in code] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_linked_name_is_defined_in_the_file_that_the_link_leads_to(page):
+    for link in LINK.finditer(page.read_text(encoding="utf-8")):
+        code = (page.parent / link["file"]).read_text(encoding="utf-8")
+        assert re.search(rf"^ *(?:def|class) {link['name']}\b", code, re.MULTILINE), link[0]
