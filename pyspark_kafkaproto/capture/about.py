@@ -12,7 +12,8 @@ from typing import Any
 from pyspark_kafkaproto.capture.message import REQUEST, Message
 from pyspark_kafkaproto.capture.subjects import WORDS_MAX, About, Part
 from pyspark_kafkaproto.capture.walk import walk_of, wanted
-from pyspark_kafkaproto.errors import LocalProtocolError, error_code
+from pyspark_kafkaproto.error_codes import error_code
+from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.wire.declaration import Message as Declared
 from pyspark_kafkaproto.wire.frame import has_header_tags, quick_body_position
 from pyspark_kafkaproto.wire.quick import UNEXPECTED, Often, Unusual, picked, quick_reader

@@ -16,7 +16,7 @@ from pyspark_kafkaproto.capture.conversation import Note
 from pyspark_kafkaproto.capture.message import REQUEST, Message
 from pyspark_kafkaproto.capture.subjects import About, id_text
 from pyspark_kafkaproto.capture.tree import frame_bytes, tree
-from pyspark_kafkaproto.errors import error_code
+from pyspark_kafkaproto.error_codes import error_code
 from pyspark_kafkaproto.wire.printable import printed
 from pyspark_kafkaproto.wire.trace import Node
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.capture.message import REQUEST, Message
 from pyspark_kafkaproto.capture.subjects import About
-from pyspark_kafkaproto.errors import error_code
+from pyspark_kafkaproto.error_codes import error_code
 
 # Latencies are counted in classes, each 5 % wider than the one before it.
 _RATIO = 1.05

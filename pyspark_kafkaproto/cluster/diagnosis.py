@@ -16,12 +16,12 @@ from pyspark_kafkaproto.cluster.coordinators import GROUP_KEY, LAST_BY_ONE_KEY, 
 from pyspark_kafkaproto.cluster.health import find_problems
 from pyspark_kafkaproto.cluster.routing import only
 from pyspark_kafkaproto.cluster.topology import Topology, read_topology
+from pyspark_kafkaproto.error_codes import error_code
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
     ConnectionFailed,
     KafkaProtoError,
     UnsupportedVersion,
-    error_code,
 )
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsRequest
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorRequest

@@ -12,7 +12,7 @@ from pyspark_kafkaproto.cluster.topology import (
     Topology,
     replicas_text,
 )
-from pyspark_kafkaproto.errors import error_code
+from pyspark_kafkaproto.error_codes import error_code
 
 
 class Problem(NamedTuple):

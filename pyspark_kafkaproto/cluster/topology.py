@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from pyspark_kafkaproto.errors import BrokerError, error_code
+from pyspark_kafkaproto.error_codes import error_code
+from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import Endpoint
 from pyspark_kafkaproto.wire.declaration import NO_ID

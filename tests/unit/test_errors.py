@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
+from pyspark_kafkaproto.error_codes import ERROR_CODES, Retry, error_code
 from pyspark_kafkaproto.errors import (
-    ERROR_CODES,
     AuthenticationFailed,
     BrokerError,
     ConfigError,
@@ -20,10 +20,8 @@ from pyspark_kafkaproto.errors import (
     LocalProtocolError,
     OutOfMemory,
     RemoteProtocolError,
-    Retry,
     UnreadableCapture,
     UnsupportedVersion,
-    error_code,
 )
 
 EXAMPLES = [

@@ -17,8 +17,8 @@ from pyspark_kafkaproto.capture.recorder import Address, Recorder
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, capturing
 from pyspark_kafkaproto.cluster.capturing import packets_explain, packets_with_errors
 from pyspark_kafkaproto.cluster.ring import FRAMES_KEPT, Ring, write_rings
+from pyspark_kafkaproto.error_codes import ERROR_CODES
 from pyspark_kafkaproto.errors import (
-    ERROR_CODES,
     AuthenticationFailed,
     BrokerError,
     ConfigError,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_kafkaproto.error_codes import ERROR_CODES
 from pyspark_kafkaproto.errors import (
-    ERROR_CODES,
     AuthenticationFailed,
     BrokerError,
     ConfigError,
