@@ -7,7 +7,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+# Those that this package asks for by name.
+UNKNOWN_SERVER_ERROR: Final = -1
+OFFSET_OUT_OF_RANGE: Final = 1
+CORRUPT_MESSAGE: Final = 2
+UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+LEADER_NOT_AVAILABLE: Final = 5
+NOT_LEADER_OR_FOLLOWER: Final = 6
+REPLICA_NOT_AVAILABLE: Final = 9
+COORDINATOR_LOAD_IN_PROGRESS: Final = 14
+COORDINATOR_NOT_AVAILABLE: Final = 15
+NOT_COORDINATOR: Final = 16
+INVALID_TOPIC_EXCEPTION: Final = 17
+ILLEGAL_GENERATION: Final = 22
+INCONSISTENT_GROUP_PROTOCOL: Final = 23
+UNKNOWN_MEMBER_ID: Final = 25
+INVALID_SESSION_TIMEOUT: Final = 26
+REBALANCE_IN_PROGRESS: Final = 27
+TOPIC_AUTHORIZATION_FAILED: Final = 29
+GROUP_AUTHORIZATION_FAILED: Final = 30
+CLUSTER_AUTHORIZATION_FAILED: Final = 31
+UNSUPPORTED_SASL_MECHANISM: Final = 33
+ILLEGAL_SASL_STATE: Final = 34
+UNSUPPORTED_VERSION: Final = 35
+TOPIC_ALREADY_EXISTS: Final = 36
+INVALID_PARTITIONS: Final = 37
+NOT_CONTROLLER: Final = 41
+INVALID_PRODUCER_EPOCH: Final = 47
+INVALID_TXN_STATE: Final = 48
+INVALID_PRODUCER_ID_MAPPING: Final = 49
+INVALID_TRANSACTION_TIMEOUT: Final = 50
+CONCURRENT_TRANSACTIONS: Final = 51
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = 53
+OPERATION_NOT_ATTEMPTED: Final = 55
+SASL_AUTHENTICATION_FAILED: Final = 58
+DELEGATION_TOKEN_AUTHORIZATION_FAILED: Final = 65
+NON_EMPTY_GROUP: Final = 68
+GROUP_ID_NOT_FOUND: Final = 69
+FENCED_LEADER_EPOCH: Final = 74
+OFFSET_NOT_AVAILABLE: Final = 78
+MEMBER_ID_REQUIRED: Final = 79
+GROUP_MAX_SIZE_REACHED: Final = 81
+FENCED_INSTANCE_ID: Final = 82
+GROUP_SUBSCRIBED_TO_TOPIC: Final = 86
+PRODUCER_FENCED: Final = 90
+UNKNOWN_TOPIC_ID: Final = 100
 
 
 class Retry(Enum):
@@ -60,7 +106,7 @@ _ALTER_CLUSTER, _DESCRIBE_CLUSTER = "ALTER on the cluster", "DESCRIBE on the clu
 # By error code, then by API, as Kafka's documentation lists them (security, authorization
 # primitives). WRITE and READ on a topic bring DESCRIBE with them.
 _RIGHTS: Mapping[int, Mapping[str, str]] = {
-    29: {
+    TOPIC_AUTHORIZATION_FAILED: {
         "AddPartitionsToTxn": _WRITE_TOPIC,
         "AlterConfigs": "ALTER_CONFIGS on the topic",
         "ConsumerGroupDescribe": _DESCRIBE_TOPIC,
@@ -83,7 +129,7 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "Produce": _WRITE_TOPIC,
         "TxnOffsetCommit": _READ_TOPIC,
     },
-    30: {
+    GROUP_AUTHORIZATION_FAILED: {
         "AddOffsetsToTxn": _READ_GROUP,
         "ConsumerGroupDescribe": _DESCRIBE_GROUP,
         "ConsumerGroupHeartbeat": _READ_GROUP,
@@ -99,7 +145,7 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "SyncGroup": _READ_GROUP,
         "TxnOffsetCommit": _READ_GROUP,
     },
-    31: {
+    CLUSTER_AUTHORIZATION_FAILED: {
         "AlterConfigs": "ALTER_CONFIGS on the cluster",
         "AlterPartitionReassignments": _ALTER_CLUSTER,
         "AlterUserScramCredentials": _ALTER_CLUSTER,
@@ -115,7 +161,7 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "InitProducerId": "WRITE on some topic (or IDEMPOTENT_WRITE on the cluster)",
         "Produce": "IDEMPOTENT_WRITE on the cluster",
     },
-    53: {
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED: {
         "AddOffsetsToTxn": _WRITE_ID,
         "AddPartitionsToTxn": _WRITE_ID,
         "DescribeTransactions": "DESCRIBE on the transactional id",
@@ -277,9 +323,9 @@ _TABLE = (
 
 # Where Java's consumer does otherwise about an answer than its exceptions say.
 _RETRY_IN: Mapping[tuple[str, int], Retry] = {
-    ("Fetch", -1): _METADATA,
-    ("Fetch", 2): _FATAL,
-    ("Fetch", 78): _METADATA,
+    ("Fetch", UNKNOWN_SERVER_ERROR): _METADATA,
+    ("Fetch", CORRUPT_MESSAGE): _FATAL,
+    ("Fetch", OFFSET_NOT_AVAILABLE): _METADATA,
 }
 
 ERROR_CODES: Mapping[int, ErrorCode] = {row[0]: ErrorCode(*row) for row in _TABLE}

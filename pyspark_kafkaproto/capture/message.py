@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from pyspark_kafkaproto.error_codes import UNSUPPORTED_VERSION
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
 from pyspark_kafkaproto.messages import find_api, request_class, response_class
 from pyspark_kafkaproto.wire.declaration import Message as Declared
@@ -21,7 +22,6 @@ from pyspark_kafkaproto.wire.frame import (
 )
 
 API_VERSIONS, SASL_HANDSHAKE = 18, 17
-_UNSUPPORTED_VERSION = 35
 # Of APIs that only brokers use among themselves there is no class, but they are frames all right.
 _API_KEY_MAX = 127
 _VERSION_MAX = 40
@@ -186,7 +186,7 @@ class Message:
     def read_version(self) -> int:
         """The version of its bytes: a refused ApiVersions is answered in version 0."""
         if self.api_key == API_VERSIONS and self.kind == RESPONSE:
-            is_refusal = int.from_bytes(self.payload[4:6]) == _UNSUPPORTED_VERSION
+            is_refusal = int.from_bytes(self.payload[4:6]) == UNSUPPORTED_VERSION
             return 0 if is_refusal else self.version
         return self.version
 

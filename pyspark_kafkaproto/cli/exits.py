@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from pyspark_kafkaproto.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+    TOPIC_AUTHORIZATION_FAILED,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
     BrokerError,
@@ -18,7 +25,13 @@ NOT_REACHED = 4  # no broker answers, or not in time
 NOT_ALLOWED = 5  # wrong password, or a right is missing
 NOBODY_READS = 141  # whoever read our output has gone (`| head`), as a shell has it
 
-_AUTHORIZATION_CODES = (29, 30, 31, 53, 65)
+_AUTHORIZATION_CODES = (
+    TOPIC_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+    CLUSTER_AUTHORIZATION_FAILED,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+)
 
 
 def exit_code_of(error: KafkaProtoError) -> int:

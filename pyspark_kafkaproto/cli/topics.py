@@ -22,6 +22,7 @@ from pyspark_kafkaproto.cluster import (
     TopicPartition,
     Topology,
 )
+from pyspark_kafkaproto.error_codes import TOPIC_ALREADY_EXISTS
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
 PARTITION_COLUMNS = {
@@ -37,7 +38,6 @@ _PARTITIONS = click.IntRange(1, 2**31 - 1)  # what the protocol can say
 _REPLICAS = click.IntRange(1, 2**15 - 1)
 _LIST = {"topic": "Topic", "partitions": "Partitions", "replicas": "Replicas"}
 _CONFIGS = {"topic": "Topic", "name": "Setting", "value": "Value", "source": "Set by"}
-_ALREADY_EXISTS = 36
 
 
 @click.group()
@@ -134,7 +134,7 @@ def create(
     try:
         cluster.create_topics([topic], validate_only=validate_only)
     except BrokerError as error:
-        if not (if_not_exists and error.code == _ALREADY_EXISTS):
+        if not (if_not_exists and error.code == TOPIC_ALREADY_EXISTS):
             raise
         click.echo(f"topic {name} exists already", err=True)
         return

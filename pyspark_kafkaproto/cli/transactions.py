@@ -10,13 +10,13 @@ import click
 
 from pyspark_kafkaproto.cli.connection import configured, confirmed, json_option, yes_option
 from pyspark_kafkaproto.cli.output import show
+from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.client.decisions import DecisionLog
 
 _TOPIC = "kafkaproto-decisions"
-_UNKNOWN_TOPIC_OR_PARTITION = 3
 _HEADINGS = {
     "name": "name",
     "batch": "batch",
@@ -122,7 +122,7 @@ def _telling_no_topic(topic: str) -> Iterator[None]:
     try:
         yield
     except BrokerError as error:
-        if error.code != _UNKNOWN_TOPIC_OR_PARTITION:
+        if error.code != UNKNOWN_TOPIC_OR_PARTITION:
             raise
         text = f"there is no topic {topic!r} that this user may see: nothing was decided there"
         advice = "--decision-topic names the one that the writer's option decisionTopic says"

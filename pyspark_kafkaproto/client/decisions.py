@@ -31,6 +31,12 @@ from pyspark_kafkaproto.cluster.configs import ConfigResource, describe_configs
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_found
 from pyspark_kafkaproto.cluster.topics import create_topics
 from pyspark_kafkaproto.cluster.transactions import Writer
+from pyspark_kafkaproto.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    TOPIC_ALREADY_EXISTS,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
@@ -63,9 +69,7 @@ _PAUSE_S: Final = 0.01
 _BEHIND_PAUSE_S: Final = 0.1
 _MOST_LOGS: Final = 8  # in one process: prefixes, mostly one
 
-_TOPIC_ALREADY_EXISTS: Final = 36
-_UNKNOWN_TOPIC_OR_PARTITION: Final = 3
-_AUTHORIZATION_FAILED: Final = frozenset({29, 31})
+_AUTHORIZATION_FAILED: Final = frozenset({TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED})
 _UNLIMITED: Final = "-1"
 _DONE, _DECIDED = "done", "decided"
 _NOBODY: Final = ""  # whose records decide nothing
@@ -139,7 +143,7 @@ class DecisionLog:
         try:
             count = len(self._describe().partitions)
         except BrokerError as error:
-            if error.code != _UNKNOWN_TOPIC_OR_PARTITION:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             self._create()
             return
@@ -371,7 +375,7 @@ class DecisionLog:
                     "decisions are kept there: make it (one partition, cleanup.policy=compact), "
                     "or give this user the right CREATE on it",
                 ) from error
-            if error.code != _TOPIC_ALREADY_EXISTS:
+            if error.code != TOPIC_ALREADY_EXISTS:
                 raise
 
 

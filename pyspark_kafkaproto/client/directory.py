@@ -15,17 +15,19 @@ from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.routing import OPINIONS
 from pyspark_kafkaproto.cluster.topic_ids import note_topic_ids
 from pyspark_kafkaproto.cluster.topology import Topology
+from pyspark_kafkaproto.error_codes import (
+    FENCED_LEADER_EPOCH,
+    LEADER_NOT_AVAILABLE,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import Deadline
 
 _log = logging.getLogger(__name__)
 
-_OFFSET_OUT_OF_RANGE = 1
-_UNKNOWN_TOPIC_OR_PARTITION = 3
-_LEADER_NOT_AVAILABLE = 5
-_FENCED_LEADER_EPOCH = 74
-_UNKNOWN_TOPIC_ID = 100
 _NO_REPLICA = -1
 NO_EPOCH = -1
 """Of a leader nobody knows, or of a reader who has read nothing."""
@@ -101,7 +103,7 @@ class Directory:
     def note_failure(self, partition: TopicPartition, data: FetchResponse.Topic.Partition) -> None:
         """Learn from a partition's error how new its leader must be; metadata may lag behind it."""
         newest = data.current_leader.leader_epoch
-        if data.error_code == _FENCED_LEADER_EPOCH and partition in self._leaders:
+        if data.error_code == FENCED_LEADER_EPOCH and partition in self._leaders:
             newest = max(newest, self._leaders[partition].epoch + 1)
         self._newest[partition] = max(newest, self._newest.get(partition, NO_EPOCH))
 
@@ -133,7 +135,7 @@ class Directory:
         is all of this task.
         """
         sends_on = data.preferred_read_replica != _NO_REPLICA and not data.records
-        if partition in self._followed and (sends_on or data.error_code == _OFFSET_OUT_OF_RANGE):
+        if partition in self._followed and (sends_on or data.error_code == OFFSET_OUT_OF_RANGE):
             self._led.add(partition)
             self.forget([partition])
             return True
@@ -181,7 +183,7 @@ class Directory:
             try:
                 found = topology.topic(topic)
             except BrokerError as error:
-                if error.code != _UNKNOWN_TOPIC_OR_PARTITION:
+                if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                     raise
                 if self._topic_ids.get(topic):
                     self.missing.add(topic)
@@ -209,7 +211,7 @@ class Directory:
             return leader
         self.router.distrust_last()
         raise BrokerError(
-            _LEADER_NOT_AVAILABLE,
+            LEADER_NOT_AVAILABLE,
             "Metadata",
             f"partition {partition}",
             f"its leader is said to be that of epoch {leader.epoch}, but epoch {newest} has begun",
@@ -240,7 +242,7 @@ class Directory:
         )
         self._renamed[topic] += 1
         if self._renamed[topic] < OPINIONS:
-            raise BrokerError(_UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic!r}", text)
+            raise BrokerError(UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic!r}", text)
         raise DataLoss("PARTITIONS_DELETED", text)
 
 

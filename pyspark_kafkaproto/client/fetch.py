@@ -27,6 +27,12 @@ from pyspark_kafkaproto.cluster.offsets import (
     LATEST_TIMESTAMP,
     list_offsets_at,
 )
+from pyspark_kafkaproto.error_codes import (
+    CORRUPT_MESSAGE,
+    OFFSET_OUT_OF_RANGE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -50,8 +56,6 @@ from pyspark_kafkaproto.wire.cursor import Buffer
 
 _log = logging.getLogger(__name__)
 
-_OFFSET_OUT_OF_RANGE = 1
-_UNKNOWN_TOPIC_OR_PARTITION = 3
 _LAST_VERSION_BY_NAME = 12
 _FIRST_VERSION_WITH_READ_EPOCH = 12
 
@@ -194,7 +198,7 @@ class Fetcher:
     def _leave_deleted(self, error: BrokerError) -> None:
         """Give up the ranges of topics that were deleted; raises if that is not the error."""
         gone = [item for item in self._open if item.range.topic in self._directory.missing]
-        if error.code != _UNKNOWN_TOPIC_OR_PARTITION or not gone:
+        if error.code != UNKNOWN_TOPIC_OR_PARTITION or not gone:
             raise error
         for item in gone:
             self._loss.topic_missing(item, error)
@@ -372,7 +376,7 @@ class Fetcher:
                     raise RemoteProtocolError(f"{partition} was not asked for", where="Fetch")
                 if self._directory.moves(partition, data):
                     continue
-                if data.error_code in (0, _OFFSET_OUT_OF_RANGE):
+                if data.error_code in (0, OFFSET_OUT_OF_RANGE):
                     parts.append(Part(progress, data))
                 else:
                     self._directory.note_failure(partition, data)
@@ -409,7 +413,7 @@ class Fetcher:
         cut: dict[RangeProgress, Skimmed] = {}
         doubted: list[TopicPartition] = []
         for progress, data in parts:
-            if data.error_code == _OFFSET_OUT_OF_RANGE:
+            if data.error_code == OFFSET_OUT_OF_RANGE:
                 self._loss.reset(progress)
                 if progress.stalled_since is not None:
                     doubted.append(progress.topic_partition)
@@ -532,8 +536,8 @@ class Fetcher:
 
 
 _ADVICE = {
-    2: "the broker cannot read its own log there: the file is damaged",
-    29: "this user needs the right READ on the topic",
+    CORRUPT_MESSAGE: "the broker cannot read its own log there: the file is damaged",
+    TOPIC_AUTHORIZATION_FAILED: "this user needs the right READ on the topic",
 }
 
 

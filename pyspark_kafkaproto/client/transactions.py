@@ -28,6 +28,7 @@ from pyspark_kafkaproto.cluster.transactions import (
     end_transactions,
     has_version_2,
 )
+from pyspark_kafkaproto.error_codes import OPERATION_NOT_ATTEMPTED
 from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
 from pyspark_kafkaproto.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
@@ -50,7 +51,6 @@ _MOST_ADD_PARTITIONS = 3
 _MOST_PRODUCE_VERSION_1 = 11
 _MOST_OFFSETS_VERSION_1 = 4
 _MOST_OFFSETS_BY_NAME = 5
-_OPERATION_NOT_ATTEMPTED = 55  # nothing was wrong with this one, but with another
 
 
 _NOBODY = GroupMember("", -1)
@@ -240,8 +240,8 @@ class Transactions:
                 for topic in answer.results_by_topic_v3_and_below
                 for item in topic.results_by_partition
             }
-            # Those that were not attempted last: nothing is wrong with them.
-            for item in sorted(codes, key=lambda item: codes[item] == _OPERATION_NOT_ATTEMPTED):
+            # Those that were not attempted last: something was wrong with another.
+            for item in sorted(codes, key=lambda item: codes[item] == OPERATION_NOT_ATTEMPTED):
                 checked(codes[item], "AddPartitionsToTxn", f"{writer}, {item}")
             check_complete(f"AddPartitionsToTxn, {writer}", partitions, codes)
 

@@ -16,7 +16,12 @@ from pyspark_kafkaproto.cluster.coordinators import GROUP_KEY, LAST_BY_ONE_KEY, 
 from pyspark_kafkaproto.cluster.health import find_problems
 from pyspark_kafkaproto.cluster.routing import only
 from pyspark_kafkaproto.cluster.topology import Topology, read_topology
-from pyspark_kafkaproto.error_codes import error_code
+from pyspark_kafkaproto.error_codes import (
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
+    NOT_COORDINATOR,
+    error_code,
+)
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
     ConnectionFailed,
@@ -57,7 +62,7 @@ _NOT_TOLD = -(2**31)
 _RIGHTS = {3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER", 8: "DESCRIBE"}
 _READ = "READ"
 # A cluster makes the topic of offsets when a coordinator is first asked for, and loads it then.
-_NOT_YET = frozenset({14, 15, 16})
+_NOT_YET = frozenset({COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 _FIRST_GROUP_S = 5.0
 _AGAIN_S = 0.1
 _EVERY_GROUP_VERSION = 5  # from 6 on a group that there is not is an error without rights

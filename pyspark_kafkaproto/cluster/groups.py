@@ -16,6 +16,14 @@ from typing import Any, NamedTuple
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels
+from pyspark_kafkaproto.error_codes import (
+    FENCED_INSTANCE_ID,
+    GROUP_SUBSCRIBED_TO_TOPIC,
+    ILLEGAL_GENERATION,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -28,15 +36,9 @@ _GROUPS_PER_REQUEST = 100
 _LAST_OF_ONE_GROUP = 7  # later versions of OffsetFetch ask about many
 _LAST_UNSTABLE = 6  # earlier ones cannot wait for open transactions
 _NOTHING_COMMITTED = -1
-_UNKNOWN_TOPIC_OR_PARTITION = 3
-_ILLEGAL_GENERATION = 22
-_UNKNOWN_MEMBER_ID = 25
-_REBALANCE_IN_PROGRESS = 27
-_FENCED_INSTANCE_ID = 82
-_GROUP_SUBSCRIBED_TO_TOPIC = 86
 _COMMIT_ADVICE = {
-    _UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
-    _UNKNOWN_MEMBER_ID: "the group has live members, and only they may commit: stop them, or "
+    UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    UNKNOWN_MEMBER_ID: "the group has live members, and only they may commit: stop them, or "
     "commit to a group of its own",
 }
 _NO_LONGER = (
@@ -44,14 +46,14 @@ _NO_LONGER = (
     "committed before (if rows take longer than max.poll.interval.ms, raise it)"
 )
 _MEMBER_ADVICE = {
-    _UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
-    _ILLEGAL_GENERATION: _NO_LONGER,
-    _UNKNOWN_MEMBER_ID: _NO_LONGER,
-    _REBALANCE_IN_PROGRESS: "the group is sharing out anew: poll, and commit then",
-    _FENCED_INSTANCE_ID: "another member has come with the same group.instance.id and taken over",
+    UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    ILLEGAL_GENERATION: _NO_LONGER,
+    UNKNOWN_MEMBER_ID: _NO_LONGER,
+    REBALANCE_IN_PROGRESS: "the group is sharing out anew: poll, and commit then",
+    FENCED_INSTANCE_ID: "another member has come with the same group.instance.id and taken over",
 }
 _DELETE_ADVICE = {
-    _GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic: stop them first",
+    GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic: stop them first",
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from pyspark_kafkaproto.cluster.asking import Question, ask
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic
+from pyspark_kafkaproto.error_codes import CLUSTER_AUTHORIZATION_FAILED, NOT_LEADER_OR_FOLLOWER
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
@@ -14,8 +15,6 @@ from pyspark_kafkaproto.messages.describe_log_dirs import (
 )
 
 _API = "DescribeLogDirs"
-_NOT_LEADER_OR_FOLLOWER = 6
-_CLUSTER_AUTHORIZATION_FAILED = 31
 
 
 def log_sizes(router: Router, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -43,7 +42,7 @@ def _read(
     answer: DescribeLogDirsResponse, asked: list[TopicPartition]
 ) -> dict[TopicPartition, int | BrokerError]:
     # Before version 3 there is no code at the top: brokers refuse by telling of no folder.
-    refused = 0 if answer.results else _CLUSTER_AUTHORIZATION_FAILED
+    refused = 0 if answer.results else CLUSTER_AUTHORIZATION_FAILED
     for code in (answer.error_code, *(item.error_code for item in answer.results), refused):
         if code:
             raise BrokerError(code, _API, "the logs")
@@ -58,4 +57,4 @@ def _read(
 
 
 def _moved_away(partition: TopicPartition) -> BrokerError:
-    return BrokerError(_NOT_LEADER_OR_FOLLOWER, _API, f"partition {partition}")
+    return BrokerError(NOT_LEADER_OR_FOLLOWER, _API, f"partition {partition}")

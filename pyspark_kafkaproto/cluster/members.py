@@ -16,6 +16,7 @@ from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cu
 from pyspark_kafkaproto.cluster.groups import check_groups, named
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
+from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, UNSUPPORTED_VERSION
 from pyspark_kafkaproto.errors import (
     BrokerError,
     RemoteProtocolError,
@@ -46,10 +47,7 @@ _GROUPS_PER_REQUEST = 100
 _VERSION_BYTES = 2
 _CONSUMER_PROTOCOL = "consumer"
 
-_UNSUPPORTED_VERSION = 35
-_NON_EMPTY_GROUP = 68
-_GROUP_ID_NOT_FOUND = 69
-_NOT_A_CONSUMER_GROUP = (_UNSUPPORTED_VERSION, _GROUP_ID_NOT_FOUND)
+_NOT_A_CONSUMER_GROUP = (UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND)
 _DEAD = "Dead"
 _NO_SUCH_GROUP = "there is no such group: check its name (kafkaproto groups list)"
 
@@ -141,7 +139,7 @@ def find_listed(
 def no_such_group(group: str, usable: object = None) -> BrokerError:
     """The error for a group that there is not."""
     subject = f"group {group!r}"
-    return BrokerError(_GROUP_ID_NOT_FOUND, "DescribeGroups", subject, _NO_SUCH_GROUP, usable)
+    return BrokerError(GROUP_ID_NOT_FOUND, "DescribeGroups", subject, _NO_SUCH_GROUP, usable)
 
 
 def delete_groups(router: Router, groups: Collection[str]) -> None:
@@ -166,7 +164,7 @@ def check_has_no_members(router: Router, group: str) -> None:
     if found is not None and found.members:
         names = ", ".join(f"{item.client_id} at {item.host}" for item in found.members[:5])
         raise BrokerError(
-            _NON_EMPTY_GROUP,
+            NON_EMPTY_GROUP,
             "OffsetCommit",
             f"group {group!r}",
             f"it has members ({len(found.members)}: {names}): stop them, then reset",
@@ -277,7 +275,7 @@ def _read_classic(
 def _classic_group(item: DescribeGroupsResponse.Group) -> DescribedGroup | BrokerError | None:
     subject = f"group {item.group_id!r}"
     # Before version 6 a broker answered "Dead" for a group that there is not.
-    if item.error_code == _GROUP_ID_NOT_FOUND or item.group_state == _DEAD:
+    if item.error_code == GROUP_ID_NOT_FOUND or item.group_state == _DEAD:
         return None
     if item.error_code:
         return BrokerError(item.error_code, "DescribeGroups", subject, item.error_message or "")
@@ -359,6 +357,6 @@ def _read_deleted(
 
 
 _DELETE_ADVICE = {
-    _NON_EMPTY_GROUP: "members read with it: stop them first",
-    _GROUP_ID_NOT_FOUND: _NO_SUCH_GROUP,
+    NON_EMPTY_GROUP: "members read with it: stop them first",
+    GROUP_ID_NOT_FOUND: _NO_SUCH_GROUP,
 }

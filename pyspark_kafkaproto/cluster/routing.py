@@ -24,6 +24,7 @@ from pyspark_kafkaproto.cluster.topology import (
     Topology,
     read_topology,
 )
+from pyspark_kafkaproto.error_codes import REPLICA_NOT_AVAILABLE
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -44,7 +45,6 @@ from pyspark_kafkaproto.net import (
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
-_REPLICA_NOT_AVAILABLE = 9
 OPINIONS = 3
 """How many brokers have to say so. Spark's own connector asks three times, too, but anybody."""
 _BETWEEN_OPINIONS_S = 0.3
@@ -232,7 +232,7 @@ class Router:
         if topology is None or node_id not in topology.brokers:
             topology = self.topology((), deadline)
         if node_id not in topology.brokers:
-            raise BrokerError(_REPLICA_NOT_AVAILABLE, "Metadata", f"broker {node_id}")
+            raise BrokerError(REPLICA_NOT_AVAILABLE, "Metadata", f"broker {node_id}")
         return topology.brokers[node_id]
 
     def leaders(

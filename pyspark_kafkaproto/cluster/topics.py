@@ -20,6 +20,12 @@ from pyspark_kafkaproto.cluster.topology import (
     by_topic,
     while_news_travels,
 )
+from pyspark_kafkaproto.error_codes import (
+    INVALID_PARTITIONS,
+    NOT_CONTROLLER,
+    TOPIC_ALREADY_EXISTS,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -34,10 +40,6 @@ BROKERS_DEFAULT = -1
 ALL_RECORDS = -1
 
 _DELETE_BY_NAME = 5  # the last version of DeleteTopics that takes bare names
-_UNKNOWN_TOPIC_OR_PARTITION = 3
-_TOPIC_ALREADY_EXISTS = 36
-_INVALID_PARTITIONS = 37
-_NOT_CONTROLLER = 41
 _NO_SUCH_TOPIC = "there is no such topic, or this user may not see it"
 _EARLIER_TRY = "an earlier try may have done it: its answer was lost, or told of no end"
 
@@ -89,7 +91,7 @@ def create_topics(
             validate_only=validate_only,
         )
 
-    done = None if validate_only else _TOPIC_ALREADY_EXISTS
+    done = None if validate_only else TOPIC_ALREADY_EXISTS
     what = f"create {_names(by_name)}"
     _ask_controller(router, what, by_name, make_request, _read_created, done)
 
@@ -105,7 +107,7 @@ def delete_topics(router: Router, topics: Collection[str]) -> None:
         return DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=_timeout_ms(router))
 
     what = f"delete {_names(topics)}"
-    done = _UNKNOWN_TOPIC_OR_PARTITION
+    done = UNKNOWN_TOPIC_OR_PARTITION
     _ask_controller(router, what, topics, make_request, _read_deleted, done, most=_DELETE_BY_NAME)
 
 
@@ -131,7 +133,7 @@ def add_partitions(
         )
 
     what = f"add partitions to {_names(counts)}"
-    done = None if validate_only else _INVALID_PARTITIONS
+    done = None if validate_only else INVALID_PARTITIONS
     _ask_controller(router, what, counts, make_request, _read_grown, done)
 
 
@@ -211,7 +213,7 @@ def controller_of(topology: Topology) -> Endpoint:
     """
     broker = topology.brokers.get(topology.controller_id)
     if broker is None:
-        raise BrokerError(_NOT_CONTROLLER, "Metadata", "the cluster", "no controller is known")
+        raise BrokerError(NOT_CONTROLLER, "Metadata", "the cluster", "no controller is known")
     return broker.endpoint
 
 
@@ -241,7 +243,7 @@ def _to_create(topic: NewTopic) -> CreateTopicsRequest.Topic:
 def _outcome(code: int, api: str, topic: str, message: str | None) -> BrokerError | None:
     if not code:
         return None
-    text = _NO_SUCH_TOPIC if code == _UNKNOWN_TOPIC_OR_PARTITION else message or ""
+    text = _NO_SUCH_TOPIC if code == UNKNOWN_TOPIC_OR_PARTITION else message or ""
     return while_news_travels(BrokerError(code, api, f"topic {topic!r}", text))
 
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from pyspark_kafkaproto.error_codes import error_code
+from pyspark_kafkaproto.error_codes import (
+    INVALID_TOPIC_EXCEPTION,
+    LEADER_NOT_AVAILABLE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    error_code,
+)
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import Endpoint
@@ -88,7 +94,7 @@ class Topology:
         found = self.partition(partition)
         broker = self.brokers.get(found.leader_id)
         if broker is None:
-            code = found.error_code or _LEADER_NOT_AVAILABLE
+            code = found.error_code or LEADER_NOT_AVAILABLE
             raise BrokerError(code, "Metadata", f"partition {partition}", _why_no_leader(found))
         return Leader(broker.node_id, broker.endpoint, found.leader_epoch)
 
@@ -113,12 +119,12 @@ class Topology:
     def has(self, name: str) -> bool:
         """Whether there is a topic called `name`, one that may not be seen included."""
         topic = self.topics.get(name)
-        return topic is not None and topic.error_code != _UNKNOWN_TOPIC_OR_PARTITION
+        return topic is not None and topic.error_code != UNKNOWN_TOPIC_OR_PARTITION
 
     def topic(self, name: str) -> Topic:
         """The topic called `name`; BrokerError if the broker gave an error for it."""
         topic = self.topics.get(name)
-        if topic is None or topic.error_code == _UNKNOWN_TOPIC_OR_PARTITION:
+        if topic is None or topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
             raise _unknown(f"topic {name!r}", _NO_SUCH_TOPIC)
         if topic.error_code:
             advice = _TOPIC_ADVICE.get(topic.error_code, "")
@@ -127,12 +133,12 @@ class Topology:
 
 
 def _unknown(subject: str, advice: str) -> BrokerError:
-    return while_news_travels(BrokerError(_UNKNOWN_TOPIC_OR_PARTITION, "Metadata", subject, advice))
+    return while_news_travels(BrokerError(UNKNOWN_TOPIC_OR_PARTITION, "Metadata", subject, advice))
 
 
 def while_news_travels(error: BrokerError) -> BrokerError:
     """`error`; one that knows no such topic is worth a retry only while news of it may travel."""
-    if error.code == _UNKNOWN_TOPIC_OR_PARTITION:
+    if error.code == UNKNOWN_TOPIC_OR_PARTITION:
         error.patience_s = _NEWS_TRAVELS_S
     return error
 
@@ -140,18 +146,15 @@ def while_news_travels(error: BrokerError) -> BrokerError:
 # A topic just created is known to every broker well within this time.
 _NEWS_TRAVELS_S = 1.0
 
-_UNKNOWN_TOPIC_OR_PARTITION = 3
-_LEADER_NOT_AVAILABLE = 5
-_INVALID_TOPIC = 17
-_TOPIC_AUTHORIZATION_FAILED = 29
 
 _NO_SUCH_TOPIC = (
     "there is no such topic, or this user may not see it (nothing here creates one): "
     "check its name, or create it first"
 )
 _TOPIC_ADVICE = {
-    _INVALID_TOPIC: "a topic's name has 1 to 249 letters, digits, dots, underscores and hyphens",
-    _TOPIC_AUTHORIZATION_FAILED: "this user needs the right DESCRIBE on the topic, and READ or "
+    INVALID_TOPIC_EXCEPTION: "a topic's name has 1 to 249 letters, digits, dots, underscores and "
+    "hyphens",
+    TOPIC_AUTHORIZATION_FAILED: "this user needs the right DESCRIBE on the topic, and READ or "
     "WRITE for its records",
 }
 

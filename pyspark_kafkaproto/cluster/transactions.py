@@ -17,6 +17,15 @@ from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cu
 from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
+from pyspark_kafkaproto.error_codes import (
+    CONCURRENT_TRANSACTIONS,
+    INVALID_PRODUCER_EPOCH,
+    INVALID_PRODUCER_ID_MAPPING,
+    INVALID_TRANSACTION_TIMEOUT,
+    INVALID_TXN_STATE,
+    PRODUCER_FENCED,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -46,30 +55,23 @@ _TRANSACTION_VERSION = "transaction.version"
 _LAST_END_WITHOUT_BUMP = 4
 _IDS_PER_REQUEST = 100
 
-_INVALID_PRODUCER_EPOCH = 47
-_INVALID_TXN_STATE = 48
-_INVALID_PRODUCER_ID_MAPPING = 49
-_INVALID_TRANSACTION_TIMEOUT = 50
-_CONCURRENT_TRANSACTIONS = 51
-_TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
-_PRODUCER_FENCED = 90
 # A coordinator fences whose transaction it has timed out, as it does whoever was taken over.
 FENCED: Final = (
     "another producer has taken over this transactional id, or the transaction timed out "
     "(transaction.timeout.ms): this producer may not go on"
 )
-FENCED_CODES: Final = frozenset({_INVALID_PRODUCER_EPOCH, _PRODUCER_FENCED})
+FENCED_CODES: Final = frozenset({INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
 # What an EndTxn answers where a transaction is not any more what it was: ended, or another's.
-GONE_CODES: Final = FENCED_CODES | {_INVALID_TXN_STATE, _INVALID_PRODUCER_ID_MAPPING}
+GONE_CODES: Final = FENCED_CODES | {INVALID_TXN_STATE, INVALID_PRODUCER_ID_MAPPING}
 # What an error code means for whoever writes in a transaction, whichever API answers it.
 ADVICE: Final[Mapping[int, str]] = {
-    _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user needs the rights WRITE and DESCRIBE on the "
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user needs the rights WRITE and DESCRIBE on the "
     "transactional id",
-    _INVALID_TXN_STATE: "the transaction was ended the other way, or timed out before it was ended "
+    INVALID_TXN_STATE: "the transaction was ended the other way, or timed out before it was ended "
     "(transaction.timeout.ms)",
-    _INVALID_PRODUCER_EPOCH: FENCED,
-    _PRODUCER_FENCED: FENCED,
-    _INVALID_PRODUCER_ID_MAPPING: "the transactional id has expired, or another producer has it",
+    INVALID_PRODUCER_EPOCH: FENCED,
+    PRODUCER_FENCED: FENCED,
+    INVALID_PRODUCER_ID_MAPPING: "the transactional id has expired, or another producer has it",
 }
 
 # Kafka's brokers allow 15 minutes unless transaction.max.timeout.ms says otherwise.
@@ -149,7 +151,7 @@ def begin_writer(router: Router, transactional_id: str, timeout_ms: int | None =
         try:
             return _begin_writer(router, transactional_id, wanted_ms)
         except BrokerError as error:
-            if error.code != _INVALID_TRANSACTION_TIMEOUT:
+            if error.code != INVALID_TRANSACTION_TIMEOUT:
                 raise
             refused = error
     raise refused
@@ -175,7 +177,7 @@ def fence(router: Router, transactional_id: str) -> None:
     """
 
     def read(answer: InitProducerIdResponse) -> None:
-        if answer.error_code != _CONCURRENT_TRANSACTIONS:
+        if answer.error_code != CONCURRENT_TRANSACTIONS:
             checked(answer.error_code, "InitProducerId", f"transactional id {transactional_id!r}")
 
     # Nobody writes with it.

@@ -9,6 +9,11 @@ import random
 import time
 from typing import Any, Protocol
 
+from pyspark_kafkaproto.error_codes import (
+    ILLEGAL_SASL_STATE,
+    SASL_AUTHENTICATION_FAILED,
+    UNSUPPORTED_SASL_MECHANISM,
+)
 from pyspark_kafkaproto.errors import AuthenticationFailed, BrokerError
 from pyspark_kafkaproto.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
@@ -20,10 +25,6 @@ from pyspark_kafkaproto.net.login import begin_login
 from pyspark_kafkaproto.net.sasl import Conversation, SaslRefused
 from pyspark_kafkaproto.net.security import SecurityConfig
 from pyspark_kafkaproto.net.transport import Endpoint
-
-_UNSUPPORTED_MECHANISM = 33
-_ILLEGAL_STATE = 34
-_AUTHENTICATION_FAILED = 58
 
 # As the Java client: somewhere in these parts of a session, so that clients do not come in waves.
 _RENEWED_FROM, _RENEWED_TO = 0.85, 0.95
@@ -54,7 +55,7 @@ def authenticate(connection: Asks, config: SecurityConfig, deadline: Deadline) -
     except SaslRefused as refused:
         raise AuthenticationFailed(str(connection.endpoint), mechanism, str(refused)) from None
     except BrokerError as error:
-        if error.code not in {_AUTHENTICATION_FAILED, _ILLEGAL_STATE}:
+        if error.code not in {SASL_AUTHENTICATION_FAILED, ILLEGAL_SASL_STATE}:
             raise
         raise AuthenticationFailed(
             str(connection.endpoint),
@@ -70,11 +71,11 @@ def authenticate(connection: Asks, config: SecurityConfig, deadline: Deadline) -
 def _agree_on(mechanism: str, connection: Asks, config: SecurityConfig, deadline: Deadline) -> None:
     answer = connection.request(SaslHandshakeRequest(mechanism=mechanism), deadline)
     place = str(connection.endpoint)
-    if answer.error_code == _UNSUPPORTED_MECHANISM:
+    if answer.error_code == UNSUPPORTED_SASL_MECHANISM:
         offered = ", ".join(answer.mechanisms) or "none"
         why = f"this listener offers {offered}: see sasl.mechanism"
         raise AuthenticationFailed(place, mechanism, why)
-    if answer.error_code == _ILLEGAL_STATE:
+    if answer.error_code == ILLEGAL_SASL_STATE:
         plain = "SSL" if config.uses_tls else "PLAINTEXT"
         why = f"this listener knows no SASL: set security.protocol to {plain}, or give the port "
         why += "of a listener with SASL"

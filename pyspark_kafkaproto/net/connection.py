@@ -16,6 +16,7 @@ from time import time_ns
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pyspark_kafkaproto import __version__
+from pyspark_kafkaproto.error_codes import UNSUPPORTED_VERSION
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -46,7 +47,6 @@ _R = TypeVar("_R")
 
 MakeBuffer = Callable[[int], memoryview]
 
-_UNSUPPORTED_VERSION = 35
 _SASL_AUTHENTICATE = 36  # an API key
 # Every broker since 3.8 speaks it; a higher one costs most of them a second round trip.
 _FIRST_API_VERSIONS = 4
@@ -371,7 +371,7 @@ class Connection:
         """ApiVersions, in a version that brokers know, else in one that the broker names."""
         try:
             answer = self._ask_versions(_FIRST_API_VERSIONS, deadline)
-            if answer.error_code == _UNSUPPORTED_VERSION:
+            if answer.error_code == UNSUPPORTED_VERSION:
                 self._note_ranges(answer)
                 answer = self._ask_versions(self._known_version(), deadline)
         except ConnectionFailed as error:
@@ -518,7 +518,7 @@ class _closing_on_error:  # noqa: N801 - reads as the statement it is
 
 def _refuses_version(payload: memoryview) -> bool:
     """Whether an ApiVersions answer is error 35, which always has the shape of version 0."""
-    return int.from_bytes(payload[4:6], signed=True) == _UNSUPPORTED_VERSION
+    return int.from_bytes(payload[4:6], signed=True) == UNSUPPORTED_VERSION
 
 
 def _guess_peer(prefix: bytes) -> str:

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from pyspark_kafkaproto import error_codes
 from pyspark_kafkaproto.error_codes import ERROR_CODES, Retry, error_code
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
@@ -121,6 +122,12 @@ def test_table_has_every_code_of_kafka_once():
     # Kafka 4.4's org.apache.kafka.common.protocol.Errors: -1 to 136 without a gap.
     assert list(ERROR_CODES) == list(range(-1, 137))
     assert len({row.name for row in ERROR_CODES.values()}) == 138
+
+
+def test_codes_have_the_names_of_the_table():
+    named = {name: code for name, code in vars(error_codes).items() if type(code) is int}
+    assert named == {ERROR_CODES[code].name: code for code in named.values()}
+    assert named["FENCED_INSTANCE_ID"] == 82
 
 
 def test_table_has_kafkas_retry_classes():

@@ -23,6 +23,12 @@ from pyspark_kafkaproto.client.group.subscription import (
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember, commit_offsets
 from pyspark_kafkaproto.cluster.members import read_assignment
+from pyspark_kafkaproto.error_codes import (
+    FENCED_INSTANCE_ID,
+    GROUP_MAX_SIZE_REACHED,
+    INCONSISTENT_GROUP_PROTOCOL,
+    INVALID_SESSION_TIMEOUT,
+)
 from pyspark_kafkaproto.errors import (
     BrokerError,
     KafkaProtoError,
@@ -43,10 +49,6 @@ _PROTOCOL_TYPE: Final = "consumer"
 _JOIN_GRACE_S: Final = 5.0
 _LAST_LEAVE_OF_ONE: Final = 2
 
-INCONSISTENT_GROUP_PROTOCOL: Final = 23
-INVALID_SESSION_TIMEOUT: Final = 26
-GROUP_MAX_SIZE_REACHED: Final = 81
-FENCED_INSTANCE_ID: Final = 82
 
 _ADVICE: Final = {
     INCONSISTENT_GROUP_PROTOCOL: "its other members share partitions out in a way that is not in "

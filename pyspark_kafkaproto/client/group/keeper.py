@@ -16,10 +16,17 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from pyspark_kafkaproto.client.group.coordinator import FENCED_INSTANCE_ID, Coordinator
+from pyspark_kafkaproto.client.group.coordinator import Coordinator
 from pyspark_kafkaproto.client.group.membership import NO_GENERATION, Commit, Membership, State
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.error_codes import (
+    FENCED_INSTANCE_ID,
+    ILLEGAL_GENERATION,
+    MEMBER_ID_REQUIRED,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+)
 from pyspark_kafkaproto.errors import (
     BrokerError,
     KafkaProtoError,
@@ -30,10 +37,6 @@ from pyspark_kafkaproto.net.retry import given_up, is_retriable
 
 _log = logging.getLogger(__name__)
 
-ILLEGAL_GENERATION: Final = 22
-UNKNOWN_MEMBER_ID: Final = 25
-REBALANCE_IN_PROGRESS: Final = 27
-MEMBER_ID_REQUIRED: Final = 79
 _JOINS_AGAIN: Final = (ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS)
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from pyspark_kafkaproto.cluster import CommittedOffset, KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.capturing import add_packets, packets_with_errors
+from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
@@ -29,7 +30,6 @@ _PATIENCE_S = 10.0
 _TRY_AGAIN_S = 10.0
 # Offsets of a group without members expire, after 7 days by default; brokers may be told less.
 _KEEP_ALIVE_S = 600.0
-_GROUP_ID_NOT_FOUND = 69
 
 
 class GroupCommits:
@@ -64,7 +64,7 @@ class GroupCommits:
         try:
             found = self._cluster.describe_groups({self._group})[self._group]
         except BrokerError as error:
-            if error.code == _GROUP_ID_NOT_FOUND:
+            if error.code == GROUP_ID_NOT_FOUND:
                 return
             if not error.error.is_retriable:
                 raise

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.client.probe import probe_bytes_per_offset
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
+from pyspark_kafkaproto.error_codes import CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError, UnsupportedVersion
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planning import (
@@ -26,8 +27,6 @@ from pyspark_kafkaproto.spark.planning import (
 _log = logging.getLogger(__name__)
 
 _TOPOLOGY_AGE_S = 1.0
-_UNKNOWN_TOPIC_OR_PARTITION = 3
-_CLUSTER_AUTHORIZATION_FAILED = 31
 
 Offsets = dict[TopicPartition, int]
 
@@ -87,7 +86,7 @@ class Tail:
                 found = self.latest(self.partitions())
             except BrokerError as error:
                 # Deleted since the topics were looked up: they are looked up again.
-                if error.code != _UNKNOWN_TOPIC_OR_PARTITION or is_last:
+                if error.code != UNKNOWN_TOPIC_OR_PARTITION or is_last:
                     raise
             else:
                 if all(found.get(item, -1) >= at for item, at in known.items()):
@@ -112,7 +111,7 @@ class Tail:
         try:
             sizes = self.cluster.get_log_sizes(starts)
         except (BrokerError, UnsupportedVersion) as error:
-            if isinstance(error, BrokerError) and error.code != _CLUSTER_AUTHORIZATION_FAILED:
+            if isinstance(error, BrokerError) and error.code != CLUSTER_AUTHORIZATION_FAILED:
                 raise
             return self._probed(starts, error)
         earliest = self.beginnings(starts)
