@@ -12,13 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.net.properties import boolean as _boolean
-from pyspark_kafkaproto.net.properties import kafka_property as _property
-from pyspark_kafkaproto.net.properties import meant as _meant
-from pyspark_kafkaproto.net.properties import one_of as _one_of
-from pyspark_kafkaproto.net.properties import seconds as _seconds
-from pyspark_kafkaproto.net.properties import text as _text
-from pyspark_kafkaproto.net.properties import whole_number as _whole_number
+from pyspark_kafkaproto.net.properties import (
+    boolean,
+    kafka_property,
+    meant,
+    one_of,
+    seconds,
+    text,
+    whole_number,
+    words,
+)
 from pyspark_kafkaproto.net.retry import Backoff
 from pyspark_kafkaproto.net.secret import Secret
 from pyspark_kafkaproto.net.security import SecurityConfig, is_security_property, refuse_unknown
@@ -32,10 +35,10 @@ MIB = 1 << 20
 _CLOSE = 0.85
 
 
-def _servers(name: str, text: str) -> tuple[Endpoint, ...]:
-    parts = [part for part in (piece.strip() for piece in text.split(",")) if part]
+def _servers(name: str, given: str) -> tuple[Endpoint, ...]:
+    parts = words(name, given)
     if not parts:
-        raise ConfigError(name, text, "expected host:port[,host:port…], for example broker-1:9092")
+        raise ConfigError(name, given, "expected host:port[,host:port…], for example broker-1:9092")
     return tuple(Endpoint.parse(part, name) for part in parts)
 
 
@@ -46,38 +49,38 @@ class ClientConfig(SecurityConfig):
     Times are seconds, sizes bytes. Defaults are the Java client's but for those that say why not.
     """
 
-    bootstrap_servers: tuple[Endpoint, ...] = _property("bootstrap.servers", _servers, ())
-    client_id: str = _property("client.id", _text, "pyspark-kafkaproto")
-    client_rack: str = _property("client.rack", _text, "")
+    bootstrap_servers: tuple[Endpoint, ...] = kafka_property("bootstrap.servers", _servers, ())
+    client_id: str = kafka_property("client.id", text, "pyspark-kafkaproto")
+    client_rack: str = kafka_property("client.rack", text, "")
     # Ours: a folder in which each process writes its frames as pcapng, secrets left out.
-    capture_to: str = _property("capture.to", _text, "")
+    capture_to: str = kafka_property("capture.to", text, "")
     # Ours: whether errors come with the last frames before them; see cluster/capturing.py.
-    capture_errors: bool = _property("capture.errors", _boolean, True)
-    request_timeout_s: float = _property("request.timeout.ms", _seconds(), 30.0)
-    default_api_timeout_s: float = _property("default.api.timeout.ms", _seconds(), 60.0)
-    connection_setup_timeout_s: float = _property(
-        "socket.connection.setup.timeout.ms", _seconds(), 10.0
+    capture_errors: bool = kafka_property("capture.errors", boolean, True)
+    request_timeout_s: float = kafka_property("request.timeout.ms", seconds(), 30.0)
+    default_api_timeout_s: float = kafka_property("default.api.timeout.ms", seconds(), 60.0)
+    connection_setup_timeout_s: float = kafka_property(
+        "socket.connection.setup.timeout.ms", seconds(), 10.0
     )
-    retry_backoff_s: float = _property("retry.backoff.ms", _seconds(0), 0.1)
-    retry_backoff_max_s: float = _property("retry.backoff.max.ms", _seconds(0), 1.0)
+    retry_backoff_s: float = kafka_property("retry.backoff.ms", seconds(0), 0.1)
+    retry_backoff_max_s: float = kafka_property("retry.backoff.max.ms", seconds(0), 1.0)
     # Kept apart from the waits between tries: several readers in a worker share a broker's waits.
-    reconnect_backoff_s: float = _property("reconnect.backoff.ms", _seconds(0), 0.05)
-    reconnect_backoff_max_s: float = _property("reconnect.backoff.max.ms", _seconds(0), 1.0)
-    connections_max_idle_s: float = _property("connections.max.idle.ms", _seconds(), 540.0)
-    isolation_level: str = _property(
-        "isolation.level", _one_of("read_uncommitted", "read_committed"), "read_uncommitted"
+    reconnect_backoff_s: float = kafka_property("reconnect.backoff.ms", seconds(0), 0.05)
+    reconnect_backoff_max_s: float = kafka_property("reconnect.backoff.max.ms", seconds(0), 1.0)
+    connections_max_idle_s: float = kafka_property("connections.max.idle.ms", seconds(), 540.0)
+    isolation_level: str = kafka_property(
+        "isolation.level", one_of("read_uncommitted", "read_committed"), "read_uncommitted"
     )
-    check_crcs: bool = _property("check.crcs", _boolean, True)
+    check_crcs: bool = kafka_property("check.crcs", boolean, True)
     # The Java client asks for 1 MiB a partition and 50 MiB in all. A large answer is decoded
     # while it comes, so that its size costs no time, but all of it is memory. What other sizes
     # give: docs/benchmarks.md.
-    fetch_max_bytes: int = _property("fetch.max.bytes", _whole_number(1, 2**31 - 1), 8 * MIB)
-    max_partition_fetch_bytes: int = _property(
-        "max.partition.fetch.bytes", _whole_number(1, 2**31 - 1), 8 * MIB
+    fetch_max_bytes: int = kafka_property("fetch.max.bytes", whole_number(1, 2**31 - 1), 8 * MIB)
+    max_partition_fetch_bytes: int = kafka_property(
+        "max.partition.fetch.bytes", whole_number(1, 2**31 - 1), 8 * MIB
     )
     # The name is librdkafka's: the Java client has no cap of its own.
-    receive_message_max_bytes: int = _property(
-        "receive.message.max.bytes", _whole_number(1000, 2**31 - 1), 256 * MIB
+    receive_message_max_bytes: int = kafka_property(
+        "receive.message.max.bytes", whole_number(1000, 2**31 - 1), 256 * MIB
     )
 
     @classmethod
@@ -103,7 +106,7 @@ class ClientConfig(SecurityConfig):
                 refuse_unknown(prefix, name)
             elif name not in _warned:
                 _warned.add(name)
-                hint = _meant(prefix, name, table, _CLOSE)
+                hint = meant(prefix, name, table, _CLOSE)
                 _log.warning(
                     "client property %s%s is not known here: it has no effect%s", prefix, name, hint
                 )

@@ -8,8 +8,8 @@ client's, the field says why.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.config import ClientConfig
@@ -17,6 +17,7 @@ from pyspark_kafkaproto.net.properties import (
     boolean,
     kafka_property,
     one_of,
+    read_fields,
     seconds,
     text,
     whole_number,
@@ -81,14 +82,8 @@ class ConsumerConfig:
             ConfigError: a value that cannot be used, no group.id, or heartbeats that would come too
                 late for the session.
         """
-        table = {item.metadata["name"]: item for item in fields(cls) if "read" in item.metadata}
-        values: dict[str, Any] = {
-            table[name].name: table[name].metadata["read"](prefix + name, str(value))
-            for name, value in properties.items()
-            if name in table
-        }
-        rest = {name: value for name, value in properties.items() if name not in table}
-        parsed = cls(client=ClientConfig.parse(rest, prefix), **values)
+        values, others = read_fields(cls, properties, prefix)
+        parsed = cls(client=ClientConfig.parse(others, prefix), **values)
         if not parsed.group_id:
             raise ConfigError(prefix + "group.id", None, "required: the group to be a member of")
         if parsed.heartbeat_interval_s >= parsed.session_timeout_s:

@@ -7,7 +7,7 @@ what a producer needs beside it. Where a default is not the Java client's, the f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pyspark_kafkaproto.errors import ConfigError
@@ -16,6 +16,7 @@ from pyspark_kafkaproto.net.properties import (
     boolean,
     kafka_property,
     one_of,
+    read_fields,
     seconds,
     text,
     whole_number,
@@ -94,18 +95,12 @@ class ProducerConfig:
         Raises:
             ConfigError: a value that cannot be used, or properties that contradict each other.
         """
-        table = {item.metadata["name"]: item for item in fields(cls) if item.metadata.get("read")}
-        own = {name: value for name, value in properties.items() if name in table}
-        rest = {name: value for name, value in properties.items() if name not in table}
-        values = {
-            table[name].name: table[name].metadata["read"](prefix + name, str(value))
-            for name, value in own.items()
-        }
-        parsed = cls(client=ClientConfig.parse(rest, prefix), **values)
-        parsed = _with_time_enough(parsed, prefix, is_given="delivery.timeout.ms" in own)
+        values, others = read_fields(cls, properties, prefix)
+        parsed = cls(client=ClientConfig.parse(others, prefix), **values)
+        parsed = _with_time_enough(parsed, prefix, is_given="delivery.timeout.ms" in properties)
         if parsed.transactional_id is not None:
             parsed = _transactional(parsed, prefix)
-        is_asked = "enable.idempotence" in own or parsed.transactional_id is not None
+        is_asked = "enable.idempotence" in properties or parsed.transactional_id is not None
         return _idempotent_or_not(parsed, prefix, is_asked=is_asked)
 
     @property

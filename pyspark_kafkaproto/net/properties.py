@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field, fields
 from typing import Any
 
 from pyspark_kafkaproto.errors import ConfigError
@@ -77,8 +77,28 @@ def secret(name: str, given: str) -> Secret:
 
 
 def kafka_property(name: str, read: Callable[[str, str], Any], default: Any = None) -> Any:
-    """A field of ClientConfig read from Kafka's property `name`."""
+    """A field of a configuration, read from Kafka's property `name`."""
     return field(default=default, metadata={"name": name, "read": read})
+
+
+def read_fields(
+    config: type, properties: Mapping[str, object], prefix: str
+) -> tuple[dict[str, Any], dict[str, object]]:
+    """The values of the properties that `config` has a field for, by field, and all other ones.
+
+    Raises:
+        ConfigError: a value that cannot be used; `prefix` stands before the name.
+    """
+    table = {item.metadata["name"]: item for item in fields(config) if "name" in item.metadata}
+    values: dict[str, Any] = {}
+    others: dict[str, object] = {}
+    for name, value in properties.items():
+        if name in table:
+            item = table[name]
+            values[item.name] = item.metadata["read"](prefix + name, str(value))
+        else:
+            others[name] = value
+    return values, others
 
 
 def meant(prefix: str, name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
