@@ -14,7 +14,8 @@ from importlib.util import find_spec
 
 import click
 
-from pyspark_kafkaproto.cli.connection import configured, json_option
+from pyspark_kafkaproto.cli.connection import configured
+from pyspark_kafkaproto.cli.output import json_option
 
 _JOB = "pyspark_kafkaproto.jobs.compare"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pyspark_kafkaproto.cli.connection import confirmed, connected, json_option, yes_option
-from pyspark_kafkaproto.cli.output import show
+from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
+from pyspark_kafkaproto.cli.output import json_option, show
 from pyspark_kafkaproto.cli.values import parse_pairs
 from pyspark_kafkaproto.cluster import Change, ConfigChange, ConfigResource, KafkaCluster
 

@@ -132,8 +132,3 @@ def telling_usable(what: str) -> Iterator[None]:
 def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--yes`, for programs and for the sure."""
     return click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")(command)
-
-
-def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--json`, for programs."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)

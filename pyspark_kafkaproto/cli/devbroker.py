@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from pyspark_kafkaproto.cli.exits import NOT_WELL
-from pyspark_kafkaproto.cli.output import table_text
+from pyspark_kafkaproto.cli.output import json_option, table_text
 from pyspark_kafkaproto.cli.values import parse_pairs
 from pyspark_kafkaproto.devbroker import (
     DEFAULT_VERSION,
@@ -47,10 +47,6 @@ def _data_dir_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def _json_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
-
-
 def _version_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--kafka-version",
@@ -76,7 +72,7 @@ def devbroker() -> None:
 
 @devbroker.command()
 @_data_dir_option
-@_json_option
+@json_option
 @click.option("--foreground", is_flag=True, help="Stay, and stop the broker at Ctrl-C.")
 @_version_option
 @click.option(
@@ -126,7 +122,7 @@ def start(
 
 @devbroker.command()
 @_data_dir_option
-@_json_option
+@json_option
 def stop(data_dir: Path, as_json: bool) -> None:
     """Stop the broker and keep its data."""
     running = find_running(data_dir)
@@ -142,7 +138,7 @@ def stop(data_dir: Path, as_json: bool) -> None:
 
 @devbroker.command()
 @_data_dir_option
-@_json_option
+@json_option
 @click.pass_context
 def status(ctx: click.Context, data_dir: Path, as_json: bool) -> None:
     """Show where the broker answers; exit code 0 if it runs, 3 if not."""

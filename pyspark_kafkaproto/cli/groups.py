@@ -6,15 +6,9 @@ from collections.abc import Mapping
 
 import click
 
-from pyspark_kafkaproto.cli.connection import (
-    confirmed,
-    connected,
-    json_option,
-    telling_usable,
-    yes_option,
-)
+from pyspark_kafkaproto.cli.connection import confirmed, connected, telling_usable, yes_option
 from pyspark_kafkaproto.cli.moments import parse_span, parse_time
-from pyspark_kafkaproto.cli.output import show, show_json, table_text
+from pyspark_kafkaproto.cli.output import json_option, show, show_json, table_text
 from pyspark_kafkaproto.cli.values import find_partitions, parse_topic_offsets
 from pyspark_kafkaproto.cluster import (
     BackBy,

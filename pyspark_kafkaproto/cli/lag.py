@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 from rich.live import Live
 
-from pyspark_kafkaproto.cli.connection import connected, json_option
+from pyspark_kafkaproto.cli.connection import connected
 from pyspark_kafkaproto.cli.moments import parse_span
-from pyspark_kafkaproto.cli.output import Row, show, table_of
+from pyspark_kafkaproto.cli.output import Row, json_option, show, table_of
 from pyspark_kafkaproto.cli.plot import LagOverTime, check_plot
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import ConfigError

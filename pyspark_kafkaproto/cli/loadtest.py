@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyspark_kafkaproto.cli.connection import configured, json_option
+from pyspark_kafkaproto.cli.connection import configured
 from pyspark_kafkaproto.cli.exits import NOT_WELL
 from pyspark_kafkaproto.cli.interrupts import interrupted_code
-from pyspark_kafkaproto.cli.output import show_json
+from pyspark_kafkaproto.cli.output import json_option, show_json
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.client import Load, LoadTest

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from pyspark_kafkaproto.cli.connection import connected, json_option
-from pyspark_kafkaproto.cli.output import cell_text, counted, show_json, table_text
+from pyspark_kafkaproto.cli.connection import connected
+from pyspark_kafkaproto.cli.output import cell_text, counted, json_option, show_json, table_text
 from pyspark_kafkaproto.cli.topics import PARTITION_COLUMNS, partition_rows
 from pyspark_kafkaproto.cluster import KafkaCluster, Topology
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from pyspark_kafkaproto.cli.connection import connected, json_option
+from pyspark_kafkaproto.cli.connection import connected
 from pyspark_kafkaproto.cli.moments import parse_time, show_time
-from pyspark_kafkaproto.cli.output import show
+from pyspark_kafkaproto.cli.output import json_option, show
 from pyspark_kafkaproto.cli.values import find_partitions
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 

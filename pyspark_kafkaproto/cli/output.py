@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import StringIO
+from typing import Any
 
 import click
 from rich import box
@@ -26,6 +27,11 @@ _ENDLESS = 100_000
 _CONTROLS = re.compile("[\x7f-\x9f]")
 
 Row = Mapping[str, object]
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--json`, for programs."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def show(rows: Iterable[Row], columns: Mapping[str, str], *, as_json: bool) -> None:

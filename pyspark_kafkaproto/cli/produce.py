@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from pyspark_kafkaproto.cli.connection import configured, json_option
+from pyspark_kafkaproto.cli.connection import configured
 from pyspark_kafkaproto.cli.interrupts import interrupted_code, note
-from pyspark_kafkaproto.cli.output import show
+from pyspark_kafkaproto.cli.output import json_option, show
 from pyspark_kafkaproto.errors import ConfigError
 
 if TYPE_CHECKING:

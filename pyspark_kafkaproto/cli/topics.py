@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pyspark_kafkaproto.cli.connection import (
-    confirmed,
-    connected,
-    json_option,
-    telling_usable,
-    yes_option,
-)
-from pyspark_kafkaproto.cli.output import show, show_json, table_text
+from pyspark_kafkaproto.cli.connection import confirmed, connected, telling_usable, yes_option
+from pyspark_kafkaproto.cli.output import json_option, show, show_json, table_text
 from pyspark_kafkaproto.cli.values import parse_pairs, parse_partition_offsets
 from pyspark_kafkaproto.cluster import (
     Change,

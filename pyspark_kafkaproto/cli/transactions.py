@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyspark_kafkaproto.cli.connection import configured, confirmed, json_option, yes_option
-from pyspark_kafkaproto.cli.output import show
+from pyspark_kafkaproto.cli.connection import configured, confirmed, yes_option
+from pyspark_kafkaproto.cli.output import json_option, show
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError
 
