@@ -10,7 +10,6 @@ Formats: records/layout.py for magic 2; for 0 and 1 the message format of Kafka 
 
 from __future__ import annotations
 
-import zlib
 from contextlib import suppress
 from struct import Struct
 
@@ -149,7 +148,7 @@ class _Opened:
         magic = data[pos + layout.MAGIC_POS]
         (length,) = Struct(">i").unpack_from(data, pos + layout.LENGTH_POS)
         stop = pos + layout.LOG_OVERHEAD + length
-        if magic not in {0, 1, layout.MAGIC_V2} or length < layout.MIN_LENGTH:
+        if magic not in layout.MIN_LENGTHS or length < layout.MIN_LENGTH:
             node.problem = f"no batch: magic {magic}, length {length}"
             node.value = bytes(data[pos:])
             return len(data)
@@ -221,20 +220,21 @@ class _Opened:
 
     def _message(self, node: Node, pos: int, stop: int, magic: int) -> None:
         data = self._data
-        crc = int.from_bytes(data[pos + 12 : pos + 16])
-        computed = zlib.crc32(data[pos + 16 : stop])
+        crc = int.from_bytes(data[pos + layout.LOG_OVERHEAD : pos + layout.MAGIC_POS])
+        computed = compression.crc32(data[pos + layout.MAGIC_POS : stop])
         if computed != crc:
             node.problem = f"its CRC-32 is {computed:#010x}, the header says {crc:#010x}"
         node.add("crc_is", value="wrong" if node.problem else "right")
         codec = data[pos + 17] & layout.CODEC_MASK
         node.add("codec", value=compression.NAMES.get(codec, f"unknown ({codec})"))
-        at = pos + (18 if magic == 0 else 26)
+        at = pos + layout.MESSAGE.size
+        at += layout.MESSAGE_TIMESTAMP.size if magic == layout.MAGIC_V1 else 0
         for name in ("key", "value"):
             at, content = self._sized(node, name, at, stop)
             if at < 0:
                 return
         if codec and content is not None:
-            if magic == 0 and codec == compression.LZ4:
+            if magic == layout.MAGIC_V0 and codec == compression.LZ4:
                 content = lz4_header.repaired(content)
             self._inner_set(node, codec, content)
 

@@ -145,11 +145,13 @@ def plan_of(cls: type[Struct]) -> Plan:
     single = [name for name, f in plain.items() if not f.is_array]
     arrays = [name for name, f in plain.items() if f.is_array]
     is_topic = "Topic" in cls.__qualname__.rpartition(".")[2]
-    own = "Partition" in cls.__qualname__.rpartition(".")[2]
+    is_partition = "Partition" in cls.__qualname__.rpartition(".")[2]
     return Plan(
         topics=tuple(n for n in single if n in _TOPIC_FIELDS or (is_topic and n == "name")),
         topic_arrays=tuple(n for n in arrays if n in _TOPIC_ARRAYS),
-        partition=next((n for n in single if n in _PARTITION_FIELDS or (own and n == "index")), ""),
+        partition=next(
+            (n for n in single if n in _PARTITION_FIELDS or (is_partition and n == "index")), ""
+        ),
         partitions=next((n for n in arrays if n in _PARTITION_ARRAYS), ""),
         offset=next((n for n in _OFFSET_FIELDS if n in single), ""),
         records=next((n for n, f in plain.items() if f.kind == "records"), ""),

@@ -8,8 +8,7 @@ from enum import Enum
 
 from pyspark_kafkaproto.cluster import Leader, TopicPartition
 from pyspark_kafkaproto.errors import LocalProtocolError
-
-MIB = 1 << 20
+from pyspark_kafkaproto.records import DEFAULT_BATCH_LIMIT_BYTES
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -76,7 +75,7 @@ class ReadSettings:
     """
 
     fail_on_data_loss: bool = True
-    batch_limit_bytes: int = 128 * MIB
+    batch_limit_bytes: int = DEFAULT_BATCH_LIMIT_BYTES
     mode: Mode = Mode.FAILFAST
 
 
