@@ -58,8 +58,8 @@ class Conversation:
 
     Attributes:
         packets: how many were read. skipped: how many of them were not TCP, or cut too short.
+        time_ns: when the last packet was captured.
         connections: how many there were, whatever they carried.
-        time_ns: of the last of them.
         flows: addresses and ports of a sender and its receiver, to the connection and its side.
     """
 

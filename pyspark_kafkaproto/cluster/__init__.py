@@ -1,9 +1,12 @@
 """The window on a cluster: metadata, offsets at the leaders, groups, and changes to all of them.
 
-`topology` is what a cluster looks like (values only), `routing` finds the broker to ask, `asking`
-puts questions about many things to many brokers at once. `offsets`, `groups`, `members`, `reset`,
-`lag`, `topics` and `configs` each ask about their subject, `diagnosis` says which hop is broken;
-`kafka_cluster` is the face that users see. This room knows nothing of records, Arrow or Spark.
+`topology` is what a cluster looks like (values only), `routing` and `coordinators` find the broker
+to ask, `advertised` says why it cannot be reached, `asking` puts questions about many things to
+many brokers at once. `offsets`, `log_sizes`, `groups`, `members`, `reset`, `lag`, `topics`,
+`configs` and `transactions` each ask about their subject; `health` and `diagnosis` say what is
+wrong. `kafka_cluster`, with `group_window` and `admin_window`, is the face that users see; `given`
+checks what they pass in. `capturing`, `ring` and `topic_ids` keep what is said on connections, for
+errors and captures. This room knows nothing of records, Arrow or Spark.
 """
 
 from pyspark_kafkaproto.cluster.capturing import capture_observer, error_observer

@@ -2,8 +2,9 @@
 
 The codec of a (class, version) is put together on first use and kept. It is a list of steps:
 neighbouring numbers of fixed size are one step and one `struct` call, everything else is a step of
-its own, and what the version lacks costs nothing but its default. This is the one place that asks
-which version has what; callers say only which version they speak.
+its own, and what the version lacks costs nothing but its default. Callers say only which version
+they speak; which fields it has is asked here (and by `quick`, `front` and `trace`, which read the
+same declarations).
 """
 
 from __future__ import annotations
