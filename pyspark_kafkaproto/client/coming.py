@@ -1,9 +1,9 @@
 """An answer to a Fetch that is read while it comes.
 
 A large answer is mostly the records of its first partition. They are decoded piece by piece: while
-the processor's own cache has a piece, and while the broker sends the next. What the answer says
-behind them (tagged fields, other partitions) is known at its end, where all of it is read as any
-other answer is; what is said of the first records before them is all that decoding needs.
+the processor's own cache has a piece, and while the broker sends the next. Decoding needs only what
+the answer says before those records. What comes behind them (tagged fields, other partitions) is
+known at the end, when the whole answer is read as any other is.
 """
 
 from __future__ import annotations

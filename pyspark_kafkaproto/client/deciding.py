@@ -64,8 +64,8 @@ def commit_batch(
         name: whose batch it is; names have one batch at a time.
         batch: which; the same one is committed once, however often this is called. Where there are
             no jobs it is a number, and none is committed after a later one.
-        writers: who has written in it. What they have written first counts: where the batch was
-            decided before, these are not looked at.
+        writers: who has written in it. If the batch was decided before, it is the writers of that
+            decision who count, and these are not looked at.
         job: of `name`, whose transactional ids it is in (`DecisionLog.ids_of`); all of them if
             there are no jobs.
 
@@ -133,9 +133,10 @@ def abort_batch(
 ) -> bool:
     """Abort what was written for a batch that failed; False where it was decided to commit it.
 
-    A batch whose commit failed may be decided nevertheless: then it is completed. Of another batch
-    nothing is aborted that was decided. What killed attempts have left open is aborted either way.
-    Where it cannot be known for certain what was decided, this fails, and nothing is.
+    A batch whose commit failed may be decided nevertheless: then it is completed. Transactions that
+    another batch has decided to commit are not aborted. What killed attempts have left open is
+    aborted either way. If it cannot be known for certain what was decided, this fails and aborts
+    nothing.
 
     Args:
         log: where decisions are.

@@ -157,8 +157,8 @@ class DecisionLog:
         """The last decision of each name, as of now: whoever is still deciding is waited for.
 
         Args:
-            surely: whether a broker that is behind, and tells an old end, may not be believed. That
-                takes a record of its own, which decides nothing.
+            surely: whether to make certain that no broker which lags behind has told an old end.
+                That takes writing a record, which decides nothing.
 
         Raises:
             BrokerError: there is no such topic, or this user may not read it, or write to it.
@@ -167,7 +167,7 @@ class DecisionLog:
         return self._read(self._mark() + 1 if surely else 0)
 
     def read_up_to(self, mark: int) -> Mapping[str, Decision]:
-        """As `read`, and what stands before a record at offset `mark` for certain."""
+        """As `read`, certainly with all that stands before the record at offset `mark`."""
         return self._read(mark + 1)
 
     def _read(self, least: int) -> Mapping[str, Decision]:

@@ -130,9 +130,9 @@ class Directory:
     def moves(self, partition: TopicPartition, data: FetchResponse.Topic.Partition) -> bool:
         """Whether an answer says to ask another broker, who is asked from now on (KIP-392).
 
-        A leader names the follower in our rack and sends no records. What a follower has not got,
-        or names another for, is read from the leader from then on; once a follower has failed, so
-        is all of this task.
+        A leader names the follower in our rack and sends no records. If that follower does not have
+        the offset, or names yet another broker, the partition is read from its leader from then on;
+        once a follower has failed, so are all partitions of this task.
         """
         sends_on = data.preferred_read_replica != _NO_REPLICA and not data.records
         if partition in self._followed and (sends_on or data.error_code == OFFSET_OUT_OF_RANGE):

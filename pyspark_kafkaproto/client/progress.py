@@ -13,7 +13,7 @@ class RangeProgress:
     """How far the reading of one range has come: it began at `start`, and ends at `stop`.
 
     Attributes:
-        stalled_since: when an answer had no records first, while some should be there.
+        stalled_since: when an answer first came without the records that should be there.
         batch_bytes: what the batch at `position` takes, if an answer was too small for it.
     """
 

@@ -26,7 +26,7 @@ _MOST_IN_FLIGHT = 8
 
 
 class Asker(Protocol):
-    """Whom to ask through: a `Router`, which asks by the means of this room itself."""
+    """Whom to ask through: what this module needs of a `Router`, which imports this module."""
 
     config: ClientConfig
 

@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 OPINIONS = 3
-"""How many brokers have to say so. Spark's own connector asks three times, too, but anybody."""
+"""How many brokers have to agree. Spark's own connector asks three times too, but any broker."""
 _BETWEEN_OPINIONS_S = 0.3
 
 
@@ -69,7 +69,7 @@ class Router:
         self.connections = connections or Connections(config)
         self._leaders = dict(leaders or {})
         self._told = tuple(dict.fromkeys(item.endpoint for item in self._leaders.values()))
-        self._silent: dict[Endpoint, None] = {}  # asked in vain: asked last, in the order of that
+        self._silent: dict[Endpoint, None] = {}  # asked in vain, the longest ago first: asked last
         self._met: tuple[Endpoint, ...] = ()  # the bootstrap server that answered last
         self._answered: Endpoint | None = None  # whoever answered `ask_any` last
         self._failed: dict[Endpoint, KafkaProtoError] = {}  # why, the last time
@@ -149,9 +149,9 @@ class Router:
     def opinions(self) -> Iterator[bool]:
         """Rounds in which to ask until what is said is believed; True: the last one.
 
-        Before each but the first another broker is to answer `ask_any`, where there is one. One
-        that has just started, or was away for a while, takes itself for the leader for a moment,
-        a log for as short and a topic for the one that it was then.
+        Before each but the first another broker is made to answer `ask_any`, where there is one. A
+        broker that has just started, or was away for a while, may for a moment still take itself
+        for the leader, a log to be as short as it was then, and a topic to be one since deleted.
         """
         for _ in range(OPINIONS - 1):
             yield False

@@ -178,7 +178,11 @@ def _ask_controller(
     done: int | None,
     most: int | None = None,
 ) -> None:
-    """Change topics; where a try before may have done so, the error `done` says that, too."""
+    """Change topics.
+
+    `done` is the error code that a second try meets where the first one came through: if there may
+    have been such a first try, the error's text says so.
+    """
     if isinstance(names, str):
         raise ConfigError("topics", names, "expected a set of names, not one name")
 

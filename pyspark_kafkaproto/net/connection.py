@@ -75,7 +75,8 @@ class Arrival:
     Attributes:
         payload: memory for all of the frame, without its size.
         arrived: how many of its bytes are there.
-        front: what stands before its first records, where they are still coming and that is there.
+        front: what stands before its first records, if that has come and the records are still
+            coming; else None.
     """
 
     __slots__ = ("arrived", "front", "payload")
@@ -292,7 +293,8 @@ class Connection:
         Args:
             deadline: when to give up; the connection is closed then.
             make_buffer: as for `receive`.
-            piece_bytes: how much to wait for; up to twice as much is taken where that is all.
+            piece_bytes: how much to wait for; None: all. A rest of less than two pieces is taken
+                whole.
 
         Raises:
             OutOfMemory: names the size of the answer.
@@ -436,7 +438,7 @@ class Connection:
     # Frames
 
     def _receive(self, arrival: Arrival, piece_bytes: int | None, deadline: Deadline) -> None:
-        """A piece more, and what would be left behind it where that is less; None: all."""
+        """Receive another piece, or all of the rest if that is less than two pieces; None: all."""
         start, size = arrival.arrived, len(arrival.payload)
         if start == size:
             return

@@ -28,7 +28,13 @@ MOST_POOLS = 8
 
 @dataclass(slots=True)
 class _Place:
-    """Kept per broker and thread: connections, each until when; what failed, the wait for it."""
+    """What is kept for one broker and thread.
+
+    Attributes:
+        kept: its connections, each with the moment when it has been unused for too long.
+        failures: how often in a row it could not be reached; `error` is the last reason.
+        quiet: until when it is left alone after that.
+    """
 
     kept: dict[Connection, Deadline] = field(default_factory=dict)
     failures: int = 0
@@ -36,10 +42,11 @@ class _Place:
     quiet: Deadline | None = None
 
     def take(self, connection: Connection, end: Deadline | None = None) -> bool:
-        """Take a connection out, to use or to close it: whether nobody else has.
+        """Take a connection out, to use it or to close it; False if another thread was faster.
 
-        Threads meet here only over what nobody has used for long. Whoever takes one to use it puts
-        it back with another end: with `end` it is taken only if that has not happened.
+        Only connections that were unused for long are taken by other threads than their own.
+        Whoever uses one puts it back with a new end, so a thread that wants to close it passes the
+        `end` that it has seen: the connection is taken only if that is still its end.
         """
         found = self.kept.pop(connection, None)
         if found is None:

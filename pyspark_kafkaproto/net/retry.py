@@ -100,7 +100,8 @@ def given_up(
         what: names the work.
         deadline: its time.
         failures: the texts of all errors, in order.
-        error: the last one, which it is where they do not differ; else it is a list of them.
+        error: the last one. It is returned where all failures read the same, unless it is a
+            DeadlineExceeded; otherwise the result is a DeadlineExceeded that lists them.
     """
     distinct = list(dict.fromkeys(failures))
     if len(distinct) == 1 and not isinstance(error, DeadlineExceeded):

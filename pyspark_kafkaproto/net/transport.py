@@ -34,9 +34,9 @@ TLS_STAGE = "TLS handshake"  # between `connect` and `handshake`
 _TIMEVAL = struct.Struct("@ll")
 _TIMED_OUT = {errno.EAGAIN, errno.EWOULDBLOCK, errno.ETIMEDOUT}
 
-# A call may end so much after its deadline, or twice as much: the time-out of the call before then
-# does for most, which saves a system call each. It also keeps a time-out from being rounded to
-# zero, which would mean for ever.
+# A call may end up to twice this long after its deadline. That way the time-out that was set for an
+# earlier call is good enough for most later ones, and each of those saves a system call. It also
+# keeps a time-out from being rounded to zero, which would mean for ever.
 _GRACE_S = 0.01
 
 

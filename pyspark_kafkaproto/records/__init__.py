@@ -136,8 +136,8 @@ def decode(  # noqa: PLR0913 - one call from the client; all but the first are k
         batch_limit_bytes: the most that the records of one batch may have, decompressed.
         chunk_bytes: see above; a whole batch is always read, so memory follows the larger of both.
         arrived: how many bytes of `block` are there; None for all.
-        more: called where those end; waits for more, and says how many are there then: as many as
-            before when no more will come. What it raises goes through, and nothing was consumed.
+        more: called where those end; waits for more bytes and returns how many are there then, the
+            same number if no more will come. What it raises is passed on, and nothing was consumed.
 
     Raises:
         CorruptRecords: a batch that is damaged, unknown or over the limit. `pos` of the error is
@@ -163,9 +163,9 @@ def decode(  # noqa: PLR0913 - one call from the client; all but the first are k
 def skim(block: Buffer, pos: int = 0) -> Skimmed:
     """What the headers of a block's batches say; nothing is decompressed, no CRC computed.
 
-    `decode` ends at the same offset, but for a block that is one compressed message of magic 0 or 1
-    with offset 0: as a producer sends it, it may hold several, and ends after one for all that its
-    header says. In a Fetch response it has the offset of its last message.
+    `decode` ends at the same offset, with one exception: a compressed message of magic 0 or 1 with
+    offset 0, as producers send it. It may hold several messages, but its header says only one. In a
+    Fetch response such a message has the offset of the last one in it, so the two agree.
 
     Args:
         block: record batches end to end, as in a Fetch response.

@@ -49,7 +49,7 @@ class DecompressionFailed(Exception):
     """The data is not what its codec says, or more than the limit; the text says which."""
 
 
-# CRC-32C (Castagnoli) of some bytes, behind those whose CRC is given.
+# CRC-32C (Castagnoli) of some bytes; a second argument is the CRC of those before them.
 crc32c: Final[Callable[..., int]] = _crc32c.crc32c
 crc32: Final[Callable[[Buffer], int]] = zlib.crc32  # that of messages older than record batches
 

@@ -35,8 +35,9 @@ def resolve_starts(
     """Where each partition starts: an offset, or Earliest, found when it is read.
 
     Raises:
-        ConfigError: offsets or times for other partitions than those that are read; no record is
-            as late as asked for; the group has committed nothing; where that is to be an error.
+        ConfigError: offsets or times for other partitions than those that are read; or, if the
+            options make that an error, no record is as late as asked for, or the group has
+            committed nothing.
     """
     return resolve_limit(
         cluster,

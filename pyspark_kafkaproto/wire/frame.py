@@ -155,8 +155,8 @@ def _read_response_header(cls: type[Response], cursor: Cursor, version: int) -> 
 def response_front(cls: type[Response], payload: Buffer, version: int) -> Front | None:
     """What stands before the first records of a response frame of which `payload` is the start.
 
-    None where that cannot be told; `decode_response` tells what there is to tell, once all of it is
-    there.
+    None where the start does not say, or is damaged: `decode_response` says why, once the whole
+    frame is there.
     """
     cursor = Cursor(payload)
     try:

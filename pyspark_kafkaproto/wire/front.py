@@ -1,8 +1,8 @@
 """The front of a message whose records are still coming: what stands before the first of them.
 
 On the way to a field of type `records` lies an array or two, of which the first element is read,
-and of each structure the fields before. Whether there is more is seen when all of it is there and
-read by its codec; a front is nothing to judge a message by.
+and of each structure the fields before. A front does not judge a message: once all of it has come,
+its codec reads the whole and says what is wrong.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Front(NamedTuple):
     """What stands before the first records of a message.
 
     Attributes:
-        message: it; fields behind the records, and the records, have their defaults.
+        message: what was read of it; the records, and all fields behind them, have their defaults.
         pos: where the records begin in the data.
-        size: how many bytes they have, by now or later.
+        size: how many bytes of records there are, those still to come included.
     """
 
     message: Any
@@ -34,7 +34,7 @@ def read_front(cls: type[Message], cursor: Cursor, version: int) -> Front | None
     """The front of the message at the cursor; None where the first element has no records.
 
     Raises:
-        RemoteProtocolError: it is not there as a whole, or no such message.
+        RemoteProtocolError: not all of the front is there, or these are not such a message's bytes.
     """
     found = _front_codec(cls, version, cls.is_flexible(version)).read(cursor)
     return found and Front(found[0], cursor.pos, found[1])

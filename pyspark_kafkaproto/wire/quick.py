@@ -98,7 +98,8 @@ class Often(Generic[Made]):
     """Something that is made when it would have been used often, and rests when it is no help.
 
     Attributes:
-        made: it, or None: too early, or at rest. Another thread may change it.
+        made: the thing itself; None while it is too early for it, or while it rests. Another thread
+            may change this at any time.
     """
 
     __slots__ = ("_kept", "_make", "_misses", "_surprises", "made")
@@ -110,7 +111,7 @@ class Often(Generic[Made]):
         self.made: Made | None = None
 
     def miss(self) -> None:
-        """It would have been used."""
+        """It would have been used, had it been there."""
         self._misses += 1
         if self._misses >= _OFTEN:
             self._misses = self._surprises = 0

@@ -86,7 +86,7 @@ class Keeper:
     def _step(self) -> None:
         """What is due by the clock, then one try to commit, or what the state wants.
 
-        Who commits without a pause must not keep heartbeats from going, nor they it.
+        Neither keeps the other waiting: not commits without a pause the heartbeats, nor they these.
         """
         member = self._membership
         if member.is_member:

@@ -99,9 +99,9 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> StreamOffsets:  # noqa: N802 - Spark's name
         """Where a query without a checkpoint starts. Asked several times: the same answer.
 
-        Before it runs a batch 0 again that an earlier run has logged, the engine asks, too. A start
-        that does not fit partitions which were added since is no error then: so a fresh query is
-        told only by `latestOffset`, which the engine asks next.
+        The engine also asks before it repeats a batch 0 that an earlier run has logged. Then it is
+        no error if the start does not fit partitions that were added since. So this does not raise
+        it: `latestOffset`, which the engine asks next of a fresh query, does.
         """
         if self._first is None:
             try:
