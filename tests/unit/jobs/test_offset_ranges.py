@@ -2,33 +2,7 @@
 
 import json
 
-from pyspark_kafkaproto import TopicPartition
 from pyspark_kafkaproto.jobs import offset_ranges
-
-
-class Cluster:
-    """A cluster with one topic `orders`, as the job sees it."""
-
-    def __init__(self, earliest, latest, committed):
-        self.earliest, self.latest, self.committed = earliest, latest, committed
-
-    def get_partitions(self, topics):
-        assert topics == {"orders"}
-        return {TopicPartition("orders", number) for number in range(len(self.latest))}
-
-    def get_consumer_offsets(self, group, partitions):
-        assert group == "g"
-        return {
-            item: self.committed[item.partition]
-            for item in partitions
-            if item.partition in self.committed
-        }
-
-    def get_earliest_leader_offsets(self, partitions):
-        return {item: self.earliest[item.partition] for item in partitions}
-
-    def get_latest_leader_offsets(self, partitions):
-        return {item: self.latest[item.partition] for item in partitions}
 
 
 def test_servers_come_from_the_environment_or_the_arguments(monkeypatch):

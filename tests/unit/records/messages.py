@@ -1,13 +1,28 @@
-"""Messages of magic 0 and 1 made by hand, sound or not."""
+"""Messages of magic 0 and 1 made by hand, sound or not, and what is read of them."""
 
 from __future__ import annotations
 
 import zlib
 
+import pytest
+
 from pyspark_kafkaproto.records import lz4_header
-from pyspark_kafkaproto.records.compression import LZ4, compress
+from pyspark_kafkaproto.records.compression import GZIP, LZ4, SNAPPY, compress
+from pyspark_kafkaproto.records.layout import INT64_MAX
+from tests.unit.records.batches import rows_of
 
 LOG_APPEND_TIME = 0x08
+MAGICS = pytest.mark.parametrize("magic", [0, 1])
+CODECS = pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
+LARGEST_MS = INT64_MAX // 1000
+
+
+def offsets(decoded) -> list[int]:
+    return [row.offset for row in rows_of(decoded)]
+
+
+def values(decoded) -> list[bytes]:
+    return [row.value for row in rows_of(decoded)]
 
 
 def message(

@@ -46,7 +46,7 @@ def test_sizes_are_told(decode):
     assert whole.max_batch_bytes == max(part.decompressed_bytes for part in parts)
 
 
-def test_a_batch_over_the_limit(refused):
+def test_a_batch_over_the_limit_is_refused(refused):
     first = encode_batch([NewRecord(b"a")])
     error = refused(first + encode_batch([NewRecord(b"x" * 2000)], base_offset=1),
                     batch_limit_bytes=1000)  # fmt: skip

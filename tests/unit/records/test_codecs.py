@@ -170,7 +170,7 @@ def test_bytes_behind_gzip_that_begin_no_member_are_called_so(refused, behind):
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_an_unknown_codec(refused, codec):
+def test_an_unknown_codec_is_refused(refused, codec):
     error = refused(with_fields(PLAIN, attributes=codec))
     assert f"codec {codec} is unknown" in str(error)
 

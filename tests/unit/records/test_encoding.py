@@ -42,7 +42,7 @@ def test_the_fields_of_the_header():
     assert fields[9:12] == (-1, -1, -1)
 
 
-def test_an_empty_batch():
+def test_an_empty_batch_has_a_header_alone():
     assert HEADER.unpack_from(encode_batch([], base_offset=4, last_offset_delta=6))[6:] == (
         6, -1, -1, -1, -1, -1, 0,
     )  # fmt: skip

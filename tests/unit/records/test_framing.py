@@ -87,7 +87,7 @@ def test_a_length_near_the_largest_is_a_cut_batch_when_the_limit_allows_it(decod
 
 
 @pytest.mark.parametrize("magic", [3, 127, -1, -128])
-def test_an_unknown_magic(refused, magic):
+def test_an_unknown_magic_is_refused(refused, magic):
     assert f"magic is {magic}, unknown" in str(refused(with_fields(FIRST, magic=magic)))
 
 
@@ -99,7 +99,7 @@ def test_what_stands_before_a_corrupt_batch_is_sound(decode, refused):
     assert decode(damaged[: error.pos]).rows == 2
 
 
-def test_a_wrong_crc(refused):
+def test_no_bit_under_the_crc_may_be_wrong(refused):
     for pos in range(21, HEADER_SIZE):
         damaged = bytearray(FIRST)
         damaged[pos] ^= 0x10

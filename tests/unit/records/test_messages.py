@@ -10,26 +10,16 @@ from pyspark_kafkaproto.records.compression import GZIP, LZ4, NONE, SNAPPY
 from pyspark_kafkaproto.records.layout import INT32_MAX, INT64_MAX
 from tests.unit.records.batches import rows_of
 from tests.unit.records.messages import (
+    LARGEST_MS,
     LOG_APPEND_TIME,
+    MAGICS,
     field,
     message,
     message_set,
+    offsets,
     sealed_message,
     wrapper,
 )
-
-MAGICS = pytest.mark.parametrize("magic", [0, 1])
-CODECS = pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
-LARGEST_MS = INT64_MAX // 1000
-
-
-def offsets(decoded) -> list[int]:
-    return [row.offset for row in rows_of(decoded)]
-
-
-def values(decoded) -> list[bytes]:
-    return [row.value for row in rows_of(decoded)]
-
 
 # One message
 
@@ -112,7 +102,7 @@ def test_a_chunk_ends_behind_the_message_that_passes_it(decode, magic):
 
 
 @MAGICS
-def test_a_crc_that_is_wrong(refused, decode, magic):
+def test_no_bit_under_the_crc_may_be_wrong(refused, decode, magic):
     sound = message(magic, 7, b"value", timestamp_ms=5)
     for pos in range(16, len(sound)):
         damaged = bytearray(sound)
@@ -166,7 +156,7 @@ def test_a_field_that_no_message_has(refused, magic, name):
 
 
 @MAGICS
-def test_bytes_behind_the_value(refused, magic):
+def test_bytes_behind_the_value_are_refused(refused, magic):
     rest = bytes([magic, 0]) + bytes(8 * magic) + field(b"k") + field(b"v") + b"\x00"
     assert "does not agree with its content" in str(refused(sealed_message(0, rest)))
 
@@ -199,7 +189,7 @@ def test_a_message_is_never_aborted(rows, magic):
 
 
 @MAGICS
-def test_offsets_that_step_back(refused, implementation, magic):
+def test_offsets_that_step_back_are_refused(refused, implementation, magic):
     block = message_set(magic, (4, 4))
     error = refused(block)
     assert "begins at offset 4, but the batch before it ends at 4" in str(error)

@@ -101,11 +101,11 @@ def test_a_negative_last_offset_delta(refused, delta):
     assert f"last offset delta {delta} is negative" in str(error)
 
 
-def test_a_negative_base_offset(refused):
+def test_a_negative_base_offset_is_refused(refused):
     assert "base offset -1 is negative" in str(refused(with_fields(batch(0, 0), base_offset=-1)))
 
 
-def test_a_batch_that_steps_back(refused):
+def test_a_batch_that_steps_back_is_refused(refused):
     first = batch(10, 0, 1, 2)
     error = refused(first + batch(12, 0))
     assert "begins at offset 12, but the batch before it ends at 12" in str(error)

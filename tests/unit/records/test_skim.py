@@ -18,15 +18,15 @@ def skim(implementation):
     return implementation.skim
 
 
-def test_nothing(skim):
+def test_an_empty_block_has_no_batch(skim):
     assert skim(b"") == (None, 0, 0, 0, -1)
 
 
-def test_whole_batches(skim):
+def test_all_headers_of_a_block_are_read(skim):
     assert skim(BLOCK) == (20, len(BLOCK), 2, 0, 5)
 
 
-def test_from_a_position(skim):
+def test_what_lies_before_the_position_is_not_read(skim):
     assert skim(BLOCK, len(FIRST)) == (20, len(BLOCK), 1, 0, 5)
 
 

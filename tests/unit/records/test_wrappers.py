@@ -13,26 +13,18 @@ from pyspark_kafkaproto.records.layout import INT64_MAX
 from tests.examples import first
 from tests.unit.records.batches import rows_of
 from tests.unit.records.messages import (
+    CODECS,
     LOG_APPEND_TIME,
+    MAGICS,
     field,
     message,
     message_set,
+    offsets,
     sealed_message,
+    values,
     with_old_checksum,
     wrapper,
 )
-
-MAGICS = pytest.mark.parametrize("magic", [0, 1])
-CODECS = pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
-LARGEST_MS = INT64_MAX // 1000
-
-
-def offsets(decoded) -> list[int]:
-    return [row.offset for row in rows_of(decoded)]
-
-
-def values(decoded) -> list[bytes]:
-    return [row.value for row in rows_of(decoded)]
 
 
 @CODECS
@@ -152,7 +144,7 @@ def test_zstd_is_newer_than_messages(refused, magic):
 
 @MAGICS
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_an_unknown_codec(refused, magic, codec):
+def test_an_unknown_codec_is_refused(refused, magic, codec):
     error = refused(message(magic, 0, b"v", attributes=codec))
     assert f"codec {codec} is unknown" in str(error)
 

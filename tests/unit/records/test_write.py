@@ -109,7 +109,7 @@ def test_offset_deltas_around_a_varints_seven_bits(encode):
     ],
     ids=["null", "none", "one", "odd ones", "many"],
 )
-def test_headers(encode, headers):
+def test_headers_are_written_for_each_row(encode, headers):
     batch = encode(columns_of([b"v", b"w", b"x"], headers=[[("z", b"9")], headers, [("y", None)]]))
     pairs = [(key.encode(), value) for key, value in headers or ()]
     assert batch == encode_batch([
