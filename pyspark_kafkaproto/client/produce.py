@@ -25,6 +25,7 @@ from pyspark_kafkaproto.client.writing.picking import (
     Picked,
     beyond_micros,
     by_topic,
+    check_columns,
     is_within,
     partition_column,
     rows_but,
@@ -133,11 +134,12 @@ class Producer:
         """Take rows to be written.
 
         Args:
-            data: an Arrow batch or table with some of the columns value and key (string or binary),
-                topic (string), partition (int), headers (list of structs of key and value), others
-                are left; or records.
+            data: an Arrow batch or table with a column value (string or binary; null is a
+                tombstone) and some of the columns key (the same), topic (string), partition (int),
+                headers (list of structs of key and value), others are left; or records.
 
         Raises:
+            ConfigError: there is no column value, or a column of a type that no record has.
             KafkaProtoError: a row cannot be written, or one sent before. The producer has ended
                 then: what was not yet written is lost.
         """
@@ -149,6 +151,7 @@ class Producer:
             self._transactions.check_open()
         with self._ending_on_error():
             if hasattr(data, "num_rows"):
+                check_columns(data)
                 self._send_batch(data, self._timestamp_column)
             else:
                 self._send_batch(to_arrow(data), _TIMESTAMP)

@@ -293,7 +293,9 @@ class Tail(Fetcher):
         """
         self._tried_at, self._ended = time.monotonic(), None
         under_way = {item for one in self._under_way for item in one.partitions}
-        due = [item for item in self._open if item not in under_way and self._is_due(item)]
+        # Here alone: a rest that is over before anybody waits for its end is to be noticed, too.
+        self._resting = {item: end for item, end in self._resting.items() if not end.has_passed}
+        due = [item for item in self._open if item not in under_way and item not in self._resting]
         self._asked = due  # all of them fail where no leader can be looked up
         if not due:
             return
@@ -304,11 +306,6 @@ class Tail(Fetcher):
                 self._insist_on_known({item.range.topic for item in self._asked})
                 sent = self._send_to(chosen, deadline)
                 self._under_way.append(_UnderWay(sent, place, time.monotonic()))
-
-    def _is_due(self, item: RangeProgress) -> bool:
-        """Whether to ask about it: not while it rests."""
-        rest = self._resting.get(item)
-        return rest is None or rest.has_passed
 
     def _free_places(
         self, due: list[RangeProgress], deadline: Deadline
@@ -410,7 +407,6 @@ class Tail(Fetcher):
 
     def _rest_s(self) -> float:
         """How long to wait for an answer: until others are to be asked again."""
-        self._resting = {item: end for item, end in self._resting.items() if not end.has_passed}
         left_s = [end.remaining_s for end in self._resting.values()]
         return min([self._until.remaining_s, *left_s])
 

@@ -44,6 +44,19 @@ class Picked(NamedTuple):
         return self._replace(batch=self.batch.take(indices), rows=Rows(self.rows.first, own))
 
 
+def check_columns(batch: pa.RecordBatch) -> None:
+    """Refuse a batch without values: a name misspelt would make a tombstone of each row.
+
+    Raises:
+        ConfigError: it has no column `value`.
+    """
+    if "value" not in batch.schema.names:
+        given = ", ".join(batch.schema.names)
+        raise ConfigError(
+            "columns", given, "a column `value` is needed; nulls in it are tombstones"
+        )
+
+
 class ByTopic(NamedTuple):
     """The rows of each topic, copied when it is their turn, and the names of all these topics."""
 

@@ -50,11 +50,11 @@ class ProducerRecord(NamedTuple):
     headers: Sequence[tuple[str | bytes, bytes | None]] = ()
 
 
-def to_arrow(records: Iterable[ProducerRecord]) -> pa.RecordBatch:
+def to_arrow(records: Iterable[Any]) -> pa.RecordBatch:
     """Records as columns, in the shape that `Producer.send` takes.
 
     Raises:
-        ConfigError: a field of a record has a type or a value that no record has.
+        ConfigError: one is no ProducerRecord, or has a type or a value that no record has.
     """
     import pyarrow as pa  # noqa: PLC0415 - here and nowhere else values become columns
 
@@ -68,6 +68,10 @@ def to_arrow(records: Iterable[ProducerRecord]) -> pa.RecordBatch:
         "headers": pa.list_(pair),
     }
     given = list(records)
+    for record in given:
+        if not isinstance(record, ProducerRecord):
+            kind = type(record).__name__
+            raise ConfigError("records", kind, "expected ProducerRecord(value, key=…)")
     try:
         rows = [_row(record) for record in given]
         columns = [

@@ -242,6 +242,7 @@ def test_the_producers_topic_wins(brokers, producer):
         ({"value": ["a"], "topic": ["orders"], "partition": ["0"]}, "partition has to be an int"),
         ({"value": ["a"], "topic": ["orders"], "partition": [1 << 32]}, "4294967296.*32-bit"),
         ({"value": [1.5], "topic": ["orders"]}, "value"),
+        ({"key": ["a"], "valu": ["b"], "topic": ["orders"]}, "key, valu, topic.*`value` is needed"),
     ],
 )
 def test_columns_that_no_record_has_are_refused(producer, columns, text):
@@ -262,6 +263,13 @@ def test_columns_that_no_record_has_are_refused(producer, columns, text):
 )
 def test_plain_records_that_cannot_be_are_refused(producer, record):
     with pytest.raises(ConfigError, match=r"1 records.*one cannot be used"):
+        producer().send([record])
+
+
+@pytest.mark.parametrize("record", [("key", "value"), "value", None])
+def test_what_is_no_record_is_refused(producer, record):
+    kind = type(record).__name__
+    with pytest.raises(ConfigError, match=rf"records.*{kind}.*expected ProducerRecord"):
         producer().send([record])
 
 
