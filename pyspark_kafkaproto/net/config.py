@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.properties import (
+    ALIKE,
     boolean,
     kafka_property,
     meant,
@@ -31,8 +32,10 @@ _log = logging.getLogger(__name__)
 _warned: set[str] = set()
 
 MIB = 1 << 20
-# So alike that one is the other misspelt, and not a property that other clients have.
-_CLOSE = 0.85
+# The Java client's, which read like others that are here.
+_JAVA_ALONE = frozenset(
+    {"fetch.min.bytes", "metadata.max.idle.ms", "socket.connection.setup.timeout.max.ms"}
+)
 
 
 def _servers(name: str, given: str) -> tuple[Endpoint, ...]:
@@ -88,8 +91,8 @@ class ClientConfig(SecurityConfig):
         """Read Kafka's properties; `prefix` (such as `kafka.`) is put before names in errors.
 
         Unknown properties are named once per process in a warning: the Java client does the same.
-        Unknown ones of `ssl.` and `sasl.` are errors: a misspelt one must not make a connection
-        less safe than its owner believes.
+        Unknown ones of security are errors: a misspelt one must not make a connection less safe
+        than its owner believes.
 
         Raises:
             ConfigError: a value that cannot be used, or no bootstrap.servers.
@@ -106,7 +109,7 @@ class ClientConfig(SecurityConfig):
                 refuse_unknown(prefix, name)
             elif name not in _warned:
                 _warned.add(name)
-                hint = meant(prefix, name, table, _CLOSE)
+                hint = "" if name in _JAVA_ALONE else meant(prefix, name, table, ALIKE)
                 _log.warning(
                     "client property %s%s is not known here: it has no effect%s", prefix, name, hint
                 )

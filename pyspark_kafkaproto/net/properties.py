@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields
-from typing import Any
+from typing import Any, Final
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.secret import Secret
@@ -99,6 +99,10 @@ def read_fields(
         else:
             others[name] = value
     return values, others
+
+
+ALIKE: Final = 0.85
+"""So alike that one is the other misspelt, and not a property that other clients have."""
 
 
 def meant(prefix: str, name: str, known: Iterable[str], cutoff: float = 0.6) -> str:

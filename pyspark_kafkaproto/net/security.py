@@ -14,7 +14,15 @@ from dataclasses import dataclass, fields
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.jaas import LoginModule, parse_jaas
-from pyspark_kafkaproto.net.properties import boolean, kafka_property, meant, secret, text, words
+from pyspark_kafkaproto.net.properties import (
+    ALIKE,
+    boolean,
+    kafka_property,
+    meant,
+    secret,
+    text,
+    words,
+)
 from pyspark_kafkaproto.net.secret import HIDDEN, Secret
 
 PLAINTEXT = "PLAINTEXT"
@@ -300,8 +308,17 @@ class SecurityConfig:
 
 
 def is_security_property(name: str) -> bool:
-    """Whether a property that is not in the table must not be passed over."""
-    return name.startswith(("ssl.", "sasl.", "security."))
+    """Whether one that is not in the table must not be passed over: it starts or reads like one."""
+    if name.startswith(("ssl.", "sasl.", "security.")):
+        return True
+    return bool(meant("", name, _names(), ALIKE))
+
+
+_LIKELY = 0.75  # what was meant, where it is sure to be one of these
+
+
+def _names() -> list[str]:
+    return [item.metadata["name"] for item in fields(SecurityConfig)]
 
 
 def refuse_unknown(prefix: str, name: str) -> None:
@@ -310,8 +327,7 @@ def refuse_unknown(prefix: str, name: str) -> None:
     if name.startswith("sasl.kerberos."):
         why = _KERBEROS
     if why is None:
-        known = [item.metadata["name"] for item in fields(SecurityConfig)]
-        hint = meant(prefix, name, known)
+        hint = meant(prefix, name, _names(), _LIKELY)
         why = f"this package has no such property, and none of security is ignored{hint}"
     raise ConfigError(prefix + name, HIDDEN, why)
 

@@ -10,14 +10,16 @@ import difflib
 import logging
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from pyspark_kafkaproto.arrow import COLUMN_NAMES
 from pyspark_kafkaproto.client import Mode, OffsetRange, ReadSettings
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.net import ClientConfig, ProducerConfig
+from pyspark_kafkaproto.net.secret import HIDDEN
+from pyspark_kafkaproto.net.security import is_security_property
 from pyspark_kafkaproto.spark.option_table import OPTIONS, REFUSED, Use, options_for
 from pyspark_kafkaproto.spark.starts import Committed, Limit
 
@@ -25,6 +27,12 @@ _log = logging.getLogger(__name__)
 
 CLIENT_PREFIX = "kafka."
 _SERVERS = "bootstrap.servers"
+_CLIENT_PROPERTIES = {
+    item.metadata["name"]
+    for config in (ClientConfig, ProducerConfig)
+    for item in fields(config)
+    if "name" in item.metadata
+}
 
 _SELECTIONS = ("assign", "subscribe", "subscribePattern")
 _RANGES = "offsetRanges"
@@ -280,7 +288,11 @@ def _check_known(options: Mapping[str, str], use: Use) -> None:
         if low in elsewhere:
             _log.warning("option %s has no effect in %s", elsewhere[low].name, _NAMES[use])
             continue
-        close = _close_to(low, [option.name for option in known.values()])
+        if is_security_property(low):
+            why = "has no effect without the prefix, and nothing of security is passed over"
+            raise ConfigError(name, HIDDEN, f"{why}: give {CLIENT_PREFIX}{low}")
+        own = [option.name for option in known.values()]
+        close = CLIENT_PREFIX + low if low in _CLIENT_PROPERTIES else _close_to(low, own)
         hint = f"; did you mean {close}?" if close else ""
         _log.warning("option %r is not known to kafkaproto and has no effect%s", name, hint)
     if "groupidprefix" in options:

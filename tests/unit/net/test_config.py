@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.net import Backoff, ClientConfig, Endpoint
+from pyspark_kafkaproto.net import Backoff, ClientConfig, Endpoint, ProducerConfig
 from pyspark_kafkaproto.net import config as config_module
 from pyspark_kafkaproto.net.security import SecurityConfig
 
@@ -136,6 +136,19 @@ def test_a_property_that_is_misspelt_is_pointed_out(caplog):
     ClientConfig.parse(SERVERS | {"isolation.levle": "read_committed"}, "kafka.")
     (said,) = caplog.messages
     assert said.endswith("has no effect; did you mean kafka.isolation.level?")
+
+
+@pytest.mark.parametrize("name", ["fetch.min.bytes", "metadata.max.idle.ms"])
+def test_a_property_of_the_java_client_is_not_taken_for_another_misspelt(caplog, name):
+    ProducerConfig.parse(SERVERS | {name: "1"}, "kafka.")
+    (said,) = caplog.messages
+    assert said.endswith("has no effect")
+
+
+@pytest.mark.parametrize("name", ["securty.protocol", "sasl_mechanism", "ssl-truststore.location"])
+def test_what_reads_like_a_property_of_security_is_refused(name):
+    with pytest.raises(ConfigError, match=rf"kafka\.{name}.*none of security is ignored.*mean kaf"):
+        ClientConfig.parse(SERVERS | {name: "SSL"}, "kafka.")
 
 
 def test_is_a_value():

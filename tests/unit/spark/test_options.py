@@ -293,8 +293,23 @@ def test_property_of_the_java_client_alone_is_named_once(caplog, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    "name", ["security.protocol", "sasl.jaas.config", "ssl.foo", "securty.protocol"]
+)
+def test_security_without_the_prefix_is_refused_and_its_value_not_shown(name):
+    """A connection would be less safe than its owner believes."""
+    with pytest.raises(ConfigError, match=rf"{name}.*prefix.*give kafka\.{name}") as caught:
+        parse_read_options(LEAST | {name: "hunter2"})
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("name", "hint"),
-    [("startingofset", "did you mean startingOffsets?"), ("maxpartition", "maxPartitions?")],
+    [
+        ("startingofset", "did you mean startingOffsets?"),
+        ("maxpartition", "maxPartitions?"),
+        ("bootstrap.servers", "did you mean kafka.bootstrap.servers?"),
+        ("fetch.max.bytes", "did you mean kafka.fetch.max.bytes?"),
+    ],
 )
 def test_misspelt_option_is_named_with_what_was_meant(caplog, name, hint):
     with caplog.at_level(logging.WARNING):

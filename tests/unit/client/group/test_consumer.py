@@ -1035,6 +1035,7 @@ def test_a_leader_that_comes_is_asked_while_another_has_nothing(
     second_alone, consumer_of, retry_backoff_ms
 ):
     """However short the rest is: it may be over before anybody waits for its end."""
+
     def elected_meanwhile(call):
         second_alone.topics["orders"].leaders[0] = 1
         return STALL
