@@ -314,12 +314,13 @@ class Sender:
             if timeout_s > 0:
                 time.sleep(timeout_s)
             return
-        ready = wait_for_answers(list(busy), timeout_s)
-        for connection in ready:
+        for connection in wait_for_answers(list(busy), timeout_s):
             self._take_answers(busy[connection], connection)
         now = time.monotonic()
-        for link in busy.values():
-            if link.sent and link.sent[0].deadline.at <= now and link.connection not in ready:
+        for connection, link in busy.items():
+            is_late = bool(link.sent) and link.sent[0].deadline.at <= now
+            # Looked at anew: it may have come while another broker's was taken.
+            if is_late and not connection.has_answer:
                 timeout_s = link.sent[0].deadline.timeout_s
                 what = f"broker {link.endpoint}: an answer to Produce"
                 self._lose(link, DeadlineExceeded(what, timeout_s))

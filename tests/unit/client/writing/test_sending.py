@@ -10,7 +10,7 @@ from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import pool
-from tests.fake_broker import DEFAULT, FakeTopic, close, metadata, topic_id_of
+from tests.fake_broker import DEFAULT, FakeTopic, Fault, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_produce import produce, refusing, values
 from tests.unit.client.writing.test_produce_faults import answered, numbered
@@ -20,6 +20,11 @@ SLOW_S = 1.0  # the first wait after a failure, in tests of what it costs
 
 def expected(count):
     return [f"{n}".encode() for n in range(count)]
+
+
+def half(answer):
+    """The first bytes of an answer, and nothing more on a connection that stays open."""
+    return Fault(answer, lambda frame: frame[:9])
 
 
 def took(work):
@@ -247,6 +252,22 @@ def test_a_leader_that_throttles_does_not_hold_up_another(brokers, producer):
     assert took(both) < 1
     writer.flush()
     assert [values(brokers.logs["orders", number]) for number in (0, 1)] == [expected(2)] * 2
+
+
+def test_an_answer_that_came_while_half_a_one_was_waited_for_counts(brokers, producer):
+    brokers.topics["orders"].move(1, 2)
+    brokers.on("Produce", lambda call: half(produce(brokers, call)), DEFAULT, node=1)
+
+    def later(call):
+        time.sleep(0.2)  # behind the half
+        return produce(brokers, call)
+
+    brokers.on("Produce", later, DEFAULT, node=2)
+    writer = producer(acks=1, request_timeout_ms=500, delivery_timeout_ms=5000)
+    writer.send(numbered(1, 0, 0) + numbered(1, 0, 1))
+    written = writer.flush()
+    assert written["orders", 1].retries == 0
+    assert values(brokers.logs["orders", 1]) == expected(1)
 
 
 def test_a_leader_that_just_failed_gets_little_of_the_others_time(brokers, producer, monkeypatch):
