@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark_kafkaproto.client.writing.accumulate import batch_limit_bytes
 from pyspark_kafkaproto.client.writing.placement import Placement
@@ -65,8 +65,14 @@ class Targets:
             yield from target.queues.values()
 
     def forget_queues(self) -> None:
-        """Nothing was sent to any of them yet."""
+        """Nothing was sent to any of them yet; what they have learned of their leaders stays."""
         for target in self._by_name.values():
+            before = target.topic.topic_id
+            for number, queue in target.queues.items():
+                if queue.leader is not None:
+                    target.leaders[number] = queue.leader
+                if queue.topic_id != before:  # some may not have heard of the new one
+                    target.topic = replace(target.topic, topic_id=queue.topic_id)
             target.queues.clear()
 
     def find(self, names: Collection[str]) -> None:

@@ -167,6 +167,22 @@ def test_what_is_announced_and_what_is_not(brokers, producer, level):
     assert highest == 11 if level == 1 else highest >= 12
 
 
+def test_the_next_transaction_goes_to_the_leaders_that_this_one_found(brokers, producer, level):
+    del level
+    writer = producer(transactional_id="mine")
+    for number in range(3):
+        writer.begin_transaction()
+        writer.send([ProducerRecord(f"{number}", partition=0)])
+        writer.commit_transaction()
+        if number == 0:
+            brokers.topics["orders"].move(0, 2)
+            brokers.topics["orders"].topic_id = bytes(16 * [7])
+    assert len(brokers.asked("Produce", node=1)) == 2
+    (queue,) = writer._targets.queues()
+    assert (queue.leader.node_id, queue.topic_id) == (2, bytes(16 * [7]))
+    assert values(brokers.logs["orders", 0]) == [b"0", b"1", b"2"]
+
+
 def test_an_end_of_unknown_outcome_is_repeated_unchanged(brokers, producer, level):
     writer = producer(transactional_id="mine")
     writer.begin_transaction()
