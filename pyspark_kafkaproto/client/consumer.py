@@ -21,11 +21,17 @@ from typing import TYPE_CHECKING, Self
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client.group.coordinator import Coordinator
 from pyspark_kafkaproto.client.group.keeper import Keeper
-from pyspark_kafkaproto.client.group.membership import Commit, Membership, State
+from pyspark_kafkaproto.client.group.membership import (
+    NO_GENERATION,
+    Commit,
+    Membership,
+    State,
+)
 from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
 from pyspark_kafkaproto.client.group.tail import Seen
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offsets, checked_offsets
+from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 
@@ -84,6 +90,7 @@ class Consumer:
         self._router = Router(self.config.client)
         self._reading: Reading | None = None
         self._own: Partitions = frozenset()
+        self._reader: GroupMember | None = None  # who has read what `poll` gave last
         self._left_at: dict[TopicPartition, int] = {}  # of the last generation
         self._seen = Seen()
         self._unwaited: list[Commit] = []
@@ -126,6 +133,20 @@ class Consumer:
     def member_id(self) -> str:
         """Who this is to the group's coordinator; "" while it does not know us."""
         return self._membership.member.member_id
+
+    @property
+    def group_member(self) -> GroupMember:
+        """Who has read what `poll` gave, and in which generation of the group.
+
+        For `Producer.send_offsets_to_transaction`: once others read these partitions, the group
+        refuses it, where it would take the offsets of nobody (KIP-447).
+
+        Raises:
+            LocalProtocolError: nothing was read as a member yet.
+        """
+        if self._reader is None:
+            raise LocalProtocolError("the consumer has no partitions of its group yet: poll first")
+        return self._reader
 
     # Reading
 
@@ -178,12 +199,14 @@ class Consumer:
         return state
 
     def _begin(self) -> None:
-        assigned = self._membership.assignment
+        assigned, reader = self._membership.assignment, self._membership.member
+        if reader.generation == NO_GENERATION:
+            return  # lost since the state was looked at
         positions = starting_positions(self._router, self.config, assigned) if assigned else {}
         own = [item for item, offset in positions.items() if self._has_been_at(item, offset)]
         seen = self._seen.in_next_generation(positions, own)
         self._reading = Reading(assigned, positions, self.config, self._router, self._schema, seen)
-        self._own = assigned
+        self._own, self._reader = assigned, reader
         self._committed = {}
         if self._on_assign is not None:
             self._on_assign(assigned)

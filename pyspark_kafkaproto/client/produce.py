@@ -199,8 +199,8 @@ class Producer:
         Args:
             offsets: the next ones to read.
             group: the consumer group.
-            member: who read them, so that the group can refuse one that is no member any more;
-                None is nobody, which a group with members takes as well.
+            member: who read them (`Consumer.group_member`), so that the group can refuse one that
+                is no member any more; None is nobody, which a group with members takes as well.
 
         Raises:
             LocalProtocolError: no transaction is open.

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pyspark_kafkaproto import KafkaCluster, Producer, ProducerRecord, TopicPartition
+from pyspark_kafkaproto import Consumer, KafkaCluster, Producer, ProducerRecord, TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.cluster.routing import Router
@@ -99,6 +99,35 @@ def readable(tools, topic):
 
 def values(*names, count=50):
     return sorted(f"{name}{n}" for name in names for n in range(count))
+
+
+def test_offsets_of_who_reads_no_more_are_refused(tools, topic, make):
+    with Producer({"bootstrap.servers": tools.bootstrap_servers}, topic=topic) as plain:
+        plain.send(records("a"))
+    properties = {
+        "bootstrap.servers": tools.bootstrap_servers,
+        "group.id": topic,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": "false",
+    }
+    producer, deadline = make(), Deadline.after(30)
+    with Consumer(properties, {topic}) as late:
+        while not late.positions:
+            deadline.check("the first member's partitions")
+            late.poll(0.1)
+        before = late.group_member
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction(late.positions, topic, before)
+        producer.commit_transaction()
+        with Consumer(properties, {topic}) as other:
+            while not other.assignment:
+                deadline.check("the second member's partitions")
+                late.poll(0.1)
+                other.poll(0.1)
+            producer.begin_transaction()
+            with pytest.raises(BrokerError, match="ILLEGAL_GENERATION"):
+                producer.send_offsets_to_transaction({TopicPartition(topic, 0): 1}, topic, before)
+            producer.abort_transaction()
 
 
 def test_what_is_committed_is_seen_once_by_both_readers(tools, topic, make):

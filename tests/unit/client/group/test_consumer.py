@@ -12,6 +12,7 @@ from pyspark_kafkaproto.client.group import reading, tail
 from pyspark_kafkaproto.client.group.assignors import Subscriber
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
+from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.cluster.members import read_assignment
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -180,6 +181,23 @@ def test_what_on_revoke_commits_is_still_ours(filled, group, consumer_of, noted)
     poll_until(consumer, noted.has("assigned", 2), "a second assignment")
     assert group.committed == {("orders", 0): (7, "")}
     assert consumer.positions[FIRST] >= 7
+
+
+def test_who_has_read_stays_the_same_until_others_rows_come(filled, group, consumer_of):
+    consumer = consumer_of()
+    with pytest.raises(LocalProtocolError, match="poll first"):
+        consumer.group_member  # noqa: B018 - raises
+    poll_rows(consumer, 40)
+    reader = GroupMember("m1", 1)
+    assert consumer.group_member == reader
+    beats(filled, UNKNOWN_MEMBER_ID)
+    deadline = Deadline.after(PATIENCE_S)
+    while consumer.member_id:  # the thread that beats has heard of it, and nobody polls
+        deadline.check("the loss of the generation")
+        time.sleep(0.01)
+    assert consumer.group_member == reader
+    poll_rows(consumer, 40)
+    assert consumer.group_member.generation == 2
 
 
 @pytest.mark.parametrize(
