@@ -406,7 +406,10 @@ class Tail(Fetcher):
         return next((one for one in self._under_way if one.sent.connection in ready), None)
 
     def _rest_s(self) -> float:
-        """How long to wait for an answer: until others are to be asked again."""
+        """How long to wait for an answer: until others are to be asked again.
+
+        Not at all where a rest has ended since: who rested has not been asked.
+        """
         left_s = [end.remaining_s for end in self._resting.values()]
         return min([self._until.remaining_s, *left_s])
 

@@ -988,6 +988,25 @@ def test_a_broker_is_asked_when_it_wants_no_more_silence(filled, group, consumer
     assert time.monotonic() - began < PATIENCE_S / 2
 
 
+def test_a_rest_that_ends_before_the_wait_begins_ends_that(filled, group, consumer_of, monkeypatch):
+    filled.topics["orders"].move(1, 2)
+    consumer = consumer_of()
+    poll_rows(consumer, 40)
+    filled.on("Fetch", STALL, node=2)
+    filled.on("Fetch", throttled(filled, 300), DEFAULT, node=1)
+    filled.logs["orders", 0].append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 20)]
+    filled.logs["orders", 0].append(b"later still")
+    ask = Tail._ask
+
+    def ask_slowly(tail, only=None):
+        ask(tail, only)
+        time.sleep(0.02)  # longer than retry.backoff.ms
+
+    monkeypatch.setattr(Tail, "_ask", ask_slowly)
+    assert rows_of(consumer.poll(PATIENCE_S / 2)) == [(0, 21)]
+
+
 def test_a_poll_does_not_wait_for_the_end_of_a_silence(filled, group, consumer_of):
     consumer = consumer_of()
     poll_rows(consumer, 40)
