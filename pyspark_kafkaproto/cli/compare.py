@@ -7,9 +7,12 @@ through its standard input: passwords are not for the list of processes.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 
 import click
@@ -18,6 +21,7 @@ from pyspark_kafkaproto.cli.connection import configured
 from pyspark_kafkaproto.cli.output import json_option
 
 _JOB = "pyspark_kafkaproto.jobs.compare"
+_GRACE_S = 2.0
 
 
 @click.command()
@@ -52,10 +56,28 @@ def compare(
     options |= dict(map(_pair, reading))
     words = [sys.executable, "-m", _JOB, "--options", "-", "--master", master]
     words += ["--runs", str(runs), *(["--json"] if as_json else [])]
-    done = subprocess.run(  # noqa: S603 - our own module
-        words, input=json.dumps(options), text=True, check=False
-    )
-    click.get_current_context().exit(done.returncode)
+    click.get_current_context().exit(_run(words, json.dumps(options)))
+
+
+def _run(words: Sequence[str], told: str) -> int:
+    """Run the job to its end, or end all of it: its exit code.
+
+    Ctrl-C would not reach Spark's JVM, which is shielded from it, and leave it behind where its
+    Python has not got far enough to end it. So the job has a session of its own, ended from here.
+    """
+    with subprocess.Popen(  # noqa: S603 - our own module
+        words, stdin=subprocess.PIPE, text=True, start_new_session=True
+    ) as job:
+        try:
+            job.communicate(told)
+        except BaseException:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                with suppress(ProcessLookupError):  # all of it has ended
+                    os.killpg(job.pid, number)
+                with suppress(subprocess.TimeoutExpired):
+                    job.wait(_GRACE_S)
+            raise
+    return job.returncode
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -242,6 +242,9 @@ class _Bounds:
         if where == "latest":
             return dict(self._last)
         if where.isdecimal() and len(where) <= _MOST_OFFSET_DIGITS:
+            beyond = [item for item, end in sorted(self._last.items()) if int(where) > end]
+            for item in beyond if option == "--from" else ():
+                click.echo(f"{item}: it ends at offset {self._last[item]}", err=True)
             return self.within(dict.fromkeys(self._first, int(where)))
         if match := _LAST.fullmatch(where):
             return self.within({item: end - int(match[1]) for item, end in self._last.items()})

@@ -86,8 +86,12 @@ class _Commands(click.Group):
             raise click.UsageError(f"{error.message} {meant}", error.ctx) from None
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        with _full_disk():  # for --help and --version
-            return super().make_context(*arguments, **options)
+        try:  # for --help and --version
+            with _full_disk():
+                return super().make_context(*arguments, **options)
+        except BrokenPipeError:
+            _leave_output()
+            raise click.exceptions.Exit(NOBODY_READS) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -144,5 +148,5 @@ def kafkaproto() -> None:
       kafkaproto dissect trace.pcap          what was said on the wire
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the answer is no (not running, a hop is broken),
-    4 no broker answers, 5 not allowed, 130 Ctrl-C, 143 SIGTERM.
+    4 no broker answers, 5 not allowed, 130 Ctrl-C, 141 nobody reads the output, 143 SIGTERM.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped

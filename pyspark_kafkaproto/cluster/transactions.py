@@ -159,7 +159,12 @@ def begin_writer(router: Router, transactional_id: str, timeout_ms: int | None =
 
 def _begin_writer(router: Router, transactional_id: str, timeout_ms: int) -> Writer:
     def read(answer: InitProducerIdResponse) -> Writer:
-        checked(answer.error_code, "InitProducerId", f"transactional id {transactional_id!r}")
+        subject = f"transactional id {transactional_id!r}"
+        if answer.error_code == INVALID_TRANSACTION_TIMEOUT:
+            why = f"transaction.timeout.ms is {timeout_ms}, more than the broker's "
+            why += "transaction.max.timeout.ms (15 minutes unless it was set)"
+            raise BrokerError(answer.error_code, "InitProducerId", subject, why)
+        checked(answer.error_code, "InitProducerId", subject)
         return Writer(transactional_id, answer.producer_id, answer.producer_epoch)
 
     return _init_producer_id(router, "begin with", transactional_id, timeout_ms, read)

@@ -55,7 +55,8 @@ class Endpoint:
         """`host:port`, `[v6]:port`, either with a listener name in front; else ConfigError."""
         match = _ENDPOINT.match(text.strip())
         if match is None or not 0 < int(match["port"]) < 65536:
-            raise ConfigError(option, text, "expected host:port, for example broker-1:9092")
+            why = "expected host:port, for example broker-1:9092"
+            raise ConfigError(option, text, why if match is None else f"{why}; ports end at 65535")
         return cls(match["v6"] or match["host"], int(match["port"]))
 
 

@@ -192,7 +192,8 @@ def _parse(option: str, text: str) -> Limit:
     limit = _parse_word(option, text)
     if limit is not None:
         return limit
-    numbers = _load_numbers(option, text, _EARLIEST_OFFSET, f"{_FORMS}", _named)
+    words = f"earliest, latest, {_FORMS}"
+    numbers = _load_numbers(option, text, _EARLIEST_OFFSET, words, _named)
     return Specific(numbers)
 
 

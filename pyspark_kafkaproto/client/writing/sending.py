@@ -112,7 +112,10 @@ class Sender:
         self._ready[queue.partition] = queue
 
     def pump(self) -> None:
-        """Take the answers that are there, send what is worth a request; waits for nothing."""
+        """Take the answers that are there, send what is worth a request.
+
+        Waits for nothing but the rest of an answer that has begun to come.
+        """
         self._turn(0.0, is_pressing=False)
 
     def drain(self, most_bytes: int = 0) -> None:

@@ -188,6 +188,11 @@ def test_consume_formats_and_bounds(command):
     assert values("--from", "last:2") == WHOLE[28:]
     assert values("--from", "5", "--to", "8") == WHOLE[5:8]
     assert values("--from", "latest") == []
+    assert values("--from", "30") == []
+    done = command("consume", "orders:0", "--from", "31")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == "orders-0: it ends at offset 30\n"
+    assert command("consume", "orders:0", "--from", "30").stderr == ""
     assert values("-n", "4") == WHOLE[:4]
     assert values("--from", "-10m", "-n", "1", "--follow") == WHOLE[:1]
     first = json.loads(command("consume", "orders", "-n", "1").stdout)
@@ -546,10 +551,7 @@ def _process(brokers, *words, **options):
     environ = os.environ | {"KAFKA_BOOTSTRAP_SERVERS": brokers.bootstrap_servers}
     return subprocess.Popen(
         [sys.executable, "-c", code, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environ,
-        **options,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environ} | options,
     )
 
 
@@ -562,6 +564,17 @@ def test_reader_that_goes_away_leaves_no_traceback(brokers):
         told = process.stderr.read()
         assert process.wait(20) == 141
     assert told == b""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["consume", "--help"]])
+def test_help_that_nobody_reads_is_no_failure(brokers, words):
+    end, start = os.pipe()
+    os.close(end)
+    with _process(brokers, *words, stdout=start) as process:
+        os.close(start)
+        assert process.stderr.read() == b""
+        assert process.wait(20) == 141
 
 
 @pytest.mark.slow

@@ -1,8 +1,11 @@
 """`kafkaproto compare` runs its job in a process of its own, with what it was told."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
-from types import SimpleNamespace
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -16,11 +19,11 @@ def ran(monkeypatch):
     """What was run, with its standard input; it ends with exit code 3."""
     calls = []
 
-    def run(words, *, input, text, check):  # noqa: A002 - subprocess' own name
-        calls.append((words, json.loads(input)))
-        return SimpleNamespace(returncode=3)
+    def run(words, told):
+        calls.append((words, json.loads(told)))
+        return 3
 
-    monkeypatch.setattr(command.subprocess, "run", run)
+    monkeypatch.setattr(command, "_run", run)
     return calls
 
 
@@ -61,3 +64,44 @@ def test_spark_that_is_not_there_is_said_in_a_line(monkeypatch, ran):
     done = invoke("-b", "b:9092", "x")
     assert (done.exit_code, ran) == (1, [])
     assert "pip install 'pyspark-kafkaproto[spark]'" in done.output
+
+
+# Tells its own process's number and that of a child that heeds no Ctrl-C, as Spark's JVM.
+_JOB = """
+import os, signal, subprocess, sys
+lead = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
+child = subprocess.Popen(["sleep", "60"], preexec_fn=lead)
+print(sys.stdin.read(), os.getpid(), child.pid, flush=True)
+child.wait()
+"""
+_RUN = f"""
+import sys
+from pyspark_kafkaproto.cli.compare import _run
+sys.exit(_run([sys.executable, "-c", {_JOB!r}], "told"))
+"""
+
+
+def test_ctrl_c_leaves_nothing_behind():
+    with subprocess.Popen([sys.executable, "-c", _RUN], stdout=subprocess.PIPE, text=True) as run:
+        told, *numbers = run.stdout.readline().split()
+        run.send_signal(signal.SIGINT)
+        run.wait(10)
+    assert told == "told"
+    assert run.returncode not in {0, None}
+    deadline = time.monotonic() + 10
+    for number in map(int, numbers):
+        while is_alive(number):
+            assert time.monotonic() < deadline, number
+            time.sleep(0.01)
+
+
+def is_alive(number):
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_the_exit_code_is_that_of_the_job():
+    assert command._run([sys.executable, "-c", "import sys; sys.exit(len(input()))"], "abc") == 3

@@ -55,6 +55,7 @@ def test_endpoint_that_is_none_names_option_value_and_form(text):
     assert caught.value.option == "kafka.bootstrap.servers"
     assert caught.value.value == text
     assert "host:port" in str(caught.value)
+    assert ("65535" in str(caught.value)) == (text in {"broker:0", "broker:65536"})
 
 
 def test_bytes_go_both_ways(joined):
