@@ -74,6 +74,8 @@ _DIFFERS = {
     "partitioner.class": "refused: a Java class",
     "default.api.timeout.ms": "bounds every operation with all its tries, a task's next records "
     "too",
+    "socket.connection.setup.timeout.ms": "also ends the tries to reach a cluster that nobody has "
+    "met yet, sooner than default.api.timeout.ms: its address may be wrong",
 }
 
 

@@ -43,7 +43,7 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
     LocalProtocolError,
 )
-from pyspark_kafkaproto.net import Connections, ProducerConfig
+from pyspark_kafkaproto.net import Connections, Endpoint, ProducerConfig
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,6 +81,8 @@ class Producer:
         dead_letter_topic: takes records that can never be written, with the reason in their
             headers; None fails with the first one.
         connections: to use, and to leave open at the end; None makes its own.
+        brokers: of the cluster, where somebody has met it already: these are asked, too, and waited
+            for as long as any operation, where a first contact has a shorter time.
         compression_threads: how many threads of its own compress batches; 0: the caller's does.
             None: one for each processor that this process may use but one, up to four.
     """
@@ -93,13 +95,14 @@ class Producer:
         timestamp_column: str | None = None,
         dead_letter_topic: str | None = None,
         connections: Connections | None = None,
+        brokers: Collection[Endpoint] = (),
         compression_threads: int | None = None,
     ) -> None:
         self.config = config if isinstance(config, ProducerConfig) else ProducerConfig.parse(config)
         self._topic = topic
         self._timestamp_column = timestamp_column
         self._owns_connections = connections is None
-        self._router = Router(self.config.client, connections)
+        self._router = Router(self.config.client, connections, brokers=brokers)
         self._refusals = Refusals(self.config, dead_letter_topic)
         self._transactions = _transactions(self.config, self._router)
         self._identity: Identity | None = None

@@ -57,6 +57,7 @@ class Router:
         config: the client's configuration.
         connections: shared ones; None makes its own.
         leaders: partitions' leaders that somebody has looked up already.
+        brokers: that somebody has met already: who does not answer is away, and no wrong address.
     """
 
     def __init__(
@@ -64,11 +65,13 @@ class Router:
         config: ClientConfig,
         connections: Connections | None = None,
         leaders: Mapping[TopicPartition, Leader] | None = None,
+        brokers: Iterable[Endpoint] = (),
     ) -> None:
         self.config = config
         self.connections = connections or Connections(config)
         self._leaders = dict(leaders or {})
-        self._told = tuple(dict.fromkeys(item.endpoint for item in self._leaders.values()))
+        endpoints = (item.endpoint for item in self._leaders.values())
+        self._told = tuple(dict.fromkeys((*endpoints, *brokers)))
         self._silent: dict[Endpoint, None] = {}  # asked in vain, the longest ago first: asked last
         self._met: tuple[Endpoint, ...] = ()  # the bootstrap server that answered last
         self._answered: Endpoint | None = None  # whoever answered `ask_any` last

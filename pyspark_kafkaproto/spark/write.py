@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -101,7 +102,8 @@ def _checked(schema: StructType, options: Mapping[str, str]) -> WriteOptions:
     configure_logging()
     say_which_codec()
     parsed = parse_write_options(options, schema)
-    if parsed.topics:
-        with packets_with_errors(), KafkaCluster(parsed.producer.client) as cluster:
-            cluster.describe(parsed.topics, must_exist=True)
-    return parsed
+    if not parsed.topics:
+        return parsed
+    with packets_with_errors(), KafkaCluster(parsed.producer.client) as cluster:
+        brokers = cluster.describe(parsed.topics, must_exist=True).brokers.values()
+    return replace(parsed, brokers=tuple(broker.endpoint for broker in brokers))

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.net import ProducerConfig
+from pyspark_kafkaproto.net import Endpoint, ProducerConfig
 from pyspark_kafkaproto.spark.option_table import Use
 from pyspark_kafkaproto.spark.options import CLIENT_PREFIX, client_properties, read_values
 
@@ -57,6 +57,7 @@ class WriteOptions:
     Attributes:
         columns: name of a record's field to the place of its column in the rows that come.
         timestamp_column: the Arrow name of the records' timestamps, None for the time of writing.
+        brokers: those that the driver has met.
     """
 
     producer: ProducerConfig
@@ -65,6 +66,7 @@ class WriteOptions:
     timestamp_column: str | None
     dead_letter_topic: str | None
     transactions: TransactionOptions | None = None
+    brokers: tuple[Endpoint, ...] = ()
 
     @property
     def topics(self) -> frozenset[str]:

@@ -65,6 +65,7 @@ def write_rows(
             timestamp_column=options.timestamp_column,
             dead_letter_topic=options.dead_letter_topic,
             connections=connections_for(options.producer.client),
+            brokers=options.brokers,
             compression_threads=0,  # Spark runs as many tasks as it has processors for
         ) as producer,
     ):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
+import socket
 from collections import deque
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_kafkaproto.client.writing import identity
-from pyspark_kafkaproto.net import pool
+from pyspark_kafkaproto.net import Endpoint, pool
 from pyspark_kafkaproto.spark import write_task
+from pyspark_kafkaproto.spark.write import batch_writer
 from pyspark_kafkaproto.spark.write_options import parse_write_options
 from tests.fake_broker import FakeCluster
 from tests.fake_produce import values
@@ -43,3 +47,23 @@ def test_tasks_of_a_worker_write_one_after_the_other_under_one_producer_id(broke
     logs = [brokers.logs["orders", partition] for partition in (0, 1)]
     assert sorted(value for log in logs for value in values(log)) == [b"0", b"1", b"2"]
     assert len({one for log in logs for one in log.producers}) == 1
+
+
+def test_a_task_asks_the_brokers_that_the_driver_has_met(brokers):
+    """Where the bootstrap server is away for the moment, that is no wrong address."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        options = parse_write_options(
+            {"kafka.bootstrap.servers": f"127.0.0.1:{nobody.getsockname()[1]}", "topic": "orders"},
+            StructType([StructField("value", StringType())]),
+        )
+        met = replace(options, brokers=(Endpoint.parse(brokers.address()),))
+        report = write_task.write_rows(met, [pa.RecordBatch.from_pydict({"value": ["a"]})])
+    assert report.rows == 1
+
+
+def test_the_driver_tells_its_tasks_whom_it_has_met(brokers):
+    options = {"kafka.bootstrap.servers": brokers.address(), "topic": "orders"}
+    schema = StructType([StructField("value", StringType())])
+    shipped = pickle.loads(pickle.dumps(batch_writer(schema, options, overwrite=False)))
+    assert shipped._options.brokers == (Endpoint.parse(brokers.address()),)
