@@ -22,6 +22,7 @@ from pyspark_kafkaproto.cluster.offsets import (
     LATEST_TIMESTAMP,
     list_offsets_at,
 )
+from pyspark_kafkaproto.error_codes import OFFSET_OUT_OF_RANGE
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 from pyspark_kafkaproto.net.retry import is_retriable
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_OFFSET_OUT_OF_RANGE = 1
 _LOOK_AGAIN_S = 1.0  # for leaders of partitions that are not read yet
 _RESETS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 
@@ -217,5 +217,5 @@ def _reset_timestamp(
     if timestamp is None:
         subject = "partition " + ", ".join(map(str, sorted(partitions)))
         text = f"{why}, and auto.offset.reset is none: set it to earliest or latest, or commit"
-        raise BrokerError(_OFFSET_OUT_OF_RANGE, "Fetch", subject, text)
+        raise BrokerError(OFFSET_OUT_OF_RANGE, "Fetch", subject, text)
     return timestamp

@@ -27,6 +27,7 @@ from pyspark_kafkaproto.client.requests import Chosen, Place
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP
 from pyspark_kafkaproto.cluster.routing import OPINIONS
+from pyspark_kafkaproto.error_codes import INCONSISTENT_TOPIC_ID, UNKNOWN_TOPIC_ID
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline, retrying, wait_for_answers
 from pyspark_kafkaproto.net.retry import is_retriable
@@ -35,8 +36,6 @@ _log = logging.getLogger(__name__)
 
 NO_END: Final = 2**63 - 1
 
-_UNKNOWN_TOPIC_ID: Final = 100
-_INCONSISTENT_TOPIC_ID: Final = 103
 # An election is over by then, most of the time.
 _WORTH_A_WORD_S: Final = 5.0
 _MADE_AGAIN: Final = "its topic was deleted and made again"
@@ -358,7 +357,7 @@ class Tail(Fetcher):
         """
         for topic in topics:
             if self._is_another(topic):
-                raise BrokerError(_UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic}", _MADE_AGAIN)
+                raise BrokerError(UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic}", _MADE_AGAIN)
             known = self._seen.topic_ids.get(topic)
             if known is None:
                 continue
@@ -424,7 +423,7 @@ class Tail(Fetcher):
         self._ended, self._sent, self._asked = one, one.sent, one.partitions
 
     def _judge(self, parts: list[Part], failures: dict[TopicPartition, BrokerError]) -> list[Part]:
-        by_id = {_UNKNOWN_TOPIC_ID, _INCONSISTENT_TOPIC_ID}
+        by_id = {UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID}
         refused = (item.topic for item, error in failures.items() if error.code in by_id)
         known = self._seen.topic_ids
         self._seen.refused_ids |= {known[topic] for topic in refused if topic in known}

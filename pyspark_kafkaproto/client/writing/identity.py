@@ -13,12 +13,9 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.client.writing.queues import Identity
-from pyspark_kafkaproto.client.writing.verdicts import (
-    CLUSTER_AUTHORIZATION_FAILED,
-    INVALID_PRODUCER_EPOCH,
-    NEEDS_IDEMPOTENT_WRITE,
-)
+from pyspark_kafkaproto.client.writing.verdicts import NEEDS_IDEMPOTENT_WRITE
 from pyspark_kafkaproto.cluster import Router
+from pyspark_kafkaproto.error_codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_PRODUCER_EPOCH
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.init_producer_id import (
     InitProducerIdRequest,

@@ -17,7 +17,6 @@ from pyspark_kafkaproto.records import WriteColumns, group_rows, partition_keys
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_INT32_BYTES = 4
 BY_KEY = ("murmur2", "consistent_random")
 ROUND_ROBIN = "round_robin"
 

@@ -21,8 +21,9 @@ from pyspark_kafkaproto.client.writing.plain import (
     records_of,
 )
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
-from pyspark_kafkaproto.client.writing.verdicts import INVALID_TIMESTAMP, TOO_LARGE
+from pyspark_kafkaproto.client.writing.verdicts import TOO_LARGE
 from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.error_codes import INVALID_TIMESTAMP
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import ProducerConfig

@@ -17,6 +17,7 @@ from pyspark_kafkaproto.client.writing.accumulate import batch_limit_bytes
 from pyspark_kafkaproto.client.writing.placement import Placement
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.cluster import Leader, Router, Topic, TopicPartition, Topology
+from pyspark_kafkaproto.error_codes import INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import Deadline, ProducerConfig
 
@@ -24,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 # What says of a topic that nothing can ever be written to it: UNKNOWN_TOPIC_OR_PARTITION and
 # INVALID_TOPIC_EXCEPTION. All else is about this user, or passes.
-_NO_SUCH_TOPIC = frozenset({3, 17})
+_NO_SUCH_TOPIC = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION})
 _MOST_DISBELIEF_S = 60.0  # a topic may be created while rows for it come
 
 

@@ -1,7 +1,7 @@
 """What a broker's error code for one batch means for it. Pure.
 
-Most codes are in the table of `errors`: tried again or fatal. Those about the producer and its
-sequence numbers, and those about single records, are told apart here.
+Of most codes the table of `error_codes` says whether they are tried again or fatal. Those about the
+producer and its sequence numbers, and those about single records, are told apart here.
 Protocol: KIP-98, KIP-360 (what a client may do about lost producer state), KIP-467.
 """
 
@@ -12,6 +12,20 @@ from enum import Enum
 from pyspark_kafkaproto.client.writing.batches import Batch
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.cluster.transactions import ADVICE
+from pyspark_kafkaproto.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    CORRUPT_MESSAGE,
+    DUPLICATE_SEQUENCE_NUMBER,
+    INVALID_PRODUCER_EPOCH,
+    INVALID_RECORD,
+    INVALID_TIMESTAMP,
+    MESSAGE_TOO_LARGE,
+    NOT_ENOUGH_REPLICAS,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    RECORD_LIST_TOO_LARGE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_PRODUCER_ID,
+)
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -19,19 +33,6 @@ from pyspark_kafkaproto.errors import (
     LocalProtocolError,
 )
 from pyspark_kafkaproto.messages.produce import ProduceResponse
-
-CORRUPT_MESSAGE = 2
-MESSAGE_TOO_LARGE = 10
-RECORD_LIST_TOO_LARGE = 18
-NOT_ENOUGH_REPLICAS = 19
-TOPIC_AUTHORIZATION_FAILED = 29
-CLUSTER_AUTHORIZATION_FAILED = 31
-INVALID_TIMESTAMP = 32
-OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-DUPLICATE_SEQUENCE_NUMBER = 46
-INVALID_PRODUCER_EPOCH = 47
-UNKNOWN_PRODUCER_ID = 59
-INVALID_RECORD = 87
 
 TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
 _ABOUT_RECORDS = TOO_LARGE | {INVALID_TIMESTAMP, INVALID_RECORD}
