@@ -48,6 +48,7 @@ _OPERATIONS = {
     "ALTER_CONFIGS": 11,
 }
 _ALLOW = 3
+_LITERAL, _PREFIXED = 3, 4
 TOPIC = "orders"  # holds three records
 NOWHERE = "broker.invalid"  # RFC 6761: never resolves
 
@@ -139,11 +140,15 @@ class SecureBroker:
                 return
 
     def allow(self, username: str, *rights: tuple[str, str, str]) -> None:
-        """Give a user rights: (operation, kind of resource, its name), each by Kafka's words."""
+        """Give a user rights: (operation, kind of resource, its name), each by Kafka's words.
+
+        A name that ends with `*` is the beginning of names.
+        """
         creations = tuple(
             CreateAclsRequest.Creation(
                 resource_type=_RESOURCES[kind],
-                resource_name=name,
+                resource_name=name.removesuffix("*"),
+                resource_pattern_type=_PREFIXED if name.endswith("*") else _LITERAL,
                 principal=f"User:{username}",
                 host="*",
                 operation=_OPERATIONS[operation],

@@ -5,17 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_kafkaproto import KafkaCluster, TopicPartition
+from pyspark_kafkaproto import Consumer, KafkaCluster, Producer, ProducerRecord, TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
+from pyspark_kafkaproto.client.deciding import commit_batch
+from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, NewTopic
 from pyspark_kafkaproto.errors import BrokerError
-from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline, ProducerConfig, connections_for
 from tests.secure_broker import TOPIC
 
 pytestmark = pytest.mark.broker
 
 HELD = {TopicPartition(TOPIC, 0)}
+GROUP, DOOMED_GROUP, MEMBERS_GROUP = "reports", "doomed-group", "members"
+DOOMED_TOPIC, WRITTEN_TOPIC = "doomed-topic", "written-topic"
+DECISIONS, PREFIX = "decisions", "orders-job"
+JOBS, JOB = "batch", "0123abcd"
+TASKS = f"{PREFIX}-{JOBS}-{JOB}-"
+WRITERS = []  # of the job's tasks
+OWN_ID = "a-transactional-id"
+CLUSTER = "kafka-cluster"  # Kafka's own word for the one resource of this kind
+CONFIG, BROKER_CONFIG = ConfigResource("topic", TOPIC), ConfigResource("broker", "1")
 
 
 def read(cluster):
@@ -27,23 +38,82 @@ def read(cluster):
     return [row["value"] for batch in batches for row in batch.to_pylist()]
 
 
-GROUP, DOOMED_GROUP = "reports", "doomed-group"
-DOOMED_TOPIC = "doomed-topic"
-CONFIG = ConfigResource("topic", TOPIC)
+def write(cluster):
+    with Producer(ProducerConfig(client=cluster.config), topic=WRITTEN_TOPIC) as producer:
+        producer.send([ProducerRecord("value")])
+
+
+def be_a_member(cluster):
+    """Join, read and commit."""
+    config = ConsumerConfig(
+        client=cluster.config,
+        group_id=MEMBERS_GROUP,
+        auto_offset_reset="earliest",
+        metadata_max_age_s=0.2,
+    )
+    deadline = Deadline.after(20)
+    with Consumer(config, {TOPIC}) as consumer:
+        while consumer.poll(0.2) is None:
+            deadline.check("reading as a member")
+        consumer.commit()
+
+
+def transact(cluster, transactional_id=OWN_ID):
+    config = ProducerConfig(client=cluster.config, transactional_id=transactional_id)
+    with Producer(config, topic=WRITTEN_TOPIC) as producer:
+        producer.begin_transaction()
+        producer.send([ProducerRecord("value")])
+        producer.commit_transaction()
+
+
+def commit_offsets_in_a_transaction(cluster):
+    config = ProducerConfig(client=cluster.config, transactional_id=OWN_ID)
+    with Producer(config) as producer:
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction(dict.fromkeys(HELD, 1), GROUP)
+        producer.commit_transaction()
+
+
+def decide(cluster):
+    """What the driver does once its tasks have written."""
+    try:
+        commit_batch(DecisionLog(cluster.config, DECISIONS, PREFIX), JOBS, JOB, WRITERS, job=JOB)
+    finally:
+        connections_for(cluster.config).close()
+
+
+def list_decisions(cluster):
+    try:
+        DecisionLog(cluster.config, DECISIONS, PREFIX).read()
+    finally:
+        connections_for(cluster.config).close()
+
 
 # The features of the table, by the words of the page.
 FEATURES = {
     "metadata, partitions, leaders": lambda cluster: cluster.describe({TOPIC}, must_exist=True),
     "offsets (earliest, latest, by time)": lambda cluster: cluster.get_latest_leader_offsets(HELD),
-    "records": read,
-    "committed offsets": lambda cluster: cluster.get_consumer_offsets(GROUP, HELD),
-    "lag": lambda cluster: cluster.lag({GROUP}, {TOPIC}),
-    "committing offsets": lambda cluster: cluster.set_consumer_offsets(
-        GROUP, dict.fromkeys(HELD, 1)
+    "reading records": read,
+    "writing records": write,
+    "sizes of logs (`maxBytesPerTrigger`)": lambda cluster: cluster.get_log_sizes(HELD),
+    "committed offsets (`committed`, `plan_ranges`)": lambda cluster: cluster.get_consumer_offsets(
+        GROUP, HELD
     ),
+    "lag": lambda cluster: cluster.lag({GROUP}, {TOPIC}),
+    "committing offsets (`commitGroupId`, `commit_ranges`)": (
+        lambda cluster: cluster.set_consumer_offsets(GROUP, dict.fromkeys(HELD, 1))
+    ),
+    "being a member of a group (`Consumer`)": be_a_member,
     "describing a group": lambda cluster: cluster.describe_groups({GROUP}),
     "deleting committed offsets": lambda cluster: cluster.delete_consumer_offsets(GROUP, HELD),
     "deleting a group": lambda cluster: cluster.delete_groups({DOOMED_GROUP}),
+    "transactions (`transactional.id`)": transact,
+    "offsets in a transaction": commit_offsets_in_a_transaction,
+    "exactly once: writing (`transactionalIdPrefix`)": (
+        lambda cluster: transact(cluster, f"{TASKS}1-0")
+    ),
+    "exactly once: deciding, on the `decisionTopic`": decide,
+    "exactly once: `transactions list`, on the `decisionTopic`": list_decisions,
     "making a topic": lambda cluster: cluster.create_topics(
         [NewTopic("new-topic", 1, 1)], validate_only=True
     ),
@@ -54,22 +124,48 @@ FEATURES = {
     "changing configurations": lambda cluster: cluster.alter_configs(
         {CONFIG: [ConfigChange("retention.ms", "1000000")]}, validate_only=True
     ),
+    "reading configurations of brokers": lambda cluster: cluster.describe_configs({BROKER_CONFIG}),
+    "changing configurations of brokers": lambda cluster: cluster.alter_configs(
+        {BROKER_CONFIG: [ConfigChange("log.cleaner.threads", "2")]}, validate_only=True
+    ),
 }
+_USUAL_NAMES = {"Topic": TOPIC, "Group": GROUP, "TransactionalId": OWN_ID, "Cluster": CLUSTER}
 NAMES = {
+    "writing records": {"Topic": WRITTEN_TOPIC},
+    "being a member of a group (`Consumer`)": {"Group": MEMBERS_GROUP},
     "deleting a group": {"Group": DOOMED_GROUP},
+    "transactions (`transactional.id`)": {"Topic": WRITTEN_TOPIC},
+    "exactly once: writing (`transactionalIdPrefix`)": {
+        "Topic": WRITTEN_TOPIC,
+        "TransactionalId": f"{PREFIX}*",
+    },
+    "exactly once: deciding, on the `decisionTopic`": {
+        "Topic": DECISIONS,
+        "TransactionalId": f"{PREFIX}*",
+    },
+    "exactly once: `transactions list`, on the `decisionTopic`": {"Topic": DECISIONS},
     "deleting a topic": {"Topic": DOOMED_TOPIC},
     "making a topic": {"Topic": "new-topic"},
 }
+# A member waits for a topic that it may not see, as for one that is not there yet.
+SEEN_BEFORE = {"being a member of a group (`Consumer`)": [("DESCRIBE", "Topic", TOPIC)]}
 _ROW = re.compile(
-    r"^\| (?P<feature>[^|]+?) \| (?P<Topic>\w*) ?\| (?P<Group>\w*) ?\|$", re.MULTILINE
+    r"^\| (?P<feature>[^|]+?) \|"
+    + "".join(rf" (?P<{kind}>[\w ]*?) ?\|" for kind in _USUAL_NAMES)
+    + "$",
+    re.MULTILINE,
 )
 
 
 def needed(feature):
     """What the page says that a feature takes."""
-    names = {"Topic": TOPIC, "Group": GROUP} | NAMES.get(feature, {})
+    names = _USUAL_NAMES | NAMES.get(feature, {})
     row = table()[feature]
-    return [(row[kind], kind, name) for kind, name in names.items() if row[kind]]
+    return [
+        (operation, kind, name)
+        for kind, name in names.items()
+        for operation in filter(None, row[kind].split(" and "))
+    ]
 
 
 def table():
@@ -79,12 +175,20 @@ def table():
 
 
 @pytest.fixture(scope="module", autouse=True)
-def what_is_deleted(secure):
-    """A topic and groups for those who may delete them."""
-    with KafkaCluster(secure.properties("INSIDE")) as cluster:
-        cluster.create_topics([NewTopic(DOOMED_TOPIC, 1, 1)])
+def what_is_there(secure):
+    """Topics to write to, what is to be deleted, and a task's transaction to decide about."""
+    properties = secure.properties("INSIDE")
+    with KafkaCluster(properties) as cluster:
+        names = (DOOMED_TOPIC, WRITTEN_TOPIC, DECISIONS)
+        cluster.create_topics([NewTopic(name, 1, 1) for name in names])
         for group in (GROUP, DOOMED_GROUP):
             cluster.set_consumer_offsets(group, dict.fromkeys(HELD, 1))
+    of_a_task = properties | {"transactional.id": f"{TASKS}0-0"}
+    with Producer(of_a_task, topic=WRITTEN_TOPIC) as producer:
+        producer.begin_transaction()
+        producer.send([ProducerRecord("value")])
+        producer.flush()
+        WRITERS.append(producer.leave_transaction())
 
 
 def test_the_page_and_this_file_know_the_same_features():
@@ -95,14 +199,8 @@ def test_who_may_see_a_topic_may_not_read_it_yet(secure):
     secure.add_sha512_user("onlooker")
     secure.allow("onlooker", ("DESCRIBE", "Topic", TOPIC))
     with KafkaCluster(secure.as_user("onlooker")) as cluster:
-        assert (
-            _refusal(
-                FEATURES["offsets (earliest, latest, by time)"],
-                cluster,
-                [("DESCRIBE", "Topic", TOPIC)],
-            )
-            is None
-        )
+        look = FEATURES["offsets (earliest, latest, by time)"]
+        assert _refusal(look, cluster, [("DESCRIBE", "Topic", TOPIC)]) is None
         with pytest.raises(BrokerError, match="needs the right READ on the topic"):
             read(cluster)
     with KafkaCluster(secure.as_user("reports")) as cluster:
@@ -113,18 +211,30 @@ def test_who_may_see_a_topic_may_not_read_it_yet(secure):
 def test_the_missing_right_is_named_and_the_table_is_what_it_takes(secure, feature):
     user = f"who is {feature}"
     secure.add_sha512_user(user)
+    if feature in SEEN_BEFORE:
+        secure.allow(user, *SEEN_BEFORE[feature])
     given = []
     with KafkaCluster(secure.as_user(user)) as cluster:
         while (error := _refusal(FEATURES[feature], cluster, given)) is not None:
-            operation, _, _, kind = str(error).rpartition("needs the right ")[2].split()[:4]
-            kind = kind.rstrip(",").capitalize()
-            (wanted,) = [right for right in needed(feature) if right[1] == kind]
-            # Where not even DESCRIBE is there, that is what is missed first; the others bring it.
-            assert operation in {wanted[0], "DESCRIBE"}
+            operation, kind = _named(error)
+            of_this_kind = [right for right in needed(feature) if right[1] == kind]
+            wanted = next(
+                # Where not even DESCRIBE is there, that is what is missed first; others bring it.
+                right
+                for right in of_this_kind
+                if operation in {right[0], "DESCRIBE"}
+            )
             assert wanted not in given
             given.append(wanted)
             secure.allow(user, wanted)
     assert sorted(given) == sorted(needed(feature))
+
+
+def _named(error):
+    """The right that an error names first, and on what kind of resource."""
+    operation, _, _, kind = str(error).rpartition("needs the right ")[2].split()[:4]
+    kinds = {"topic": "Topic", "group": "Group", "cluster": "Cluster"}
+    return operation, kinds.get(kind.rstrip(","), "TransactionalId")
 
 
 def _refusal(feature, cluster, given):
@@ -134,8 +244,9 @@ def _refusal(feature, cluster, given):
         try:
             feature(cluster)
         except BrokerError as error:
-            kinds = {29: "Topic", 30: "Group"}
-            if kinds[error.code] not in {kind for _, kind, _ in given}:
+            operation, kind = _named(error)
+            held = {item for item, own, _ in given if own == kind}
+            if operation not in held and not (operation == "DESCRIBE" and held):
                 return error
             # A right reaches the broker's authorizer a moment after it was given.
             deadline.check(f"waiting for the rights {given}")
