@@ -110,10 +110,12 @@ _READ_GROUP, _DESCRIBE_GROUP = "READ on the group", "DESCRIBE on the group"
 _READ_TOPIC, _DESCRIBE_TOPIC = "READ on the topic", "DESCRIBE on the topic"
 _WRITE_TOPIC = "WRITE on the topic"
 _WRITE_ID = "WRITE on the transactional id"
+_DESCRIBE_ID = "DESCRIBE on the transactional id"
 _ALTER_CLUSTER, _DESCRIBE_CLUSTER = "ALTER on the cluster", "DESCRIBE on the cluster"
 
 # By error code, then by API, as Kafka's documentation lists them (security, authorization
-# primitives). WRITE and READ on a topic bring DESCRIBE with them.
+# primitives). WRITE, READ and DELETE bring DESCRIBE with them: where that is what is asked for
+# first, the right that would be missed next is named, too.
 _RIGHTS: Mapping[int, Mapping[str, str]] = {
     TOPIC_AUTHORIZATION_FAILED: {
         "AddPartitionsToTxn": _WRITE_TOPIC,
@@ -144,7 +146,7 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "ConsumerGroupHeartbeat": _READ_GROUP,
         "DeleteGroups": "DELETE on the group",
         "DescribeGroups": _DESCRIBE_GROUP,
-        "FindCoordinator": _DESCRIBE_GROUP,
+        "FindCoordinator": f"{_DESCRIBE_GROUP}, and READ for its members and commits, or DELETE",
         "Heartbeat": _READ_GROUP,
         "JoinGroup": _READ_GROUP,
         "LeaveGroup": _READ_GROUP,
@@ -173,9 +175,9 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED: {
         "AddOffsetsToTxn": _WRITE_ID,
         "AddPartitionsToTxn": _WRITE_ID,
-        "DescribeTransactions": "DESCRIBE on the transactional id",
+        "DescribeTransactions": _DESCRIBE_ID,
         "EndTxn": _WRITE_ID,
-        "FindCoordinator": "DESCRIBE on the transactional id",
+        "FindCoordinator": f"{_DESCRIBE_ID}, and WRITE for its transactions",
         "InitProducerId": _WRITE_ID,
         "Produce": _WRITE_ID,
         "TxnOffsetCommit": _WRITE_ID,

@@ -154,8 +154,8 @@ _NO_SUCH_TOPIC = (
 _TOPIC_ADVICE = {
     INVALID_TOPIC_EXCEPTION: "a topic's name has 1 to 249 letters, digits, dots, underscores and "
     "hyphens",
-    TOPIC_AUTHORIZATION_FAILED: "this user needs the right DESCRIBE on the topic, and READ or "
-    "WRITE for its records",
+    TOPIC_AUTHORIZATION_FAILED: "this user needs the right DESCRIBE on the topic, and READ, "
+    "WRITE or DELETE for its records",
 }
 
 

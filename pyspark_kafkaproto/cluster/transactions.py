@@ -24,7 +24,6 @@ from pyspark_kafkaproto.error_codes import (
     INVALID_TRANSACTION_TIMEOUT,
     INVALID_TXN_STATE,
     PRODUCER_FENCED,
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 )
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -65,8 +64,6 @@ FENCED_CODES: Final = frozenset({INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
 GONE_CODES: Final = FENCED_CODES | {INVALID_TXN_STATE, INVALID_PRODUCER_ID_MAPPING}
 # What an error code means for whoever writes in a transaction, whichever API answers it.
 ADVICE: Final[Mapping[int, str]] = {
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user needs the rights WRITE and DESCRIBE on the "
-    "transactional id",
     INVALID_TXN_STATE: "the transaction was ended the other way, or timed out before it was ended "
     "(transaction.timeout.ms)",
     INVALID_PRODUCER_EPOCH: FENCED,

@@ -224,6 +224,7 @@ def test_the_missing_right_is_named_and_the_table_is_what_it_takes(secure, featu
                 for right in of_this_kind
                 if operation in {right[0], "DESCRIBE"}
             )
+            assert wanted[0] in str(error)
             assert wanted not in given
             given.append(wanted)
             secure.allow(user, wanted)

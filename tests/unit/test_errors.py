@@ -186,7 +186,15 @@ def test_unknown_code_keeps_itself_and_is_fatal(code):
         ("Fetch", 29, "READ on the topic"),
         ("Metadata", 29, "DESCRIBE on the topic"),
         ("OffsetCommit", 30, "READ on the group"),
-        ("FindCoordinator", 53, "DESCRIBE on the transactional id"),
+        ("EndTxn", 53, "WRITE on the transactional id"),
+        (
+            *("FindCoordinator", 30),
+            "DESCRIBE on the group, and READ for its members and commits, or DELETE",
+        ),
+        (
+            *("FindCoordinator", 53),
+            "DESCRIBE on the transactional id, and WRITE for its transactions",
+        ),
     ],
 )
 def test_a_refusal_for_want_of_a_right_names_it(api, code, right):
