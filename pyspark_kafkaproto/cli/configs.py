@@ -8,6 +8,7 @@ from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.output import json_option, show
 from pyspark_kafkaproto.cli.values import parse_pairs
 from pyspark_kafkaproto.cluster import Change, ConfigChange, ConfigResource, KafkaCluster
+from pyspark_kafkaproto.cluster.configs import check_each_once
 
 _TYPES = click.Choice(["topic", "broker", "broker-logger", "client-metrics", "group"])
 _COLUMNS = {"name": "Setting", "value": "Value", "source": "Set by", "is_read_only": "Read-only"}
@@ -83,6 +84,7 @@ def alter(  # noqa: PLR0913, PLR0917 - one for each option
     changes += [ConfigChange(key, None, Change.DELETE) for key in unset]
     if not changes:
         raise click.UsageError("say what: --set, --unset, --append or --subtract")
+    check_each_once(changes)
     if kind == "broker" and not validate_only:
         who = f"broker {name}" if name else "all brokers"
         confirmed(f"Change {', '.join(item.name for item in changes)} of {who}?", is_sure=is_sure)

@@ -121,9 +121,13 @@ def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> No
 @json_option
 def offsets(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> None:
     """What GROUPs have committed, with the text beside it."""
+    found = cluster.get_group_offsets(set(names))
+    # One that has committed nothing may have members, or is not there.
+    if unknown := {group for group, own in found.items() if not own}:
+        cluster.describe_groups(unknown)
     rows = [
         {"group": group, **item._asdict(), **committed._asdict()}
-        for group, own in sorted(cluster.get_group_offsets(set(names)).items())
+        for group, own in sorted(found.items())
         for item, committed in sorted(own.items())
     ]
     show(rows, _OFFSETS, as_json=as_json)

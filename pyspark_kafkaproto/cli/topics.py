@@ -16,6 +16,7 @@ from pyspark_kafkaproto.cluster import (
     TopicPartition,
     Topology,
 )
+from pyspark_kafkaproto.cluster.configs import check_each_once
 from pyspark_kafkaproto.error_codes import TOPIC_ALREADY_EXISTS
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
@@ -177,6 +178,7 @@ def alter(
     offsets = parse_partition_offsets("--delete-records", name, before, least=-1)
     if not (partitions or changes or offsets):
         raise click.UsageError("say what: --partitions, --config, --unset or --delete-records")
+    check_each_once(changes)
     if offsets:
         cluster.find_leaders(offsets)
         confirmed(f"Delete the oldest records of {_names(offsets)}?", is_sure=is_sure)

@@ -83,5 +83,6 @@ class AdminWindow:
         Raises:
             BrokerError: a setting is not known or its value is refused; `usable` has the resources
                 that are changed.
+            ConfigError: a setting is to be changed twice.
         """
         alter_configs(self._router, changes, validate_only=validate_only)

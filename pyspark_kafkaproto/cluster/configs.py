@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topics import controller_of
+from pyspark_kafkaproto.cluster.topics import NO_SUCH_TOPIC, controller_of
 from pyspark_kafkaproto.cluster.topology import while_news_travels
+from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -139,8 +140,11 @@ def alter_configs(
     Raises:
         BrokerError: a setting is not known or its value is refused; `usable` has the resources
             that are changed.
+        ConfigError: a setting is to be changed twice.
     """
     _check(changes)
+    for each in changes.values():
+        check_each_once(each)
 
     def make_request(part: list[ConfigResource]) -> IncrementalAlterConfigsRequest:
         return IncrementalAlterConfigsRequest(
@@ -150,6 +154,20 @@ def alter_configs(
 
     question = Question("alter configs", make_request, lambda answer, _: _read_altered(answer))
     ask(router, question, changes, partial(_places, router))
+
+
+def check_each_once(changes: Collection[ConfigChange]) -> None:
+    """Refuse what brokers refuse, with fewer words: two changes of one setting.
+
+    Raises:
+        ConfigError: there are such.
+    """
+    seen: dict[str, ConfigChange] = {}
+    for item in changes:
+        if item.name in seen:
+            both = f"{seen[item.name].change.name} and {item.change.name}"
+            raise ConfigError(item.name, both, "expected one change of each setting")
+        seen[item.name] = item
 
 
 def _check(resources: Collection[ConfigResource]) -> None:
@@ -228,4 +246,5 @@ def _error(
 ) -> BrokerError | None:
     if not code:
         return None
-    return while_news_travels(BrokerError(code, api, str(resource), message or ""))
+    text = NO_SUCH_TOPIC if code == UNKNOWN_TOPIC_OR_PARTITION else message or ""
+    return while_news_travels(BrokerError(code, api, str(resource), text))

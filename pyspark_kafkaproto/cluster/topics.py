@@ -40,7 +40,7 @@ BROKERS_DEFAULT = -1
 ALL_RECORDS = -1
 
 _DELETE_BY_NAME = 5  # the last version of DeleteTopics that takes bare names
-_NO_SUCH_TOPIC = "there is no such topic, or this user may not see it"
+NO_SUCH_TOPIC = "there is no such topic, or this user may not see it"
 _EARLIER_TRY = "an earlier try may have done it: its answer was lost, or told of no end"
 
 
@@ -247,7 +247,7 @@ def _to_create(topic: NewTopic) -> CreateTopicsRequest.Topic:
 def _outcome(code: int, api: str, topic: str, message: str | None) -> BrokerError | None:
     if not code:
         return None
-    text = _NO_SUCH_TOPIC if code == UNKNOWN_TOPIC_OR_PARTITION else message or ""
+    text = NO_SUCH_TOPIC if code == UNKNOWN_TOPIC_OR_PARTITION else message or ""
     return while_news_travels(BrokerError(code, api, f"topic {topic!r}", text))
 
 

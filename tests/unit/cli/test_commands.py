@@ -16,7 +16,7 @@ from pyspark_kafkaproto.cli import connection, consume
 from pyspark_kafkaproto.cli import lag as lag_command
 from pyspark_kafkaproto.cli.exits import exit_code_of
 from pyspark_kafkaproto.cli.group import kafkaproto
-from pyspark_kafkaproto.cluster import routing
+from pyspark_kafkaproto.cluster import configs, routing
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
     BrokerError,
@@ -315,6 +315,17 @@ def test_groups(brokers, rows, command):
     assert "NON_EMPTY_GROUP" in refused.stderr
 
 
+def test_offsets_of_a_group_that_is_not_there_say_so(brokers, rows, command):
+    FakeCoordinator(brokers, silent={("orders", 0): (20, "")})
+    describing(brokers, classic("new", assigned(0)))
+    assert [row["offset"] for row in rows("groups", "offsets", "silent")] == [20]
+    assert rows("groups", "offsets", "new") == []
+    for words in (("ghost",), ("silent", "ghost")):
+        refused = command("groups", "offsets", *words)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert "group 'ghost': GROUP_ID_NOT_FOUND" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("way", "after"),
     [
@@ -391,6 +402,30 @@ def test_configs_are_shown_and_altered(brokers, rows, command):
     assert command(*words).exit_code == 2
     assert command("configs", "alter", "broker", "1", "--set", "a=1").exit_code == 2  # unconfirmed
     assert len(brokers.asked("IncrementalAlterConfigs")) == 1
+
+
+def test_configs_of_a_topic_that_is_not_there_say_so(brokers, command, monkeypatch):
+    monkeypatch.setattr(configs, "NEWS_TRAVELS_S", 0)
+    missing = DescribeConfigsResponse.Resource(error_code=3, resource_type=2, resource_name="ghost")
+    brokers.on("DescribeConfigs", DescribeConfigsResponse(results=(missing,)))
+    done = command("configs", "describe", "topic", "ghost")
+    assert done.exit_code == 1
+    assert "UNKNOWN_TOPIC_OR_PARTITION (3): there is no such topic" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topics", "alter", "orders", "--delete-records", "0=1", "--config", "x=1", "--unset", "x"),
+        ("configs", "alter", "broker", "1", "--set", "x=1", "--append", "x=1"),
+    ],
+)
+def test_two_changes_of_one_setting_are_refused_before_anything_is_asked(brokers, command, words):
+    done = command(*words, input="y\n")
+    assert done.exit_code == 2
+    assert "expected one change of each setting" in done.stderr
+    assert "[y/N]" not in done.stderr
+    assert brokers.asked("IncrementalAlterConfigs") == []
 
 
 def test_no_command_has_an_option_of_the_connection_twice():
