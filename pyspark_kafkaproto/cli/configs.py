@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
-from pyspark_kafkaproto.cli.output import json_option, show
+from pyspark_kafkaproto.cli.output import json_option, show, tell
 from pyspark_kafkaproto.cli.values import parse_pairs
 from pyspark_kafkaproto.cluster import Change, ConfigChange, ConfigResource, KafkaCluster
 from pyspark_kafkaproto.cluster.configs import check_each_once
@@ -35,7 +35,13 @@ def configs() -> None:
 @click.option("--all", "every", is_flag=True, help="Defaults, too.")
 @json_option
 def describe(cluster: KafkaCluster, kind: str, name: str, every: bool, as_json: bool) -> None:
-    """What is set for NAME, and who set it; secret values are not shown."""
+    """What is set for NAME, and who set it; secret values are not shown.
+
+    \b
+    Examples:
+      kafkaproto configs describe topic orders
+      kafkaproto configs describe broker 1 --all
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     resource = ConfigResource(kind, name)
     rows = [
         {
@@ -60,6 +66,7 @@ def describe(cluster: KafkaCluster, kind: str, name: str, every: bool, as_json: 
 @click.option("--subtract", metavar="KEY=MEMBER", multiple=True, help="Take from a list.")
 @click.option("--validate-only", is_flag=True, help="Only ask whether it could be done.")
 @yes_option
+@json_option
 def alter(  # noqa: PLR0913, PLR0917 - one for each option
     cluster: KafkaCluster,
     kind: str,
@@ -70,8 +77,16 @@ def alter(  # noqa: PLR0913, PLR0917 - one for each option
     subtract: tuple[str, ...],
     validate_only: bool,
     is_sure: bool,
+    as_json: bool,
 ) -> None:
-    """Change settings of NAME; all others stay as they are."""
+    """Change settings of NAME; all others stay as they are.
+
+    \b
+    Examples:
+      kafkaproto configs alter topic orders --set retention.ms=86400000 --unset max.message.bytes
+      kafkaproto configs alter topic orders --append cleanup.policy=compact --validate-only
+      kafkaproto configs alter broker '' --set log.cleaner.threads=2    (all brokers)
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     changes = [
         ConfigChange(key, value, change)
         for option, texts, change in (
@@ -90,4 +105,11 @@ def alter(  # noqa: PLR0913, PLR0917 - one for each option
         confirmed(f"Change {', '.join(item.name for item in changes)} of {who}?", is_sure=is_sure)
     resource = ConfigResource(kind, name)
     cluster.alter_configs({resource: changes}, validate_only=validate_only)
-    click.echo(f"{resource} {'could be altered' if validate_only else 'altered'}", err=True)
+    result = "could be altered" if validate_only else "altered"
+    row = {
+        "type": kind,
+        "name": name,
+        "result": result,
+        "settings": [each.name for each in changes],
+    }
+    tell([row], f"{resource} {result}", as_json=as_json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from pyspark_kafkaproto.cli.client_properties import gather
+from pyspark_kafkaproto.cli.output import tell
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
@@ -119,14 +120,20 @@ def confirmed(question: str, *, is_sure: bool) -> None:
 
 
 @contextmanager
-def telling_usable(what: str) -> Iterator[None]:
-    """Where some of many were refused, say of which others `what` was done."""
+def telling_deleted(kind: str, names: Collection[str], *, as_json: bool) -> Iterator[None]:
+    """Say which of `names` were deleted: all of them, or those that were not refused."""
     try:
         yield
     except BrokerError as error:
-        for name in sorted(error.usable or ()):
-            click.echo(f"{what} {name}", err=True)
+        if error.usable:
+            _tell_deleted(kind, error.usable, as_json=as_json)
         raise
+    _tell_deleted(kind, names, as_json=as_json)
+
+
+def _tell_deleted(kind: str, names: Collection[str], *, as_json: bool) -> None:
+    rows = [{kind: name, "result": "deleted"} for name in sorted(names)]
+    tell(rows, f"deleted {', '.join(sorted(names))}", as_json=as_json)
 
 
 def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -97,7 +97,12 @@ def start(
     """Start the broker and print its address once it serves clients.
 
     It runs in the background, until `stop`; one that runs already is used as it is.
-    """
+
+    \b
+    Examples:
+      export KAFKA_BOOTSTRAP_SERVERS=$(kafkaproto devbroker start)
+      kafkaproto devbroker start --listener INSIDE:PLAINTEXT --listener OUTSIDE:PLAINTEXT@kafka
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     running = find_running(data_dir)
     if foreground and running:
         raise click.ClickException(f"a broker runs on {data_dir}: {running.bootstrap_servers}")
@@ -124,7 +129,12 @@ def start(
 @_data_dir_option
 @json_option
 def stop(data_dir: Path, as_json: bool) -> None:
-    """Stop the broker and keep its data."""
+    """Stop the broker and keep its data.
+
+    \b
+    Examples:
+      kafkaproto devbroker stop
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     running = find_running(data_dir)
     if running is not None:
         running.stop()
@@ -141,7 +151,13 @@ def stop(data_dir: Path, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def status(ctx: click.Context, data_dir: Path, as_json: bool) -> None:
-    """Show where the broker answers; exit code 0 if it runs, 3 if not."""
+    """Show where the broker answers; exit code 0 if it runs, 3 if not.
+
+    \b
+    Examples:
+      kafkaproto devbroker status
+      kafkaproto devbroker status --json | jq -r .bootstrap_servers
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     running = find_running(data_dir)
     if as_json:
         click.echo(json.dumps(_as_json(data_dir, running)))
@@ -155,7 +171,12 @@ def status(ctx: click.Context, data_dir: Path, as_json: bool) -> None:
 @devbroker.command()
 @_version_option
 def fetch(kafka_version: str | None) -> None:
-    """Fetch Apache Kafka's jars and tools, for a later start without a network."""
+    """Fetch Apache Kafka's jars and tools, for a later start without a network.
+
+    \b
+    Examples:
+      kafkaproto devbroker fetch
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     version = resolve_version(kafka_version)
     class_path(version, with_tools=True)
     click.echo(f"Apache Kafka {version} is in {os.environ.get('KAFKA_HOME') or cache_dir()}")

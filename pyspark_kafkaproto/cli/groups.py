@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import click
 
-from pyspark_kafkaproto.cli.connection import confirmed, connected, telling_usable, yes_option
+from pyspark_kafkaproto.cli.connection import confirmed, connected, telling_deleted, yes_option
 from pyspark_kafkaproto.cli.moments import parse_span, parse_time
-from pyspark_kafkaproto.cli.output import json_option, show, show_json, table_text
+from pyspark_kafkaproto.cli.output import gathered, json_option, show, show_json, table_text
 from pyspark_kafkaproto.cli.values import find_partitions, parse_topic_offsets
 from pyspark_kafkaproto.cluster import (
     BackBy,
@@ -86,7 +86,13 @@ def groups() -> None:
 def list_(
     cluster: KafkaCluster, states: tuple[str, ...], types: tuple[str, ...], as_json: bool
 ) -> None:
-    """The groups of all brokers."""
+    """The groups of all brokers.
+
+    \b
+    Examples:
+      kafkaproto groups list
+      kafkaproto groups list --state Empty --type consumer
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     rows = [
         {
             "group": item.group,
@@ -104,7 +110,12 @@ def list_(
 @click.argument("names", nargs=-1, required=True, metavar="GROUP…")
 @json_option
 def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> None:
-    """State and members of GROUPs, and which partitions each member reads."""
+    """State and members of GROUPs, and which partitions each member reads.
+
+    \b
+    Examples:
+      kafkaproto groups describe reports
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     found = cluster.describe_groups(set(names))
     if as_json:
         rows = [_group_row(item) | {"members": _member_rows(item)} for item in found.values()]
@@ -120,7 +131,12 @@ def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> No
 @click.argument("names", nargs=-1, required=True, metavar="GROUP…")
 @json_option
 def offsets(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> None:
-    """What GROUPs have committed, with the text beside it."""
+    """What GROUPs have committed, with the text beside it.
+
+    \b
+    Examples:
+      kafkaproto groups offsets reports nightly
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     found = cluster.get_group_offsets(set(names))
     # One that has committed nothing may have members, or is not there.
     if unknown := {group for group, own in found.items() if not own}:
@@ -161,7 +177,15 @@ def reset(
     as_json: bool,
     **ways: object,
 ) -> None:
-    """Move what GROUP has committed; refused while it has members."""
+    """Move what GROUP has committed; refused while it has members.
+
+    \b
+    Examples:
+      kafkaproto groups reset reports --to-earliest --topic orders --dry-run
+      kafkaproto groups reset reports --to-time 2026-11-21T08:00 --yes
+      kafkaproto groups reset reports --shift=-100 --topic orders:0,1
+      kafkaproto groups reset reports --to orders:0=4711
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     to = _way(ways)
     if isinstance(to, ToOffsets) and topics:
         raise click.UsageError("--to names its partitions: --topic does not go with it")
@@ -195,23 +219,38 @@ def reset(
     help="Only what the group has committed there; the group stays.",
 )
 @yes_option
+@json_option
 def delete(
-    cluster: KafkaCluster, names: tuple[str, ...], topics: tuple[str, ...], is_sure: bool
+    cluster: KafkaCluster,
+    names: tuple[str, ...],
+    topics: tuple[str, ...],
+    is_sure: bool,
+    as_json: bool,
 ) -> None:
-    """Delete GROUPs with all that they have committed; refused while they have members."""
+    """Delete GROUPs with all that they have committed; refused while they have members.
+
+    \b
+    Examples:
+      kafkaproto groups delete reports
+      kafkaproto groups delete reports --topic orders     (only what it has committed there)
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     cluster.describe_groups(set(names))
     if not topics:
         confirmed(f"Delete the groups {', '.join(names)}?", is_sure=is_sure)
-        with telling_usable("deleted"):
+        with telling_deleted("group", names, as_json=as_json):
             cluster.delete_groups(set(names))
-        click.echo(f"deleted {', '.join(names)}", err=True)
         return
     partitions = find_partitions(cluster, "--topic", topics)
     shown = ", ".join(map(str, sorted(partitions)))
     confirmed(f"Delete what {', '.join(names)} committed for {shown}?", is_sure=is_sure)
-    for name in names:
-        cluster.delete_consumer_offsets(name, partitions)
-        click.echo(f"deleted offsets of {name}", err=True)
+    with gathered(as_json=as_json) as rows:
+        for name in names:
+            cluster.delete_consumer_offsets(name, partitions)
+            rows += [
+                {"group": name, **item._asdict(), "result": "deleted"}
+                for item in sorted(partitions)
+            ]
+            click.echo(f"deleted offsets of {name}", err=True)
 
 
 def _way(ways: Mapping[str, object]) -> ResetTo:

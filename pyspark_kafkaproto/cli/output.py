@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import StringIO
 from typing import Any
 
@@ -41,6 +42,25 @@ def show(rows: Iterable[Row], columns: Mapping[str, str], *, as_json: bool) -> N
         show_json(rows)
     else:
         click.echo(table_text(rows, columns), nl=False)
+
+
+@contextmanager
+def gathered(*, as_json: bool) -> Iterator[list[Row]]:
+    """Rows of what is done one after the other: JSON at the end, also where the rest is refused."""
+    rows: list[Row] = []
+    try:
+        yield rows
+    finally:
+        if as_json:
+            show_json(rows)
+
+
+def tell(rows: Iterable[Row], text: str, *, as_json: bool) -> None:
+    """What was done: `rows` as JSON for programs, else `text` on standard error."""
+    if as_json:
+        show_json(list(rows))
+    else:
+        click.echo(text, err=True)
 
 
 def show_json(value: object) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pyspark_kafkaproto.cli.connection import confirmed, connected, telling_usable, yes_option
-from pyspark_kafkaproto.cli.output import json_option, show, show_json, table_text
+from pyspark_kafkaproto.cli.connection import confirmed, connected, telling_deleted, yes_option
+from pyspark_kafkaproto.cli.output import json_option, show, show_json, table_text, tell
 from pyspark_kafkaproto.cli.values import parse_pairs, parse_partition_offsets
 from pyspark_kafkaproto.cluster import (
     Change,
@@ -57,7 +57,13 @@ def topics() -> None:
 @click.option("--internal", is_flag=True, help="Kafka's own topics, too.")
 @json_option
 def list_(cluster: KafkaCluster, internal: bool, as_json: bool) -> None:
-    """Names, numbers of partitions and of replicas."""
+    """Names, numbers of partitions and of replicas.
+
+    \b
+    Examples:
+      kafkaproto topics list
+      kafkaproto topics list --json | jq -r '.[].topic'
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     rows = [
         {
             "topic": name,
@@ -76,7 +82,12 @@ def list_(cluster: KafkaCluster, internal: bool, as_json: bool) -> None:
 @click.argument("names", nargs=-1, metavar="[TOPIC]…")
 @json_option
 def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> None:
-    """Partitions of TOPICs (all, if none is named), and what is configured for them."""
+    """Partitions of TOPICs (all, if none is named), and what is configured for them.
+
+    \b
+    Examples:
+      kafkaproto topics describe orders
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     topology = cluster.describe(set(names) or None, must_exist=bool(names))
     resources = {ConfigResource("topic", name) for name in topology.topics}
     settings = [
@@ -108,7 +119,8 @@ def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> No
 )
 @click.option("--validate-only", is_flag=True, help="Only ask whether it could be made.")
 @click.option("--if-not-exists", is_flag=True, help="One that exists is left as it is.")
-def create(
+@json_option
+def create(  # noqa: PLR0913, PLR0917 - one for each option
     cluster: KafkaCluster,
     name: str,
     partitions: int | None,
@@ -117,8 +129,16 @@ def create(
     assign: tuple[str, ...],
     validate_only: bool,
     if_not_exists: bool,
+    as_json: bool,
 ) -> None:
-    """Make TOPIC."""
+    """Make TOPIC.
+
+    \b
+    Examples:
+      kafkaproto topics create orders --partitions 6 --replication-factor 3
+      kafkaproto topics create orders --config retention.ms=86400000 --if-not-exists
+      kafkaproto topics create orders --assign 0=1,2 --assign 1=2,3
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     topic = NewTopic(
         name,
         partitions or -1,
@@ -131,22 +151,29 @@ def create(
     except BrokerError as error:
         if not (if_not_exists and error.code == TOPIC_ALREADY_EXISTS):
             raise
-        click.echo(f"topic {name} exists already", err=True)
-        return
-    click.echo(f"topic {name} {'could be created' if validate_only else 'created'}", err=True)
+        result = "exists already"
+    else:
+        result = "could be created" if validate_only else "created"
+    tell([{"topic": name, "result": result}], f"topic {name} {result}", as_json=as_json)
 
 
 @topics.command()
 @connected
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC…")
 @yes_option
-def delete(cluster: KafkaCluster, names: tuple[str, ...], is_sure: bool) -> None:
-    """Delete TOPICs with all their records."""
+@json_option
+def delete(cluster: KafkaCluster, names: tuple[str, ...], is_sure: bool, as_json: bool) -> None:
+    """Delete TOPICs with all their records.
+
+    \b
+    Examples:
+      kafkaproto topics delete orders
+      kafkaproto topics delete orders payments --yes
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     cluster.describe(set(names), must_exist=True)
     confirmed(f"Delete {', '.join(names)} with all their records?", is_sure=is_sure)
-    with telling_usable("deleted"):
+    with telling_deleted("topic", names, as_json=as_json):
         cluster.delete_topics(set(names))
-    click.echo(f"deleted {', '.join(names)}", err=True)
 
 
 @topics.command()
@@ -163,6 +190,7 @@ def delete(cluster: KafkaCluster, names: tuple[str, ...], is_sure: bool) -> None
     help="Delete the records below OFFSET (-1: all).",
 )
 @yes_option
+@json_option
 def alter(
     cluster: KafkaCluster,
     name: str,
@@ -171,8 +199,16 @@ def alter(
     unset: tuple[str, ...],
     before: tuple[str, ...],
     is_sure: bool,
+    as_json: bool,
 ) -> None:
-    """Add partitions to TOPIC, change its settings, delete its oldest records."""
+    """Add partitions to TOPIC, change its settings, delete its oldest records.
+
+    \b
+    Examples:
+      kafkaproto topics alter orders --partitions 12
+      kafkaproto topics alter orders --config retention.ms=86400000 --unset max.message.bytes
+      kafkaproto topics alter orders --delete-records 0=1000 --yes
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     changes = [ConfigChange(*pair) for pair in parse_pairs("--config", configs).items()]
     changes += [ConfigChange(key, None, Change.DELETE) for key in unset]
     offsets = parse_partition_offsets("--delete-records", name, before, least=-1)
@@ -193,10 +229,13 @@ def alter(
     # All of it or nothing: what can be refused is asked before anything is done, and offsets,
     # which nobody validates, come first.
     grow_and_change(validate_only=True)
-    for item, offset in sorted(cluster.delete_records(offsets).items()):
+    begins = sorted(cluster.delete_records(offsets).items())
+    for item, offset in begins:
         click.echo(f"{item} begins at offset {offset} now", err=True)
     grow_and_change(validate_only=False)
-    click.echo(f"topic {name} altered", err=True)
+    earliest = [{"partition": item.partition, "offset": offset} for item, offset in begins]
+    row = {"topic": name, "result": "altered", "earliest": earliest}
+    tell([row], f"topic {name} altered", as_json=as_json)
 
 
 def partition_rows(topology: Topology) -> list[dict[str, object]]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from pyspark_kafkaproto.cli.connection import configured, confirmed, yes_option
-from pyspark_kafkaproto.cli.output import json_option, show
+from pyspark_kafkaproto.cli.output import Row, gathered, json_option, show, show_json
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError
 
 if TYPE_CHECKING:
-    from pyspark_kafkaproto.client.decisions import DecisionLog
+    from pyspark_kafkaproto.client.decisions import Decision, DecisionLog
 
 _TOPIC = "kafkaproto-decisions"
 _HEADINGS = {
@@ -50,7 +50,11 @@ def list_(properties: Mapping[str, str], prefix: str, decision_topic: str, as_js
 
     A row for each streaming query, by its id, and one named `batch` for batch jobs. In state
     `decided` some transactions may still have to be committed: `recover` does so.
-    """
+
+    \b
+    Examples:
+      kafkaproto transactions list nightly
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     from pyspark_kafkaproto.client.deciding import open_transactions  # noqa: PLC0415 - pyarrow
 
     log = _log(properties, decision_topic, prefix)
@@ -86,6 +90,7 @@ def list_(properties: Mapping[str, str], prefix: str, decision_topic: str, as_js
 )
 @_topic_option
 @yes_option
+@json_option
 def recover(
     properties: Mapping[str, str],
     prefix: str,
@@ -93,12 +98,18 @@ def recover(
     accept_missing: bool,
     decision_topic: str,
     is_sure: bool,
+    as_json: bool,
 ) -> None:
     """Commit what was decided under PREFIX, and abort what is open and was not.
 
     For what a dead job or query has left: one that runs fails by this, or makes this fail. What was
     decided in another topic than --decision-topic is taken for undecided, and aborted.
-    """
+
+    \b
+    Examples:
+      kafkaproto transactions recover nightly
+      kafkaproto transactions recover nightly --name batch --yes
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     from pyspark_kafkaproto.client import deciding  # noqa: PLC0415 - pyarrow
 
     log = _log(properties, decision_topic, prefix)
@@ -107,13 +118,28 @@ def recover(
     waiting = {name for name, decision in decisions.items() if not decision.is_done}
     chosen = sorted(names or waiting | deciding.open_transactions(log).keys())
     if not chosen:
-        click.echo(f"nothing is open under {prefix}")
+        if as_json:
+            show_json([])
+        else:
+            click.echo(f"nothing is open under {prefix}")
         return
     confirmed(f"Fence whoever writes as {', '.join(chosen)}, and recover?", is_sure=is_sure)
-    for name in chosen:
-        completed = deciding.recover(log, name, accept_missing=accept_missing)
-        what = "nothing was decided" if completed is None else f"completed {completed}"
-        click.echo(f"{name}: {what}; what was not decided is aborted")
+    with gathered(as_json=as_json) as rows:
+        for name in chosen:
+            completed = deciding.recover(log, name, accept_missing=accept_missing)
+            rows.append(_recovered_row(name, completed))
+            if not as_json:
+                what = "nothing was decided" if completed is None else f"completed {completed}"
+                click.echo(f"{name}: {what}; what was not decided is aborted")
+
+
+def _recovered_row(name: str, completed: Decision | None) -> Row:
+    return {
+        "name": name,
+        "batch": None if completed is None else completed.batch,
+        "committed": 0 if completed is None else len(completed.writers),
+        "result": "aborted" if completed is None else "completed",
+    }
 
 
 @contextmanager

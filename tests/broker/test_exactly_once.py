@@ -511,6 +511,7 @@ def test_the_command_line_shows_what_a_dead_job_left_and_aborts_it(options, atte
     assert "what was not decided is aborted" in transactions("recover", "--yes")
     assert transactions("list") == f"nothing is decided or open under {options.topic}\n"
     assert transactions("recover", "--yes") == f"nothing is open under {options.topic}\n"
+    assert transactions("recover", "--yes", "--json") == []
     assert seen(options) == Counter()
 
 
@@ -539,9 +540,11 @@ def test_the_command_that_an_error_names_finds_the_decision(options, attempt, br
         with pytest.raises(DeadlineExceeded, match="decided all the same") as failed:
             job.commit(written)
     (words,) = re.findall("`kafkaproto ([^`]+)`", str(failed.value))
-    command = [*shlex.split(words), "--yes", "-b", broker.bootstrap_servers]
+    command = [*shlex.split(words), "--yes", "--json", "-b", broker.bootstrap_servers]
     done = CliRunner().invoke(kafkaproto, command, catch_exceptions=False)
     assert done.exit_code == 0, done.output
+    (row,) = json.loads(done.stdout)
+    assert (row["name"], row["result"], row["committed"]) == ("batch", "completed", 2)
     assert seen(options) == Counter(decided=2 * ROWS)
 
 

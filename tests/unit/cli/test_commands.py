@@ -28,6 +28,7 @@ from pyspark_kafkaproto.errors import (
 from pyspark_kafkaproto.messages.create_partitions import CreatePartitionsResponse
 from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
 from pyspark_kafkaproto.messages.delete_groups import DeleteGroupsResponse
+from pyspark_kafkaproto.messages.delete_records import DeleteRecordsResponse
 from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
@@ -47,7 +48,10 @@ def test_every_command_has_help_with_examples(command):
         assert shown.exit_code == 0
         assert "Examples:\n" in shown.output, name
         for inner in getattr(kafkaproto.get_command(None, name), "commands", {}):
-            assert command(name, inner, "--help").exit_code == 0
+            shown = command(name, inner, "--help")
+            assert shown.exit_code == 0
+            _, _, examples = shown.output.partition("Examples:\n")
+            assert f"kafkaproto {name} {inner}" in examples, inner
 
 
 @pytest.mark.parametrize(
@@ -485,6 +489,37 @@ def test_what_was_deleted_is_told_where_the_rest_was_refused(brokers, command):
     brokers.on("DeleteGroups", DeleteGroupsResponse(results=groups))
     done = command("groups", "delete", "g", "h", "--yes")
     assert (done.exit_code, "deleted g\n" in done.stderr) == (1, True)
+
+
+def test_what_was_done_is_told_to_programs(brokers, rows, command):
+    made = CreateTopicsResponse.Topic(name="new")
+    brokers.on("CreateTopics", CreateTopicsResponse(topics=(made,)))
+    assert rows("topics", "create", "new") == [{"topic": "new", "result": "created"}]
+    well = IncrementalAlterConfigsResponse.Resource(resource_type=2, resource_name="orders")
+    brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))
+    part = DeleteRecordsResponse.Topic
+    cut = part(name="orders", partitions=(part.Partition(partition_index=0, low_watermark=5),))
+    brokers.on("DeleteRecords", DeleteRecordsResponse(topics=(cut,)))
+    assert rows(
+        "topics", "alter", "orders", "--unset", "a", "--delete-records", "0=5", "--yes"
+    ) == [{"topic": "orders", "result": "altered", "earliest": [{"partition": 0, "offset": 5}]}]
+    assert rows("configs", "alter", "topic", "orders", "--set", "a=1", "--unset", "b") == [
+        {"type": "topic", "name": "orders", "result": "altered", "settings": ["a", "b"]}
+    ]
+    FakeCoordinator(brokers, g={("orders", 0): (20, "")})
+    describing(brokers, classic("g"))
+    assert rows("groups", "delete", "g", "--topic", "orders:0", "--yes") == [
+        {"group": "g", "topic": "orders", "partition": 0, "result": "deleted"}
+    ]
+
+
+def test_programs_are_told_what_was_deleted_where_the_rest_was_refused(brokers, command):
+    part = DeleteTopicsResponse.Topic
+    topics = part(name="empty"), part(name="orders", error_code=73)
+    brokers.on("DeleteTopics", DeleteTopicsResponse(responses=topics))
+    done = command("topics", "delete", "empty", "orders", "--yes", "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout) == [{"topic": "empty", "result": "deleted"}]
 
 
 @pytest.mark.slow
