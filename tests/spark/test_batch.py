@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 
 import pytest
 from pyspark.errors import AnalysisException, PythonException
 
 from pyspark_kafkaproto import KafkaCluster
+from pyspark_kafkaproto.devbroker import DevBroker
 from tests.spark.rival import assert_same_rows, load, rows
+from tests.spark.streaming import numbered, put
+from tests.topics import make_topic
 
 pytestmark = pytest.mark.spark
 
@@ -98,6 +102,38 @@ def test_bounds_are_found_again_at_each_action(spark, broker, new_topic):
     assert frame.count() == 0
     broker.produce(topic, ["a", "b", "c"])
     assert frame.count() == 3
+
+
+@pytest.fixture
+def with_files(broker, tmp_path):
+    """A broker whose files can be changed: that of all tests, or one of its own."""
+    with ExitStack() as held:
+        yield broker if isinstance(broker, DevBroker) else held.enter_context(DevBroker(tmp_path))
+
+
+def test_a_damaged_batch_is_an_error_left_out_or_kept_aside(spark, with_files, new_name):
+    topic, servers = new_name(), with_files.bootstrap_servers
+    make_topic(servers, topic)
+    for first in (0, 10, 20):
+        put(servers, topic, 0, numbered(first, first + 10))
+    (log,) = with_files._folder.rglob(f"{topic}-0/*.log")
+    with log.open("r+b") as file:
+        file.seek(log.read_bytes().index(b"000015"))
+        file.write(b"9")
+    sound = [*range(10), *range(20, 30)]
+
+    def found(**options):
+        return load(spark, "kafkaproto", servers, subscribe=topic, **options).collect()
+
+    with pytest.raises(PythonException, match=f"{topic}-0.*record batch at offset 10"):
+        found()
+    assert [row.offset for row in found(mode="DROPMALFORMED")] == sound
+    aside = found(mode="PERMISSIVE", columnNameOfCorruptRecord="damaged")
+    assert [row.offset for row in aside if row.damaged is None] == sound
+    (damaged,) = [row for row in aside if row.damaged is not None]
+    assert (damaged.topic, damaged.partition, damaged.value) == (topic, 0, None)
+    assert "CRC" in damaged.damaged.reason
+    assert b"900015" in damaged.damaged.data
 
 
 def test_an_empty_topic_has_no_rows(spark, broker, new_topic):

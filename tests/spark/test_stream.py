@@ -264,6 +264,22 @@ def test_transactions_are_read_as_by_sparks_own(broker, new_name, new_topic, pla
     assert found[0] == found[1]
 
 
+def test_one_load_serves_two_queries_and_a_join_with_itself(broker, new_topic, place):
+    topic = new_topic(partitions=2)
+    for partition in range(2):
+        put(broker.bootstrap_servers, topic, partition, numbered(0, 20))
+    one, other, both = (place(name) for name in ("one", "other", "both"))
+    frame = one.frame(subscribe=topic, startingOffsets="earliest")
+    left, right = frame.alias("left"), frame.alias("right")
+    same = [f.col(f"left.{name}") == f.col(f"right.{name}") for name in ("partition", "offset")]
+    joined = left.join(right, same).select("left.topic", "left.partition", "right.offset")
+    queries = [one.write(frame, NOW), other.write(frame, NOW), both.write(joined, NOW)]
+    for query in queries:
+        finish(query)
+    written = [(partition, offset) for partition in range(2) for offset in range(20)]
+    assert [each.offsets() for each in (one, other, both)] == [written] * 3
+
+
 def test_end_is_refused_as_by_sparks_own(place, orders):
     with pytest.raises(Exception, match=r"endingOffsets.*a stream has no end"):
         place("end").run(subscribe=orders, endingOffsets="latest")

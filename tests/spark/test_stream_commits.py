@@ -7,6 +7,7 @@ import json
 import pytest
 
 from pyspark_kafkaproto import KafkaCluster, OffsetCommitListener, TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
 from tests.broker.members import classic_member
 from tests.spark.streaming import Place, failure_of, is_at, numbered, put, wait_until
 
@@ -92,4 +93,6 @@ def test_group_with_members_is_refused_and_a_running_query_commits_as_it_goes(
     with classic_member(cluster, taken, topic, 0):
         refused = Place(spark, servers, tmp_path / "refused")
         text = failure_of(refused.start(subscribe=topic, commitGroupId=taken))
+        with pytest.raises(ConfigError, match=f"option 'group' is '{taken}': .* 1 members"):
+            OffsetCommitListener({"bootstrap.servers": servers}, taken)
     assert f"option 'commitGroupId' is '{taken}': the group has 1 members" in text

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+import stat
 
 import pytest
+from click.testing import CliRunner
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import functions as fn
 from pyspark.sql.types import (
@@ -18,6 +21,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_kafkaproto import KafkaCluster
+from pyspark_kafkaproto.cli.group import kafkaproto
 from tests.spark.rival import assert_same_rows, load, rows
 
 pytestmark = pytest.mark.spark
@@ -148,6 +152,19 @@ def test_a_frame_that_was_read_is_written_with_the_time_of_now(spark, broker, ne
     found = assert_same_rows(spark, broker.bootstrap_servers, subscribe=target)
     assert [row.value for row in found] == [f"{n}".encode() for n in range(10)]
     assert all(row.timestamp.replace(tzinfo=UTC) >= before for row in found)
+
+
+def test_what_is_said_is_captured_by_the_sink_and_by_the_source(spark, broker, new_topic, tmp_path):
+    topic, servers = new_topic(), broker.bootstrap_servers
+    sink, source = tmp_path / "sink", tmp_path / "source"
+    write(spark.createDataFrame([("one",)], "value string"), servers, topic=topic, captureTo=sink)
+    assert len(rows(load(spark, "kafkaproto", servers, subscribe=topic, captureTo=source))) == 1
+    for folder, api in ((sink, "Produce"), (source, "Fetch")):
+        files = sorted(folder.iterdir())
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+        listed = [CliRunner().invoke(kafkaproto, ["dissect", str(file)]) for file in files]
+        assert {done.exit_code for done in listed} == {0}
+        assert any(re.search(rf"\b{api}\b.*{topic}", done.stdout) for done in listed)
 
 
 def test_a_stream_writes_every_row_of_every_batch(spark, broker, new_topic, tmp_path):

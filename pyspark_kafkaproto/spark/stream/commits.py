@@ -54,8 +54,11 @@ class GroupCommits:
         self._cluster.close()
 
     @packets_with_errors()
-    def check_free(self) -> None:
+    def check_free(self, given_as: str = "commitGroupId") -> None:
         """Refuse a group that has members: only they may commit to it.
+
+        Args:
+            given_as: the option or argument that the user named the group by.
 
         Raises:
             ConfigError: it has.
@@ -76,7 +79,7 @@ class GroupCommits:
         if found.members:
             hosts = ", ".join(sorted({member.host for member in found.members}))
             raise ConfigError(
-                "commitGroupId",
+                given_as,
                 self._group,
                 f"the group has {len(found.members)} members (at {hosts}), and only they may "
                 "commit: give a group of its own",

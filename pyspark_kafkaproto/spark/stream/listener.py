@@ -63,7 +63,11 @@ class OffsetCommitListener(StreamingQueryListener):
     ) -> None:
         parsed = config if isinstance(config, ClientConfig) else ClientConfig.parse(config)
         self._commits = GroupCommits(parsed, group)
-        self._commits.check_free()
+        try:
+            self._commits.check_free("group")
+        except BaseException:
+            self._commits.close()
+            raise
         self._query_name = query_name
         self._ends: dict[str, dict[TopicPartition, int]] = {}  # of each running query
         self.behind: BehindLatest | None = None

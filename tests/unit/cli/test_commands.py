@@ -616,6 +616,25 @@ def test_completion_scripts(command):
         assert "_KAFKAPROTO_COMPLETE" in command("completion", shell).stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "candidates"),
+    [
+        (["top"], ["topics"]),
+        (["topics", ""], ["alter", "create", "delete", "describe", "list"]),
+        (["groups", "reset", "--to-"], ["--to-earliest", "--to-latest", "--to-time"]),
+        (["completion", "z"], ["zsh"]),
+    ],
+)
+def test_completion_gives_candidates(command, words, candidates):
+    """As bash asks for them, by what its script sets."""
+    asked = {
+        "_KAFKAPROTO_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(["kafkaproto", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    assert command(env=asked).stdout.split() == [f"plain,{each}" for each in candidates]
+
+
 def _process(brokers, *words, **options):
     code = "import sys; from pyspark_kafkaproto.cli import main; sys.argv[0] = 'kafkaproto'; main()"
     environ = os.environ | {"KAFKA_BOOTSTRAP_SERVERS": brokers.bootstrap_servers}

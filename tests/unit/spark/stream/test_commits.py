@@ -133,10 +133,15 @@ def test_coordinator_that_does_not_answer_stops_no_query(kafka, commits, caplog)
         commits.check_free()
 
 
-def test_group_with_members_is_refused(kafka, commits):
+def test_group_with_members_is_refused(kafka, commits, monkeypatch):
+    closed = []
+    monkeypatch.setattr(KafkaCluster, "close", lambda _: closed.append(True))
     kafka.members = (SimpleNamespace(host="/10.0.0.7"),)
     with pytest.raises(ConfigError, match=r"commitGroupId.*'g'.*1 members \(at /10.0.0.7\)"):
         commits.check_free()
+    with pytest.raises(ConfigError, match="option 'group' is 'g': the group has 1 members"):
+        OffsetCommitListener(CONFIG, "g")
+    assert closed == [True]
 
 
 def progress(offsets, latest=None, *, batch=3, name="orders", query="some-id", more=()):
