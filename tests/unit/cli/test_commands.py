@@ -16,7 +16,7 @@ from pyspark_kafkaproto.cli import connection, consume
 from pyspark_kafkaproto.cli import lag as lag_command
 from pyspark_kafkaproto.cli.exits import exit_code_of
 from pyspark_kafkaproto.cli.group import kafkaproto
-from pyspark_kafkaproto.cluster import configs, routing
+from pyspark_kafkaproto.cluster import routing, topology
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
     BrokerError,
@@ -409,7 +409,7 @@ def test_configs_are_shown_and_altered(brokers, rows, command):
 
 
 def test_configs_of_a_topic_that_is_not_there_say_so(brokers, command, monkeypatch):
-    monkeypatch.setattr(configs, "NEWS_TRAVELS_S", 0)
+    monkeypatch.setattr(topology, "_NEWS_TRAVELS_S", 0)
     missing = DescribeConfigsResponse.Resource(error_code=3, resource_type=2, resource_name="ghost")
     brokers.on("DescribeConfigs", DescribeConfigsResponse(results=(missing,)))
     done = command("configs", "describe", "topic", "ghost")

@@ -318,6 +318,20 @@ def while_others_are_sent(writer, fault):
     return answer
 
 
+def once_rows_fell_out(writer, fault):
+    """`fault`, once the refusal was read: a connection that ends may take it along."""
+
+    def answer(call):
+        del call
+        deadline = Deadline.after(10)
+        while not any(queue.is_shortened for queue in writer._targets.queues()):
+            deadline.check("waiting for the refusal to be read")
+            time.sleep(0.001)
+        return fault
+
+    return answer
+
+
 @pytest.mark.parametrize("is_lost_first", [False, True])
 def test_rows_that_fall_out_while_others_may_still_come_end_the_transaction(
     brokers, producer, level, is_lost_first
@@ -327,7 +341,7 @@ def test_rows_that_fall_out_while_others_may_still_come_end_the_transaction(
     writer = known(producer(transactional_id="mine", dead_letter_topic="many", batch_size=100))
     bad = ProduceResponse.Topic.Partition.RecordError(batch_index=0)
     refused, lost = refusing(_INVALID_RECORD, record_errors=(bad,)), close()
-    fault, then = (lost, refused) if is_lost_first else (refused, lost)
+    fault, then = (lost, refused) if is_lost_first else (refused, once_rows_fell_out(writer, lost))
     brokers.on("Produce", while_others_are_sent(writer, fault), then, DEFAULT)
     writer.send([ProducerRecord(f"{n}", partition=0) for n in range(40)])
     with pytest.raises(LocalProtocolError, match=r"orders-0, .*may still be written.*abort"):
