@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import click
 
-from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
+from pyspark_kafkaproto.cli.connection import (
+    confirmed,
+    confirmed_of_topic,
+    connected,
+    yes_option,
+)
 from pyspark_kafkaproto.cli.output import json_option, show, tell
 from pyspark_kafkaproto.cli.values import parse_pairs
 from pyspark_kafkaproto.cluster import Change, ConfigChange, ConfigResource, KafkaCluster
@@ -103,6 +108,8 @@ def alter(  # noqa: PLR0913, PLR0917 - one for each option
     if kind == "broker" and not validate_only:
         who = f"broker {name}" if name else "all brokers"
         confirmed(f"Change {', '.join(item.name for item in changes)} of {who}?", is_sure=is_sure)
+    if kind == "topic" and not validate_only:
+        confirmed_of_topic(name, changes, is_sure=is_sure)
     resource = ConfigResource(kind, name)
     cluster.alter_configs({resource: changes}, validate_only=validate_only)
     result = "could be altered" if validate_only else "altered"

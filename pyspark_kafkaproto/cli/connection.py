@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -14,11 +14,13 @@ import click
 
 from pyspark_kafkaproto.cli.client_properties import gather
 from pyspark_kafkaproto.cli.output import tell
-from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.cluster import ConfigChange, KafkaCluster
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
 # Whoever waits for longer wants to know what for.
 QUIET_S = 2.0
+# Settings of topics by which brokers delete records that are there.
+_DELETING = ("retention.", "local.retention.", "cleanup.policy")
 
 _OPTIONS = (
     click.option(
@@ -117,6 +119,14 @@ def confirmed(question: str, *, is_sure: bool) -> None:
         raise click.UsageError("nobody answers the question: --yes is needed") from None
     if not agreed:
         raise click.ClickException("nothing was changed")
+
+
+def confirmed_of_topic(name: str, changes: Iterable[ConfigChange], *, is_sure: bool) -> None:
+    """Ask before settings are changed by which brokers delete records."""
+    named = [item.name for item in changes if item.name.startswith(_DELETING)]
+    if named:
+        question = f"Change {', '.join(named)} of topic {name}? Brokers may delete records by it."
+        confirmed(question, is_sure=is_sure)
 
 
 @contextmanager

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import click
 
-from pyspark_kafkaproto.cli.connection import confirmed, connected, telling_deleted, yes_option
+from pyspark_kafkaproto.cli.connection import (
+    confirmed,
+    confirmed_of_topic,
+    connected,
+    telling_deleted,
+    yes_option,
+)
 from pyspark_kafkaproto.cli.output import json_option, show, show_json, table_text, tell
 from pyspark_kafkaproto.cli.values import parse_pairs, parse_partition_offsets
 from pyspark_kafkaproto.cluster import (
@@ -215,6 +221,7 @@ def alter(
     if not (partitions or changes or offsets):
         raise click.UsageError("say what: --partitions, --config, --unset or --delete-records")
     check_each_once(changes)
+    confirmed_of_topic(name, changes, is_sure=is_sure)
     if offsets:
         cluster.find_leaders(offsets)
         confirmed(f"Delete the oldest records of {_names(offsets)}?", is_sure=is_sure)

@@ -408,6 +408,26 @@ def test_configs_are_shown_and_altered(brokers, rows, command):
     assert len(brokers.asked("IncrementalAlterConfigs")) == 1
 
 
+@pytest.mark.parametrize("setting", ["retention.ms", "local.retention.bytes", "cleanup.policy"])
+def test_what_brokers_delete_records_by_is_asked_about(brokers, command, setting):
+    well = IncrementalAlterConfigsResponse.Resource(resource_type=2, resource_name="orders")
+    brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))
+    ways = (
+        ("configs", "alter", "topic", "orders", "--set", f"{setting}=1"),
+        ("configs", "alter", "topic", "orders", "--unset", setting),
+        ("topics", "alter", "orders", "--config", f"{setting}=1"),
+        ("topics", "alter", "orders", "--unset", setting),
+    )
+    for words in ways:
+        done = command(*words)
+        assert done.exit_code == 2, done.output
+        assert f"Change {setting} of topic orders? Brokers may delete records" in done.stderr
+    assert not brokers.asked("IncrementalAlterConfigs")
+    for words in ways:
+        assert command(*words, "--yes").exit_code == 0
+    assert brokers.asked("IncrementalAlterConfigs")
+
+
 def test_configs_of_a_topic_that_is_not_there_say_so(brokers, command, monkeypatch):
     monkeypatch.setattr(topology, "_NEWS_TRAVELS_S", 0)
     missing = DescribeConfigsResponse.Resource(error_code=3, resource_type=2, resource_name="ghost")
