@@ -84,7 +84,8 @@ class Producer:
         brokers: of the cluster, where somebody has met it already: these are asked, too, and waited
             for as long as any operation, where a first contact has a shorter time.
         compression_threads: how many threads of its own compress batches; 0: the caller's does.
-            None: one for each processor that this process may use but one, up to four.
+            None: one for each processor that this process may use but one (with snappy and lz4 but
+            two), up to four.
     """
 
     def __init__(
@@ -501,7 +502,7 @@ def _compressing(config: ProducerConfig, threads: int | None) -> compressing.Com
     if config.compression_type == "none":
         return None
     if threads is None:
-        threads = compressing.spare_threads()
+        threads = compressing.spare_threads(config.compression_type)
     return compressing.Compressing(threads, config.buffer_memory // 2) if threads > 0 else None
 
 

@@ -20,15 +20,22 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 _MOST_THREADS: Final = 4
+# These take little longer than all the rest: a broker next to us needs the last processor more.
+_LIGHT: Final = frozenset({"snappy", "lz4"})
 # Smaller ones are compressed before a thread has heard of them.
 _WORTH_A_THREAD_BYTES: Final = 32 << 10
 
 
-def spare_threads() -> int:
-    """One for each processor that this process may use but one, up to four."""
+def spare_threads(codec: str) -> int:
+    """How many threads are worth having; four at most.
+
+    One for each processor that this process may use but its own; with snappy and lz4 one fewer.
+    """
     if hasattr(os, "sched_getaffinity"):
-        return min(_MOST_THREADS, len(os.sched_getaffinity(0)) - 1)
-    return min(_MOST_THREADS, (os.cpu_count() or 1) - 1)
+        processors = len(os.sched_getaffinity(0))
+    else:
+        processors = os.cpu_count() or 1
+    return max(0, min(_MOST_THREADS, processors - (2 if codec in _LIGHT else 1)))
 
 
 class Full(NamedTuple):

@@ -159,6 +159,7 @@ def test_a_misspelt_command_is_told_which_was_meant(command):
     assert "Did you mean" not in command("--lagg").stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("list", "nightly"), ("recover", "nightly", "--yes")])
 def test_where_no_topic_of_decisions_is_nothing_was_decided(command, words):
     done = command("transactions", *words)

@@ -81,6 +81,7 @@ sys.exit(_run([sys.executable, "-c", {_JOB!r}], "told"))
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_nothing_behind():
     with subprocess.Popen([sys.executable, "-c", _RUN], stdout=subprocess.PIPE, text=True) as run:
         told, *numbers = run.stdout.readline().split()

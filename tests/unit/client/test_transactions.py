@@ -123,7 +123,7 @@ def asked(brokers):
 
 @pytest.mark.usefixtures("level")
 def test_what_is_being_compressed_is_given_up_with_its_transaction(brokers, producer, monkeypatch):
-    monkeypatch.setattr(compressing, "spare_threads", lambda: 2)
+    monkeypatch.setattr(compressing, "spare_threads", lambda _: 2)
     go_on, compress = threading.Event(), compression.compress
 
     def wait(codec, data, level=None):

@@ -760,6 +760,7 @@ def test_a_commit_that_fails_with_any_error_leaves_the_member_alive(
     consumer.poll(0)
 
 
+@pytest.mark.slow
 def test_a_long_poll_without_partitions_keeps_the_membership(brokers, consumer_of):
     FakeGroup(brokers, Subscriber("a", ["orders"]), Subscriber("b", ["orders"]))
     consumer = consumer_of(max_poll_interval_ms=600)
@@ -902,6 +903,7 @@ def test_a_broker_that_never_answers_is_an_error_in_time(filled, group, consumer
     assert poll_rows(consumer, 1) == [(0, 20)]
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_held_is_not_late(filled, group, consumer_of):
     """A leader may hold it for fetch.max.wait.ms, whatever request.timeout.ms is."""
     group.committed |= {("orders", 0): (20, ""), ("orders", 1): (20, "")}
@@ -959,6 +961,7 @@ def throttled(brokers, throttle_time_ms):
     return answer
 
 
+@pytest.mark.slow
 def test_a_broker_that_wants_silence_from_the_start_holds_no_other_up(filled, group, consumer_of):
     filled.topics["orders"].move(1, 2)
 
@@ -1007,6 +1010,7 @@ def test_a_rest_that_ends_before_the_wait_begins_ends_that(filled, group, consum
     assert rows_of(consumer.poll(PATIENCE_S / 2)) == [(0, 21)]
 
 
+@pytest.mark.slow
 def test_a_poll_does_not_wait_for_the_end_of_a_silence(filled, group, consumer_of):
     consumer = consumer_of()
     poll_rows(consumer, 40)
@@ -1056,6 +1060,7 @@ def second_alone(filled, group):
     return filled
 
 
+@pytest.mark.slow
 def test_a_partition_without_a_leader_makes_no_other_rest(second_alone, consumer_of):
     consumer = consumer_of(retry_backoff_ms=700, fetch_max_wait_ms=0)
     poll_until(consumer, lambda: second_alone.asked("Fetch", node=2), "a fetch")
@@ -1116,6 +1121,7 @@ def refusing_once(offset):
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beside", [False, True])
 def test_what_a_leader_says_while_nobody_polls_is_no_older_than_the_next_poll(
     filled, group, consumer_of, beside
@@ -1202,6 +1208,7 @@ def test_brokers_that_hold_no_empty_answer_are_not_asked_all_the_time(
     assert 1 <= len(filled.asked("Fetch", node=1)) - asked <= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poll_s", first(1, [0.05, 0, 0.5]))
 def test_short_polls_try_again_no_more_often_than_long_ones(filled, group, consumer_of, poll_s):
     consumer = consumer_of(retry_backoff_ms=100)

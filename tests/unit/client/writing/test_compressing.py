@@ -10,12 +10,23 @@ from pyspark_kafkaproto.records import compression
 from tests.fake_produce import values
 
 LARGE = b"x" * (40 << 10)
+SPARE = compressing.spare_threads
 CODECS = ["gzip", "snappy", "lz4", "zstd"]
+
+
+@pytest.mark.parametrize(
+    ("processors", "heavy", "light"), [(1, 0, 0), (2, 1, 0), (3, 2, 1), (8, 4, 4)]
+)
+def test_threads_are_for_processors_to_spare(monkeypatch, processors, heavy, light):
+    given = set(range(processors))
+    monkeypatch.setattr(compressing.os, "sched_getaffinity", lambda _: given, raising=False)
+    assert [SPARE(codec) for codec in ("gzip", "zstd")] == [heavy, heavy]
+    assert [SPARE(codec) for codec in ("snappy", "lz4")] == [light, light]
 
 
 @pytest.fixture(autouse=True)
 def two_threads(monkeypatch):
-    monkeypatch.setattr(compressing, "spare_threads", lambda: 2)
+    monkeypatch.setattr(compressing, "spare_threads", lambda _: 2)
 
 
 @pytest.fixture

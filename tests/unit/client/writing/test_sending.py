@@ -125,6 +125,7 @@ def test_a_broker_that_names_the_leader_of_yesterday_is_not_asked_again(brokers,
     assert len(brokers.asked("Metadata", node=1)) <= 3
 
 
+@pytest.mark.slow
 def test_a_throttle_does_not_outlast_the_delivery_timeout(brokers, producer):
     def throttled(call):
         answer = produce(brokers, call)
@@ -254,6 +255,7 @@ def test_a_leader_that_throttles_does_not_hold_up_another(brokers, producer):
     assert [values(brokers.logs["orders", number]) for number in (0, 1)] == [expected(2)] * 2
 
 
+@pytest.mark.slow
 def test_an_answer_that_came_while_half_a_one_was_waited_for_counts(brokers, producer):
     brokers.topics["orders"].move(1, 2)
     brokers.on("Produce", lambda call: half(produce(brokers, call)), DEFAULT, node=1)
