@@ -26,6 +26,7 @@ from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first
 from tests.fake_broker import DEFAULT, api_versions, close
 from tests.fake_produce import produce, refusing, values
+from tests.unit.client.faults import while_others_are_sent
 
 ONE = TopicPartition("orders", 0)
 ROWS = [ProducerRecord("a", partition=0), ProducerRecord("b", partition=1)]
@@ -303,19 +304,6 @@ def known(writer):
     writer.send(ROWS[:1])
     writer.flush()
     return writer
-
-
-def while_others_are_sent(writer, fault):
-    """`fault`, once a second request is on its way."""
-
-    def answer(call):
-        deadline = Deadline.after(10)
-        while sum(len(link.sent) for link in writer._sender._links.values()) < 2:
-            deadline.check("waiting for a second request")
-            time.sleep(0.001)
-        return fault(call) if callable(fault) else fault
-
-    return answer
 
 
 def once_rows_fell_out(writer, fault):

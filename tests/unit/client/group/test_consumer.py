@@ -329,6 +329,7 @@ def test_without_a_committed_offset_the_policy_says_where_to_begin(
     consumer.poll(0)
     consumer.commit()
     assert group.committed["orders", 0][0] >= position
+    filled.wait_for_call("Fetch")
     assert filled.asked("Fetch")[0].topics[0].partitions[0].fetch_offset == position
 
 

@@ -20,6 +20,7 @@ from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, cut, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_produce import produce, refusing, values, write
+from tests.unit.client.faults import while_others_are_sent
 from tests.unit.client.test_kth_failure import MOST, Failing, lost, timed_out
 
 pytestmark = pytest.mark.usefixtures("compressed_in_threads")
@@ -201,7 +202,8 @@ def test_what_may_be_written_is_not_written_again_in_the_next_epoch(
     with producer(batch_size=100, dead_letter_topic="letters") as writer:
         writer.send(numbered(1))  # from the second on there are several in flight
         writer.flush()
-        brokers.on("Produce", written_all_the_same, refused, DEFAULT)
+        first_of_all = while_others_are_sent(writer, written_all_the_same)
+        brokers.on("Produce", first_of_all, refused, DEFAULT)
         writer.send(numbered(21)[1:])
     found = values(brokers.logs["orders", 0])
     put_aside = values(letters)
