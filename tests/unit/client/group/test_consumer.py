@@ -978,7 +978,9 @@ def test_a_broker_that_wants_silence_from_the_start_holds_no_other_up(filled, gr
     assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
 
 
-def test_a_broker_is_asked_when_it_wants_no_more_silence(filled, group, consumer_of):
+@pytest.fixture
+def silenced(filled, group, consumer_of):
+    """Its first leader has row 21 and wants silence for 300 ms, its second one says nothing."""
     filled.topics["orders"].move(1, 2)
     consumer = consumer_of()
     poll_rows(consumer, 40)
@@ -987,20 +989,16 @@ def test_a_broker_is_asked_when_it_wants_no_more_silence(filled, group, consumer
     filled.logs["orders", 0].append(b"later")
     assert poll_rows(consumer, 1) == [(0, 20)]
     filled.logs["orders", 0].append(b"later still")
+    return consumer
+
+
+def test_a_broker_is_asked_when_it_wants_no_more_silence(silenced):
     began = time.monotonic()
-    assert rows_of(consumer.poll(PATIENCE_S)) == [(0, 21)]
+    assert rows_of(silenced.poll(PATIENCE_S)) == [(0, 21)]
     assert time.monotonic() - began < PATIENCE_S / 2
 
 
-def test_a_rest_that_ends_before_the_wait_begins_ends_that(filled, group, consumer_of, monkeypatch):
-    filled.topics["orders"].move(1, 2)
-    consumer = consumer_of()
-    poll_rows(consumer, 40)
-    filled.on("Fetch", STALL, node=2)
-    filled.on("Fetch", throttled(filled, 300), DEFAULT, node=1)
-    filled.logs["orders", 0].append(b"later")
-    assert poll_rows(consumer, 1) == [(0, 20)]
-    filled.logs["orders", 0].append(b"later still")
+def test_a_rest_that_ends_before_the_wait_begins_ends_that(silenced, monkeypatch):
     ask = Tail._ask
 
     def ask_slowly(tail, only=None):
@@ -1008,7 +1006,7 @@ def test_a_rest_that_ends_before_the_wait_begins_ends_that(filled, group, consum
         time.sleep(0.02)  # longer than retry.backoff.ms
 
     monkeypatch.setattr(Tail, "_ask", ask_slowly)
-    assert rows_of(consumer.poll(PATIENCE_S / 2)) == [(0, 21)]
+    assert rows_of(silenced.poll(PATIENCE_S / 2)) == [(0, 21)]
 
 
 @pytest.mark.slow
