@@ -178,25 +178,16 @@ class CorruptRecords(RemoteProtocolError):
 
     def of(self, topic: str, partition: int, condition: str = "") -> CorruptRecords:
         """The same error, with the topic-partition it was found in, and Spark's name for it."""
-        return type(self)(
-            self.reason,
-            base_offset=self.base_offset,
-            pos=self.pos,
-            topic=topic,
-            partition=partition,
-            condition=condition or self.condition,
-        )
+        condition = condition or self.condition
+        return self._changed(topic=topic, partition=partition, condition=condition)
 
     def because(self, more: str) -> CorruptRecords:
         """The same error, with `more` behind its reason."""
-        return type(self)(
-            f"{self.reason}; {more}",
-            base_offset=self.base_offset,
-            pos=self.pos,
-            topic=self.topic,
-            partition=self.partition,
-            condition=self.condition,
-        )
+        return self._changed(reason=f"{self.reason}; {more}")
+
+    def _changed(self, **changes: Any) -> CorruptRecords:
+        names = ("reason", "base_offset", "pos", "topic", "partition", "condition")
+        return type(self)(**({name: getattr(self, name) for name in names} | changes))
 
 
 class UnsupportedVersion(KafkaProtoError):

@@ -281,8 +281,7 @@ class Producer:
         """End without writing what is not yet written."""
         self._ended_by = self._ended_by or "it was closed"
         self._sender.abandon()
-        if self._compressing is not None:
-            self._compressing.close()
+        self._compressing.close()
         if self._owns_connections:
             self._router.close()
 
@@ -341,8 +340,7 @@ class Producer:
             admit=None if transactions is None else transactions.admit,
             queues=self._targets.queues,
         )
-        if self._compressing is not None:
-            self._compressing.close()
+        self._compressing.close()
         self._open_batches = Accumulator(
             self.config,
             self._sender,
@@ -497,13 +495,13 @@ class Producer:
         return next_identity(self._router, before, error)
 
 
-def _compressing(config: ProducerConfig, threads: int | None) -> compressing.Compressing | None:
-    """Other threads to compress in; None where the caller's is to."""
+def _compressing(config: ProducerConfig, threads: int | None) -> compressing.Compressing:
+    """The threads to compress in, if there is anything to compress."""
     if config.compression_type == "none":
-        return None
-    if threads is None:
+        threads = 0
+    elif threads is None:
         threads = compressing.spare_threads(config.compression_type)
-    return compressing.Compressing(threads, config.buffer_memory // 2) if threads > 0 else None
+    return compressing.Compressing(max(0, threads), config.buffer_memory // 2)
 
 
 def _transactions(config: ProducerConfig, router: Router) -> Transactions | None:

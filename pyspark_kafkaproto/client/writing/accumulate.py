@@ -37,7 +37,7 @@ class Accumulator:
         sender: takes what is finished.
         relieve: called between the answers that are waited for: appends the dead letters of what
             brokers refuse, where there are many; None where such records fail the write.
-        compressing: compresses in other threads; None: here.
+        compressing: compresses in other threads what it takes.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Accumulator:
         config: ProducerConfig,
         sender: Sender,
         relieve: Callable[[], None] | None,
-        compressing: Compressing | None = None,
+        compressing: Compressing,
     ) -> None:
         self._config = config
         self._sender = sender
@@ -115,7 +115,7 @@ class Accumulator:
     @property
     def is_empty(self) -> bool:
         """Whether there are no open batches, nor any that are being compressed."""
-        return not self._open and (self._compressing is None or self._compressing.is_empty)
+        return not self._open and self._compressing.is_empty
 
     def drain(self, most_bytes: int = 0) -> None:
         """Wait until no more than `most_bytes` are on their way to brokers."""
@@ -152,7 +152,7 @@ class Accumulator:
         if builder is None or not builder.rows:
             return
         full = Full(queue, builder, spans)
-        if self._compressing is not None and self._compressing.takes(builder):
+        if self._compressing.takes(builder):
             self._compressing.add(full)
             self._offer_compressed(wait=False)
         else:
@@ -160,9 +160,8 @@ class Accumulator:
 
     def _offer_compressed(self, *, wait: bool) -> None:
         """Offer what other threads have compressed, of all that is there if `wait` says so."""
-        if self._compressing is not None:
-            for full in self._compressing.take(wait=wait):
-                self._offer(full)
+        for full in self._compressing.take(wait=wait):
+            self._offer(full)
 
     def _offer(self, full: Full) -> None:
         """Number and seal a batch, and give it to the sender."""
@@ -191,8 +190,7 @@ class Accumulator:
         What is appended while it is waited for here is waited for there.
         """
         half = self._config.buffer_memory // 2
-        compressing_bytes = 0 if self._compressing is None else self._compressing.held_bytes
-        if self._open_bytes + compressing_bytes > half:
+        if self._open_bytes + self._compressing.held_bytes > half:
             self._finish_open()
         if self._sender.held_bytes > half and not self._is_relieving:
             self.drain(half)

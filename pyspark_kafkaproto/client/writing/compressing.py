@@ -50,7 +50,7 @@ class Compressing:
     """Batches that are being compressed.
 
     Args:
-        threads: how many may be at the same time, at least one.
+        threads: how many may be at the same time; with none no batch goes this way.
         most_bytes: what they may hold together, uncompressed; one is taken in any case.
     """
 
@@ -68,6 +68,8 @@ class Compressing:
 
     def takes(self, builder: BatchBuilder) -> bool:
         """Whether a batch goes this way: a large one, or one that would overtake others."""
+        if not self._threads:
+            return False
         return not self.is_empty or builder.size_bytes >= _WORTH_A_THREAD_BYTES
 
     def add(self, full: Full) -> None:
