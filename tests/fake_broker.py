@@ -60,6 +60,7 @@ VERSIONS = {
 }
 
 _UNKNOWN_TOPIC = 3
+_REST_S = 10.0  # a test that has failed sets nothing
 _UNSUPPORTED_VERSION = 35
 
 
@@ -78,13 +79,17 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Not an answer, or not a right one: the bytes of `response`, damaged; then perhaps the end."""
+    """Not an answer, or not a right one: the bytes of `response`, damaged; then perhaps the end.
+
+    With `rest_after` the second half of them comes when that is set.
+    """
 
     response: Any = None
     # In no test's name: processes that share the tests have to agree on those.
     damage: Callable[[bytes], bytes] = field(default=lambda frame: frame, repr=False)
     closes: bool = False
     version: int | None = None
+    rest_after: threading.Event | None = field(default=None, repr=False)
 
 
 DEFAULT = None
@@ -315,7 +320,12 @@ class _Node:
         if fault.response is not None:
             shape = version if fault.version is None else fault.version
             frame = encode_response(fault.response, shape, correlation_id)
-        sock.sendall(fault.damage(frame))
+        sent = fault.damage(frame)
+        if fault.rest_after is not None:
+            sock.sendall(sent[: len(sent) // 2])
+            sent = sent[len(sent) // 2 :]
+            fault.rest_after.wait(_REST_S)
+        sock.sendall(sent)
         return not fault.closes
 
 

@@ -8,8 +8,9 @@ room knows messages only as things to send and receive: what a topic or a group 
 `cluster`.
 """
 
+from pyspark_kafkaproto.net.arrival import Arrival
 from pyspark_kafkaproto.net.config import ClientConfig
-from pyspark_kafkaproto.net.connection import Arrival, Connection, Reply
+from pyspark_kafkaproto.net.connection import Connection, MakeBuffer, Reply
 from pyspark_kafkaproto.net.consumer_config import ConsumerConfig
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.pool import Connections, connections_for
@@ -27,6 +28,7 @@ __all__ = [
     "ConsumerConfig",
     "Deadline",
     "Endpoint",
+    "MakeBuffer",
     "ProducerConfig",
     "Reply",
     "connections_for",

@@ -21,6 +21,7 @@ from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
     DeadlineExceeded,
+    KafkaProtoError,
     LocalProtocolError,
     OutOfMemory,
     RemoteProtocolError,
@@ -28,6 +29,7 @@ from pyspark_kafkaproto.errors import (
 )
 from pyspark_kafkaproto.messages import response_class
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pyspark_kafkaproto.net.arrival import Arrival
 from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.observing import OnFrame, observer_of
@@ -40,7 +42,6 @@ from pyspark_kafkaproto.wire.frame import (
     peek_correlation_id,
     response_front,
 )
-from pyspark_kafkaproto.wire.front import Front
 
 _log = logging.getLogger(__name__)
 _R = TypeVar("_R")
@@ -58,6 +59,9 @@ _HINTS = {
     True: "a listener that wants a client certificate does this: see ssl.keystore.location",
 }
 
+# Between two pieces of an answer that flows less time passes, and nobody minds waiting as long.
+_FLOW_S = 0.01
+
 _SILENT = "connected, and nothing answers: is this a Kafka listener?"
 
 
@@ -67,29 +71,6 @@ class Reply(NamedTuple, Generic[_R]):
     message: _R
     size_bytes: int
     latency_s: float
-
-
-class Arrival:
-    """A response that is still coming: `Connection.begin`, `more` and `finish` make its stations.
-
-    Attributes:
-        payload: memory for all of the frame, without its size.
-        arrived: how many of its bytes are there.
-        front: what stands before its first records, if that has come and the records are still
-            coming; else None.
-    """
-
-    __slots__ = ("arrived", "front", "payload")
-
-    def __init__(self, payload: memoryview) -> None:
-        self.payload = payload
-        self.arrived = 0
-        self.front: Front | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of it is there."""
-        return self.arrived == len(self.payload)
 
 
 class _InFlight(NamedTuple):
@@ -132,7 +113,10 @@ class Connection:
         self._renew_login_at = float("inf")
         self._is_renewing = False
         self._was_served = False
-        self._is_arriving = False  # a response has begun to come and is not finished
+        self._is_arriving = False  # a response was begun and is not finished
+        self._taken: Arrival | None = None  # what `take_in` has of the next response
+        self._failure: KafkaProtoError | None = None  # what it found instead
+        self.heard_at = 0.0  # when `take_in` found something last (time.monotonic)
 
     @classmethod
     def open(
@@ -178,12 +162,7 @@ class Connection:
     @property
     def is_idle(self) -> bool:
         """Whether the next request can be sent on it: open at both ends, nothing outstanding."""
-        return self.is_open and not self.in_flight and not self._transport.peer_has_closed()
-
-    @property
-    def has_answer(self) -> bool:
-        """Whether `receive` finds something at once: an answer has begun to come, or the end."""
-        return not self.is_open or bool(self._early) or self._transport.peer_has_closed()
+        return self.is_open and not self.in_flight and not self._transport.is_readable()
 
     def fileno(self) -> int:
         """What the system calls the socket, to wait for several at once."""
@@ -274,6 +253,31 @@ class Connection:
                 f"which cannot carry what is asked: {error}"
             ) from error
 
+    def take_in(self, make_buffer: MakeBuffer = fresh_buffer) -> bool:
+        """Take what has come of the next response; whether `receive` will not wait for it.
+
+        Bytes that flow are waited for, others are not. What came is kept for `receive` and `begin`,
+        and what went wrong for `receive` to raise.
+
+        Args:
+            make_buffer: as for `receive`, which will not need its own.
+        """
+        self._check_not_arriving("receive")
+        is_there = self._taken is not None and self._taken.is_whole
+        if is_there or self._early or not self.is_open:
+            return True
+        if not self._transport.is_readable():
+            return False
+        if not self._in_flight:
+            return True
+        self.heard_at = time.monotonic()
+        try:
+            with _closing_on_error(self):
+                return self._take_some(make_buffer)
+        except KafkaProtoError as error:
+            self._failure = error
+            return True
+
     def receive(self, deadline: Deadline, make_buffer: MakeBuffer = fresh_buffer) -> Reply[Any]:
         """The response to the oldest request in flight.
 
@@ -301,15 +305,17 @@ class Connection:
         """
         self._check_free("receive")
         if self._early and not self._is_renewing:
-            return Arrival(memoryview(b""))  # which came before
+            return Arrival()  # which came before
         if not self._in_flight:
             raise LocalProtocolError("no request is in flight")
         self._is_arriving = True
+        arrival, self._taken = self._taken or Arrival(), None
         with _closing_on_error(self):
             try:
-                prefix = bytearray(SIZE_PREFIX_BYTES)
-                self._transport.receive_into(memoryview(prefix), deadline)
-                arrival = Arrival(self._memory_for(bytes(prefix), make_buffer))
+                if not arrival.is_sized:
+                    self._transport.receive_into(arrival.rest, deadline)
+                    arrival.note(len(arrival.rest))
+                    self._make_room(arrival, make_buffer)
                 self._receive(arrival, piece_bytes, deadline)
             except ConnectionFailed as error:
                 raise self._explain_end(error) from error
@@ -355,15 +361,22 @@ class Connection:
         self.is_open = False
         self._in_flight.clear()
         self._early.clear()
+        self._taken = None
         self._transport.close()
 
     def _check_open(self, stage: str) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
         if not self.is_open:
             raise ConnectionFailed(str(self.endpoint), stage, "the connection was closed before")
 
     def _check_free(self, stage: str) -> None:
         self._check_open(stage)
-        if self._is_arriving:
+        self._check_not_arriving(stage)
+
+    def _check_not_arriving(self, stage: str) -> None:
+        if self.is_open and self._is_arriving:
             api = self._in_flight[0].response.API_NAME
             raise LocalProtocolError(f"cannot {stage}: the answer to {api} is still coming")
 
@@ -446,15 +459,37 @@ class Connection:
         if piece_bytes is not None and size - start >= 2 * piece_bytes:
             stop = start + piece_bytes
         self._transport.receive_into(arrival.payload[start:stop], deadline)
-        arrival.arrived = stop
+        arrival.note(stop - start)
+        self._show(arrival)
+
+    def _take_some(self, make_buffer: MakeBuffer) -> bool:
+        """Receive what flows of the next response; whether that was all of it."""
+        deadline = Deadline.after(_FLOW_S)
+        arrival = self._taken = self._taken or Arrival()
+        try:
+            if not arrival.is_sized:
+                arrival.note(self._transport.receive_some(arrival.rest, deadline))
+                self._make_room(arrival, make_buffer)
+            if arrival.payload:
+                arrival.note(self._transport.receive_some(arrival.rest, deadline))
+        except ConnectionFailed as error:
+            raise self._explain_end(error) from error
+        self._show(arrival)
+        return arrival.is_whole
+
+    def _show(self, arrival: Arrival) -> None:
+        """Tell who observes of a frame that is whole now."""
         is_secret = self._in_flight[0].response.API_KEY == _SASL_AUTHENTICATE
-        if self._on_frame and stop == size and not is_secret:
+        if self._on_frame and arrival.is_whole and not is_secret:
             self._on_frame("received", arrival.payload, time_ns())
 
-    def _memory_for(self, prefix: bytes, make_buffer: MakeBuffer) -> memoryview:
-        size_bytes = self._checked_size(prefix)
+    def _make_room(self, arrival: Arrival, make_buffer: MakeBuffer) -> None:
+        """Memory for the frame, once its size is there."""
+        if not arrival.is_sized:
+            return
+        size_bytes = self._checked_size(bytes(arrival.size))
         try:
-            return make_buffer(size_bytes)
+            arrival.payload = make_buffer(size_bytes)
         except (MemoryError, OSError) as error:  # of mmap it is an OSError
             raise OutOfMemory(str(self.endpoint), size_bytes) from error
 

@@ -1,8 +1,7 @@
 """TLS between a transport and its bytes: who is trusted, how long it may take, what went wrong.
 
 Versions from 1.2 on, the host's name checked unless `ssl.endpoint.identification.algorithm` is
-empty. An `ssl` socket knows no kernel time-outs and gives at most one record (16 KiB) per call, so
-this transport has a receive loop of its own.
+empty. An `ssl` socket knows no kernel time-outs and gives at most one record (16 KiB) per call.
 """
 
 from __future__ import annotations
@@ -96,24 +95,21 @@ class TlsTransport(Transport):
             except OSError as error:
                 raise self._failed("send", error, deadline) from error
 
-    def receive_into(self, view: memoryview, deadline: Deadline) -> None:
-        """Fill `view` to its end."""
-        filled = min(len(self._seen), len(view))
-        view[:filled] = self._seen[:filled]
-        self._seen = self._seen[filled:]
-        while filled < len(view):
-            self._set_time(deadline, "receive")
-            try:
-                count = self._sock.recv_into(view[filled:])
-            except OSError as error:
-                raise self._failed("receive", error, deadline) from error
-            if count == 0:
-                reason = "the broker closed the connection"
-                raise ConnectionFailed(str(self.endpoint), "receive", reason)
-            filled += count
+    def _receive(self, view: memoryview, deadline: Deadline) -> int:
+        """What was looked at already, or one record."""
+        if self._seen:
+            count = min(len(self._seen), len(view))
+            view[:count], self._seen = self._seen[:count], self._seen[count:]
+            return count
+        self._set_time(deadline, "receive")
+        try:
+            count = self._sock.recv_into(view)
+        except OSError as error:
+            raise self._failed("receive", error, deadline) from error
+        return self._counted(count)
 
-    def peer_has_closed(self) -> bool:
-        """Whether an idle connection is of no use any more: ended, or something unasked came."""
+    def is_readable(self) -> bool:
+        """Whether a receive finds something at once: bytes, or the end."""
         if self._seen:
             return True
         # The raw socket may hold a session ticket, which is nothing to speak of; and there is no

@@ -13,6 +13,7 @@ import re
 import socket
 import struct
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark_kafkaproto.errors import (
@@ -93,19 +94,33 @@ class Transport:
         """Fill `view` to its end."""
         filled = 0
         while filled < len(view):
-            self._set_timeout(socket.SO_RCVTIMEO, deadline, "receive")
-            try:
-                count = self._sock.recv_into(view[filled:], 0, socket.MSG_WAITALL)
-            except OSError as error:
-                raise self._failed("receive", error, deadline) from error
-            if count == 0:
-                raise ConnectionFailed(
-                    str(self.endpoint), "receive", "the broker closed the connection"
-                )
-            filled += count
+            filled += self._receive(view[filled:], deadline)
 
-    def peer_has_closed(self) -> bool:
-        """Whether an idle connection is of no use any more: ended, or something unasked came."""
+    def receive_some(self, view: memoryview, deadline: Deadline) -> int:
+        """Fill `view` with what comes before the deadline; how many bytes that was."""
+        filled = 0
+        with suppress(DeadlineExceeded):
+            while filled < len(view):
+                filled += self._receive(view[filled:], deadline)
+        return filled
+
+    def _receive(self, view: memoryview, deadline: Deadline) -> int:
+        """One system call; how many bytes it gave, one at least."""
+        self._set_timeout(socket.SO_RCVTIMEO, deadline, "receive")
+        try:
+            count = self._sock.recv_into(view, 0, socket.MSG_WAITALL)
+        except OSError as error:
+            raise self._failed("receive", error, deadline) from error
+        return self._counted(count)
+
+    def _counted(self, count: int) -> int:
+        if count == 0:
+            reason = "the broker closed the connection"
+            raise ConnectionFailed(str(self.endpoint), "receive", reason)
+        return count
+
+    def is_readable(self) -> bool:
+        """Whether a receive finds something at once: bytes, or the end."""
         try:
             self._sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:

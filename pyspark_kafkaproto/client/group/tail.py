@@ -21,6 +21,7 @@ from pyspark_kafkaproto.client.coming import Sent
 from pyspark_kafkaproto.client.directory import NO_EPOCH
 from pyspark_kafkaproto.client.fetch import Fetcher, Part
 from pyspark_kafkaproto.client.loss import LossPolicy
+from pyspark_kafkaproto.client.memory import AnswerMemory
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.client.requests import Chosen, Place
@@ -29,7 +30,14 @@ from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP
 from pyspark_kafkaproto.cluster.routing import OPINIONS
 from pyspark_kafkaproto.error_codes import INCONSISTENT_TOPIC_ID, UNKNOWN_TOPIC_ID
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
-from pyspark_kafkaproto.net import ConsumerConfig, Deadline, retrying, wait_for_answers
+from pyspark_kafkaproto.net import (
+    Connection,
+    ConsumerConfig,
+    Deadline,
+    MakeBuffer,
+    retrying,
+    wait_for_answers,
+)
 from pyspark_kafkaproto.net.retry import is_retriable
 
 _log = logging.getLogger(__name__)
@@ -190,6 +198,8 @@ class Tail(Fetcher):
         self._max_wait_s = config.fetch_max_wait_s
         self._min_bytes = config.fetch_min_bytes
         self._under_way: list[_UnderWay] = []  # the oldest first
+        self._filling: dict[Connection, AnswerMemory] = {}  # with what has come of their answers
+        self._spare: list[AnswerMemory] = []
         self._ended: _UnderWay | None = None  # the last one; None: others were asked since
         self._until = Deadline.after(0)
         self._tried_at = 0.0  # since when what may fail now has been tried
@@ -207,6 +217,8 @@ class Tail(Fetcher):
         for one in self._under_way:
             one.sent.connection.close()
         self._under_way.clear()
+        self._spare += self._filling.values()
+        self._filling.clear()
 
     def next_blocks(self, deadline: Deadline) -> list[Block]:
         """What one leader has, or nothing; waits up to `deadline` where none had anything.
@@ -385,24 +397,39 @@ class Tail(Fetcher):
     # Answers
 
     def _first_come(self, timeout_s: float) -> _UnderWay | None:
-        """Who has begun to answer, of several who was asked first; None: nobody in time.
+        """Who has answered, of several who was asked first; None: nobody in time.
 
         Raises:
-            DeadlineExceeded: whoever was asked first of all has not for request.timeout.ms beyond
-                fetch.max.wait.ms, for which it may hold its answer.
+            DeadlineExceeded: of whoever was asked first of all nothing has come for
+                request.timeout.ms beyond fetch.max.wait.ms, for which it may hold its answer.
         """
         if not self._under_way:
             time.sleep(max(0.0, timeout_s))  # all are resting
             return None
         oldest = self._under_way[0]
-        answer_s = self._max_wait_s + self._config.request_timeout_s
-        due = Deadline(oldest.since + answer_s, answer_s)
         connections = [one.sent.connection for one in self._under_way]
-        ready = wait_for_answers(connections, min(timeout_s, due.remaining_s))
-        if due.has_passed and oldest.sent.connection not in ready:
+        wait_s = min(timeout_s, self._due(oldest).remaining_s)
+        ready = wait_for_answers(connections, wait_s, self._buffer_for)
+        if oldest.sent.connection not in ready and (due := self._due(oldest)).has_passed:
             self._turn_to(oldest, oldest.since)
             due.check(f"broker {oldest.sent.connection.endpoint}: receive")
         return next((one for one in self._under_way if one.sent.connection in ready), None)
+
+    def _due(self, one: _UnderWay) -> Deadline:
+        """By when its answer has to come, or more of it."""
+        timeout_s = self._config.request_timeout_s
+        heard_at = max(one.since + self._max_wait_s, one.sent.connection.heard_at)
+        return Deadline(heard_at + timeout_s, self._max_wait_s + timeout_s)
+
+    def _buffer_for(self, connection: Connection) -> MakeBuffer:
+        """Memory of its own for an answer that comes while others do."""
+
+        def take(size_bytes: int) -> memoryview:
+            memory = self._spare.pop() if self._spare else AnswerMemory()
+            self._filling[connection] = memory
+            return memory.take(size_bytes)
+
+        return take
 
     def _rest_s(self) -> float:
         """How long to wait for an answer: until others are to be asked again.
@@ -419,6 +446,10 @@ class Tail(Fetcher):
     def _turn_to(self, one: _UnderWay, tried_at: float) -> None:
         """From here on this is the one whose answer is read, or that fails."""
         self._under_way.remove(one)
+        filled = self._filling.pop(one.sent.connection, None)
+        if filled is not None:  # what was read before is done with
+            self._spare.append(self._memory)
+            self._memory = filled
         self._tried_at = tried_at
         self._ended, self._sent, self._asked = one, one.sent, one.partitions
 

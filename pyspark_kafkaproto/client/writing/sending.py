@@ -58,7 +58,6 @@ Admit = Callable[[Sequence[TopicPartition]], None]
 Renew = Callable[[Identity, BrokerError], Identity]
 
 _PAUSE_S = 0.02  # between looks at a broker that wants silence
-_LEAST_RECEIVE_S = 1.0  # for the rest of an answer that has begun to come
 # A topic that is not there any more: it was when it was first written to.
 _FOUND_BEFORE_S = 10.0
 _ABSENCE_S = 1.0  # shorter ones are no reason that a batch was not delivered in its time
@@ -114,7 +113,7 @@ class Sender:
     def pump(self) -> None:
         """Take the answers that are there, send what is worth a request.
 
-        Waits for nothing but the rest of an answer that has begun to come.
+        Waits for nothing.
         """
         self._turn(0.0, is_pressing=False)
 
@@ -323,16 +322,15 @@ class Sender:
         for connection, link in busy.items():
             is_late = bool(link.sent) and link.sent[0].deadline.at <= now
             # Looked at anew: it may have come while another broker's was taken.
-            if is_late and not connection.has_answer:
+            if is_late and not connection.take_in():
                 timeout_s = link.sent[0].deadline.timeout_s
                 what = f"broker {link.endpoint}: an answer to Produce"
                 self._lose(link, DeadlineExceeded(what, timeout_s))
 
     def _take_answers(self, link: Link, connection: Connection) -> None:
-        while link.sent and connection.has_answer:
-            left_s = max(link.sent[0].deadline.remaining_s, _LEAST_RECEIVE_S)
+        while link.sent and connection.take_in():
             try:
-                answer = connection.receive(Deadline.after(left_s)).message
+                answer = connection.receive(link.sent[0].deadline).message
             except (ConnectionFailed, DeadlineExceeded) as error:
                 self._lose(link, error)
                 return

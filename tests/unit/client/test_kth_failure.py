@@ -28,7 +28,7 @@ class Failing:
 
     def __init__(self, patch, k, error):
         self.calls, self.k, self.error = 0, k, error
-        for name in ("connect", "send", "receive_into"):
+        for name in ("connect", "send", "receive_into", "receive_some"):
             patch.setattr(Transport, name, self.counted(name, getattr(Transport, name)))
 
     def counted(self, name, method):

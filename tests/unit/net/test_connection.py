@@ -2,10 +2,14 @@
 
 import errno
 import select
+import socket
 import time
 from contextlib import closing, contextmanager
+from itertools import accumulate, pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -24,7 +28,7 @@ from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataRespon
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
 from pyspark_kafkaproto.net.connection import fresh_buffer
 from pyspark_kafkaproto.net.transport import Transport
-from pyspark_kafkaproto.wire.frame import decode_request
+from pyspark_kafkaproto.wire.frame import decode_request, encode_response
 from tests.fake_broker import (
     DEFAULT,
     STALL,
@@ -380,6 +384,109 @@ def test_somebody_elses_answer_is_refused_at_its_first_piece(cluster):
         with pytest.raises(RemoteProtocolError, match="correlation id 2, expected 1"):
             connection.begin(soon(), fresh_buffer, PIECE)
         assert not connection.is_open
+
+
+# Answers taken in as they come
+
+
+@contextmanager
+def joined():
+    """A connection that nobody has shaken hands on, and the socket at its other end."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = Endpoint(*server.getsockname())
+        config = ClientConfig.parse({"bootstrap.servers": str(place)})
+        with closing(Connection(Transport.connect(place, soon()), config)) as connection:
+            peer, _ = server.accept()
+            with peer:
+                yield connection, peer
+
+
+def named(cluster_id):
+    return MetadataResponse(cluster_id=cluster_id)
+
+
+def take_in_until(connection, is_enough):
+    deadline = soon()
+    while not is_enough():
+        deadline.check("waiting for what the peer sent")
+        connection.take_in()
+
+
+@given(
+    st.lists(st.text("ab", max_size=9), min_size=1, max_size=3),
+    st.lists(st.integers(1, 40), max_size=4),
+)
+def test_an_answer_is_there_when_all_of_it_is_however_it_was_cut(names, cuts):
+    with joined() as (connection, peer):
+        for _ in names:
+            connection.send(ALL_TOPICS, soon(), 9)
+        answers = [encode_response(named(name), 9, index) for index, name in enumerate(names)]
+        ends = list(accumulate(map(len, answers)))
+        stream = b"".join(answers)
+        found = []
+        for start, stop in pairwise([0, *accumulate(cuts), len(stream)]):
+            peer.sendall(stream[start : max(start, stop)])
+            while len(found) < sum(end <= max(start, stop) for end in ends):
+                take_in_until(connection, connection.take_in)
+                found.append(connection.receive(soon(0)).message.cluster_id)
+            assert not connection.take_in()
+        assert found == names
+        assert connection.is_idle
+
+
+def test_the_rest_of_an_answer_joins_what_was_taken_in():
+    memory = memoryview(bytearray(2000))
+    frames = []
+    with joined() as (connection, peer):
+        connection._on_frame = lambda way, frame, _: frames.append((way, len(frame)))
+        connection.send(FetchRequest(), soon(), 4)
+        answer = encode_response(records_of(1000), 4, 0)
+        peer.sendall(answer[:500])
+        take_in_until(connection, lambda: connection.heard_at)
+        assert not connection.take_in(lambda size_bytes: memory[:size_bytes])
+        peer.sendall(answer[500:])
+        arrival = connection.begin(soon(), fresh_buffer, PIECE)
+        assert arrival.arrived == 500 - 4 + PIECE
+        connection.finish(arrival, soon())
+        assert frames[1:] == [("received", len(answer) - 4)]
+
+
+def test_an_answer_is_taken_into_the_callers_memory():
+    memory = memoryview(bytearray(2000))
+    with joined() as (connection, peer):
+        connection.send(FetchRequest(), soon(), 4)
+        peer.sendall(encode_response(records_of(1000), 4, 0))
+        deadline = soon()
+        while not connection.take_in(lambda size_bytes: memory[:size_bytes]):
+            deadline.check("waiting for what the peer sent")
+        records = connection.receive(soon(0)).message.responses[0].partitions[0].records
+        memory[memory.tobytes().rindex(bytes(1000)) + 5] = 7
+        assert bytes(records).count(7) == 1
+
+
+def test_what_is_wrong_with_an_answer_is_said_to_whoever_receives_it():
+    with joined() as (connection, peer):
+        connection.send(ALL_TOPICS, soon(), 9)
+        peer.sendall(encode_response(named("x"), 9, 0)[:9])
+        assert peer.recv(1000), "what is not read makes the end a reset"
+        peer.close()
+        take_in_until(connection, connection.take_in)
+        assert not connection.is_open
+        assert connection.take_in()
+        with pytest.raises(ConnectionFailed, match="the broker closed the connection"):
+            connection.receive(soon())
+        with pytest.raises(ConnectionFailed, match="the connection was closed before"):
+            connection.receive(soon())
+
+
+def test_nothing_is_taken_in_while_an_answer_that_was_begun_comes(cluster):
+    cluster.on("Fetch", records_of(1000))
+    with opened(cluster) as connection:
+        connection.send(FetchRequest(), soon())
+        arrival = connection.begin(soon(), fresh_buffer, PIECE)
+        with pytest.raises(LocalProtocolError, match="answer to Fetch is still coming"):
+            connection.take_in()
+        connection.finish(arrival, soon())
 
 
 @pytest.mark.parametrize("why", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")])

@@ -111,9 +111,31 @@ def test_bytes_go_both_ways_in_more_than_one_record(broker, authority, host):
     with broker(handle=echo) as endpoint:
         place = Endpoint(host, endpoint.port)
         with closing(connect_tls(place, config(authority), soon())) as transport:
-            assert not transport.peer_has_closed()
+            assert not transport.is_readable()
             transport.send(block, soon())
             assert receive(transport, len(block)) == block
+
+
+def test_what_comes_before_the_deadline_is_received_and_counted(broker, authority):
+    def talk(sock):
+        sock.sendall(b"pong")
+        sock.recv(1)
+        sock.sendall(b"ping")
+        sock.recv(1)
+
+    with (
+        broker(handle=talk) as endpoint,
+        closing(connect_tls(endpoint, config(authority), soon())) as transport,
+    ):
+        view = memoryview(bytearray(6))
+        assert transport.receive_some(view, soon(0)) == 0
+        deadline = soon()
+        while not transport.is_readable():
+            deadline.check("waiting for what the peer sent")
+        assert transport.receive_some(view, soon(0.05)) == 4
+        transport.send(b"?", soon())
+        assert transport.receive_some(view[4:], soon(60)) == 2
+        assert bytes(view) == b"pongpi"
 
 
 def test_silence_ends_at_the_deadline(broker, authority):
@@ -136,7 +158,7 @@ def test_peer_that_closes_is_seen(broker, authority):
     ):
         with pytest.raises(ConnectionFailed, match="the broker closed the connection"):
             receive(transport, 1)
-        assert transport.peer_has_closed()
+        assert transport.is_readable()
 
 
 def test_peer_that_talks_unasked_is_seen_and_still_heard(broker, authority):
@@ -149,9 +171,9 @@ def test_peer_that_talks_unasked_is_seen_and_still_heard(broker, authority):
         closing(connect_tls(endpoint, config(authority), soon())) as transport,
     ):
         deadline = soon()
-        while not transport.peer_has_closed():
+        while not transport.is_readable():
             deadline.check("waiting for what the peer sent")
-        assert transport.peer_has_closed()
+        assert transport.is_readable()
         assert receive(transport, 7) == b"unasked"  # looking takes nothing away
 
 
@@ -167,12 +189,12 @@ def test_bytes_that_came_are_seen_and_stay(broker, authority):
     ):
         transport.send(b"?", soon())
         deadline = soon()
-        while not transport.peer_has_closed():
+        while not transport.is_readable():
             deadline.check("waiting for what the peer sent")
         assert receive(transport, 2) == b"an"
-        assert transport.peer_has_closed()
+        assert transport.is_readable()
         assert receive(transport, 7) == b" answer"
-        assert not transport.peer_has_closed()
+        assert not transport.is_readable()
 
 
 @pytest.mark.parametrize(

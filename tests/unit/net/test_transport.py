@@ -69,6 +69,20 @@ def test_bytes_go_both_ways(joined):
     assert bytes(view) == b"pong"
 
 
+def test_what_comes_before_the_deadline_is_received_and_counted(joined):
+    transport, other = joined
+    view = memoryview(bytearray(6))
+    assert transport.receive_some(view, Deadline.after(0)) == 0
+    assert transport.receive_some(view, Deadline.after(SOON_S)) == 0
+    other.sendall(b"pong")
+    assert transport.receive_some(view, Deadline.after(SOON_S)) == 4
+    other.sendall(b"ping")
+    began = time.monotonic()
+    assert transport.receive_some(view[4:], Deadline.after(60)) == 2
+    assert bytes(view) == b"pongpi"
+    assert time.monotonic() - began < 5, "it is full"
+
+
 def test_host_without_address_fails_to_resolve(monkeypatch):
     def fail(*_args, **_options):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -202,6 +216,8 @@ def test_peer_that_closes_fails_to_receive(joined, sent):
     with pytest.raises(ConnectionFailed, match="closed the connection") as caught:
         transport.receive_into(memoryview(bytearray(4)), Deadline.after(5))
     assert caught.value.stage == "receive"
+    with pytest.raises(ConnectionFailed, match="closed the connection"):
+        transport.receive_some(memoryview(bytearray(4)), Deadline.after(5))
 
 
 def test_peer_that_resets_fails_to_send_or_receive(joined):
@@ -218,7 +234,7 @@ def test_peer_that_resets_fails_to_send_or_receive(joined):
 
 def test_open_silent_peer_has_not_closed(joined):
     transport, _ = joined
-    assert not transport.peer_has_closed()
+    assert not transport.is_readable()
 
 
 @pytest.mark.parametrize("data", [b"", b"unasked"])
@@ -227,7 +243,7 @@ def test_closed_or_talking_peer_is_of_no_use(joined, data):
     other.sendall(data)
     other.close()
     deadline = Deadline.after(5)
-    while not transport.peer_has_closed():
+    while not transport.is_readable():
         deadline.check("waiting for what the peer did")
 
 

@@ -13,7 +13,7 @@ from pyspark_kafkaproto.net import (
     Endpoint,
     wait_for_answers,
 )
-from tests.fake_broker import DEFAULT, STALL, FakeCluster, close
+from tests.fake_broker import DEFAULT, STALL, FakeCluster, Fault, close, metadata
 
 
 @pytest.fixture
@@ -32,6 +32,11 @@ def connections(brokers):
     yield opened
     for each in opened:
         each.close()
+
+
+def half(brokers):
+    """The first bytes of an answer, and nothing more on a connection that stays open."""
+    return lambda call: Fault(metadata(brokers, call), lambda frame: frame[:9])
 
 
 def test_whoever_has_an_answer_or_has_ended_is_named(brokers, connections):
@@ -55,6 +60,23 @@ def test_whoever_has_an_answer_or_has_ended_is_named(brokers, connections):
     assert 0.04 < time.monotonic() - began < 2
     third.close()
     assert wait_for_answers([first, third], 1) == [third]
+
+
+def test_whoever_has_answered_by_half_holds_nobody_up(brokers, connections):
+    first, second, _ = connections
+    brokers.on("Metadata", half(brokers), node=1)
+    brokers.on("Metadata", DEFAULT, node=2)
+    began = time.monotonic()
+    first.send(MetadataRequest(topics=()), Deadline.after(5))
+    deadline = Deadline.after(5)
+    while not first.heard_at:
+        deadline.check("waiting for half an answer")
+        assert wait_for_answers([first], 0.01) == []
+    second.send(MetadataRequest(topics=()), Deadline.after(5))
+    assert wait_for_answers([first, second], 60) == [second]
+    second.receive(Deadline.after(0))
+    assert wait_for_answers([first, second], 0.05) == []
+    assert time.monotonic() - began < 2
 
 
 def test_what_is_not_answered_is_not_waited_for(brokers, connections):

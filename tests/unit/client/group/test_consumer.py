@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 
 import pytest
@@ -30,7 +31,7 @@ from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
 from tests.examples import first
-from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, metadata, topic_id_of
+from tests.fake_broker import DEFAULT, STALL, FakeTopic, Fault, close, metadata, topic_id_of
 from tests.fake_log import NOT_LEADER, Answered, Batch, FakeLog, fetch, list_offsets
 from tests.fake_past import lead_in_the_past
 from tests.unit.client.answers import answered
@@ -950,6 +951,38 @@ def test_leaders_are_asked_at_once_and_whoever_answers_is_read(filled, group, co
         assert poll_rows(consumer, 1) == [(1, offset)]
     assert time.monotonic() - began < PATIENCE_S / 2
     assert len(filled.asked("Fetch", node=1)) == 1, "it has not answered yet"
+
+
+def half(answer):
+    """The first bytes of an answer, and nothing more on a connection that stays open."""
+    return Fault(answer, lambda frame: frame[: len(frame) // 2])
+
+
+def test_half_an_answer_holds_no_other_leader_up(filled, group, consumer_of):
+    filled.topics["orders"].move(1, 2)
+    filled.on("Fetch", lambda call: half(fetch(filled, call)), DEFAULT, node=1)
+    consumer = consumer_of(request_timeout_ms=1000, fetch_max_wait_ms=10)
+    began = time.monotonic()
+    assert poll_rows(consumer, 20) == [(1, offset) for offset in range(20)]
+    assert consumer.poll(0.1) is None
+    assert time.monotonic() - began < 0.9
+    assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)], "asked for again"
+
+
+def test_nobody_is_to_blame_for_half_an_answer_while_the_member_was_away(
+    filled, group, consumer_of
+):
+    rest = threading.Event()
+    filled.on("Fetch", lambda call: Fault(fetch(filled, call), rest_after=rest), DEFAULT)
+    consumer = consumer_of(
+        request_timeout_ms=200, fetch_max_wait_ms=10, default_api_timeout_ms=1000
+    )
+    assert consumer.poll(0.1) is None
+    rest.set()
+    time.sleep(0.5)  # away for longer than request.timeout.ms
+    assert len(poll_rows(consumer, 40)) == 40
+    asked_on = {call.connection for call in filled.calls if call.api == "Fetch"}
+    assert len(asked_on) == 1, "it was not asked again elsewhere"
 
 
 def throttled(brokers, throttle_time_ms):

@@ -9,7 +9,7 @@ from pyspark_kafkaproto.client import ProducerRecord
 from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.messages.produce import ProduceResponse
-from pyspark_kafkaproto.net import pool
+from pyspark_kafkaproto.net import Deadline, pool
 from tests.fake_broker import DEFAULT, FakeTopic, Fault, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_produce import produce, refusing, values
@@ -270,6 +270,19 @@ def test_an_answer_that_came_while_half_a_one_was_waited_for_counts(brokers, pro
     written = writer.flush()
     assert written["orders", 1].retries == 0
     assert values(brokers.logs["orders", 1]) == expected(1)
+
+
+def test_half_an_answer_holds_nobody_up(brokers, producer):
+    brokers.on("Produce", lambda call: half(produce(brokers, call)))
+    writer = producer(acks=1)
+    writer.send(numbered(10))
+    writer._open_batches.finish_all()
+    writer._sender.pump()
+    (link,) = writer._sender._links.values()
+    deadline = Deadline.after(10)
+    while not link.connection.heard_at:
+        deadline.check("waiting for half an answer")
+        assert took(writer._sender.pump) < 1
 
 
 def test_a_leader_that_just_failed_gets_little_of_the_others_time(brokers, producer, monkeypatch):
