@@ -25,7 +25,6 @@ from pyspark_kafkaproto.errors import (
     LocalProtocolError,
     OutOfMemory,
     RemoteProtocolError,
-    UnsupportedVersion,
 )
 from pyspark_kafkaproto.messages import response_class
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -34,6 +33,7 @@ from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.observing import OnFrame, observer_of
 from pyspark_kafkaproto.net.transport import TLS_STAGE, Endpoint, Transport
+from pyspark_kafkaproto.net.versions import BrokerVersions
 from pyspark_kafkaproto.wire.frame import (
     SIZE_PREFIX_BYTES,
     decode_response,
@@ -107,8 +107,7 @@ class Connection:
         self._in_flight: deque[_InFlight] = deque()
         self._next_correlation_id = 0
         self._quiet_until = 0.0
-        self._ranges: dict[int, tuple[int, int]] = {}
-        self.features: dict[str, int] = {}  # finalized ones of the cluster, by name (KIP-584)
+        self._versions = BrokerVersions(self.endpoint)
         self._early: deque[Reply[Any]] = deque()  # received before anybody asked for them
         self._renew_login_at = float("inf")
         self._is_renewing = False
@@ -169,6 +168,11 @@ class Connection:
         return self._transport.fileno()
 
     @property
+    def features(self) -> dict[str, int]:
+        """Finalized features of the cluster, by name (KIP-584)."""
+        return self._versions.features
+
+    @property
     def is_throttled(self) -> bool:
         """Whether the broker wants silence for now: the next `send` waits (KIP-219)."""
         return time.monotonic() < self._quiet_until
@@ -179,17 +183,7 @@ class Connection:
         Raises:
             UnsupportedVersion: there is none; names both ranges.
         """
-        ours = request.VERSIONS
-        theirs = self._ranges.get(request.API_KEY)
-        if theirs is None:
-            raise UnsupportedVersion(f"broker {self.endpoint} does not offer {request.API_NAME}")
-        highest: int = min(ours[1], theirs[1], ours[1] if most is None else most)
-        if highest < max(ours[0], theirs[0]):
-            raise UnsupportedVersion(
-                f"broker {self.endpoint} speaks {request.API_NAME} {theirs[0]} to {theirs[1]}, "
-                f"this package {ours[0]} to {ours[1] if most is None else most}"
-            )
-        return highest
+        return self._versions.highest_for(request, most)
 
     def request(self, request: Any, deadline: Deadline, most: int | None = None) -> Any:
         """Send `request` in a version up to `most`, wait for its response, return that."""
@@ -222,7 +216,7 @@ class Connection:
         try:
             frame = encode_request(request, chosen, correlation_id, self._config.client_id)
         except LocalProtocolError as error:
-            self._blame_version(type(request), chosen, error)
+            self._versions.blame(type(request), chosen, error)
             raise
         self._keep_quiet(deadline)
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
@@ -243,15 +237,6 @@ class Connection:
             correlation_id,
             len(frame),
         )
-
-    def _blame_version(self, request: type[Any], chosen: int, error: LocalProtocolError) -> None:
-        """Raise UnsupportedVersion where the broker is too old for what the request holds."""
-        least, most = self._ranges.get(request.API_KEY, (0, chosen))
-        if chosen == most < request.VERSIONS.max:
-            raise UnsupportedVersion(
-                f"broker {self.endpoint} speaks {request.API_NAME} {least} to {most}, "
-                f"which cannot carry what is asked: {error}"
-            ) from error
 
     def take_in(self, make_buffer: MakeBuffer = fresh_buffer) -> bool:
         """Take what has come of the next response; whether `receive` will not wait for it.
@@ -387,8 +372,8 @@ class Connection:
         try:
             answer = self._ask_versions(_FIRST_API_VERSIONS, deadline)
             if answer.error_code == UNSUPPORTED_VERSION:
-                self._note_ranges(answer)
-                answer = self._ask_versions(self._known_version(), deadline)
+                self._versions.note(answer)
+                answer = self._ask_versions(self._versions.to_ask_with(), deadline)
         except ConnectionFailed as error:
             if error.stage == TLS_STAGE:
                 raise
@@ -399,7 +384,7 @@ class Connection:
             raise DeadlineExceeded(what, error.timeout_s, error.attempts) from error
         if answer.error_code:
             raise BrokerError(answer.error_code, "ApiVersions", f"broker {self.endpoint}")
-        self._note_ranges(answer)
+        self._versions.note(answer)
 
     def _log_in(self, deadline: Deadline) -> None:
         # As above: this brings hashes, and what asks for tokens.
@@ -421,7 +406,8 @@ class Connection:
 
     def _explain_end(self, error: ConnectionFailed) -> ConnectionFailed:
         """A listener with SASL answers ApiVersions to anybody, and hangs up at what comes next."""
-        is_first = self._ranges and not self._was_served and not self._config.uses_sasl
+        is_known = self._versions.are_known
+        is_first = is_known and not self._was_served and not self._config.uses_sasl
         if not is_first:
             return error
         wanted = "SASL_SSL" if self._config.uses_tls else "SASL_PLAINTEXT or SASL_SSL"
@@ -436,17 +422,6 @@ class Connection:
         self.send(request, deadline, version=version)
         answer: ApiVersionsResponse = self.receive(deadline).message
         return answer
-
-    def _known_version(self) -> int:
-        """A version of ApiVersions named in an error answer; 0 where it named none."""
-        if ApiVersionsRequest.API_KEY not in self._ranges:
-            return 0
-        return self.version_for(ApiVersionsRequest)
-
-    def _note_ranges(self, answer: ApiVersionsResponse) -> None:
-        self._ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-        known = answer.finalized_features if answer.finalized_features_epoch >= 0 else ()
-        self.features = {item.name: item.max_version_level for item in known}
 
     # Frames
 
@@ -495,7 +470,7 @@ class Connection:
 
     def _checked_size(self, prefix: bytes) -> int:
         most, why = self._config.receive_message_max_bytes, "receive.message.max.bytes"
-        if not self._ranges and most > _HANDSHAKE_FRAME_BYTES:
+        if not self._versions.are_known and most > _HANDSHAKE_FRAME_BYTES:
             most, why = _HANDSHAKE_FRAME_BYTES, "before versions are agreed on"
         try:
             return frame_size(prefix, most)
