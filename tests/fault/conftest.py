@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -112,9 +113,29 @@ def stalled(trio: DevBroker, node_id: int) -> Iterator[None]:
     process = trio._node(node_id).process
     process.signal(signal.SIGSTOP)
     try:
+        _wait_until_stopped(process.pid)
         yield
     finally:
         process.signal(signal.SIGCONT)
+
+
+def _wait_until_stopped(pid: int) -> None:
+    """A process that is to stop goes on until each of its threads has had a turn to do so.
+
+    Some 25 ms where others use the processors too, in which a broker answers dozens of requests.
+    """
+    deadline = Deadline.after(10)
+    threads = Path(f"/proc/{pid}/task")  # Linux has it; elsewhere it has to go without
+    while any(_runs(thread) for thread in threads.glob("*")):
+        deadline.check(f"waiting until process {pid} has stopped")
+
+
+def _runs(thread: Path) -> bool:
+    try:
+        state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # it has just ended
+    return state != "T"
 
 
 @contextmanager
