@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_kafkaproto import KafkaCluster
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -66,3 +68,9 @@ def test_every_linked_name_is_defined_in_the_file_that_the_link_leads_to(page):
     for link in LINK.finditer(page.read_text(encoding="utf-8")):
         code = (page.parent / link["file"]).read_text(encoding="utf-8")
         assert re.search(rf"^ *(?:def|class) {link['name']}\b", code, re.MULTILINE), link[0]
+
+
+def test_each_call_of_the_cluster_is_in_its_table():
+    table = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8").split("## Every call")[1]
+    named = set(re.findall(r"`(\w+)`", table.split("\n## ")[0]))
+    assert named >= {name for name in dir(KafkaCluster) if not name.startswith("_")}
