@@ -89,7 +89,7 @@ class TlsTransport(Transport):
         """Write all of `data`."""
         left = memoryview(data)
         while left:
-            self._set_time(deadline, "send")
+            self._sock.settimeout(self._left_s(deadline, "send"))
             try:
                 left = left[self._sock.send(left) :]
             except OSError as error:
@@ -101,7 +101,7 @@ class TlsTransport(Transport):
             count = min(len(self._seen), len(view))
             view[:count], self._seen = self._seen[:count], self._seen[count:]
             return count
-        self._set_time(deadline, "receive")
+        self._sock.settimeout(self._left_s(deadline, "receive"))
         try:
             count = self._sock.recv_into(view)
         except OSError as error:
@@ -122,12 +122,6 @@ class TlsTransport(Transport):
         except (OSError, ValueError):
             return True
         return True
-
-    def _set_time(self, deadline: Deadline, stage: str) -> None:
-        remaining_s = deadline.remaining_s
-        if remaining_s <= 0:
-            raise DeadlineExceeded(f"broker {self.endpoint}: {stage}", deadline.timeout_s)
-        self._sock.settimeout(remaining_s)
 
     def _failed(self, stage: str, error: OSError, deadline: Deadline) -> KafkaProtoError:
         if isinstance(error, TimeoutError):

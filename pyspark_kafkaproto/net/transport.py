@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import functools
 import re
+import select
 import socket
 import struct
 import sys
@@ -39,6 +40,7 @@ _TIMED_OUT = {errno.EAGAIN, errno.EWOULDBLOCK, errno.ETIMEDOUT}
 # earlier call is good enough for most later ones, and each of those saves a system call. It also
 # keeps a time-out from being rounded to zero, which would mean for ever.
 _GRACE_S = 0.01
+_LONGEST_POLL_S = 3600.0  # `poll` counts milliseconds in 31 bits
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -64,14 +66,16 @@ class Endpoint:
 class Transport:
     """A connected TCP stream.
 
-    The socket blocks and the kernel keeps the time (SO_RCVTIMEO, SO_SNDTIMEO): one system call can
-    then wait for a whole frame, where Python's own time-outs cost a poll before every call.
+    The socket blocks and the kernel keeps the time (SO_RCVTIMEO): one system call can then wait for
+    a whole frame, where Python's own time-outs cost a poll before every call. But a call that a
+    signal interrupts before its first byte is made again by Python, with all of its time: so the
+    first byte is waited for by `poll`, if it is not there.
     """
 
     def __init__(self, sock: socket.socket, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._sock = sock
-        self._timeouts_s = {socket.SO_RCVTIMEO: 0.0, socket.SO_SNDTIMEO: 0.0}  # as they are set
+        self._timeout_s = 0.0  # as it is set
         sock.settimeout(None)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -84,9 +88,11 @@ class Transport:
         """Write all of `data`."""
         left = memoryview(data)
         while left:
-            self._set_timeout(socket.SO_SNDTIMEO, deadline, "send")
+            self._left_s(deadline, "send")
             try:
-                left = left[self._sock.send(left) :]
+                left = left[self._sock.send(left, socket.MSG_DONTWAIT) :]
+            except BlockingIOError:
+                self._wait(select.POLLOUT, deadline, "send")
             except OSError as error:
                 raise self._failed("send", error, deadline) from error
 
@@ -105,13 +111,24 @@ class Transport:
         return filled
 
     def _receive(self, view: memoryview, deadline: Deadline) -> int:
-        """One system call; how many bytes it gave, one at least."""
-        self._set_timeout(socket.SO_RCVTIMEO, deadline, "receive")
+        """What is there, or else what comes; how many bytes that was, one at least."""
+        self._left_s(deadline, "receive")
         try:
-            count = self._sock.recv_into(view, 0, socket.MSG_WAITALL)
+            count = self._sock.recv_into(view, 0, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            count = self._await(view, deadline)
         except OSError as error:
             raise self._failed("receive", error, deadline) from error
         return self._counted(count)
+
+    def _await(self, view: memoryview, deadline: Deadline) -> int:
+        """Wait for bytes of which none is there."""
+        self._wait(select.POLLIN, deadline, "receive")
+        self._set_timeout(deadline)
+        try:
+            return self._sock.recv_into(view, 0, socket.MSG_WAITALL)
+        except OSError as error:
+            raise self._failed("receive", error, deadline) from error
 
     def _counted(self, count: int) -> int:
         if count == 0:
@@ -142,18 +159,29 @@ class Transport:
         host, port = self._sock.getsockname()[:2]
         return str(Endpoint(host, port))
 
-    def _set_timeout(self, option: int, deadline: Deadline, stage: str) -> None:
-        """Let the kernel end the next call at the deadline, or as soon after as `_GRACE_S` says."""
+    def _left_s(self, deadline: Deadline, stage: str) -> float:
         remaining_s = deadline.remaining_s
         if remaining_s <= 0:
             raise DeadlineExceeded(f"broker {self.endpoint}: {stage}", deadline.timeout_s)
-        if remaining_s <= self._timeouts_s[option] <= remaining_s + 2 * _GRACE_S:
+        return remaining_s
+
+    def _wait(self, event: int, deadline: Deadline, stage: str) -> None:
+        """Wait until the next call does something at once, however many signals come."""
+        poll = select.poll()
+        poll.register(self._sock.fileno(), event)
+        while not poll.poll(min(self._left_s(deadline, stage), _LONGEST_POLL_S) * 1000):
+            pass
+
+    def _set_timeout(self, deadline: Deadline) -> None:
+        """Let the kernel end a receive at the deadline, or as soon after as `_GRACE_S` says."""
+        remaining_s = deadline.remaining_s
+        if remaining_s <= self._timeout_s <= remaining_s + 2 * _GRACE_S:
             return
         timeout_s = remaining_s + _GRACE_S
         seconds, fraction = divmod(timeout_s, 1)
         timeval = _TIMEVAL.pack(int(seconds), int(fraction * 1e6))
-        self._sock.setsockopt(socket.SOL_SOCKET, option, timeval)
-        self._timeouts_s[option] = timeout_s
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
+        self._timeout_s = timeout_s
 
     def _failed(self, stage: str, error: OSError, deadline: Deadline) -> KafkaProtoError:
         if error.errno in _TIMED_OUT:

@@ -1,8 +1,10 @@
 """The byte stream: which stage failed, and that nothing outlasts its deadline."""
 
+import signal
 import socket
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -21,6 +23,31 @@ def joined(peer):
     transport = Transport.connect(peer.endpoint, Deadline.after(5))
     yield transport, peer.accept()
     transport.close()
+
+
+@contextmanager
+def ticking():
+    """A program that is interrupted all the time, as under a profiler; for 3 s at most.
+
+    Not by a timer: that of this process is pytest's, for tests that hang.
+    """
+    done = threading.Event()
+    main = threading.main_thread().ident
+
+    def tick():
+        end = Deadline.after(3)
+        while not (done.wait(0.005) or end.has_passed):
+            signal.pthread_kill(main, signal.SIGUSR1)
+
+    thread = threading.Thread(target=tick)
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        signal.signal(signal.SIGUSR1, before)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +224,45 @@ def test_deadline_that_has_passed_is_not_for_ever(joined):
         transport.receive_into(memoryview(bytearray(1)), Deadline.after(0))
     with pytest.raises(DeadlineExceeded):
         transport.send(b"x", Deadline.after(0))
+
+
+@pytest.mark.parametrize("sent", [b"", b"ab"])
+def test_signals_put_off_no_deadline(joined, sent):
+    transport, other = joined
+    other.sendall(sent)
+    began = time.monotonic()
+    with ticking():
+        with pytest.raises(DeadlineExceeded):
+            transport.receive_into(memoryview(bytearray(4)), Deadline.after(0.1))
+        assert transport.receive_some(memoryview(bytearray(4)), Deadline.after(0.1)) == 0
+        other.sendall(b"ab")
+        assert transport.receive_some(memoryview(bytearray(4)), Deadline.after(0.1)) == 2
+        with pytest.raises(DeadlineExceeded):
+            transport.send(bytes(64 << 20), Deadline.after(0.1))
+    assert time.monotonic() - began < 2
+
+
+def test_signals_lose_no_bytes(joined):
+    transport, other = joined
+    data = bytes(range(256)) * (64 << 10)
+    sender = threading.Thread(target=other.sendall, args=(data,))
+    sender.start()
+    received = memoryview(bytearray(len(data)))
+    with ticking():
+        transport.receive_into(received, Deadline.after(5))
+        sender.join()
+        back = bytearray()
+        reader = threading.Thread(target=_read_all, args=(other, back, len(data)))
+        reader.start()
+        transport.send(data, Deadline.after(5))
+        reader.join()
+    assert received == data
+    assert back == data
+
+
+def _read_all(sock, into, size):
+    while len(into) < size:
+        into += sock.recv(1 << 16)
 
 
 def test_peer_that_reads_nothing_ends_a_send_at_the_deadline(joined):
