@@ -2,7 +2,8 @@
 
 Compressing takes longer than all else that a batch goes through, and its libraries let go of the
 interpreter. Nothing else happens in these threads: a batch is numbered and sealed by whoever takes
-it out of here, in the order in which batches came in.
+it out of here, in the order in which batches came in. Who seals one that is not compressed does
+that first: so go batches that no thread can be had for.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Compressing:
         self._most_bytes = most_bytes
         self.held_bytes = 0
         self._pool: ThreadPoolExecutor | None = None
-        self._under_way: deque[tuple[Full, Future[None]]] = deque()
+        self._under_way: deque[tuple[Full, Future[None] | None]] = deque()
 
     @property
     def is_empty(self) -> bool:
@@ -74,13 +75,22 @@ class Compressing:
 
     def add(self, full: Full) -> None:
         """Compress a batch."""
-        if self._pool is None:
-            # Executors pay every import at every start, and compress in their tasks' own threads.
-            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
-            self._pool = ThreadPoolExecutor(self._threads, "kafkaproto-compress")
         self.held_bytes += full.builder.size_bytes
-        self._under_way.append((full, self._pool.submit(full.builder.compress)))
+        self._under_way.append((full, self._begin(full.builder)))
+
+    def _begin(self, builder: BatchBuilder) -> Future[None] | None:
+        """Have a thread compress it; None where there is none, as while the interpreter ends."""
+        try:
+            if self._pool is None:
+                # Executors pay every import at every start, and compress in their tasks' threads.
+                from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+                self._pool = ThreadPoolExecutor(self._threads, "kafkaproto-compress")
+            return self._pool.submit(builder.compress)
+        except RuntimeError:
+            # It may stand in line all the same: no thread is to come to it while it is sealed.
+            self._leave_pool(wait=True)
+            return None
 
     def take(self, *, wait: bool) -> Iterator[Full]:
         """Those that are compressed, in the order in which they came.
@@ -91,9 +101,10 @@ class Compressing:
         """
         while self._under_way:
             full, compressed = self._under_way[0]
-            if not (wait or self._has_many or compressed.done()):
-                return
-            compressed.result()
+            if compressed is not None and not compressed.cancelled():
+                if not (wait or self._has_many or compressed.done()):
+                    return
+                compressed.result()
             self._under_way.popleft()
             self.held_bytes -= full.builder.size_bytes
             yield full
@@ -106,6 +117,10 @@ class Compressing:
         """Let go of what is in here; what comes later begins anew."""
         self._under_way.clear()
         self.held_bytes = 0
+        self._leave_pool(wait=False)
+
+    def _leave_pool(self, *, wait: bool) -> None:
+        """What a thread has begun goes on, to be waited for or not; nothing else is begun."""
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool.shutdown(wait=wait, cancel_futures=True)
             self._pool = None

@@ -1,5 +1,7 @@
 """Batches compressed in other threads: the same batches, in the same order, and no more held."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -124,6 +126,58 @@ def test_what_has_waited_for_linger_is_sent_when_send_returns(brokers, producer)
     writer = producer(compression_type="lz4", linger_ms=0)
     writer.send(numbered(1))
     brokers.wait_for_call("Produce")
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_the_caller_compresses_what_no_thread_can(brokers, producer, gate, monkeypatch, most):
+    """One that has begun a batch goes on with it, and takes no other."""
+    start, begun = threading.Thread.start, []
+
+    def start_some(thread):
+        if thread.name.startswith("kafkaproto-compress"):
+            if len(begun) == most:
+                raise RuntimeError("can't start new thread")
+            begun.append(thread)
+        start(thread)
+
+    writer = producer(batch_size=50_000, compression_type="lz4", buffer_memory=1 << 20)
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    threading.Timer(0.1, gate.set).start()
+    writer.send(numbered(9))
+    writer.flush()
+    assert names(brokers) == list(range(9))
+    assert len(gate.threads) == 9, "each was compressed once"
+    assert {item for item in gate.threads if item in begun} == set(begun)
+
+
+AT_EXIT = """
+import atexit
+from pyspark_kafkaproto.client import Producer, ProducerRecord
+from tests.fake_broker import FakeCluster
+from tests.fake_produce import values
+
+brokers = FakeCluster({"orders": 1})
+properties = {"bootstrap.servers": brokers.bootstrap_servers, "compression.type": "gzip"}
+producer = Producer(properties | {"linger.ms": 60_000}, topic="orders", compression_threads=1)
+
+def end():
+    producer.close()
+    print(len(values(brokers.logs["orders", 0])))
+
+atexit.register(end)
+for number in range(BEFORE):
+    producer.send([ProducerRecord(bytes(40_000), partition=0)] * 20)
+"""
+
+
+@pytest.mark.parametrize("before", [1, 4])
+def test_a_producer_closed_as_the_interpreter_ends_writes_all(before):
+    """It starts no thread any more: what has none yet, and what is open, is compressed without."""
+    program = AT_EXIT.replace("BEFORE", str(before))
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, timeout=60
+    )
+    assert (shown.stdout.split(), shown.stderr) == ([b"%d" % (20 * before)], b"")
 
 
 @pytest.mark.parametrize("error", [MemoryError("no more"), KeyboardInterrupt()])
