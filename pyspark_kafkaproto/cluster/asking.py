@@ -255,7 +255,7 @@ class _Line:
 
     def send(self) -> None:
         """Send as many as may be in flight."""
-        while self.unsent and len(self.sent) < _MOST_IN_FLIGHT:
+        while self.unsent and self._has_room:
             number, request = self.unsent.popleft()
             self.sent.append(number)
             try:
@@ -265,6 +265,12 @@ class _Line:
                 self._connection.send(request, self._soon(), version)
             except KafkaProtoError as error:
                 self._fail(error)
+
+    @property
+    def _has_room(self) -> bool:
+        if self.sent and self._connection is not None and self._connection.login_is_due:
+            return False
+        return len(self.sent) < _MOST_IN_FLIGHT
 
     def receive(self) -> None:
         """Take one answer, if any is awaited."""

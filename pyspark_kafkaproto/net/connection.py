@@ -108,9 +108,7 @@ class Connection:
         self._next_correlation_id = 0
         self._quiet_until = 0.0
         self._versions = BrokerVersions(self.endpoint)
-        self._early: deque[Reply[Any]] = deque()  # received before anybody asked for them
         self._renew_login_at = float("inf")
-        self._is_renewing = False
         self._was_served = False
         self._is_arriving = False  # a response was begun and is not finished
         self._taken: Arrival | None = None  # what `take_in` has of the next response
@@ -156,7 +154,7 @@ class Connection:
     @property
     def in_flight(self) -> int:
         """Requests sent whose response was not taken yet."""
-        return len(self._in_flight) + len(self._early)
+        return len(self._in_flight)
 
     @property
     def is_idle(self) -> bool:
@@ -173,6 +171,15 @@ class Connection:
         return self._versions.features
 
     @property
+    def login_is_due(self) -> bool:
+        """Whether the next `send` says again who we are, once nothing is in flight (KIP-368).
+
+        Who sends several requests ahead is to take their answers first: a broker ends a connection
+        whose login is over.
+        """
+        return time.monotonic() >= self._renew_login_at
+
+    @property
     def is_throttled(self) -> bool:
         """Whether the broker wants silence for now: the next `send` waits (KIP-219)."""
         return time.monotonic() < self._quiet_until
@@ -187,9 +194,9 @@ class Connection:
 
     def request(self, request: Any, deadline: Deadline, most: int | None = None) -> Any:
         """Send `request` in a version up to `most`, wait for its response, return that."""
-        if self.in_flight and not self._is_renewing:
-            waiting = self._in_flight[0].response if self._in_flight else self._early[0].message
-            raise LocalProtocolError(f"{waiting.API_NAME} is still unanswered")
+        if self._in_flight:
+            api = self._in_flight[0].response.API_NAME
+            raise LocalProtocolError(f"{api} is still unanswered")
         self.send(request, deadline, self.version_for(type(request), most))
         return self.receive(deadline).message
 
@@ -209,7 +216,7 @@ class Connection:
             UnsupportedVersion: the newest version that the broker speaks cannot carry the request.
         """
         self._check_free("send")
-        if time.monotonic() >= self._renew_login_at and not self._is_renewing:
+        if self.login_is_due and not self._in_flight:
             self._renew_login(deadline)
         chosen = self.version_for(type(request)) if version is None else version
         correlation_id = self._next_correlation_id
@@ -249,7 +256,7 @@ class Connection:
         """
         self._check_not_arriving("receive")
         is_there = self._taken is not None and self._taken.is_whole
-        if is_there or self._early or not self.is_open:
+        if is_there or not self.is_open:
             return True
         if not self._transport.is_readable():
             return False
@@ -289,8 +296,6 @@ class Connection:
             OutOfMemory: names the size of the answer.
         """
         self._check_free("receive")
-        if self._early and not self._is_renewing:
-            return Arrival()  # which came before
         if not self._in_flight:
             raise LocalProtocolError("no request is in flight")
         self._is_arriving = True
@@ -320,8 +325,6 @@ class Connection:
     def finish(self, arrival: Arrival, deadline: Deadline) -> Reply[Any]:
         """The response that `begin` began, once all of it is there."""
         self._check_open("receive")
-        if self._early and not self._is_renewing:
-            return self._early.popleft()
         with _closing_on_error(self):
             self._receive(arrival, None, deadline)
             self._is_arriving = False
@@ -345,7 +348,6 @@ class Connection:
         """Close; what is in flight is lost. Again does no harm."""
         self.is_open = False
         self._in_flight.clear()
-        self._early.clear()
         self._taken = None
         self._transport.close()
 
@@ -393,16 +395,10 @@ class Connection:
         self._renew_login_at = authenticate(self, self._config, deadline)
 
     def _renew_login(self, deadline: Deadline) -> None:
-        """Say who we are again: a broker ends a connection whose login is over (KIP-368)."""
-        # Nothing may be under way then, so what is comes in now and is kept for who waits for it.
+        """Say who we are again; nothing is in flight, so that nothing is lost where this fails."""
+        self._renew_login_at = float("inf")  # what is said here is sent like all else
         with _closing_on_error(self):
-            early = [self.receive(deadline) for _ in range(self.in_flight)]
-            self._is_renewing = True
-            try:
-                self._log_in(deadline)
-            finally:
-                self._is_renewing = False
-            self._early.extend(early)
+            self._log_in(deadline)
 
     def _explain_end(self, error: ConnectionFailed) -> ConnectionFailed:
         """A listener with SASL answers ApiVersions to anybody, and hangs up at what comes next."""

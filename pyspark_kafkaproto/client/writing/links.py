@@ -62,7 +62,9 @@ class Link:
         if self.connection is None:
             return True
         # When throttled `send` would wait, and all other leaders with it.
-        return not self.is_throttled and len(self.sent) < most
+        if self.is_throttled or len(self.sent) >= most:
+            return False
+        return not (self.sent and self.connection.login_is_due)
 
     def send(
         self,

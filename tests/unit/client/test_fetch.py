@@ -26,6 +26,7 @@ from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import Deadline, connections_for
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, cut, topic_id_of
 from tests.fake_log import Answered, Batch, fetch
+from tests.fake_login import AS_KEYWORDS, login_again, want_login
 from tests.fake_past import behind
 from tests.unit.capture.wire import read as read_capture
 from tests.unit.client.answers import answered
@@ -816,3 +817,12 @@ def test_throttled_reader_stays_silent(brokers, config, task, clock):
     brokers.on("Fetch", answered(first, throttle_time_ms=700), DEFAULT)
     assert read(task((0, 0, 100)), config()) == rows(0, 0, 100)
     assert clock.slept == [pytest.approx(0.7)]
+
+
+def test_logins_that_fail_to_be_renewed_lose_and_double_no_row(brokers, config, task):
+    brokers.logs["orders", 0].fill(100, size_bytes=10)
+    want_login(brokers)
+    client = config(max_partition_fetch_bytes=1000, retry_backoff_ms=1, **AS_KEYWORDS)
+    login_again(brokers, connections_for(client))
+    assert read(task((0, 0, 100)), client) == rows(0, 0, 100)
+    assert len(brokers.asked("SaslAuthenticate")) > 4

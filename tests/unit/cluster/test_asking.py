@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.asking import send_all
 from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed, RemoteProtocolError
+from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
-from tests.fake_broker import close
+from pyspark_kafkaproto.net import Deadline, Endpoint
+from tests.fake_broker import Fault, close, metadata
+from tests.fake_login import LOGIN, logged_in, want_login
 
 G = OffsetFetchResponse.Group
 FIRST = TopicPartition("orders", 0)
@@ -52,6 +56,31 @@ def test_more_requests_than_may_be_in_flight_are_all_answered(brokers, kafka):
     groups = [f"g-{number}" for number in range(2050)]
     assert len(kafka.get_group_offsets(groups)) == 2050
     assert len(brokers.asked("OffsetFetch")) == 21
+
+
+@pytest.mark.parametrize("again", [logged_in(), close()])
+def test_what_is_in_flight_is_answered_before_a_login_is_renewed(brokers, kafka_at, again):
+    """And kept, whatever becomes of that."""
+    want_login(brokers)
+    brokers.on("SaslAuthenticate", logged_in(), again)
+    router = kafka_at(brokers.address(), **LOGIN)._router
+
+    def end_login(call):
+        if len(brokers.asked("Metadata")) == 3:
+            (connection,) = router.connections.kept
+            connection._renew_login_at = 0.0
+        return metadata(brokers, call)
+
+    brokers.on("Metadata", end_login)
+    questions = [(Endpoint.parse(brokers.address()), MetadataRequest(topics=()))] * 20
+    answers = send_all(router, questions, Deadline.after(5))
+    order = [call.api for call in brokers.calls]
+    renewal = order.index("SaslHandshake", order.index("Metadata"))
+    before, behind = (part.count("Metadata") for part in (order[:renewal], order[renewal:]))
+    assert 3 <= before < 20
+    assert behind == (0 if isinstance(again, Fault) else 20 - before)
+    are_answers = [isinstance(answer, MetadataResponse) for answer in answers]
+    assert are_answers == [True] * (before + behind) + [False] * (20 - before - behind)
 
 
 def test_only_what_moved_is_asked_for_again(brokers, kafka, clock):

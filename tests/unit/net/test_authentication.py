@@ -15,30 +15,20 @@ from pyspark_kafkaproto.messages.sasl_handshake import SaslHandshakeResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Connections, Deadline, Endpoint
 from pyspark_kafkaproto.net import connection as connection_module
 from tests.fake_broker import FakeCluster, close
+from tests.fake_login import LOGIN, logged_in, want_login
 
 ALL_TOPICS = MetadataRequest(topics=None)
-JAAS = (
-    "org.apache.kafka.common.security.plain.PlainLoginModule required "
-    'username="me" password="hunter2";'
-)
 
 
 @pytest.fixture
 def cluster():
     with FakeCluster() as cluster:
-        cluster.versions |= {"SaslHandshake": (0, 1), "SaslAuthenticate": (0, 2)}
-        cluster.on("SaslHandshake", SaslHandshakeResponse(mechanisms=("PLAIN",)))
-        cluster.on("SaslAuthenticate", SaslAuthenticateResponse(auth_bytes=b""))
+        want_login(cluster)
         yield cluster
 
 
 def config(cluster, **properties):
-    login = {
-        "bootstrap.servers": cluster.address(),
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": JAAS,
-    }
+    login = {"bootstrap.servers": cluster.address()} | LOGIN
     return ClientConfig.parse(
         login | {name.replace("_", "."): value for name, value in properties.items()}
     )
@@ -51,10 +41,6 @@ def opened(cluster, on_frame=None):
 
 def soon():
     return Deadline.after(5)
-
-
-def lifetime(seconds):
-    return SaslAuthenticateResponse(auth_bytes=b"", session_lifetime_ms=int(seconds * 1000))
 
 
 def test_versions_then_mechanism_then_password(cluster, caplog):
@@ -123,24 +109,28 @@ def test_a_login_without_an_end_is_never_renewed(cluster):
     assert len(cluster.asked("SaslAuthenticate")) == 1
 
 
-def test_a_login_that_ends_is_renewed_and_what_is_under_way_is_kept(cluster, monkeypatch):
-    cluster.on("SaslAuthenticate", lifetime(100), lifetime(0))
+def test_a_login_that_ends_is_renewed_once_nothing_is_under_way(cluster, monkeypatch):
+    cluster.on("SaslAuthenticate", logged_in(100), logged_in(0))
     with opened(cluster) as connection:
+        assert not connection.login_is_due
         connection.send(ALL_TOPICS, soon())
-        connection.send(MetadataRequest(topics=()), soon())
         monkeypatch.setattr(connection_module, "time", _Later(96))
+        assert connection.login_is_due
+        connection.send(MetadataRequest(topics=()), soon())
+        assert connection.in_flight == 2
+        found = [connection.receive(soon()).message.cluster_id for _ in range(2)]
         connection.send(ALL_TOPICS, soon())
-        assert connection.in_flight == 3
-        found = [connection.receive(soon()).message.cluster_id for _ in range(3)]
+        assert not connection.login_is_due
+        assert connection.in_flight == 1
+        found.append(connection.receive(soon()).message.cluster_id)
         assert found == ["fake"] * 3
-        assert connection.in_flight == 0
         assert connection.is_idle
     order = [call.api for call in cluster.calls]
     assert order[3:] == [*("Metadata", "Metadata", "SaslHandshake", "SaslAuthenticate", "Metadata")]
 
 
 def test_a_login_is_not_renewed_early(cluster, monkeypatch):
-    cluster.on("SaslAuthenticate", lifetime(100))
+    cluster.on("SaslAuthenticate", logged_in(100))
     with opened(cluster) as connection:
         monkeypatch.setattr(connection_module, "time", _Later(84))
         connection.request(ALL_TOPICS, soon())
@@ -149,9 +139,9 @@ def test_a_login_is_not_renewed_early(cluster, monkeypatch):
 
 def test_a_renewal_that_is_refused_closes(cluster, monkeypatch):
     refused = SaslAuthenticateResponse(error_code=58, auth_bytes=b"")
-    cluster.on("SaslAuthenticate", lifetime(100), refused)
+    cluster.on("SaslAuthenticate", logged_in(100), refused)
     with opened(cluster) as connection:
-        connection.send(ALL_TOPICS, soon())
+        connection.request(ALL_TOPICS, soon())
         monkeypatch.setattr(connection_module, "time", _Later(96))
         with pytest.raises(AuthenticationFailed):
             connection.send(ALL_TOPICS, soon())

@@ -33,6 +33,7 @@ from pyspark_kafkaproto.net import Deadline
 from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, Fault, close, metadata, topic_id_of
 from tests.fake_log import NOT_LEADER, Answered, Batch, FakeLog, fetch, list_offsets
+from tests.fake_login import AS_KEYWORDS, login_again, want_login
 from tests.fake_past import lead_in_the_past
 from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import FakeGroup
@@ -983,6 +984,16 @@ def test_nobody_is_to_blame_for_half_an_answer_while_the_member_was_away(
     assert len(poll_rows(consumer, 40)) == 40
     asked_on = {call.connection for call in filled.calls if call.api == "Fetch"}
     assert len(asked_on) == 1, "it was not asked again elsewhere"
+
+
+def test_logins_that_fail_to_be_renewed_lose_and_double_no_row(filled, group, consumer_of):
+    filled.topics["orders"].move(1, 2)
+    want_login(filled)
+    consumer = consumer_of(max_partition_fetch_bytes=200, **AS_KEYWORDS)
+    login_again(filled, consumer._router.connections)
+    found = poll_rows(consumer, 40)
+    assert sorted(found) == [(number, offset) for number in (0, 1) for offset in range(20)]
+    assert len(filled.asked("SaslAuthenticate")) > 4
 
 
 def throttled(brokers, throttle_time_ms):

@@ -12,6 +12,7 @@ from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import Deadline, pool
 from tests.fake_broker import DEFAULT, FakeTopic, Fault, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
+from tests.fake_login import AS_KEYWORDS, logged_in, want_login
 from tests.fake_produce import produce, refusing, values
 from tests.unit.client.writing.test_produce_faults import answered, numbered
 
@@ -283,6 +284,47 @@ def test_half_an_answer_holds_nobody_up(brokers, producer):
     while not link.connection.heard_at:
         deadline.check("waiting for half an answer")
         assert took(writer._sender.pump) < 1
+
+
+@pytest.fixture
+def half_answered(brokers, producer):
+    """A producer, its connection with half an answer of an acknowledged batch, and when to go on.
+
+    The login there has to be renewed, and another batch waits to be sent.
+    """
+    want_login(brokers)
+    rest = threading.Event()
+
+    def answer(call):
+        found = produce(brokers, call)
+        throttled = ProduceResponse(responses=found.responses, throttle_time_ms=100)
+        return Fault(throttled, rest_after=rest)
+
+    brokers.on("Produce", answer, DEFAULT)
+    # Without idempotence whatever is sent again is written again.
+    writer = producer(acks=1, enable_idempotence="false", linger_ms=0, **AS_KEYWORDS)
+    writer.send(numbered(1, partition=0))
+    (link,) = writer._sender._links.values()
+    deadline = Deadline.after(10)
+    while not link.connection.heard_at:
+        deadline.check("waiting for half an answer")
+        writer._sender.pump()
+    link.connection._renew_login_at = 0.0
+    yield writer, link.connection, rest
+    rest.set()
+
+
+@pytest.mark.parametrize("again", [logged_in(), close()])
+def test_a_login_is_renewed_behind_what_is_in_flight(brokers, half_answered, again):
+    writer, connection, rest = half_answered
+    brokers.on("SaslAuthenticate", again, logged_in())
+    assert took(lambda: writer.send(numbered(1, 0, 1))) < 1
+    assert took(lambda: writer._sender._turn(0.0, is_pressing=True)) < 1
+    assert connection.in_flight == 1
+    threading.Timer(0.1, rest.set).start()
+    written = writer.flush()
+    assert written["orders", 0].retries == 0
+    assert [values(brokers.logs["orders", number]) for number in (0, 1)] == [expected(1)] * 2
 
 
 def test_a_leader_that_just_failed_gets_little_of_the_others_time(brokers, producer, monkeypatch):
