@@ -258,11 +258,8 @@ class Connection:
         is_there = self._taken is not None and self._taken.is_whole
         if is_there or not self.is_open:
             return True
-        if not self._transport.is_readable():
-            return False
         if not self._in_flight:
-            return True
-        self.heard_at = time.monotonic()
+            return self._transport.is_readable()
         try:
             with _closing_on_error(self):
                 return self._take_some(make_buffer)
@@ -434,19 +431,24 @@ class Connection:
         self._show(arrival)
 
     def _take_some(self, make_buffer: MakeBuffer) -> bool:
-        """Receive what flows of the next response; whether that was all of it."""
-        deadline = Deadline.after(_FLOW_S)
+        """Receive what is there of the next response, and what flows; whether that was all."""
         arrival = self._taken = self._taken or Arrival()
-        try:
-            if not arrival.is_sized:
-                arrival.note(self._transport.receive_some(arrival.rest, deadline))
+        deadline, flow = Deadline.after(0.0), Deadline.after(_FLOW_S)
+        while not arrival.is_whole:
+            is_size = not arrival.is_sized
+            try:
+                count = self._transport.receive_some(arrival.rest, deadline)
+            except ConnectionFailed as error:
+                raise self._explain_end(error) from error
+            if not count:
+                return False
+            arrival.note(count)
+            self.heard_at = time.monotonic()
+            deadline = flow
+            if is_size:
                 self._make_room(arrival, make_buffer)
-            if arrival.payload:
-                arrival.note(self._transport.receive_some(arrival.rest, deadline))
-        except ConnectionFailed as error:
-            raise self._explain_end(error) from error
         self._show(arrival)
-        return arrival.is_whole
+        return True
 
     def _show(self, arrival: Arrival) -> None:
         """Tell who observes of a frame that is whole now."""

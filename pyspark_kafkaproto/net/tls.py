@@ -97,10 +97,28 @@ class TlsTransport(Transport):
 
     def _receive(self, view: memoryview, deadline: Deadline) -> int:
         """What was looked at already, or one record."""
+        return self._take_seen(view) or self._await(view, deadline)
+
+    def _take(self, view: memoryview, deadline: Deadline) -> int:
+        """What was looked at already, or a record that is there."""
         if self._seen:
-            count = min(len(self._seen), len(view))
-            view[:count], self._seen = self._seen[:count], self._seen[count:]
-            return count
+            return self._take_seen(view)
+        self._sock.settimeout(0)
+        try:
+            count = self._sock.recv_into(view)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return 0
+        except OSError as error:
+            raise self._failed("receive", error, deadline) from error
+        return self._counted(count)
+
+    def _take_seen(self, view: memoryview) -> int:
+        count = min(len(self._seen), len(view))
+        view[:count], self._seen = self._seen[:count], self._seen[count:]
+        return count
+
+    def _await(self, view: memoryview, deadline: Deadline) -> int:
+        """One record."""
         self._sock.settimeout(self._left_s(deadline, "receive"))
         try:
             count = self._sock.recv_into(view)

@@ -88,7 +88,7 @@ class Transport:
         """Write all of `data`."""
         left = memoryview(data)
         while left:
-            self._left_s(deadline, "send")
+            self._left_s(deadline, "send")  # what is too late is not sent
             try:
                 left = left[self._sock.send(left, socket.MSG_DONTWAIT) :]
             except BlockingIOError:
@@ -100,35 +100,40 @@ class Transport:
         """Fill `view` to its end."""
         filled = 0
         while filled < len(view):
+            self._left_s(deadline, "receive")
             filled += self._receive(view[filled:], deadline)
 
     def receive_some(self, view: memoryview, deadline: Deadline) -> int:
-        """Fill `view` with what comes before the deadline; how many bytes that was."""
-        filled = 0
-        with suppress(DeadlineExceeded):
-            while filled < len(view):
-                filled += self._receive(view[filled:], deadline)
-        return filled
+        """What is there, or else what comes before the deadline; how many bytes, 0 for none."""
+        count = self._take(view, deadline)
+        if not count and not deadline.has_passed:
+            with suppress(DeadlineExceeded):
+                return self._await(view, deadline)
+        return count
 
     def _receive(self, view: memoryview, deadline: Deadline) -> int:
         """What is there, or else what comes; how many bytes that was, one at least."""
-        self._left_s(deadline, "receive")
+        return self._take(view, deadline) or self._await(view, deadline)
+
+    def _take(self, view: memoryview, deadline: Deadline) -> int:
+        """What is there; how many bytes, 0 for none."""
         try:
             count = self._sock.recv_into(view, 0, socket.MSG_DONTWAIT)
         except BlockingIOError:
-            count = self._await(view, deadline)
+            return 0
         except OSError as error:
             raise self._failed("receive", error, deadline) from error
         return self._counted(count)
 
     def _await(self, view: memoryview, deadline: Deadline) -> int:
-        """Wait for bytes of which none is there."""
+        """Wait for bytes of which none is there; how many came, one at least."""
         self._wait(select.POLLIN, deadline, "receive")
         self._set_timeout(deadline)
         try:
-            return self._sock.recv_into(view, 0, socket.MSG_WAITALL)
+            count = self._sock.recv_into(view, 0, socket.MSG_WAITALL)
         except OSError as error:
             raise self._failed("receive", error, deadline) from error
+        return self._counted(count)
 
     def _counted(self, count: int) -> int:
         if count == 0:

@@ -479,6 +479,16 @@ def test_what_is_wrong_with_an_answer_is_said_to_whoever_receives_it():
             connection.receive(soon())
 
 
+def test_who_takes_answers_in_is_told_of_a_reset():
+    with joined() as (connection, peer):
+        connection.send(ALL_TOPICS, soon(), 9)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        peer.close()
+        take_in_until(connection, connection.take_in)
+        with pytest.raises(ConnectionFailed, match="Connection reset by peer"):
+            connection.receive(soon())
+
+
 def test_nothing_is_taken_in_while_an_answer_that_was_begun_comes(cluster):
     cluster.on("Fetch", records_of(1000))
     with opened(cluster) as connection:

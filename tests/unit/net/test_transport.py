@@ -103,6 +103,12 @@ def test_what_comes_before_the_deadline_is_received_and_counted(joined):
     assert transport.receive_some(view, Deadline.after(SOON_S)) == 0
     other.sendall(b"pong")
     assert transport.receive_some(view, Deadline.after(SOON_S)) == 4
+    assert transport.receive_some(view, Deadline.after(0)) == 0
+    other.sendall(b"pong")
+    deadline = Deadline.after(5)
+    while not transport.is_readable():
+        deadline.check("waiting for what the peer sent")
+    assert transport.receive_some(view, Deadline.after(0)) == 4, "it is there"
     other.sendall(b"ping")
     began = time.monotonic()
     assert transport.receive_some(view[4:], Deadline.after(60)) == 2
