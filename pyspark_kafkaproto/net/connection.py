@@ -59,9 +59,6 @@ _HINTS = {
     True: "a listener that wants a client certificate does this: see ssl.keystore.location",
 }
 
-# Between two pieces of an answer that flows less time passes, and nobody minds waiting as long.
-_FLOW_S = 0.01
-
 _SILENT = "connected, and nothing answers: is this a Kafka listener?"
 
 
@@ -245,14 +242,14 @@ class Connection:
             len(frame),
         )
 
-    def take_in(self, make_buffer: MakeBuffer = fresh_buffer) -> bool:
+    def take_in(self, make_buffer: MakeBuffer = fresh_buffer, flow_s: float = 0.0) -> bool:
         """Take what has come of the next response; whether `receive` will not wait for it.
 
-        Bytes that flow are waited for, others are not. What came is kept for `receive` and `begin`,
-        and what went wrong for `receive` to raise.
+        What came is kept for `receive` and `begin`, and what went wrong for `receive` to raise.
 
         Args:
             make_buffer: as for `receive`, which will not need its own.
+            flow_s: how long to wait for more where something has come.
         """
         self._check_not_arriving("receive")
         is_there = self._taken is not None and self._taken.is_whole
@@ -262,7 +259,7 @@ class Connection:
             return self._transport.is_readable()
         try:
             with _closing_on_error(self):
-                return self._take_some(make_buffer)
+                return self._take_some(make_buffer, flow_s)
         except KafkaProtoError as error:
             self._failure = error
             return True
@@ -430,10 +427,10 @@ class Connection:
         arrival.note(stop - start)
         self._show(arrival)
 
-    def _take_some(self, make_buffer: MakeBuffer) -> bool:
+    def _take_some(self, make_buffer: MakeBuffer, flow_s: float) -> bool:
         """Receive what is there of the next response, and what flows; whether that was all."""
         arrival = self._taken = self._taken or Arrival()
-        deadline, flow = Deadline.after(0.0), Deadline.after(_FLOW_S)
+        deadline, flow = Deadline.after(0.0), Deadline.after(flow_s)
         while not arrival.is_whole:
             is_size = not arrival.is_sized
             try:

@@ -4,7 +4,7 @@ import socket
 import ssl
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
@@ -14,8 +14,16 @@ from pyspark_kafkaproto.errors import (
     ConnectionFailed,
     DeadlineExceeded,
 )
-from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
+from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
+from pyspark_kafkaproto.net import (
+    ClientConfig,
+    Connection,
+    Deadline,
+    Endpoint,
+    wait_for_answers,
+)
 from pyspark_kafkaproto.net.tls import connect_tls, make_context
+from pyspark_kafkaproto.wire.frame import encode_response
 from tests.certificates import Authority
 
 SSL = {"bootstrap.servers": "b:1", "security.protocol": "SSL"}
@@ -138,6 +146,38 @@ def test_what_comes_before_the_deadline_is_received_and_counted(broker, authorit
         transport.send(b"?", soon())
         assert transport.receive_some(view[4:], soon(60)) == 2
         assert bytes(view) == b"pongpi"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_answers_are_taken_in_however_records_hold_them(broker, authority, count):
+    """What OpenSSL holds of a record the system says nothing of."""
+    sizes = [10, 10, 30_000, 30_000, 10]
+    answers = [
+        encode_response(MetadataResponse(cluster_id="x" * size), 9, number)
+        for number, size in enumerate(sizes)
+    ]
+
+    def talk(sock):
+        sock.recv(1)
+        sock.sendall(b"".join(answers))
+        while sock.recv(1000):
+            pass
+
+    found = {}
+    with ExitStack() as held:
+        for _ in range(count):
+            endpoint = held.enter_context(broker(handle=talk))
+            transport = connect_tls(endpoint, config(authority), soon())
+            connection = held.enter_context(closing(Connection(transport, config(authority))))
+            for _ in sizes:
+                connection.send(MetadataRequest(topics=()), soon(), 9)
+            found[connection] = []
+        while left := [one for one in found if len(found[one]) < len(sizes)]:
+            ready = wait_for_answers(left, 5)
+            assert ready
+            for one in ready:
+                found[one].append(len(one.receive(soon(0)).message.cluster_id))
+    assert list(found.values()) == [sizes] * count
 
 
 def test_silence_ends_at_the_deadline(broker, authority):

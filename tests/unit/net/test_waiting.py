@@ -1,10 +1,13 @@
 """Several connections at once: who has an answer, who has ended, and nobody in time."""
 
+import socket
+import threading
 import time
+from contextlib import ExitStack, closing
 
 import pytest
 
-from pyspark_kafkaproto.messages.metadata import MetadataRequest
+from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.messages.produce import ProduceRequest
 from pyspark_kafkaproto.net import (
     ClientConfig,
@@ -13,6 +16,8 @@ from pyspark_kafkaproto.net import (
     Endpoint,
     wait_for_answers,
 )
+from pyspark_kafkaproto.net.transport import Transport
+from pyspark_kafkaproto.wire.frame import encode_response
 from tests.fake_broker import DEFAULT, STALL, FakeCluster, Fault, close, metadata
 
 
@@ -77,6 +82,77 @@ def test_whoever_has_answered_by_half_holds_nobody_up(brokers, connections):
     second.receive(Deadline.after(0))
     assert wait_for_answers([first, second], 0.05) == []
     assert time.monotonic() - began < 2
+
+
+ANSWER = encode_response(MetadataResponse(cluster_id="x" * 30_000), 9, 0)
+
+
+@pytest.fixture
+def asked():
+    """Twenty connections with a question each, and who is to answer."""
+    with ExitStack() as held:
+        pairs = []
+        for _ in range(20):
+            server = held.enter_context(socket.create_server(("127.0.0.1", 0)))
+            place = Endpoint(*server.getsockname())
+            config = ClientConfig.parse({"bootstrap.servers": str(place)})
+            transport = Transport.connect(place, Deadline.after(5))
+            connection = held.enter_context(closing(Connection(transport, config)))
+            connection.send(MetadataRequest(topics=()), Deadline.after(5), 9)
+            pairs.append((connection, held.enter_context(server.accept()[0])))
+        yield pairs
+
+
+@pytest.mark.parametrize("timeout_s", [0, 60])
+def test_many_answers_that_flow_hold_nobody_up(asked, timeout_s):
+    (first, peer), *others = asked
+    done = threading.Event()
+
+    def flow():
+        for byte in ANSWER[:-1]:
+            for _, other in others:
+                other.sendall(bytes([byte]))
+            if done.wait(0.002):
+                return
+
+    flowing = threading.Thread(target=flow)
+    flowing.start()
+    deadline = Deadline.after(5)
+    while not all(connection.take_in() or connection.heard_at for connection, _ in others):
+        deadline.check("waiting for the first bytes")
+    peer.sendall(ANSWER)
+    try:
+        while not first.take_in():
+            deadline.check("waiting for an answer")
+        began = time.monotonic()
+        assert wait_for_answers([connection for connection, _ in asked], timeout_s) == [first]
+        assert time.monotonic() - began < 0.1
+    finally:
+        done.set()
+        flowing.join()
+
+
+def test_an_answer_that_flows_is_taken_by_few_calls_where_it_is_alone(asked, monkeypatch):
+    (connection, peer), *_ = asked
+    calls = []
+    receive = Transport.receive_some
+
+    def counted(*arguments):
+        calls.append(receive(*arguments))
+        return calls[-1]
+
+    monkeypatch.setattr(Transport, "receive_some", counted)
+
+    def flow():
+        for start in range(0, len(ANSWER), 1000):
+            peer.sendall(ANSWER[start : start + 1000])
+
+    flowing = threading.Thread(target=flow)
+    flowing.start()
+    assert wait_for_answers([connection], 60) == [connection]
+    flowing.join()
+    assert sum(calls) == len(ANSWER)
+    assert len(calls) < 10
 
 
 def test_what_is_not_answered_is_not_waited_for(brokers, connections):
