@@ -9,6 +9,7 @@ Python object per record. Here the control plane meets the data plane, as in `fe
 from __future__ import annotations
 
 import logging
+import os
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -56,7 +57,7 @@ _ABORT_S = 5.0  # for the abort after an error: whoever waits for that error sho
 
 
 class Producer:
-    """Writes records to topics. For one thread at a time.
+    """Writes records to topics. For one thread at a time, in the process that made it.
 
         with Producer({"bootstrap.servers": "broker-1:9092"}, topic="orders") as producer:
             producer.send([ProducerRecord("value", key="key")])
@@ -113,6 +114,7 @@ class Producer:
         self._start_over()
         self._rows = 0
         self._ended_by: str | None = None
+        self._process = os.getpid()
 
     def __enter__(self) -> Self:
         return self
@@ -267,8 +269,13 @@ class Producer:
         return transactions.leave()
 
     def close(self) -> None:
-        """Flush and end; an open transaction is aborted. Again does no harm."""
-        if self._ended_by is not None:
+        """Flush and end; an open transaction is aborted. Again does no harm.
+
+        A child process only lets go of it.
+        """
+        if self._is_inherited:
+            pass
+        elif self._ended_by is not None:
             self._abort_open()
         elif self._transactions is None:
             self.flush()
@@ -281,14 +288,15 @@ class Producer:
         """End without writing what is not yet written."""
         self._ended_by = self._ended_by or "it was closed"
         self._sender.abandon()
-        self._compressing.close()
+        if not self._is_inherited:  # whose threads are the parent's
+            self._compressing.close()
         if self._owns_connections:
             self._router.close()
 
     def _abort_open(self) -> None:
         """After an error: readers with read_committed would wait for what is open to time out."""
         transactions = self._transactions
-        if transactions is None or not transactions.is_open:
+        if transactions is None or not transactions.is_open or self._is_inherited:
             return
         self._sender.abandon()
         try:
@@ -309,8 +317,21 @@ class Producer:
         """
         self._targets.find(names)
 
+    @property
+    def _is_inherited(self) -> bool:
+        """Whether this is a child process: rows, producer id and transaction are the parent's."""
+        return self._process != os.getpid()
+
+    def _check_process(self) -> None:
+        if self._is_inherited:
+            raise LocalProtocolError(
+                f"this producer is that of process {self._process}, which was forked: "
+                "make one in each process"
+            )
+
     @contextmanager
     def _ending_on_error(self) -> Iterator[None]:
+        self._check_process()
         if self._ended_by is not None:
             raise LocalProtocolError(f"this producer has ended, {self._ended_by}: make a new one")
         try:
@@ -324,6 +345,7 @@ class Producer:
     def _transactional(self) -> Transactions:
         if self._transactions is None:
             raise LocalProtocolError("there are no transactions without transactional.id")
+        self._check_process()
         return self._transactions
 
     def _start_over(self) -> None:

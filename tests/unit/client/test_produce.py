@@ -1,12 +1,18 @@
 """Rows to leaders that behave: placed, batched, pipelined, in order; what comes out of it."""
 
+import os
+import signal
+import time
+import warnings
+
 import pyarrow as pa
 import pytest
 
-from pyspark_kafkaproto.client import ProducerRecord, Written
+from pyspark_kafkaproto.client import Producer, ProducerRecord, Written
 from pyspark_kafkaproto.client.writing.refusals import RecordRefused
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
+from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_log import Batch, FakeLog
 from tests.fake_produce import produce, values
@@ -25,6 +31,48 @@ def sent_batches(brokers, node=None):
         [(topic.name, item.index) for topic in request.topic_data for item in topic.partition_data]
         for request in brokers.asked("Produce", node)
     ]
+
+
+def in_child(work):
+    """The exit status of a child process that did `work`: 1 where it raised, -9 where it hung."""
+    with warnings.catch_warnings():
+        # Python 3.12 warns of threads at a fork; the fake broker's ones stay with the parent.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    deadline = Deadline.after(10)
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
+        if deadline.has_passed:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.01)
+    return os.waitstatus_to_exitcode(ended[1])
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_child_process_is_told_to_make_a_producer_of_its_own(brokers, threads):
+    rows = [*numbered(3, partition=0), ProducerRecord(b"x" * 100_000, partition=0)]
+    properties = {"bootstrap.servers": brokers.bootstrap_servers, "compression.type": "gzip"}
+    with Producer(properties, topic="orders", compression_threads=threads) as inherited:
+        inherited.send(rows)
+        inherited.flush()
+        inherited.send(rows)
+
+        def use_it():
+            for use in (lambda: inherited.send(rows), inherited.flush):
+                with pytest.raises(LocalProtocolError, match="make one in each process"):
+                    use()
+            inherited.close()
+            inherited.close()
+
+        assert in_child(use_it) == 0
+        inherited.send(rows)
+    assert len(values(brokers.logs["orders", 0])) == 3 * len(rows)
 
 
 def test_a_first_write_asks_for_metadata_and_an_id_once(brokers, producer):

@@ -123,6 +123,22 @@ def asked(brokers):
 
 
 @pytest.mark.usefixtures("level")
+def test_a_child_process_ends_no_transaction_of_its_parents(brokers, producer, monkeypatch):
+    writer = producer(transactional_id="t")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    writer.flush()
+    with monkeypatch.context() as patch:
+        patch.setattr(produce_module.os, "getpid", lambda: -1)
+        for end in (writer.abort_transaction, writer.commit_transaction, writer.leave_transaction):
+            with pytest.raises(LocalProtocolError, match="make one in each process"):
+                end()
+        writer.close()
+        writer.__exit__(ValueError, ValueError(), None)
+    assert not brokers.asked("EndTxn")
+
+
+@pytest.mark.usefixtures("level")
 def test_what_is_being_compressed_is_given_up_with_its_transaction(brokers, producer, monkeypatch):
     monkeypatch.setattr(compressing, "spare_threads", lambda _: 2)
     go_on, compress = threading.Event(), compression.compress
