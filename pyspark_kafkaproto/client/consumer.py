@@ -155,8 +155,8 @@ class Consumer:
 
         Follows rebalances, and commits what earlier calls gave when that is due. Has to be called
         at least every max.poll.interval.ms. Takes longer than `timeout_s` where it has to connect,
-        to look up leaders or offsets, to heed a throttle, or to take in an answer that has begun to
-        come, each within its own time-out.
+        to look up leaders or offsets, or to heed a throttle, each within its own time-out; of
+        answers it takes what has come.
 
         Raises:
             BrokerError: the group does not take us (rights, session.timeout.ms, another member with
