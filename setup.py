@@ -3,13 +3,19 @@
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
+NATIVE = (
+    ("capture", "_run"),
+    ("net", "_inflow"),
+    ("records", "_kernel"),
+    ("records", "_kernel_write"),
+)
 KERNELS = [
     Extension(
         f"pyspark_kafkaproto.{room}.{name}",
         [f"pyspark_kafkaproto/{room}/{name}.pyx"],
         extra_compile_args=["-O3"],
     )
-    for room, name in (("records", "_kernel"), ("records", "_kernel_write"), ("capture", "_run"))
+    for room, name in NATIVE
 ]
 EXTENSIONS = cythonize(KERNELS, language_level=3)
 for extension in EXTENSIONS:

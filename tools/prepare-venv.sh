@@ -139,6 +139,7 @@ remove_build() {
 place_kernel() {
     place_native records/_kernel
     place_native capture/_run
+    place_native net/_inflow
 }
 
 # Those whose path in the package begins like this; without any, old ones are removed.

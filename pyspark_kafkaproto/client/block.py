@@ -6,9 +6,13 @@ Who reads it waits for the rest where what is there ends. How more of it comes i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.errors import LocalProtocolError
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.net._inflow import Inflow
 
 
 class Block:
@@ -23,18 +27,19 @@ class Block:
         aborted: (producer id, first offset) of transactions that were aborted.
         end: where the headers of its batches say that they end, and where the next block begins;
             `start` until all of it is there.
-        arrived: how many bytes of `memory` are there.
+        source: what has more of it for a decoder without a step in Python, if anything has.
         has_broken_off: whether more was to come and did not; it is asked for again.
     """
 
     __slots__ = (
+        "_arrived",
         "_memory",
         "_receive",
         "aborted",
-        "arrived",
         "end",
         "has_broken_off",
         "progress",
+        "source",
         "start",
         "stop",
     )
@@ -52,9 +57,10 @@ class Block:
         self.stop = progress.stop
         self.aborted = aborted
         self._memory: memoryview | None = memory
-        self.arrived = 0 if receive else len(memory)
+        self._arrived = 0 if receive else len(memory)
         self.has_broken_off = False
         self._receive = receive
+        self.source: Inflow | None = None
 
     @property
     def memory(self) -> memoryview:
@@ -69,6 +75,17 @@ class Block:
                 "was closed"
             )
         return self._memory
+
+    @property
+    def arrived(self) -> int:
+        """How many bytes of `memory` are there."""
+        if self.source is None:
+            return self._arrived
+        return min(self.source.reached, len(self.memory))
+
+    def note_arrived(self, count: int) -> None:
+        """So many bytes of `memory` are there, or more: those behind it are not its own."""
+        self._arrived = min(count, len(self.memory))
 
     @property
     def records(self) -> memoryview:
@@ -93,8 +110,9 @@ class Block:
 
     def ends(self, end: int) -> None:
         """Nothing follows what is there, which ends before the offset `end`."""
-        self._receive = None
         self._memory = self.records
+        self._arrived = len(self._memory)
+        self._receive = self.source = None
         self.end = end
 
     def leave(self) -> None:

@@ -41,7 +41,7 @@ class Coming:
         data: what it says about its first partition, without the records.
         block: those.
         others: blocks of the partitions behind, once all is there.
-        waited_s: for its pieces, so far.
+        waited_s: for its pieces, so far, but for those that its `inflow` has waited for.
     """
 
     sent: Sent
@@ -78,6 +78,7 @@ class Coming:
         if progress is None or data.error_code or size > len(arrival.payload) - pos:
             return None
         block = Block(progress, arrival.payload[pos : pos + size], aborted_in(data), receive)
+        block.source = arrival.inflow
         coming = cls(sent, data, block, arrival, pos)
         coming._note_arrived()
         return coming
@@ -91,7 +92,9 @@ class Coming:
                 is done in between.
         """
         began = time.monotonic()
-        deadline = Deadline(began + timeout_s - self.waited_s, timeout_s)
+        inflow = self.arrival.inflow
+        waited_s = self.waited_s + (inflow.waited_s if inflow else 0.0)
+        deadline = Deadline(began + timeout_s - waited_s, timeout_s)
         try:
             self.sent.connection.more(self.arrival, piece_bytes, deadline)
         finally:
@@ -100,7 +103,7 @@ class Coming:
         return self.arrival.is_whole
 
     def _note_arrived(self) -> None:
-        self.block.arrived = min(self.arrival.arrived - self._pos, len(self.block.memory))
+        self.block.note_arrived(self.arrival.arrived - self._pos)
 
 
 def aborted_in(data: FetchResponse.Topic.Partition) -> list[tuple[int, int]]:

@@ -18,6 +18,7 @@ from pyspark_kafkaproto.client.coming import Coming, Sent, aborted_in
 from pyspark_kafkaproto.client.directory import NO_EPOCH, Directory
 from pyspark_kafkaproto.client.loss import LossPolicy
 from pyspark_kafkaproto.client.memory import AnswerMemory
+from pyspark_kafkaproto.client.processors import processors
 from pyspark_kafkaproto.client.progress import RangeProgress
 from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.client.requests import Chosen, Limits, Place, fetch_request
@@ -98,6 +99,8 @@ class Fetcher:
         self._directory = Directory(task, router, fail_on_data_loss=settings.fail_on_data_loss)
         self._loss = LossPolicy(router, fail_on_data_loss=settings.fail_on_data_loss)
         self._task = task
+        ahead = settings.receives_ahead
+        self._receives_ahead = processors() > 1 if ahead is None else ahead
         self._open: list[RangeProgress] = []
         self._sent: Sent | None = None
         self._partition_bytes = min(_FIRST_BLOCK_BYTES, config.max_partition_fetch_bytes)
@@ -225,7 +228,10 @@ class Fetcher:
             self._sent = self._send(deadline)
         sent = self._sent
         self._asked = list(sent.asked.values())
-        return sent, sent.connection.begin(deadline, self._memory.take, piece_bytes)
+        arrival = sent.connection.begin(
+            deadline, self._memory.take, piece_bytes, thread=self._receives_ahead
+        )
+        return sent, arrival
 
     def _whole_answer(self, sent: Sent, arrival: Arrival, deadline: Deadline) -> list[Part]:
         answer = sent.connection.finish(arrival, deadline).message

@@ -1,9 +1,17 @@
-"""A response that is still coming, and how much of it is there. Moves no bytes itself."""
+"""A response that is still coming, and how much of it is there.
+
+Moves no bytes itself: `transport` does, or an `Inflow`, which counts them then.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyspark_kafkaproto.wire.frame import SIZE_PREFIX_BYTES
 from pyspark_kafkaproto.wire.front import Front
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.net._inflow import Inflow
 
 
 class Arrival:
@@ -11,19 +19,27 @@ class Arrival:
 
     Attributes:
         payload: memory for all of the frame, without its size; empty until that is known.
-        arrived: how many of its bytes are there.
         front: what stands before its first records, if that has come and the records are still
             coming; else None.
+        inflow: what receives the rest natively, if anything does.
+        is_shown: whether who observes the connection was told of it.
     """
 
-    __slots__ = ("_size_arrived", "arrived", "front", "payload", "size")
+    __slots__ = ("_arrived", "_size_arrived", "front", "inflow", "is_shown", "payload", "size")
 
     def __init__(self) -> None:
         self.size = memoryview(bytearray(SIZE_PREFIX_BYTES))  # as it is sent
         self._size_arrived = 0
         self.payload = self.size[:0]
-        self.arrived = 0
+        self._arrived = 0
         self.front: Front | None = None
+        self.inflow: Inflow | None = None
+        self.is_shown = False
+
+    @property
+    def arrived(self) -> int:
+        """How many bytes of `payload` are there."""
+        return self._arrived if self.inflow is None else self.inflow.arrived
 
     @property
     def is_sized(self) -> bool:
@@ -46,5 +62,7 @@ class Arrival:
         """`rest` has `count` bytes now."""
         if not self.is_sized:
             self._size_arrived += count
+        elif self.inflow is not None:
+            self.inflow.note(count)
         else:
-            self.arrived += count
+            self._arrived += count

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from time import time_ns
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.error_codes import UNSUPPORTED_VERSION
@@ -42,6 +42,9 @@ from pyspark_kafkaproto.wire.frame import (
     peek_correlation_id,
     response_front,
 )
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.net._inflow import Inflow
 
 _log = logging.getLogger(__name__)
 _R = TypeVar("_R")
@@ -108,6 +111,7 @@ class Connection:
         self._renew_login_at = float("inf")
         self._was_served = False
         self._is_arriving = False  # a response was begun and is not finished
+        self._inflow: Inflow | None = None  # receives for it
         self._taken: Arrival | None = None  # what `take_in` has of the next response
         self._failure: KafkaProtoError | None = None  # what it found instead
         self.heard_at = 0.0  # when `take_in` found something last (time.monotonic)
@@ -274,7 +278,12 @@ class Connection:
         return self.finish(self.begin(deadline, make_buffer), deadline)
 
     def begin(
-        self, deadline: Deadline, make_buffer: MakeBuffer, piece_bytes: int | None = None
+        self,
+        deadline: Deadline,
+        make_buffer: MakeBuffer,
+        piece_bytes: int | None = None,
+        *,
+        thread: bool = False,
     ) -> Arrival:
         """The start of the response to the oldest request in flight: all of it, or a piece.
 
@@ -285,6 +294,7 @@ class Connection:
             make_buffer: as for `receive`.
             piece_bytes: how much to wait for; None: all. A rest of less than two pieces is taken
                 whole.
+            thread: whether a thread receives the pieces behind the first, see `Arrival.inflow`.
 
         Raises:
             OutOfMemory: names the size of the answer.
@@ -308,6 +318,10 @@ class Connection:
             if not arrival.is_whole:
                 seen = arrival.payload[: arrival.arrived]
                 arrival.front = response_front(waiting.response, seen, waiting.version)
+            if arrival.front is not None and piece_bytes is not None:
+                pos = arrival.front.pos
+                self._transport.receive_ahead(arrival, pos, piece_bytes, thread=thread)
+                self._inflow = arrival.inflow
         return arrival
 
     def more(self, arrival: Arrival, piece_bytes: int, deadline: Deadline) -> None:
@@ -321,6 +335,7 @@ class Connection:
         self._check_open("receive")
         with _closing_on_error(self):
             self._receive(arrival, None, deadline)
+            self._stop_inflow()
             self._is_arriving = False
             waiting = self._in_flight.popleft()
             message = self._decode(waiting, arrival.payload)
@@ -343,7 +358,13 @@ class Connection:
         self.is_open = False
         self._in_flight.clear()
         self._taken = None
+        self._stop_inflow()
         self._transport.close()
+
+    def _stop_inflow(self) -> None:
+        inflow, self._inflow = self._inflow, None
+        if inflow is not None:
+            inflow.stop()
 
     def _check_open(self, stage: str) -> None:
         failure, self._failure = self._failure, None
@@ -418,13 +439,11 @@ class Connection:
     def _receive(self, arrival: Arrival, piece_bytes: int | None, deadline: Deadline) -> None:
         """Receive another piece, or all of the rest if that is less than two pieces; None: all."""
         start, size = arrival.arrived, len(arrival.payload)
-        if start == size:
-            return
         stop = size
         if piece_bytes is not None and size - start >= 2 * piece_bytes:
             stop = start + piece_bytes
-        self._transport.receive_into(arrival.payload[start:stop], deadline)
-        arrival.note(stop - start)
+        if start < stop:
+            self._transport.receive_rest(arrival, stop, deadline)
         self._show(arrival)
 
     def _take_some(self, make_buffer: MakeBuffer, flow_s: float) -> bool:
@@ -450,7 +469,8 @@ class Connection:
     def _show(self, arrival: Arrival) -> None:
         """Tell who observes of a frame that is whole now."""
         is_secret = self._in_flight[0].response.API_KEY == _SASL_AUTHENTICATE
-        if self._on_frame and arrival.is_whole and not is_secret:
+        if self._on_frame and arrival.is_whole and not is_secret and not arrival.is_shown:
+            arrival.is_shown = True
             self._on_frame("received", arrival.payload, time_ns())
 
     def _make_room(self, arrival: Arrival, make_buffer: MakeBuffer) -> None:

@@ -16,6 +16,7 @@ from pyspark_kafkaproto.errors import (
     DeadlineExceeded,
     KafkaProtoError,
 )
+from pyspark_kafkaproto.net.arrival import Arrival
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.secret import HIDDEN
 from pyspark_kafkaproto.net.security import SecurityConfig
@@ -94,6 +95,9 @@ class TlsTransport(Transport):
                 left = left[self._sock.send(left) :]
             except OSError as error:
                 raise self._failed("send", error, deadline) from error
+
+    def receive_ahead(self, arrival: Arrival, pos: int, piece_bytes: int, *, thread: bool) -> None:
+        """Nothing: what comes through the socket is not the answer's bytes yet."""
 
     def _receive(self, view: memoryview, deadline: Deadline) -> int:
         """What was looked at already, or one record."""

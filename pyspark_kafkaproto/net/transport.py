@@ -16,6 +16,7 @@ import struct
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.errors import (
     ConfigError,
@@ -23,8 +24,12 @@ from pyspark_kafkaproto.errors import (
     DeadlineExceeded,
     KafkaProtoError,
 )
+from pyspark_kafkaproto.net.arrival import Arrival
 from pyspark_kafkaproto.net.bounded import call_within
 from pyspark_kafkaproto.net.deadline import Deadline
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.net._inflow import Inflow
 
 _ENDPOINT = re.compile(
     r"^(?:[\w.-]+://)?(?:\[(?P<v6>[^]]+)\]|(?P<host>[^:\s\[\]]+)):(?P<port>[0-9]{1,5})$"
@@ -102,6 +107,36 @@ class Transport:
         while filled < len(view):
             self._left_s(deadline, "receive")
             filled += self._receive(view[filled:], deadline)
+
+    def receive_ahead(self, arrival: Arrival, pos: int, piece_bytes: int, *, thread: bool) -> None:
+        """Have the rest of an answer received natively, where that is built.
+
+        Args:
+            arrival: the answer; it has an `inflow` then, which the socket is for until it stops.
+            pos: where the block in it begins that a decoder asks for more of.
+            piece_bytes: how much to receive at a time.
+            thread: whether a thread of its own receives, while others decode.
+        """
+        receiver = _inflow_class()
+        if receiver is not None:
+            here = arrival.payload, arrival.arrived, pos
+            arrival.inflow = receiver(self._sock, *here, piece_bytes, thread)
+
+    def receive_rest(self, arrival: Arrival, stop: int, deadline: Deadline) -> None:
+        """Wait until an answer is there up to `stop`."""
+        inflow = arrival.inflow
+        try:
+            if inflow is not None:
+                inflow.check()
+            if inflow is not None and inflow.is_ahead:
+                arrived = inflow.wait(stop, self._left_s(deadline, "receive"))
+                self._counted(arrived >= stop)
+                return
+        except OSError as error:
+            raise self._failed("receive", error, deadline) from error
+        start = arrival.arrived
+        self.receive_into(arrival.payload[start:stop], deadline)
+        arrival.note(stop - start)
 
     def receive_some(self, view: memoryview, deadline: Deadline) -> int:
         """What is there, or else what comes before the deadline; how many bytes, 0 for none."""
@@ -192,6 +227,21 @@ class Transport:
         if error.errno in _TIMED_OUT:
             return DeadlineExceeded(f"broker {self.endpoint}: {stage}", deadline.timeout_s)
         return ConnectionFailed(str(self.endpoint), stage, _reason(error, deadline))
+
+
+@functools.cache
+def _inflow_class() -> type[Inflow] | None:
+    """What receives natively; None where the kernel is not there or not wanted either."""
+    # Who reads no records does without the room of records.
+    from pyspark_kafkaproto.records import IMPLEMENTATION  # noqa: PLC0415
+
+    if IMPLEMENTATION == "pure":
+        return None
+    try:
+        from pyspark_kafkaproto.net._inflow import Inflow  # noqa: PLC0415 - may not have been built
+    except ImportError:
+        return None
+    return Inflow
 
 
 def open_socket(endpoint: Endpoint, deadline: Deadline) -> socket.socket:

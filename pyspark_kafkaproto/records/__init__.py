@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer  # for the type checker alone: not a dependency
 
+    from pyspark_kafkaproto.records._kernel import Source
+
 __all__ = [
     "DEFAULT_BATCH_LIMIT_BYTES",
     "DEFAULT_CHUNK_BYTES",
@@ -109,6 +111,7 @@ def decode(  # noqa: PLR0913 - one call from the client; all but the first are k
     chunk_bytes: int = DEFAULT_CHUNK_BYTES,
     arrived: int | None = None,
     more: Callable[[], int] | None = None,
+    source: Source | None = None,
 ) -> Decoded:
     """Decode whole batches of one partition, from `pos` on, into columns.
 
@@ -138,6 +141,7 @@ def decode(  # noqa: PLR0913 - one call from the client; all but the first are k
         arrived: how many bytes of `block` are there; None for all.
         more: called where those end; waits for more bytes and returns how many are there then, the
             same number if no more will come. What it raises is passed on, and nothing was consumed.
+        source: asked before `more`, by the kernel alone: gives more bytes without a step in Python.
 
     Raises:
         CorruptRecords: a batch that is damaged, unknown or over the limit. `pos` of the error is
@@ -156,6 +160,7 @@ def decode(  # noqa: PLR0913 - one call from the client; all but the first are k
         chunk_bytes=chunk_bytes,
         arrived=arrived,
         more=more,
+        source=source,
     )
     return decoded
 

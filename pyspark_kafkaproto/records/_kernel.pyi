@@ -9,6 +9,8 @@ from pyspark_kafkaproto.records.transactions import AbortedTransactions
 
 FAULTS: tuple[str, ...]
 
+class Source: ...
+
 class Memory:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
@@ -25,5 +27,6 @@ def decode(
     chunk_bytes: int = ...,
     arrived: int | None = None,
     more: Callable[[], int] | None = None,
+    source: Source | None = None,
 ) -> Decoded: ...
 def skim(block: Buffer, pos: int = 0) -> Skimmed: ...

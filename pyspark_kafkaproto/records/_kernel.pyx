@@ -196,21 +196,30 @@ cdef Memory handed_over(Area *area):
 
 # --- a block
 
+cdef class Source:
+    """Nothing more comes without a step in Python; see `net/_inflow.pyx` for one that has more."""
+
+    cdef size_t reach(self, size_t have) noexcept:
+        return have
+
+
 cdef class Block:
     """The bytes of one or more batches, held while they are read, and how many are there."""
 
     cdef object whole
     cdef object more
+    cdef Source source
     cdef object view  # what is there, as are data and size
     cdef const uint8_t *data
     cdef size_t size
     cdef Py_buffer buffer
 
-    def __cinit__(self, block, pos, arrived, more):
+    def __cinit__(self, block, pos, arrived, more=None, Source source=None):
         self.whole = _batch.byte_view(block, pos)
         PyObject_GetBuffer(self.whole, &self.buffer, PyBUF_SIMPLE)
         self.data = <const uint8_t *> self.buffer.buf
         self.more = more
+        self.source = source
         self.reach(self.buffer.len if arrived is None else arrived, pos)
 
     def __dealloc__(self):
@@ -224,9 +233,15 @@ cdef class Block:
     cdef bint grow(self) except -1:
         """Wait for more of it; False when no more will come."""
         cdef size_t before = self.size
+        cdef size_t there = before
         if self.more is None:
             return False
-        self.reach(self.more(), before)
+        if self.source is not None:
+            there = self.source.reach(before)
+        if there > before:  # what stands behind the block has perhaps come, too
+            self.reach(min(there, <size_t> self.buffer.len), before)
+        else:
+            self.reach(self.more(), before)
         return self.size > before
 
     cdef bint read_header(self, size_t pos, int32_t limit, Batch *batch) except? -1:
@@ -303,7 +318,7 @@ cdef inline bint is_wrapper(Batch *batch) noexcept:
 
 def skim(block, size_t pos=0):
     """Read the headers alone; see `pyspark_kafkaproto.records.skim`."""
-    cdef Block bytes_of = Block(block, pos, None, None)
+    cdef Block bytes_of = Block(block, pos, None)
     cdef Batch batch
     cdef int64_t next_offset = 0
     cdef int32_t leader_epoch = NO_LEADER_EPOCH
@@ -622,11 +637,11 @@ cdef object headers_column(Rows *rows):
 def decode(
     block, *, size_t pos=0, int64_t start, int64_t stop, int wanted, aborted=(),
     bint check_crcs=True, batch_limit_bytes=_layout.DEFAULT_BATCH_LIMIT_BYTES,
-    chunk_bytes=_layout.DEFAULT_CHUNK_BYTES, arrived=None, more=None,
+    chunk_bytes=_layout.DEFAULT_CHUNK_BYTES, arrived=None, more=None, source=None,
 ):
     """Decode whole batches; see `pyspark_kafkaproto.records.decode`."""
     cdef Reading reading = Reading.__new__(Reading)
-    reading.block = Block(block, pos, arrived, more)
+    reading.block = Block(block, pos, arrived, more, source)
     reading.aborted = AbortedTransactions.copy_of(aborted)
     reading.may_abort = bool(reading.aborted)
     reading.check_crcs = check_crcs

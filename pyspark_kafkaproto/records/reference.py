@@ -52,8 +52,10 @@ def decode(  # noqa: PLR0913 - the signature of `records.decode`
     chunk_bytes: int = layout.DEFAULT_CHUNK_BYTES,
     arrived: int | None = None,
     more: Callable[[], int] | None = None,
+    source: object = None,
 ) -> Decoded:
     """Decode whole batches; see `pyspark_kafkaproto.records.decode`."""
+    del source  # `more` gives the same bytes
     limit_bytes = min(batch_limit_bytes, layout.INT32_MAX)
     reading = _Reading(start, stop, wanted, AbortedTransactions.copy_of(aborted))
     reading.check_crcs = check_crcs

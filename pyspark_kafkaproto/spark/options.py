@@ -122,7 +122,10 @@ def gather(
     return ReadOptions(
         client=_task_config(client, values),
         driver=driver_config(client, values),
-        settings=ReadSettings(values["failOnDataLoss"], values["maxBatchBytes"], values["mode"]),
+        # Spark runs a task for each processor that it has: a thread more would be one too many.
+        settings=ReadSettings(
+            values["failOnDataLoss"], values["maxBatchBytes"], values["mode"], receives_ahead=False
+        ),
         subscribe=values["subscribe"],
         subscribe_pattern=values["subscribePattern"],
         assign=None if assigned is None else tuple(assigned),

@@ -28,6 +28,7 @@ COPIED = ["pyspark_kafkaproto", "tests", "setup.py", "setup.cfg", "pyproject.tom
 # The slow ones too, and all drawn inputs.
 TESTS = ["-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "-m", "not long",
          "--hypothesis-profile=full", "tests/unit/records", "tests/golden",
+         "tests/unit/net/test_inflow.py", "tests/unit/client/test_coming.py",
          "tests/property/test_records.py", "tests/property/test_write.py",
          "tests/unit/capture/test_run.py", "tests/unit/capture/test_usual.py",
          "tests/fuzz"]  # fmt: skip

@@ -31,6 +31,7 @@ def test_wheels_are_built_for_every_python_that_is_supported():
     assert classifiers.count("Python :: 3.1") == len(minors)
     assert "kernel" in settings["test-command"][0]
     assert "take_run" in settings["test-command"][1]
+    assert "Inflow" in settings["test-command"][2]
 
 
 @pytest.mark.long
@@ -44,7 +45,7 @@ def test_a_wheel_decodes_natively_where_there_is_no_compiler(tmp_path):
     subprocess.run([*pip, "wheel", "--no-deps", "-w", str(wheels), str(source)], check=True)
     (wheel,) = wheels.iterdir()
     names = zipfile.ZipFile(wheel).namelist()
-    for native in ("records/_kernel.", "records/_kernel_write.", "capture/_run."):
+    for native in ("records/_kernel.", "records/_kernel_write.", "capture/_run.", "net/_inflow."):
         built = [name for name in names if name.startswith(f"pyspark_kafkaproto/{native}")]
         assert any(name.endswith(".so") for name in built), native
     assert not any(name.startswith(("tests/", "bench/", "tools/")) for name in names)

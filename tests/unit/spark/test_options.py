@@ -28,7 +28,7 @@ def test_least_that_must_be_given_has_sparks_defaults():
     assert options.subscribe == ("orders",)
     assert (options.subscribe_pattern, options.assign) == (None, None)
     assert (options.start.limit, options.end.limit) == (Earliest(), Latest())
-    assert options.settings == ReadSettings(fail_on_data_loss=True)
+    assert options.settings == ReadSettings(fail_on_data_loss=True, receives_ahead=False)
     assert options.max_partitions is None
 
 
@@ -60,8 +60,18 @@ def test_every_option_has_a_meaning_and_each_name_once_per_use(use):
         ("committedfallback", "error", "fallback", None),
         ("kafka.group.id", " g ", "group", "g"),
         ("maxpartitions", " 8 ", "max_partitions", 8),
-        ("failondataloss", "FALSE", "settings", ReadSettings(fail_on_data_loss=False)),
-        ("maxbatchbytes", "1000", "settings", ReadSettings(batch_limit_bytes=1000)),
+        (
+            "failondataloss",
+            "FALSE",
+            "settings",
+            ReadSettings(fail_on_data_loss=False, receives_ahead=False),
+        ),
+        (
+            "maxbatchbytes",
+            "1000",
+            "settings",
+            ReadSettings(batch_limit_bytes=1000, receives_ahead=False),
+        ),
     ],
 )
 def test_good_value_is_read(name, text, attribute, value):

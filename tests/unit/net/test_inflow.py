@@ -1,0 +1,269 @@
+"""The rest of an answer, received without Python: what comes, what does not, and who tells."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import signal
+import socket
+import struct
+import threading
+import time
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from pyspark_kafkaproto.records import IMPLEMENTATION, Columns, NewRecord, decode, encode_batch
+
+if IMPLEMENTATION == "pure":
+    pytest.skip("what is native needs the kernel", allow_module_level=True)
+
+from pyspark_kafkaproto.net._inflow import Inflow
+
+BLOCK = b"".join(
+    encode_batch([NewRecord(b"%03d" % (first + i) * 30) for i in range(10)], base_offset=first)
+    for first in range(0, 200, 10)
+)
+PIECE = 1500
+FRONT = b"front"  # of the answer, before the block
+BEHIND = b"the next answer"
+SOON_S = 5.0
+
+
+@contextmanager
+def joined():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours, theirs
+
+
+class Answer:
+    """Memory for an answer of which the front is there."""
+
+    def __init__(self, sock, *, ahead, size=None):
+        self.memory = bytearray(len(FRONT) + (len(BLOCK) if size is None else size))
+        self.memory[: len(FRONT)] = FRONT
+        self.sock = sock
+        here = len(FRONT)
+        self.inflow = Inflow(sock, memoryview(self.memory), here, here, PIECE, ahead)
+        self.asked = 0
+
+    def more(self):
+        """What Python does where the inflow leaves it to it."""
+        self.asked += 1
+        left = len(self.memory) - self.inflow.arrived
+        if self.inflow.is_ahead:
+            self.inflow.wait(len(self.memory), SOON_S)
+        else:
+            self.inflow.check()
+            count = self.sock.recv_into(memoryview(self.memory)[-left:]) if left else 0
+            self.inflow.note(count)
+        return self.inflow.reached
+
+    def decode(self):
+        return decode(
+            memoryview(self.memory)[len(FRONT) :],
+            start=0,
+            stop=1000,
+            wanted=Columns.ALL,
+            arrived=0,
+            more=self.more,
+            source=self.inflow,
+        )
+
+
+def until(holds):
+    give_up_at = time.monotonic() + SOON_S
+    while not holds():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.001)
+
+
+def reset(sock):
+    """Close so that the other end meets an error and not an end."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+
+
+@contextmanager
+def connected():
+    """As `joined`, by TCP, which knows resets."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ours = socket.create_connection(server.getsockname())
+        theirs, _ = server.accept()
+    with ours, theirs:
+        yield ours, theirs
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("step", [1, 100, PIECE, 100_000])
+def test_all_rows_come_and_nothing_of_the_next_answer_is_taken(ahead, step):
+    with joined() as (ours, theirs):
+        sent = BLOCK + BEHIND
+        parts = [sent[at : at + step] for at in range(0, len(sent), step)]
+        peer = threading.Thread(target=lambda: [theirs.sendall(part) for part in parts])
+        peer.start()
+        answer = Answer(ours, ahead=ahead)
+        decoded = answer.decode()
+        peer.join()
+        answer.inflow.stop()
+        assert decoded.rows == 200
+        assert answer.memory == FRONT + BLOCK
+        assert ours.recv(100) == BEHIND
+
+
+def test_python_is_asked_for_less_than_two_pieces_alone():
+    with joined() as (ours, theirs):
+        theirs.sendall(BLOCK)
+        answer = Answer(ours, ahead=False)
+        assert answer.decode().rows == 200
+        assert answer.asked == 2  # and once more, whether anything follows
+
+
+def test_python_learns_at_once_that_the_thread_has_all():
+    """It asks for the next answer then, before it decodes what is left."""
+    with joined() as (ours, theirs):
+        theirs.sendall(BLOCK)
+        answer = Answer(ours, ahead=True)
+        until(lambda: answer.inflow.arrived == len(answer.memory))
+        assert answer.decode().rows == 200
+        assert answer.asked == 2
+
+
+def test_what_stands_behind_the_block_is_no_part_of_it():
+    with joined() as (ours, theirs):
+        answer = Answer(ours, ahead=True, size=len(BLOCK) + 4 * PIECE)
+        theirs.sendall(BLOCK + bytes(2 * PIECE))
+        until(lambda: answer.inflow.reached == len(BLOCK) + 2 * PIECE)
+        block = memoryview(answer.memory)[len(FRONT) : len(FRONT) + len(BLOCK)]
+        options = {"start": 0, "stop": 1000, "wanted": Columns.ALL}
+        options |= {"arrived": 0, "more": lambda: len(BLOCK), "source": answer.inflow}
+        assert decode(block, **options).rows == 200
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_time_that_the_decoder_waits_is_counted(ahead):
+    with joined() as (ours, theirs):
+        answer = Answer(ours, ahead=ahead)
+        peer = threading.Timer(0.2, theirs.sendall, [BLOCK])
+        peer.start()
+        answer.decode()
+        peer.join()
+        assert ahead or 0.15 < answer.inflow.waited_s < SOON_S
+        assert not ahead or answer.inflow.waited_s > 0.01  # the rest of it Python has waited
+
+
+def test_end_of_the_stream_is_told_by_what_is_missing():
+    with joined() as (ours, theirs):
+        answer = Answer(ours, ahead=True)
+        theirs.sendall(BLOCK[:1000])
+        theirs.close()
+        assert answer.inflow.wait(len(answer.memory), SOON_S) == len(FRONT) + 1000
+
+
+def test_reset_is_an_error_for_whoever_waits_for_the_thread():
+    with connected() as (ours, theirs):
+        answer = Answer(ours, ahead=True)
+        theirs.sendall(BLOCK[:1000])
+        assert answer.inflow.wait(1000, SOON_S) >= 1000
+        reset(theirs)
+        with pytest.raises(OSError, match="reset") as raised:
+            answer.inflow.wait(len(answer.memory), SOON_S)
+        assert raised.value.errno == errno.ECONNRESET
+
+
+def test_reset_that_the_decoder_meets_is_told_to_python():
+    with connected() as (ours, theirs):
+        answer = Answer(ours, ahead=False)
+        reset(theirs)
+        with pytest.raises(ConnectionResetError):
+            answer.decode()
+
+
+def test_silence_is_an_error_in_time():
+    with joined() as (ours, theirs):
+        answer = Answer(ours, ahead=True)
+        theirs.sendall(b"x")
+        began = time.monotonic()
+        with pytest.raises(OSError, match="timed out") as raised:
+            answer.inflow.wait(len(answer.memory), 0.2)
+        assert raised.value.errno == errno.ETIMEDOUT
+        assert 0.2 <= time.monotonic() - began < SOON_S
+
+
+def test_thread_outlives_the_kernels_time_out_on_the_socket():
+    """Which is set for the reader's call, and says nothing about who goes ahead."""
+    with joined() as (ours, theirs):
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, 10_000))
+        answer = Answer(ours, ahead=True)
+        time.sleep(0.05)
+        theirs.sendall(BLOCK)
+        assert answer.inflow.wait(len(answer.memory), SOON_S) == len(answer.memory)
+
+
+def test_stop_ends_a_thread_that_waits_and_the_connection_with_it():
+    with joined() as (ours, theirs):
+        answer = Answer(ours, ahead=True)
+        theirs.sendall(BLOCK[:1000])
+        began = time.monotonic()
+        answer.inflow.stop()
+        answer.inflow.stop()
+        assert time.monotonic() - began < SOON_S
+        assert theirs.recv(1) == b""
+        assert not answer.inflow.is_ahead
+
+
+def test_stop_behind_the_end_leaves_the_connection_alone():
+    with joined() as (ours, theirs):
+        answer = Answer(ours, ahead=True)
+        theirs.sendall(BLOCK)
+        answer.inflow.wait(len(answer.memory), SOON_S)
+        answer.inflow.stop()
+        ours.sendall(b"again")
+        assert theirs.recv(100) == b"again"
+        assert answer.inflow.arrived == len(answer.memory)
+
+
+def test_what_is_thrown_away_while_it_flows_ends_its_thread():
+    with joined() as (ours, theirs):
+        answer = Answer(ours, ahead=True)
+        theirs.sendall(BLOCK[:1000])
+        answer.itself = answer  # garbage in a cycle, as behind a traceback
+        del answer
+        gc.collect()
+        assert theirs.recv(1) == b""
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_ctrl_c_ends_a_wait(ahead):
+    with joined() as (ours, _theirs):
+        answer = Answer(ours, ahead=ahead)
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+            with pytest.raises(KeyboardInterrupt):
+                answer.decode()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+
+def test_child_process_throws_it_away_without_the_thread():
+    with joined() as (ours, theirs):
+        answer = Answer(ours, ahead=True)
+        child = os.fork()
+        if not child:
+            with suppress(BaseException):
+                del answer
+                gc.collect()
+                os._exit(0)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        theirs.sendall(BLOCK)
+        assert answer.inflow.wait(len(answer.memory), SOON_S) == len(answer.memory)
+
+
+def test_block_that_begins_behind_what_has_arrived_is_refused():
+    with joined() as (ours, _theirs), pytest.raises(ValueError, match="block at 9"):
+        Inflow(ours, memoryview(bytearray(20)), 5, 9, PIECE, True)
