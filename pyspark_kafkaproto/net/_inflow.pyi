@@ -16,6 +16,7 @@ class Inflow(Source):
         arrived: int,
         pos: int,
         piece_bytes: int,
+        patience_s: float,
         ahead: bool,
     ) -> None: ...
     def note(self, count: int) -> None: ...

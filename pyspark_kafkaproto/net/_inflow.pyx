@@ -144,6 +144,7 @@ cdef class Inflow(Source):
         pos: of the block in the answer: what the decoder counts from.
         piece_bytes: how much to receive at a time. Less than two pieces are left to Python, so that
             the end of the answer is noticed there.
+        patience_s: for how long the decoder may wait here in all; then Python has to say more.
         ahead: whether a thread receives, without being asked.
     """
 
@@ -154,13 +155,22 @@ cdef class Inflow(Source):
     cdef pthread_t thread
     cdef int owner  # the process that has the thread; 0 without one
     cdef double waited
+    cdef double patience
 
     def __cinit__(
-        self, sock, payload, size_t arrived, size_t pos, size_t piece_bytes, bint ahead
+        self,
+        sock,
+        payload,
+        size_t arrived,
+        size_t pos,
+        size_t piece_bytes,
+        double patience_s,
+        bint ahead,
     ):
         PyObject_GetBuffer(payload, &self.buffer, PyBUF_WRITABLE)
         self.sock = sock
         self.pos = pos
+        self.patience = patience_s
         self.flow.fd = sock.fileno()
         self.flow.memory = <uint8_t *> self.buffer.buf
         self.flow.size = self.buffer.len
@@ -275,6 +285,8 @@ cdef class Inflow(Source):
         """Another piece of the block behind the `have` bytes; how many are there then."""
         cdef double began = monotonic_s()
         cdef size_t arrived
+        if self.waited >= self.patience:
+            return have
         with nogil:
             if self.owner == 0:
                 arrived = self.receive_piece(have + self.pos)

@@ -319,8 +319,9 @@ class Connection:
                 seen = arrival.payload[: arrival.arrived]
                 arrival.front = response_front(waiting.response, seen, waiting.version)
             if arrival.front is not None and piece_bytes is not None:
-                pos = arrival.front.pos
-                self._transport.receive_ahead(arrival, pos, piece_bytes, thread=thread)
+                self._transport.receive_ahead(
+                    arrival, arrival.front.pos, piece_bytes, deadline.timeout_s, thread=thread
+                )
                 self._inflow = arrival.inflow
         return arrival
 

@@ -96,7 +96,9 @@ class TlsTransport(Transport):
             except OSError as error:
                 raise self._failed("send", error, deadline) from error
 
-    def receive_ahead(self, arrival: Arrival, pos: int, piece_bytes: int, *, thread: bool) -> None:
+    def receive_ahead(
+        self, arrival: Arrival, pos: int, piece_bytes: int, patience_s: float, *, thread: bool
+    ) -> None:
         """Nothing: what comes through the socket is not the answer's bytes yet."""
 
     def _receive(self, view: memoryview, deadline: Deadline) -> int:

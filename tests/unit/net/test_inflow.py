@@ -41,12 +41,12 @@ def joined():
 class Answer:
     """Memory for an answer of which the front is there."""
 
-    def __init__(self, sock, *, ahead, size=None):
+    def __init__(self, sock, *, ahead, size=None, patience_s=SOON_S):
         self.memory = bytearray(len(FRONT) + (len(BLOCK) if size is None else size))
         self.memory[: len(FRONT)] = FRONT
         self.sock = sock
         here = len(FRONT)
-        self.inflow = Inflow(sock, memoryview(self.memory), here, here, PIECE, ahead)
+        self.inflow = Inflow(sock, memoryview(self.memory), here, here, PIECE, patience_s, ahead)
         self.asked = 0
 
     def more(self):
@@ -152,6 +152,28 @@ def test_time_that_the_decoder_waits_is_counted(ahead):
         peer.join()
         assert ahead or 0.15 < answer.inflow.waited_s < SOON_S
         assert not ahead or answer.inflow.waited_s > 0.01  # the rest of it Python has waited
+
+
+def test_drops_that_come_in_time_wear_the_patience_out_all_the_same():
+    """Each piece would be there before its own time-out."""
+    with joined() as (ours, theirs):
+        answer = Answer(ours, ahead=False, patience_s=0.1)
+        is_over = threading.Event()
+
+        def drip():
+            for at in range(0, len(BLOCK), PIECE):
+                theirs.sendall(BLOCK[at : at + PIECE])
+                is_over.wait(0.03)
+
+        peer = threading.Thread(target=drip)
+        peer.start()
+        answer.more = is_over.set  # which says nothing of use, and ends the reading
+        with pytest.raises(TypeError):
+            answer.decode()
+        assert is_over.is_set()
+        assert 0.1 <= answer.inflow.waited_s < 0.3
+        assert answer.inflow.arrived < len(answer.memory)
+        peer.join()
 
 
 def test_end_of_the_stream_is_told_by_what_is_missing():
@@ -266,4 +288,4 @@ def test_child_process_throws_it_away_without_the_thread():
 
 def test_block_that_begins_behind_what_has_arrived_is_refused():
     with joined() as (ours, _theirs), pytest.raises(ValueError, match="block at 9"):
-        Inflow(ours, memoryview(bytearray(20)), 5, 9, PIECE, True)
+        Inflow(ours, memoryview(bytearray(20)), 5, 9, PIECE, SOON_S, True)
