@@ -320,7 +320,7 @@ class Connection:
                 arrival.front = response_front(waiting.response, seen, waiting.version)
             if arrival.front is not None and piece_bytes is not None:
                 self._transport.receive_ahead(
-                    arrival, arrival.front.pos, piece_bytes, deadline.timeout_s, thread=thread
+                    arrival, arrival.front.pos, piece_bytes, deadline, thread=thread
                 )
                 self._inflow = arrival.inflow
         return arrival

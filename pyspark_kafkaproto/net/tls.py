@@ -97,7 +97,7 @@ class TlsTransport(Transport):
                 raise self._failed("send", error, deadline) from error
 
     def receive_ahead(
-        self, arrival: Arrival, pos: int, piece_bytes: int, patience_s: float, *, thread: bool
+        self, arrival: Arrival, pos: int, piece_bytes: int, deadline: Deadline, *, thread: bool
     ) -> None:
         """Nothing: what comes through the socket is not the answer's bytes yet."""
 

@@ -109,7 +109,7 @@ class Transport:
             filled += self._receive(view[filled:], deadline)
 
     def receive_ahead(
-        self, arrival: Arrival, pos: int, piece_bytes: int, patience_s: float, *, thread: bool
+        self, arrival: Arrival, pos: int, piece_bytes: int, deadline: Deadline, *, thread: bool
     ) -> None:
         """Have the rest of an answer received natively, where that is built.
 
@@ -117,13 +117,15 @@ class Transport:
             arrival: the answer; it has an `inflow` then, which the socket is for until it stops.
             pos: where the block in it begins that a decoder asks for more of.
             piece_bytes: how much to receive at a time.
-            patience_s: for how long the decoder may wait for all of it.
+            deadline: of the answer; the decoder may wait as long for all of it together.
             thread: whether a thread of its own receives, while others decode.
         """
         receiver = _inflow_class()
-        if receiver is not None:
-            here = arrival.payload, arrival.arrived, pos
-            arrival.inflow = receiver(self._sock, *here, piece_bytes, patience_s, thread)
+        if receiver is None:
+            return
+        self._set_timeout(deadline)
+        here = arrival.payload, arrival.arrived, pos
+        arrival.inflow = receiver(self._sock, *here, piece_bytes, deadline.timeout_s, thread)
 
     def receive_rest(self, arrival: Arrival, stop: int, deadline: Deadline) -> None:
         """Wait until an answer is there up to `stop`."""

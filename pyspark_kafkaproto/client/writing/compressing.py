@@ -8,11 +8,11 @@ that first: so go batches that no thread can be had for.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pyspark_kafkaproto.client.processors import processors
 from pyspark_kafkaproto.client.writing.batches import Span
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.records import BatchBuilder
@@ -32,11 +32,7 @@ def spare_threads(codec: str) -> int:
 
     One for each processor that this process may use but its own; with snappy and lz4 one fewer.
     """
-    if hasattr(os, "sched_getaffinity"):
-        processors = len(os.sched_getaffinity(0))
-    else:
-        processors = os.cpu_count() or 1
-    return max(0, min(_MOST_THREADS, processors - (2 if codec in _LIGHT else 1)))
+    return max(0, min(_MOST_THREADS, processors() - (2 if codec in _LIGHT else 1)))
 
 
 class Full(NamedTuple):
