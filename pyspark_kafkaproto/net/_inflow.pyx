@@ -278,8 +278,12 @@ cdef class Inflow(Source):
                 raise OSError(ETIMEDOUT, os.strerror(ETIMEDOUT))
 
     def stop(self):
-        """End the thread, with the connection if it has not come to the answer's end."""
+        """Receive no more; a thread that is not at the answer's end takes the connection with it.
+
+        A decoder may ask again all the same, when the socket's number is another's.
+        """
         self.end()
+        self.patience = 0.0
 
     cdef size_t reach(self, size_t have) noexcept:
         """Another piece of the block behind the `have` bytes; how many are there then."""

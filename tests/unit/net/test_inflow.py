@@ -247,6 +247,19 @@ def test_stop_behind_the_end_leaves_the_connection_alone():
         assert answer.inflow.arrived == len(answer.memory)
 
 
+@pytest.mark.parametrize("ahead", [False, True])
+def test_nothing_is_received_any_more_once_it_was_stopped(ahead):
+    """The number of its socket may be another's by then."""
+    with joined() as (ours, _theirs), joined() as (other, others_peer):
+        answer = Answer(ours, ahead=ahead)
+        answer.inflow.stop()
+        os.dup2(other.fileno(), ours.fileno())
+        others_peer.sendall(BLOCK)
+        answer.more = lambda: 0
+        assert answer.decode().rows == 0
+        assert other.recv(len(BLOCK), socket.MSG_DONTWAIT) == BLOCK
+
+
 def test_what_is_thrown_away_while_it_flows_ends_its_thread():
     with joined() as (ours, theirs):
         answer = Answer(ours, ahead=True)
