@@ -146,6 +146,20 @@ def test_every_record_is_read_back_as_it_was_written(broker, new_topic, read, co
 
 
 @pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_a_batch_that_a_codec_cuts_into_blocks_is_read_back(broker, new_topic, read, codec):
+    """The broker has read it, too: it counts a batch's records before it takes it."""
+    topic = new_topic(PARTITIONS)
+    values = [b"%d:" % n * 300 for n in range(600)]
+    servers = {"bootstrap.servers": broker.bootstrap_servers}
+    with Producer(servers | {"compression.type": codec}, topic=topic) as producer:
+        producer.send([ProducerRecord(value, partition=0) for value in values])
+        (written,) = producer.flush().values()
+    assert written.batches == 2  # of half a megabyte
+    assert [row[4] for row in read(broker.bootstrap_servers, topic)] == values
+
+
+@pytest.mark.parametrize("read", READERS)
 def test_what_was_aborted_is_left_out(broker, new_topic, read):
     topic = new_topic(PARTITIONS)
     properties = {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": topic}

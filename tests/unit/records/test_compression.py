@@ -120,6 +120,12 @@ def test_a_large_buffer_is_not_kept():
     assert len(compression._scratch.at_least(0)) <= compression._SCRATCH_KEPT_BYTES
 
 
+@pytest.mark.parametrize(("size", "shift"), [(1, 16), (64 << 10, 16), ((64 << 10) + 1, 18)])
+def test_lz4_blocks_are_large_where_there_is_much(size, shift):
+    descriptor = compress(LZ4, bytes(size))[5]  # of blocks: 4 is 64 KiB, each more four times that
+    assert descriptor >> 4 == 4 + (shift - 16) // 2
+
+
 def test_a_library_is_imported_when_its_codec_is_met():
     program = (
         "import sys\n"
