@@ -41,7 +41,6 @@ class Coming:
         data: what it says about its first partition, without the records.
         block: those.
         others: blocks of the partitions behind, once all is there.
-        waited_s: for its pieces, so far, but for those that its `inflow` has waited for.
     """
 
     sent: Sent
@@ -50,7 +49,6 @@ class Coming:
     arrival: Arrival
     _pos: int  # of the first records in the answer
     others: list[Block] = field(default_factory=list)
-    waited_s: float = 0.0
 
     @classmethod
     def of(
@@ -92,18 +90,17 @@ class Coming:
                 is done in between.
         """
         began = time.monotonic()
-        inflow = self.arrival.inflow
-        waited_s = self.waited_s + (inflow.waited_s if inflow else 0.0)
-        deadline = Deadline(began + timeout_s - waited_s, timeout_s)
+        deadline = Deadline(began + timeout_s - self.arrival.waited_s, timeout_s)
         try:
             self.sent.connection.more(self.arrival, piece_bytes, deadline)
         finally:
-            self.waited_s += time.monotonic() - began
+            self.arrival.note_waited(time.monotonic() - began)
         self._note_arrived()
         return self.arrival.is_whole
 
     def _note_arrived(self) -> None:
-        self.block.note_arrived(self.arrival.arrived - self._pos)
+        if self.block.source is None:
+            self.block.note_arrived(self.arrival.arrived - self._pos)
 
 
 def aborted_in(data: FetchResponse.Topic.Partition) -> list[tuple[int, int]]:

@@ -115,21 +115,23 @@ class BlockReading:
         block, report = self._block, self._block.progress.report
         began, fetched_s = time.perf_counter(), report.fetch_s
         source = block.source if self._sound is None else None
-        waited_s = source.waited_s if source else 0.0
-        decoded = decode(
-            block.memory[: self._sound],
-            arrived=block.arrived if self._sound is None else None,
-            more=None if block.is_whole or self._sound is not None else self._more,
-            source=source,
-            pos=self._pos,
-            start=self._start,
-            stop=block.stop,
-            wanted=self._wanted,
-            aborted=self._aborted,
-            check_crcs=self._config.check_crcs,
-            batch_limit_bytes=self._settings.batch_limit_bytes,
-        )
-        report.fetch_s += source.waited_s - waited_s if source else 0.0
+        waited_s = source.waited_natively_s if source else 0.0
+        try:
+            decoded = decode(
+                block.memory[: self._sound],
+                arrived=block.arrived if self._sound is None else None,
+                more=None if block.is_whole or self._sound is not None else self._more,
+                source=source,
+                pos=self._pos,
+                start=self._start,
+                stop=block.stop,
+                wanted=self._wanted,
+                aborted=self._aborted,
+                check_crcs=self._config.check_crcs,
+                batch_limit_bytes=self._settings.batch_limit_bytes,
+            )
+        finally:
+            report.fetch_s += source.waited_natively_s - waited_s if source else 0.0
         # What it waited for the rest of the block is no decoding.
         report.decode_s += time.perf_counter() - began - (report.fetch_s - fetched_s)
         report.rows += decoded.rows

@@ -15,7 +15,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EAGAIN, EINTR, ETIMEDOUT, errno
 from libc.stdint cimport uint8_t
 from posix.signal cimport sigset_t
-from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec, timeval
 from posix.unistd cimport getpid
 
 import os
@@ -28,8 +28,11 @@ cdef extern from "<sys/socket.h>" nogil:
     enum:
         MSG_WAITALL
         SHUT_RDWR
+        SOL_SOCKET
+        SO_RCVTIMEO
     Py_ssize_t recv(int fd, void *target, size_t size, int flags)
     int shutdown(int fd, int how)
+    int setsockopt(int fd, int level, int name, const void *value, unsigned int size)
 
 cdef extern from "<signal.h>" nogil:
     enum:
@@ -48,18 +51,50 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_mutex_destroy(pthread_mutex_t *lock)
     int pthread_mutex_lock(pthread_mutex_t *lock)
     int pthread_mutex_unlock(pthread_mutex_t *lock)
-    int pthread_cond_init(pthread_cond_t *changed, const void *attributes)
     int pthread_cond_destroy(pthread_cond_t *changed)
     int pthread_cond_signal(pthread_cond_t *changed)
-    int pthread_cond_timedwait(pthread_cond_t *changed, pthread_mutex_t *lock, const timespec *at)
     int pthread_create(
         pthread_t *thread, const void *attributes, void *(*run)(void *) noexcept nogil, void *given
     )
     int pthread_join(pthread_t thread, void **result)
 
+cdef extern from *:
+    """
+    /* Waits that the wall clock's being set does not prolong; macOS has other words for them. */
+    #ifdef __APPLE__
+    static int init_changed(pthread_cond_t *changed) { return pthread_cond_init(changed, NULL); }
+    static int wait_changed(
+        pthread_cond_t *changed, pthread_mutex_t *lock, const struct timespec *until
+    ) {
+        struct timespec left, now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        left.tv_sec = until->tv_sec - now.tv_sec;
+        left.tv_nsec = until->tv_nsec - now.tv_nsec;
+        if (left.tv_nsec < 0) { left.tv_nsec += 1000000000; left.tv_sec -= 1; }
+        if (left.tv_sec < 0) return ETIMEDOUT;
+        return pthread_cond_timedwait_relative_np(changed, lock, &left);
+    }
+    #else
+    static int init_changed(pthread_cond_t *changed) {
+        pthread_condattr_t attributes;
+        int failed = pthread_condattr_init(&attributes);
+        if (!failed) failed = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        if (!failed) failed = pthread_cond_init(changed, &attributes);
+        return failed;
+    }
+    static int wait_changed(
+        pthread_cond_t *changed, pthread_mutex_t *lock, const struct timespec *until
+    ) { return pthread_cond_timedwait(changed, lock, until); }
+    #endif
+    """
+    int init_changed(pthread_cond_t *changed) nogil
+    int wait_changed(pthread_cond_t *changed, pthread_mutex_t *lock, const timespec *until) nogil
+
 cdef enum:
     NANOSECONDS = 1000000000
     SLICE_NS = 20000000  # of a wait, which ends early for what only Python can do: signals, time
+
+cdef double LONG_S = 0.02  # a wait; shorter ones are added up without telling the kernel
 
 
 cdef struct Flow:
@@ -86,6 +121,7 @@ cdef void *go_ahead(void *given) noexcept nogil:
     """The thread: receive until the answer is there, an error, or `is_to_stop`."""
     cdef Flow *flow = <Flow *> given
     cdef Py_ssize_t count
+    cdef int error
     pthread_mutex_lock(&flow.lock)
     while flow.arrived < flow.size and not flow.is_to_stop:
         pthread_mutex_unlock(&flow.lock)
@@ -95,13 +131,14 @@ cdef void *go_ahead(void *given) noexcept nogil:
             min(flow.size - flow.arrived, flow.piece),
             0,
         )
+        error = errno
         pthread_mutex_lock(&flow.lock)
         if count > 0:
             flow.arrived += count
         elif count == 0:
             break
-        elif not is_passing(errno):
-            flow.error = errno
+        elif not is_passing(error):
+            flow.error = error
             break
         if flow.arrived >= flow.awaited:
             pthread_cond_signal(&flow.changed)
@@ -114,14 +151,14 @@ cdef void *go_ahead(void *given) noexcept nogil:
 cdef void wait_slice(Flow *flow, size_t awaited) noexcept nogil:
     """Wait until so much is there, no more will come, or a slice is over; under the lock."""
     cdef timespec until
-    clock_gettime(CLOCK_REALTIME, &until)
+    clock_gettime(CLOCK_MONOTONIC, &until)
     until.tv_nsec += SLICE_NS
     if until.tv_nsec >= NANOSECONDS:
         until.tv_nsec -= NANOSECONDS
         until.tv_sec += 1
     flow.awaited = awaited
     while flow.arrived < awaited and flow.is_flowing:
-        if pthread_cond_timedwait(&flow.changed, &flow.lock, &until):
+        if wait_changed(&flow.changed, &flow.lock, &until):
             return
 
 
@@ -144,7 +181,7 @@ cdef class Inflow(Source):
         pos: of the block in the answer: what the decoder counts from.
         piece_bytes: how much to receive at a time. Less than two pieces are left to Python, so that
             the end of the answer is noticed there.
-        patience_s: for how long the decoder may wait here in all; then Python has to say more.
+        patience_s: for how long may be waited in all; the socket's time-out is not above that.
         ahead: whether a thread receives, without being asked.
     """
 
@@ -155,6 +192,7 @@ cdef class Inflow(Source):
     cdef pthread_t thread
     cdef int owner  # the process that has the thread; 0 without one
     cdef double waited
+    cdef double waited_in_python
     cdef double patience
 
     def __cinit__(
@@ -188,14 +226,16 @@ cdef class Inflow(Source):
     cdef void start(self) noexcept:
         """Have a thread go ahead; where the system has none to give, nothing does."""
         cdef sigset_t every, before
-        pthread_mutex_init(&self.flow.lock, NULL)
-        pthread_cond_init(&self.flow.changed, NULL)
+        if pthread_mutex_init(&self.flow.lock, NULL) or init_changed(&self.flow.changed):
+            return
         self.flow.is_flowing = True
         sigfillset(&every)
         # Python's own threads are to get the process's signals: they know what to do.
         pthread_sigmask(SIG_SETMASK, &every, &before)
         if pthread_create(&self.thread, NULL, go_ahead, &self.flow) == 0:
             self.owner = getpid()
+        else:
+            self.flow.is_flowing = False
         pthread_sigmask(SIG_SETMASK, &before, NULL)
 
     cdef void end(self) noexcept:
@@ -237,15 +277,25 @@ cdef class Inflow(Source):
 
     @property
     def waited_s(self):
-        """How long the decoder has waited here, so far."""
+        """How long the answer was waited for, so far."""
         return self.waited
+
+    @property
+    def waited_natively_s(self):
+        """As long of it as Python knows nothing of."""
+        return self.waited - self.waited_in_python
+
+    def note_waited(self, double seconds):
+        """Python has waited for so long."""
+        self.waited += seconds
+        self.waited_in_python += seconds
 
     def note(self, size_t count):
         """So many bytes more were received in Python; never with a thread ahead."""
         self.flow.arrived += count
 
     def check(self):
-        """Raise what receiving has met; OSError. With a thread, `wait` does."""
+        """Raise what receiving has met; OSError. Never with a thread ahead: `wait` does then."""
         if self.flow.error:
             raise OSError(self.flow.error, os.strerror(self.flow.error))
 
@@ -288,6 +338,7 @@ cdef class Inflow(Source):
     cdef size_t reach(self, size_t have) noexcept:
         """Another piece of the block behind the `have` bytes; how many are there then."""
         cdef double began = monotonic_s()
+        cdef double took
         cdef size_t arrived
         if self.waited >= self.patience:
             return have
@@ -296,8 +347,19 @@ cdef class Inflow(Source):
                 arrived = self.receive_piece(have + self.pos)
             else:
                 arrived = self.await_piece(have + self.pos)
-        self.waited += monotonic_s() - began
+        took = monotonic_s() - began
+        self.waited += took
+        if self.owner == 0 and took >= LONG_S:
+            self.shorten_timeout()
         return arrived - self.pos
+
+    cdef void shorten_timeout(self) noexcept:
+        """Let the kernel end the next receive when the patience is over."""
+        cdef double left = max(LONG_S, self.patience - self.waited)
+        cdef timeval timeout
+        timeout.tv_sec = <long> left
+        timeout.tv_usec = <long> ((left - <long> left) * 1000000)
+        setsockopt(self.flow.fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout))
 
     cdef size_t receive_piece(self, size_t have) noexcept nogil:
         """What is there with another piece; `have` where Python has to look into what came."""

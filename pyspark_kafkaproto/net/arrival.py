@@ -25,7 +25,16 @@ class Arrival:
         is_shown: whether who observes the connection was told of it.
     """
 
-    __slots__ = ("_arrived", "_size_arrived", "front", "inflow", "is_shown", "payload", "size")
+    __slots__ = (
+        "_arrived",
+        "_size_arrived",
+        "_waited_s",
+        "front",
+        "inflow",
+        "is_shown",
+        "payload",
+        "size",
+    )
 
     def __init__(self) -> None:
         self.size = memoryview(bytearray(SIZE_PREFIX_BYTES))  # as it is sent
@@ -35,11 +44,24 @@ class Arrival:
         self.front: Front | None = None
         self.inflow: Inflow | None = None
         self.is_shown = False
+        self._waited_s = 0.0
 
     @property
     def arrived(self) -> int:
         """How many bytes of `payload` are there."""
         return self._arrived if self.inflow is None else self.inflow.arrived
+
+    @property
+    def waited_s(self) -> float:
+        """How long it was waited for behind its front, so far."""
+        return self._waited_s if self.inflow is None else self.inflow.waited_s
+
+    def note_waited(self, seconds: float) -> None:
+        """It was waited for so long."""
+        if self.inflow is None:
+            self._waited_s += seconds
+        else:
+            self.inflow.note_waited(seconds)
 
     @property
     def is_sized(self) -> bool:

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from time import time_ns
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.error_codes import UNSUPPORTED_VERSION
@@ -42,9 +42,6 @@ from pyspark_kafkaproto.wire.frame import (
     peek_correlation_id,
     response_front,
 )
-
-if TYPE_CHECKING:
-    from pyspark_kafkaproto.net._inflow import Inflow
 
 _log = logging.getLogger(__name__)
 _R = TypeVar("_R")
@@ -92,8 +89,8 @@ class Connection:
         transport: connected; the connection owns it from here on.
         config: client id, frame cap, who we are.
         on_frame: called with `sent` or `received`, each frame without its size prefix, and when its
-            sending began or its last byte came, in ns since 1970; not with those of
-            SaslAuthenticate, which hold passwords, nor with what could not be sent.
+            sending began or it was seen that all of it had come, in ns since 1970; not with those
+            of SaslAuthenticate, which hold passwords, nor with what could not be sent.
     """
 
     def __init__(
@@ -110,8 +107,7 @@ class Connection:
         self._versions = BrokerVersions(self.endpoint)
         self._renew_login_at = float("inf")
         self._was_served = False
-        self._is_arriving = False  # a response was begun and is not finished
-        self._inflow: Inflow | None = None  # receives for it
+        self._arriving: Arrival | None = None  # a response that was begun and is not finished
         self._taken: Arrival | None = None  # what `take_in` has of the next response
         self._failure: KafkaProtoError | None = None  # what it found instead
         self.heard_at = 0.0  # when `take_in` found something last (time.monotonic)
@@ -302,8 +298,8 @@ class Connection:
         self._check_free("receive")
         if not self._in_flight:
             raise LocalProtocolError("no request is in flight")
-        self._is_arriving = True
-        arrival, self._taken = self._taken or Arrival(), None
+        arrival = self._arriving = self._taken or Arrival()
+        self._taken = None
         with _closing_on_error(self):
             try:
                 if not arrival.is_sized:
@@ -322,7 +318,6 @@ class Connection:
                 self._transport.receive_ahead(
                     arrival, arrival.front.pos, piece_bytes, deadline, thread=thread
                 )
-                self._inflow = arrival.inflow
         return arrival
 
     def more(self, arrival: Arrival, piece_bytes: int, deadline: Deadline) -> None:
@@ -336,8 +331,7 @@ class Connection:
         self._check_open("receive")
         with _closing_on_error(self):
             self._receive(arrival, None, deadline)
-            self._stop_inflow()
-            self._is_arriving = False
+            self._let_go_of_arriving()
             waiting = self._in_flight.popleft()
             message = self._decode(waiting, arrival.payload)
         self._was_served = self._was_served or waiting.response is not ApiVersionsResponse
@@ -359,13 +353,14 @@ class Connection:
         self.is_open = False
         self._in_flight.clear()
         self._taken = None
-        self._stop_inflow()
+        self._let_go_of_arriving()
         self._transport.close()
 
-    def _stop_inflow(self) -> None:
-        inflow, self._inflow = self._inflow, None
-        if inflow is not None:
-            inflow.stop()
+    def _let_go_of_arriving(self) -> None:
+        """Nothing is received for it from here on; its memory and the socket are for others."""
+        if self._arriving is not None and self._arriving.inflow is not None:
+            self._arriving.inflow.stop()
+        self._arriving = None
 
     def _check_open(self, stage: str) -> None:
         failure, self._failure = self._failure, None
@@ -379,7 +374,7 @@ class Connection:
         self._check_not_arriving(stage)
 
     def _check_not_arriving(self, stage: str) -> None:
-        if self.is_open and self._is_arriving:
+        if self.is_open and self._arriving is not None:
             api = self._in_flight[0].response.API_NAME
             raise LocalProtocolError(f"cannot {stage}: the answer to {api} is still coming")
 

@@ -131,12 +131,13 @@ class Transport:
         """Wait until an answer is there up to `stop`."""
         inflow = arrival.inflow
         try:
+            if inflow is not None and inflow.is_ahead:
+                if inflow.wait(stop, self._left_s(deadline, "receive")) < stop:
+                    raise self._ended()
+                return
             if inflow is not None:
                 inflow.check()
-            if inflow is not None and inflow.is_ahead:
-                arrived = inflow.wait(stop, self._left_s(deadline, "receive"))
-                self._counted(arrived >= stop)
-                return
+                self._timeout_s = 0.0  # it may have set another
         except OSError as error:
             raise self._failed("receive", error, deadline) from error
         start = arrival.arrived
@@ -177,9 +178,12 @@ class Transport:
 
     def _counted(self, count: int) -> int:
         if count == 0:
-            reason = "the broker closed the connection"
-            raise ConnectionFailed(str(self.endpoint), "receive", reason)
+            raise self._ended()
         return count
+
+    def _ended(self) -> ConnectionFailed:
+        reason = "the broker closed the connection"
+        return ConnectionFailed(str(self.endpoint), "receive", reason)
 
     def is_readable(self) -> bool:
         """Whether a receive finds something at once: bytes, or the end."""

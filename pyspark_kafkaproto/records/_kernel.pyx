@@ -220,12 +220,12 @@ cdef class Block:
         self.data = <const uint8_t *> self.buffer.buf
         self.more = more
         self.source = source
-        self.reach(self.buffer.len if arrived is None else arrived, pos)
+        self.set_arrived(self.buffer.len if arrived is None else arrived, pos)
 
     def __dealloc__(self):
         PyBuffer_Release(&self.buffer)
 
-    cdef int reach(self, arrived, before) except -1:
+    cdef int set_arrived(self, arrived, before) except -1:
         self.view = _batch.arrived_view(self.whole, arrived, before)
         self.size = len(self.view)
         return 0
@@ -239,9 +239,9 @@ cdef class Block:
         if self.source is not None:
             there = self.source.reach(before)
         if there > before:  # what stands behind the block has perhaps come, too
-            self.reach(min(there, <size_t> self.buffer.len), before)
+            self.set_arrived(min(there, <size_t> self.buffer.len), before)
         else:
-            self.reach(self.more(), before)
+            self.set_arrived(self.more(), before)
         return self.size > before
 
     cdef bint read_header(self, size_t pos, int32_t limit, Batch *batch) except? -1:

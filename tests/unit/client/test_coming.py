@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from contextlib import closing
 
 import pytest
@@ -202,6 +204,29 @@ def test_reader_that_leaves_an_answer_lying_closes_its_connection(brokers, confi
         next(blocks)
     assert read(Fetcher(task((0, 0, 100)), config(), ReadSettings())) == rows(0, 0, 100)
     assert len({call.connection for call in brokers.calls}) == 2
+
+
+def test_nothing_is_received_on_the_number_of_a_socket_that_broke_off(
+    brokers, config, task, log, monkeypatch
+):
+    """As another thread of this process gets it from the system."""
+    brokers.on("Fetch", cut_at(brokers, 3 * BATCH + 700), DEFAULT)
+    other, peer = socket.socketpair()
+    close, reused = Connection.close, []
+
+    def closing(connection):
+        number = connection.fileno()
+        close(connection)
+        if number >= 0 and not reused:
+            reused.append(os.dup2(other.fileno(), number))
+
+    monkeypatch.setattr(Connection, "close", closing)
+    with other, peer:
+        peer.sendall(b"another's" * 300)
+        fetcher = Fetcher(task((0, 0, 100)), config(retry_backoff_ms=1), ReadSettings())
+        assert read(fetcher) == rows(0, 0, 100)
+        assert other.recv(4000, socket.MSG_DONTWAIT) == b"another's" * 300
+        os.close(reused[0])
 
 
 def test_block_cannot_be_read_behind_the_next(brokers, config, task, log):

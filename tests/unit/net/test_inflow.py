@@ -10,6 +10,7 @@ import socket
 import struct
 import threading
 import time
+import warnings
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -176,6 +177,32 @@ def test_drops_that_come_in_time_wear_the_patience_out_all_the_same():
         peer.join()
 
 
+def test_wait_for_a_late_piece_leaves_less_time_for_the_next():
+    with joined() as (ours, theirs):
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, 500_000))
+        answer = Answer(ours, ahead=False, patience_s=0.5)
+        peer = threading.Timer(0.4, theirs.sendall, [BLOCK[:PIECE]])
+        peer.start()
+        answer.more = lambda: None  # which ends the reading
+        began = time.monotonic()
+        with pytest.raises(TypeError):
+            answer.decode()
+        peer.join()
+        assert 0.45 <= time.monotonic() - began < 0.8
+        assert answer.inflow.arrived == len(FRONT) + PIECE
+
+
+def test_what_python_waits_counts_with_the_rest():
+    with joined() as (ours, theirs):
+        theirs.sendall(BLOCK)
+        answer = Answer(ours, ahead=False, patience_s=1.0)
+        answer.inflow.note_waited(1.0)
+        assert answer.decode().rows == 200
+        assert answer.inflow.waited_s == 1.0
+        assert answer.inflow.waited_natively_s == 0.0
+        assert answer.inflow.arrived == len(answer.memory)  # all of it received by Python
+
+
 def test_end_of_the_stream_is_told_by_what_is_missing():
     with joined() as (ours, theirs):
         answer = Answer(ours, ahead=True)
@@ -287,7 +314,10 @@ def test_ctrl_c_ends_a_wait(ahead):
 def test_child_process_throws_it_away_without_the_thread():
     with joined() as (ours, theirs):
         answer = Answer(ours, ahead=True)
-        child = os.fork()
+        with warnings.catch_warnings():
+            # Python 3.12 warns of threads at a fork; the one here stays with the parent.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
         if not child:
             with suppress(BaseException):
                 del answer
