@@ -191,6 +191,7 @@ cdef class Inflow(Source):
     cdef size_t pos
     cdef pthread_t thread
     cdef int owner  # the process that has the thread; 0 without one
+    cdef int lock_of  # the process that made the lock; 0 without one
     cdef double waited
     cdef double waited_in_python
     cdef double patience
@@ -221,6 +222,9 @@ cdef class Inflow(Source):
 
     def __dealloc__(self):
         self.end()
+        if self.lock_of and self.lock_of == getpid():
+            pthread_cond_destroy(&self.flow.changed)
+            pthread_mutex_destroy(&self.flow.lock)
         PyBuffer_Release(&self.buffer)
 
     cdef void start(self) noexcept:
@@ -228,12 +232,13 @@ cdef class Inflow(Source):
         cdef sigset_t every, before
         if pthread_mutex_init(&self.flow.lock, NULL) or init_changed(&self.flow.changed):
             return
+        self.lock_of = getpid()
         self.flow.is_flowing = True
         sigfillset(&every)
         # Python's own threads are to get the process's signals: they know what to do.
         pthread_sigmask(SIG_SETMASK, &every, &before)
         if pthread_create(&self.thread, NULL, go_ahead, &self.flow) == 0:
-            self.owner = getpid()
+            self.owner = self.lock_of
         else:
             self.flow.is_flowing = False
         pthread_sigmask(SIG_SETMASK, &before, NULL)
@@ -249,9 +254,7 @@ cdef class Inflow(Source):
                 shutdown(self.flow.fd, SHUT_RDWR)  # ends its `recv`
             pthread_mutex_unlock(&self.flow.lock)
             pthread_join(self.thread, NULL)
-        pthread_cond_destroy(&self.flow.changed)
-        pthread_mutex_destroy(&self.flow.lock)
-        self.owner = 0
+        self.owner = 0  # the lock stays: another thread of Python's may be waiting here
         self.flow.is_flowing = False
 
     @property

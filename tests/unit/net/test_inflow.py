@@ -287,6 +287,19 @@ def test_nothing_is_received_any_more_once_it_was_stopped(ahead):
         assert other.recv(len(BLOCK), socket.MSG_DONTWAIT) == BLOCK
 
 
+def test_stop_lets_another_thread_go_that_waits():
+    """As where the connections of a process are closed while one of its threads reads."""
+    with joined() as (ours, _theirs):
+        answer = Answer(ours, ahead=True)
+        found = []
+        reader = threading.Thread(target=lambda: found.append(answer.decode().rows))
+        reader.start()
+        until(lambda: answer.inflow.waited_s > 0)
+        answer.inflow.stop()
+        reader.join(SOON_S)
+        assert found == [0]
+
+
 def test_what_is_thrown_away_while_it_flows_ends_its_thread():
     with joined() as (ours, theirs):
         answer = Answer(ours, ahead=True)
