@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.cli.connection import connected
-from pyspark_kafkaproto.cli.moments import parse_time
+from pyspark_kafkaproto.cli.moments import TIME_EXAMPLE, parse_time
 from pyspark_kafkaproto.cli.record_format import Record, Render, make_render
 from pyspark_kafkaproto.cli.values import find_partitions
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
@@ -253,7 +253,9 @@ class _Bounds:
             hint = f"last:{count} for the last {'record' if count == '1' else f'{count} records'}"
             other = ", or -10m (ms, s, m, h, d, w) for that long ago" if where[0] == "-" else ""
             raise ConfigError(option, where, f"write {hint} of each partition{other}")
-        found = self._cluster.get_leader_offsets(self._first.keys(), parse_time(option, where))
+        others = f"earliest, latest, an offset, last:N, {TIME_EXAMPLE}"
+        time_ms = parse_time(option, where, others)
+        found = self._cluster.get_leader_offsets(self._first.keys(), time_ms)
         return self.within(found)
 
 

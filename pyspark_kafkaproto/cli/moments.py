@@ -13,7 +13,7 @@ _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _MOST_S = 100 * 366 * 86400
 _MOST_DIGITS = 18  # of a time in milliseconds that brokers can be asked for
 _SPAN = re.compile(r"(?P<count>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d|w)")
-_EXAMPLE = "2026-11-21T08:00, 2026-11-21T08:00:00+01:00, -10m, or milliseconds since 1970"
+TIME_EXAMPLE = "2026-11-21T08:00, 2026-11-21T08:00:00+01:00, -10m, or milliseconds since 1970"
 
 
 def parse_span(option: str, text: str) -> float:
@@ -25,10 +25,10 @@ def parse_span(option: str, text: str) -> float:
     return seconds
 
 
-def parse_time(option: str, text: str) -> int:
+def parse_time(option: str, text: str, allowed: str = TIME_EXAMPLE) -> int:
     """A point in time as milliseconds since 1970; without a zone it is local time.
 
-    A span with a minus in front is that long ago.
+    A span with a minus in front is that long ago. What else the option takes is in `allowed`.
     """
     text = text.strip()
     # Shorter numbers are dates to ISO 8601.
@@ -39,7 +39,7 @@ def parse_time(option: str, text: str) -> int:
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError):  # the latter beside the years 1 and 9999
-        raise ConfigError(option, text, f"expected {_EXAMPLE}") from None
+        raise ConfigError(option, text, f"expected {allowed}") from None
 
 
 def _span_back(option: str, text: str) -> float:

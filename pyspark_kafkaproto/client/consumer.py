@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.group.coordinator import Coordinator
 from pyspark_kafkaproto.client.group.keeper import Keeper
 from pyspark_kafkaproto.client.group.membership import (
@@ -83,6 +84,7 @@ class Consumer:
     ) -> None:
         if isinstance(topics, str) or not topics:
             raise ConfigError("topics", topics, "expected a set of names, at least one")
+        say_which_codec()
         self.config = config if isinstance(config, ConsumerConfig) else ConsumerConfig.parse(config)
         self._schema = schema_for(columns)
         self._on_assign, self._on_revoke, self._on_lost = on_assign, on_revoke, on_lost

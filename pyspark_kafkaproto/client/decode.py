@@ -18,6 +18,7 @@ from pyspark_kafkaproto.arrow import (
     wanted_columns,
 )
 from pyspark_kafkaproto.client.block import Block
+from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.fetch import Fetcher
 from pyspark_kafkaproto.client.ranges import Mode, ReadSettings, ReadTask
 from pyspark_kafkaproto.errors import CorruptRecords
@@ -54,6 +55,7 @@ def read_batches(
         CorruptRecords: names topic, partition and base offset.
         DataLoss: see `ReadSettings.fail_on_data_loss`.
     """
+    say_which_codec()
     fetcher = Fetcher(task, config, settings)
     wanted = wanted_columns(schema)
     for block in fetcher.blocks():

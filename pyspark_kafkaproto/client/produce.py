@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyspark_kafkaproto.arrow import write_columns
+from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.transactions import Transactions
 from pyspark_kafkaproto.client.writing import compressing
 from pyspark_kafkaproto.client.writing.accumulate import Accumulator
@@ -100,6 +101,7 @@ class Producer:
         brokers: Collection[Endpoint] = (),
         compression_threads: int | None = None,
     ) -> None:
+        say_which_codec()
         self.config = config if isinstance(config, ProducerConfig) else ProducerConfig.parse(config)
         self._topic = topic
         self._timestamp_column = timestamp_column

@@ -8,7 +8,7 @@ one table.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 
 from pyspark_kafkaproto.errors import ConfigError
@@ -87,8 +87,12 @@ class ClientConfig(SecurityConfig):
     )
 
     @classmethod
-    def parse(cls, properties: Mapping[str, object], prefix: str = "") -> ClientConfig:
+    def parse(
+        cls, properties: Mapping[str, object], prefix: str = "", beside: Collection[str] = ()
+    ) -> ClientConfig:
         """Read Kafka's properties; `prefix` (such as `kafka.`) is put before names in errors.
+
+        `beside` are the names that somebody else reads: one of them may have been meant.
 
         Unknown properties are named once per process in a warning: the Java client does the same.
         Unknown ones of security are errors: a misspelt one must not make a connection less safe
@@ -109,7 +113,8 @@ class ClientConfig(SecurityConfig):
                 refuse_unknown(prefix, name)
             elif name not in _warned:
                 _warned.add(name)
-                hint = "" if name in _JAVA_ALONE else meant(prefix, name, table, ALIKE)
+                known = [*table, *beside]
+                hint = "" if name in _JAVA_ALONE else meant(prefix, name, known, ALIKE)
                 _log.warning(
                     "client property %s%s is not known here: it has no effect%s", prefix, name, hint
                 )

@@ -16,6 +16,7 @@ from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.properties import (
     boolean,
     kafka_property,
+    names_of,
     one_of,
     read_fields,
     seconds,
@@ -83,7 +84,7 @@ class ConsumerConfig:
                 late for the session.
         """
         values, others = read_fields(cls, properties, prefix)
-        parsed = cls(client=ClientConfig.parse(others, prefix), **values)
+        parsed = cls(client=ClientConfig.parse(others, prefix, names_of(cls)), **values)
         if not parsed.group_id:
             raise ConfigError(prefix + "group.id", None, "required: the group to be a member of")
         if parsed.heartbeat_interval_s >= parsed.session_timeout_s:

@@ -15,6 +15,7 @@ from pyspark_kafkaproto.net.config import MIB, ClientConfig
 from pyspark_kafkaproto.net.properties import (
     boolean,
     kafka_property,
+    names_of,
     one_of,
     read_fields,
     seconds,
@@ -96,7 +97,7 @@ class ProducerConfig:
             ConfigError: a value that cannot be used, or properties that contradict each other.
         """
         values, others = read_fields(cls, properties, prefix)
-        parsed = cls(client=ClientConfig.parse(others, prefix), **values)
+        parsed = cls(client=ClientConfig.parse(others, prefix, names_of(cls)), **values)
         parsed = _with_time_enough(parsed, prefix, is_given="delivery.timeout.ms" in properties)
         if parsed.transactional_id is not None:
             parsed = _transactional(parsed, prefix)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, fields
+from dataclasses import Field, field, fields
 from typing import Any, Final
 
 from pyspark_kafkaproto.errors import ConfigError
@@ -81,6 +81,11 @@ def kafka_property(name: str, read: Callable[[str, str], Any], default: Any = No
     return field(default=default, metadata={"name": name, "read": read})
 
 
+def names_of(config: type) -> dict[str, Field[Any]]:
+    """The fields of a configuration that are Kafka's properties, by those names."""
+    return {item.metadata["name"]: item for item in fields(config) if "name" in item.metadata}
+
+
 def read_fields(
     config: type, properties: Mapping[str, object], prefix: str
 ) -> tuple[dict[str, Any], dict[str, object]]:
@@ -89,7 +94,7 @@ def read_fields(
     Raises:
         ConfigError: a value that cannot be used; `prefix` stands before the name.
     """
-    table = {item.metadata["name"]: item for item in fields(config) if "name" in item.metadata}
+    table = names_of(config)
     values: dict[str, Any] = {}
     others: dict[str, object] = {}
     for name, value in properties.items():

@@ -10,6 +10,7 @@ from pyspark.sql.types import StringType, StructType
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import ReadSettings, ReadTask, read_batches
+from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.errors import LocalProtocolError
@@ -18,11 +19,7 @@ from pyspark_kafkaproto.spark.columns import DAMAGED
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planning import plan_tasks
 from pyspark_kafkaproto.spark.shipping import shipped
-from pyspark_kafkaproto.spark.workers import (
-    configure_logging,
-    say_which_codec,
-    spare_the_collector,
-)
+from pyspark_kafkaproto.spark.workers import configure_logging, spare_the_collector
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +68,6 @@ def read_partition(
 ) -> Iterator[pa.RecordBatch]:
     """The records of one input partition, on an executor."""
     configure_logging()
-    say_which_codec()
     spare_the_collector()
     if not isinstance(partition, TaskPartition):
         if partition.value is None:

@@ -13,7 +13,6 @@ import os
 from functools import cache
 
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.records import IMPLEMENTATION, WHY_PURE
 
 _VARIABLE = "KAFKAPROTO_LOG_LEVEL"
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -34,18 +33,6 @@ def configure_logging() -> None:
     handler.setFormatter(logging.Formatter(_FORMAT))
     _log.addHandler(handler)
     _log.setLevel(level)
-
-
-@cache
-def say_which_codec() -> None:
-    """Warn, once, when records are decoded in plain Python."""
-    if IMPLEMENTATION == "pure":
-        _log.warning(
-            "records are decoded in plain Python, about 150 times slower than by the native codec "
-            "(%s). Where it was not built: install a C compiler (Debian: apt install gcc "
-            "python3-dev; macOS: xcode-select --install), then pyspark-kafkaproto again",
-            WHY_PURE,
-        )
 
 
 @cache

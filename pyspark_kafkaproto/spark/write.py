@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.errors import ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.spark.shipping import shipped
-from pyspark_kafkaproto.spark.workers import (
-    configure_logging,
-    say_which_codec,
-)
+from pyspark_kafkaproto.spark.workers import configure_logging
 from pyspark_kafkaproto.spark.write_options import WriteOptions, parse_write_options
 from pyspark_kafkaproto.spark.write_task import TaskReport, summary, write_rows
 

@@ -18,11 +18,7 @@ from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.net import connections_for
-from pyspark_kafkaproto.spark.workers import (
-    configure_logging,
-    say_which_codec,
-    spare_the_collector,
-)
+from pyspark_kafkaproto.spark.workers import configure_logging, spare_the_collector
 from pyspark_kafkaproto.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -53,7 +49,6 @@ def write_rows(
     With a transactional id the transaction stays open, and the report says whose it is.
     """
     configure_logging()
-    say_which_codec()
     spare_the_collector()
     began = time.monotonic()
     rows = 0

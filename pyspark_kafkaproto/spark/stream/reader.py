@@ -21,6 +21,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.errors import ConfigError
@@ -38,7 +39,7 @@ from pyspark_kafkaproto.spark.stream.starting import (
 )
 from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail
 from pyspark_kafkaproto.spark.stream.taking import Taking
-from pyspark_kafkaproto.spark.workers import configure_logging, say_which_codec
+from pyspark_kafkaproto.spark.workers import configure_logging
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -57,3 +57,9 @@ def test_what_cannot_be_used_is_named(name, value, why):
 def test_a_member_needs_a_group():
     with pytest.raises(ConfigError, match=r"group\.id.*required"):
         ConsumerConfig.parse({"bootstrap.servers": "broker-1:9092"})
+
+
+def test_a_property_of_members_that_is_misspelt_is_pointed_out(caplog):
+    ConsumerConfig.parse(LEAST | {"auto.offset.resett": "earliest"})
+    (said,) = caplog.messages
+    assert said.endswith("has no effect; did you mean auto.offset.reset?")

@@ -101,3 +101,9 @@ def test_a_transactional_id_needs_idempotence_by_name():
         parse(transactional_id="mine", acks="1")
     with pytest.raises(ConfigError, match=r"kafka\.transactional\.id.*expected a name"):
         parse(transactional_id=" ")
+
+
+def test_a_property_of_producers_that_is_misspelt_is_pointed_out(caplog):
+    parse(compression_typ="lz4")
+    (said,) = caplog.messages
+    assert said.endswith("has no effect; did you mean kafka.compression.type?")

@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from pyspark_kafkaproto.spark import workers
-
 _SCRIPT = """
 import gc
 import pyspark_kafkaproto.spark.read
@@ -29,18 +27,3 @@ def test_what_was_imported_is_passed_over_by_garbage_collections() -> None:
     before, left, frozen, again = map(int, done.stdout.split())
     assert left < before / 100
     assert frozen == again > 10_000
-
-
-@pytest.mark.parametrize("implementation", ["pure", "kernel"])
-def test_a_decoder_in_plain_python_is_said_once_with_what_it_costs(
-    monkeypatch, caplog, implementation
-):
-    monkeypatch.setattr(workers, "IMPLEMENTATION", implementation)
-    monkeypatch.setattr(workers, "WHY_PURE", "no kernel was built")
-    workers.say_which_codec.cache_clear()
-    for _ in range(2):
-        workers.say_which_codec()
-    workers.say_which_codec.cache_clear()
-    said = [text for text in caplog.messages if "150 times slower" in text]
-    assert len(said) == (implementation == "pure")
-    assert all("no kernel was built" in text and "gcc" in text for text in said)

@@ -1,0 +1,52 @@
+"""A slow codec is said, once, whoever reads or writes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pyspark_kafkaproto.client import codec
+
+_WHO = {
+    "reader": "list(read_batches(ReadTask((), {}, {}), config, ReadSettings(), schema_for()))",
+    "producer": "Producer({'bootstrap.servers': 'localhost:1'})",
+    "member": "Consumer({'bootstrap.servers': 'localhost:1', 'group.id': 'g'}, {'orders'})",
+}
+
+
+@pytest.mark.parametrize("implementation", ["pure", "kernel"])
+def test_a_decoder_in_plain_python_is_said_once_with_what_it_costs(
+    monkeypatch, caplog, implementation
+):
+    monkeypatch.setattr(codec, "IMPLEMENTATION", implementation)
+    monkeypatch.setattr(codec, "WHY_PURE", "no kernel was built")
+    codec.say_which_codec.cache_clear()
+    for _ in range(2):
+        codec.say_which_codec()
+    codec.say_which_codec.cache_clear()
+    said = [text for text in caplog.messages if "150 times slower" in text]
+    assert len(said) == (implementation == "pure")
+    assert all("no kernel was built" in text and "gcc" in text for text in said)
+
+
+@pytest.mark.parametrize("who", _WHO)
+def test_whoever_reads_or_writes_outside_spark_is_told(who):
+    program = (
+        "from pyspark_kafkaproto.arrow import schema_for\n"
+        "from pyspark_kafkaproto.client import Producer, ReadSettings, ReadTask, read_batches\n"
+        "from pyspark_kafkaproto.client.consumer import Consumer\n"
+        "from pyspark_kafkaproto.net import ClientConfig\n"
+        "config = ClientConfig.parse({'bootstrap.servers': 'localhost:1'})\n"
+        f"{_WHO[who]}\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"KAFKAPROTO_PURE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.count("150 times slower") == 1
