@@ -32,6 +32,7 @@ def test_a_decoder_in_plain_python_is_said_once_with_what_it_costs(
     assert all("no kernel was built" in text and "gcc" in text for text in said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", _WHO)
 def test_whoever_reads_or_writes_outside_spark_is_told(who):
     program = (

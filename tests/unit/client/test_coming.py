@@ -94,7 +94,14 @@ def test_next_is_asked_for_when_the_last_piece_is_there(brokers, config, task, l
 
 
 @pytest.mark.parametrize("at", ["cut", "stalled"])
-@pytest.mark.parametrize("keep_bytes", [3 * BATCH + 700, 8 * BATCH, 9 * BATCH + 700])
+@pytest.mark.parametrize(
+    "keep_bytes",
+    [
+        3 * BATCH + 700,
+        pytest.param(8 * BATCH, marks=pytest.mark.slow),
+        pytest.param(9 * BATCH + 700, marks=pytest.mark.slow),
+    ],
+)
 def test_what_came_before_an_answer_broke_off_is_read_once(
     brokers, config, task, log, keep_bytes, at, way
 ):

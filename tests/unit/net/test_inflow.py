@@ -177,6 +177,7 @@ def test_drops_that_come_in_time_wear_the_patience_out_all_the_same():
         peer.join()
 
 
+@pytest.mark.slow
 def test_wait_for_a_late_piece_leaves_less_time_for_the_next():
     with joined() as (ours, theirs):
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, 500_000))

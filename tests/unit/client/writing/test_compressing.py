@@ -169,6 +169,7 @@ for number in range(BEFORE):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [1, 4])
 def test_a_producer_closed_as_the_interpreter_ends_writes_all(before):
     """It starts no thread any more: what has none yet, and what is open, is compressed without."""
