@@ -172,7 +172,7 @@ def test_drops_that_come_in_time_wear_the_patience_out_all_the_same():
         with pytest.raises(TypeError):
             answer.decode()
         assert is_over.is_set()
-        assert 0.1 <= answer.inflow.waited_s < 0.3
+        assert answer.inflow.waited_s >= 0.1
         assert answer.inflow.arrived < len(answer.memory)
         peer.join()
 
@@ -180,16 +180,16 @@ def test_drops_that_come_in_time_wear_the_patience_out_all_the_same():
 @pytest.mark.slow
 def test_wait_for_a_late_piece_leaves_less_time_for_the_next():
     with joined() as (ours, theirs):
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, 500_000))
-        answer = Answer(ours, ahead=False, patience_s=0.5)
-        peer = threading.Timer(0.4, theirs.sendall, [BLOCK[:PIECE]])
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 1, 0))
+        answer = Answer(ours, ahead=False, patience_s=1.0)
+        peer = threading.Timer(0.8, theirs.sendall, [BLOCK[:PIECE]])
         peer.start()
         answer.more = lambda: None  # which ends the reading
         began = time.monotonic()
         with pytest.raises(TypeError):
             answer.decode()
         peer.join()
-        assert 0.45 <= time.monotonic() - began < 0.8
+        assert 0.95 <= time.monotonic() - began < 1.7  # and not 1.8
         assert answer.inflow.arrived == len(FRONT) + PIECE
 
 
