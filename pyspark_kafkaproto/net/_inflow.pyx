@@ -255,7 +255,6 @@ cdef class Inflow(Source):
             pthread_mutex_unlock(&self.flow.lock)
             pthread_join(self.thread, NULL)
         self.owner = 0  # the lock stays: another thread of Python's may be waiting here
-        self.flow.is_flowing = False
 
     @property
     def is_ahead(self):
@@ -335,8 +334,8 @@ cdef class Inflow(Source):
 
         A decoder may ask again all the same, when the socket's number is another's.
         """
-        self.end()
         self.patience = 0.0
+        self.end()
 
     cdef size_t reach(self, size_t have) noexcept:
         """Another piece of the block behind the `have` bytes; how many are there then."""
@@ -352,8 +351,8 @@ cdef class Inflow(Source):
                 arrived = self.await_piece(have + self.pos)
         took = monotonic_s() - began
         self.waited += took
-        if self.owner == 0 and took >= LONG_S:
-            self.shorten_timeout()
+        if self.owner == 0 and took >= LONG_S and self.waited < self.patience:
+            self.shorten_timeout()  # not of a socket that was let go of meanwhile
         return arrived - self.pos
 
     cdef void shorten_timeout(self) noexcept:
