@@ -6,6 +6,7 @@ import gc
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,9 @@ from tests.topics import make_topic
 if TYPE_CHECKING:
     from tests.secure_broker import SecureBroker
 
+_TESTS = Path(__file__).parent
+_MARKED_FOLDERS = ("broker", "differential", "fault", "spark")
+
 settings.load_profile(FULL)  # unless --hypothesis-profile says otherwise
 
 
@@ -30,11 +34,29 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     few tests are not worth. Tests with a broker share one, and what is to be printed has to come
     from this process.
     """
-    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     is_plain = "not broker" in config.option.markexpr and not config.option.keyword
-    if not is_whole or not is_plain or config.option.capture == "no":
+    if not _is_whole(config) or not is_plain or config.option.capture == "no":
         return 0
     return min(4, 1 + (os.cpu_count() or 1))
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    """Whether the command names no test of its own."""
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out folders whose tests all have a mark, their own name, that is not asked for.
+
+    Each process of plain pytest would import and list them, to run none of them.
+    """
+    mark = collection_path.name
+    is_marked = collection_path.parent == _TESTS and mark in _MARKED_FOLDERS
+    return (
+        True
+        if is_marked and _is_whole(config) and f"not {mark}" in config.option.markexpr
+        else None
+    )
 
 
 @pytest.hookimpl(wrapper=True)
