@@ -268,7 +268,7 @@ class _Line:
 
     @property
     def _has_room(self) -> bool:
-        if self.sent and self._connection is not None and self._connection.login_is_due:
+        if self._connection is not None and self._connection.must_drain:
             return False
         return len(self.sent) < _MOST_IN_FLIGHT
 

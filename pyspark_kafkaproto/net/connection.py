@@ -168,13 +168,13 @@ class Connection:
         return self._versions.features
 
     @property
-    def login_is_due(self) -> bool:
-        """Whether the next `send` says again who we are, once nothing is in flight (KIP-368).
+    def must_drain(self) -> bool:
+        """Whether who sends ahead is to take the answers first.
 
-        Who sends several requests ahead is to take their answers first: a broker ends a connection
-        whose login is over.
+        Our login is to be renewed (KIP-368), which the next `send` with nothing in flight does; a
+        broker ends a connection whose login is over.
         """
-        return time.monotonic() >= self._renew_login_at
+        return bool(self._in_flight) and time.monotonic() >= self._renew_login_at
 
     @property
     def is_throttled(self) -> bool:
@@ -213,7 +213,7 @@ class Connection:
             UnsupportedVersion: the newest version that the broker speaks cannot carry the request.
         """
         self._check_free("send")
-        if self.login_is_due and not self._in_flight:
+        if not self._in_flight and time.monotonic() >= self._renew_login_at:
             self._renew_login(deadline)
         chosen = self.version_for(type(request)) if version is None else version
         correlation_id = self._next_correlation_id

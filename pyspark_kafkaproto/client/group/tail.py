@@ -14,20 +14,18 @@ import logging
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.client.block import Block
 from pyspark_kafkaproto.client.coming import Sent
 from pyspark_kafkaproto.client.directory import NO_EPOCH
-from pyspark_kafkaproto.client.fetch import Fetcher, Part
-from pyspark_kafkaproto.client.loss import LossPolicy
+from pyspark_kafkaproto.client.exchange import Exchanges, Part
+from pyspark_kafkaproto.client.group.reset import MADE_AGAIN, Reset, ResetPolicy
 from pyspark_kafkaproto.client.memory import AnswerMemory
 from pyspark_kafkaproto.client.progress import RangeProgress
-from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
+from pyspark_kafkaproto.client.ranges import OffsetRange, ReadTask
 from pyspark_kafkaproto.client.requests import Chosen, Place
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
-from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP
-from pyspark_kafkaproto.cluster.routing import OPINIONS
 from pyspark_kafkaproto.error_codes import INCONSISTENT_TOPIC_ID, UNKNOWN_TOPIC_ID
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import (
@@ -46,20 +44,6 @@ NO_END: Final = 2**63 - 1
 
 # An election is over by then, most of the time.
 _WORTH_A_WORD_S: Final = 5.0
-_MADE_AGAIN: Final = "its topic was deleted and made again"
-
-
-class Reset(Protocol):
-    """Moves a partition's position to an offset that is there."""
-
-    def __call__(self, partition: TopicPartition, why: str, end: int | None = None) -> int:
-        """The offset to go on with, or an error that says `why`, as auto.offset.reset wants.
-
-        Args:
-            partition: whose position it is.
-            why: what has become of the offset that it was at.
-            end: up to where the log still holds what was read; None where nothing is known of it.
-        """
 
 
 @dataclass(slots=True)
@@ -103,58 +87,6 @@ class Seen:
         return epoch if offset == position else NO_EPOCH
 
 
-class _ResetPolicy(LossPolicy):
-    """Offsets that are not there: auto.offset.reset decides."""
-
-    def __init__(self, router: Router, reset: Reset) -> None:
-        super().__init__(router, fail_on_data_loss=False)
-        self._reset_to = reset
-        self._tries: dict[TopicPartition, int] = {}  # in a row: no offset, and not below the log
-
-    def found(self, partition: TopicPartition) -> None:
-        """A leader has the position: what another one said before counts no more."""
-        self._tries.pop(partition, None)
-
-    def reset(self, progress: RangeProgress) -> None:
-        """It aged out, was deleted, or was never written: go on where the policy says, or raise."""
-        if self._may_be_there(progress):
-            return
-        why = f"it has no offset {progress.position} (any more)"
-        progress.position = self._reset_to(progress.topic_partition, why)
-
-    def _may_be_there(self, progress: RangeProgress) -> bool:
-        """Whether another broker is to say who leads, before a position counts as beyond the end.
-
-        One that has been away for a while takes itself for the leader for a moment, and the log for
-        as short as it was then.
-        """
-        partition = progress.topic_partition
-        tries = self._tries.pop(partition, 0) + 1
-        if tries == OPINIONS or progress.position < self._bound(partition, EARLIEST_TIMESTAMP):
-            progress.stalled_since = None
-            return False
-        self._tries[partition] = tries
-        progress.stalled_since = time.monotonic()  # so its leader is doubted
-        return True
-
-    def truncated(self, progress: RangeProgress, epoch: int, end: int) -> None:
-        """Records that were read are gone, others are at their offsets: those are read, or raise.
-
-        As in the Java client (KIP-320) reading goes on where the log was cut off.
-        """
-        why = (
-            f"records that were read up to offset {progress.position} are gone: the leader holds "
-            f"epoch {epoch} up to offset {end} only"
-        )
-        end = min(end, progress.position)
-        progress.position = self._reset_to(progress.topic_partition, why, end)
-
-    def made_again(self, progress: RangeProgress) -> None:
-        """An offset of the topic before means nothing in the one that has its name now."""
-        why = f"{_MADE_AGAIN}: it has no offset {progress.position} of the one before"
-        progress.position = self._reset_to(progress.topic_partition, why)
-
-
 class _UnderWay(NamedTuple):
     """A Fetch that is not answered yet: of which broker and rack, since when (time.monotonic)."""
 
@@ -168,7 +100,7 @@ class _UnderWay(NamedTuple):
         return list(self.sent.asked.values())
 
 
-class Tail(Fetcher):
+class Tail(Exchanges):
     """Reads partitions from their positions on.
 
     Args:
@@ -189,9 +121,10 @@ class Tail(Fetcher):
     ) -> None:
         seen = seen or Seen()
         ranges = tuple(OffsetRange(*item, start, NO_END) for item, start in positions.items())
-        settings = ReadSettings(fail_on_data_loss=False)
-        super().__init__(ReadTask(ranges, {}, seen.topic_ids), config.client, settings, router)
-        self._loss: _ResetPolicy = _ResetPolicy(router, reset)
+        task = ReadTask(ranges, {}, seen.topic_ids)
+        self._loss: ResetPolicy
+        loss = ResetPolicy(router, reset)
+        super().__init__(task, config.client, router, loss, fail_on_data_loss=False)
         self._seen = seen
         for partition, start in positions.items():
             self._directory.note_read(partition, seen.epoch_before(partition, start))
@@ -209,7 +142,6 @@ class Tail(Fetcher):
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
         ]
-        self.progress = list(self._open)
 
     def close(self) -> None:
         """Let go of what is under way."""
@@ -369,7 +301,7 @@ class Tail(Fetcher):
         """
         for topic in topics:
             if self._is_another(topic):
-                raise BrokerError(UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic}", _MADE_AGAIN)
+                raise BrokerError(UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic}", MADE_AGAIN)
             known = self._seen.topic_ids.get(topic)
             if known is None:
                 continue
@@ -441,7 +373,9 @@ class Tail(Fetcher):
 
     def _answer_of(self, one: _UnderWay) -> list[Part]:
         self._turn_to(one, time.monotonic())  # it may have come long ago, and nobody polled
-        return self._exchange(Deadline.after(self._config.request_timeout_s))
+        deadline = Deadline.after(self._config.request_timeout_s)
+        arrival = one.sent.connection.begin(deadline, self._memory.take)
+        return self._whole_answer(one.sent, arrival, deadline)
 
     def _turn_to(self, one: _UnderWay, tried_at: float) -> None:
         """From here on this is the one whose answer is read, or that fails."""

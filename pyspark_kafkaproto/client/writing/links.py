@@ -64,7 +64,7 @@ class Link:
         # When throttled `send` would wait, and all other leaders with it.
         if self.is_throttled or len(self.sent) >= most:
             return False
-        return not (self.sent and self.connection.login_is_due)
+        return not self.connection.must_drain
 
     def send(
         self,

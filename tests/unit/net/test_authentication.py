@@ -112,15 +112,16 @@ def test_a_login_without_an_end_is_never_renewed(cluster):
 def test_a_login_that_ends_is_renewed_once_nothing_is_under_way(cluster, monkeypatch):
     cluster.on("SaslAuthenticate", logged_in(100), logged_in(0))
     with opened(cluster) as connection:
-        assert not connection.login_is_due
         connection.send(ALL_TOPICS, soon())
+        assert not connection.must_drain
         monkeypatch.setattr(connection_module, "time", _Later(96))
-        assert connection.login_is_due
+        assert connection.must_drain
         connection.send(MetadataRequest(topics=()), soon())
         assert connection.in_flight == 2
         found = [connection.receive(soon()).message.cluster_id for _ in range(2)]
+        assert not connection.must_drain
         connection.send(ALL_TOPICS, soon())
-        assert not connection.login_is_due
+        assert not connection.must_drain
         assert connection.in_flight == 1
         found.append(connection.receive(soon()).message.cluster_id)
         assert found == ["fake"] * 3

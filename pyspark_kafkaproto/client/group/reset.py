@@ -1,0 +1,79 @@
+"""What becomes of a member's positions that are not there: auto.offset.reset decides."""
+
+from __future__ import annotations
+
+import time
+from typing import Final, Protocol
+
+from pyspark_kafkaproto.client.loss import LossPolicy
+from pyspark_kafkaproto.client.progress import RangeProgress
+from pyspark_kafkaproto.cluster import Router, TopicPartition
+from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP
+from pyspark_kafkaproto.cluster.routing import OPINIONS
+
+MADE_AGAIN: Final = "its topic was deleted and made again"
+
+
+class Reset(Protocol):
+    """Moves a partition's position to an offset that is there."""
+
+    def __call__(self, partition: TopicPartition, why: str, end: int | None = None) -> int:
+        """The offset to go on with, or an error that says `why`, as auto.offset.reset wants.
+
+        Args:
+            partition: whose position it is.
+            why: what has become of the offset that it was at.
+            end: up to where the log still holds what was read; None where nothing is known of it.
+        """
+
+
+class ResetPolicy(LossPolicy):
+    """Takes what `Reset` says; no read fails here by `failOnDataLoss`."""
+
+    def __init__(self, router: Router, reset: Reset) -> None:
+        super().__init__(router, fail_on_data_loss=False)
+        self._reset_to = reset
+        self._tries: dict[TopicPartition, int] = {}  # in a row: no offset, and not below the log
+
+    def found(self, partition: TopicPartition) -> None:
+        """A leader has the position: what another one said before counts no more."""
+        self._tries.pop(partition, None)
+
+    def reset(self, progress: RangeProgress) -> None:
+        """It aged out, was deleted, or was never written: go on where the policy says, or raise."""
+        if self._may_be_there(progress):
+            return
+        why = f"it has no offset {progress.position} (any more)"
+        progress.position = self._reset_to(progress.topic_partition, why)
+
+    def _may_be_there(self, progress: RangeProgress) -> bool:
+        """Whether another broker is to say who leads, before a position counts as beyond the end.
+
+        One that has been away for a while takes itself for the leader for a moment, and the log for
+        as short as it was then.
+        """
+        partition = progress.topic_partition
+        tries = self._tries.pop(partition, 0) + 1
+        if tries == OPINIONS or progress.position < self._bound(partition, EARLIEST_TIMESTAMP):
+            progress.stalled_since = None
+            return False
+        self._tries[partition] = tries
+        progress.stalled_since = time.monotonic()  # so its leader is doubted
+        return True
+
+    def truncated(self, progress: RangeProgress, epoch: int, end: int) -> None:
+        """Records that were read are gone, others are at their offsets: those are read, or raise.
+
+        As in the Java client (KIP-320) reading goes on where the log was cut off.
+        """
+        why = (
+            f"records that were read up to offset {progress.position} are gone: the leader holds "
+            f"epoch {epoch} up to offset {end} only"
+        )
+        end = min(end, progress.position)
+        progress.position = self._reset_to(progress.topic_partition, why, end)
+
+    def made_again(self, progress: RangeProgress) -> None:
+        """An offset of the topic before means nothing in the one that has its name now."""
+        why = f"{MADE_AGAIN}: it has no offset {progress.position} of the one before"
+        progress.position = self._reset_to(progress.topic_partition, why)
