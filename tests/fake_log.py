@@ -45,6 +45,7 @@ class FakeLog:
         start: the first offset that is still there.
         stop: the high watermark.
         stable: the last stable offset; None for the high watermark.
+        newest_ms: no record is younger; None where all count as younger than any time.
         producers: what the leader knows of each producer id.
         epoch: the leader epoch of what is written from now on.
         cuts_first: whether even the first batch of an answer is cut at the size asked for, as
@@ -55,6 +56,7 @@ class FakeLog:
     stop: int = 0
     stable: int | None = None
     epoch: int = 0
+    newest_ms: int | None = None
     cuts_first: bool = False
     aborted: list[tuple[int, int]] = field(default_factory=list)
     batches: list[Batch] = field(default_factory=list)
@@ -127,10 +129,9 @@ class FakeLog:
         return b"".join(wanted)[: max(least, most_bytes)]
 
     def offset_at(self, timestamp: int, isolation_level: int = 0) -> int:
-        """What ListOffsets answers for -2 (earliest), -1 (latest, or the last stable one), a time.
-
-        All records count as younger than any time that is asked for.
-        """
+        """What ListOffsets answers for -2 (earliest), -1 (latest, or last stable), or a time."""
+        if self.newest_ms is not None and timestamp > self.newest_ms:
+            return -1
         is_stable = isolation_level == 1 and self.stable is not None
         end = self.stable if is_stable else self.stop
         return self.start if timestamp >= 0 else {-2: self.start, -1: end}[timestamp]

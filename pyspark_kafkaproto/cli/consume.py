@@ -85,9 +85,14 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
     starts = bounds.find("--from", start or "earliest")
     if group is not None:
         starts |= bounds.go_on(group, cluster.get_consumer_offsets(group, partitions))
+    stops = bounds.find("--to", stop)
+    turned = [item for item in partitions if stops[item] < starts[item]]
+    for item in sorted(turned) if stop != "latest" else ():
+        where = f"--to is offset {stops[item]}, before the start {starts[item]}"
+        click.echo(f"{item}: {where}", err=True)
     printer = _Printer(cluster, starts, render, count)
     try:
-        printer.print_until(bounds.find("--to", stop))
+        printer.print_until(stops)
         while follow and not printer.is_full:
             time.sleep(_FOLLOW_S)
             printer.print_newer()
@@ -256,6 +261,9 @@ class _Bounds:
         others = f"earliest, latest, an offset, last:N, {TIME_EXAMPLE}"
         time_ms = parse_time(option, where, others)
         found = self._cluster.get_leader_offsets(self._first.keys(), time_ms)
+        none = sorted(item for item, offset in found.items() if offset is None)
+        for item in none if option == "--from" else ():
+            click.echo(f"{item}: no record is as new as {where}", err=True)
         return self.within(found)
 
 

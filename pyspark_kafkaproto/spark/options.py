@@ -282,7 +282,7 @@ def _check_known(options: Mapping[str, str], use: Use) -> None:
     for refused in REFUSED:
         if use & refused.uses and refused.name in options:
             raise ConfigError(
-                refused.name, options[refused.name], f"is not supported; {refused.instead}"
+                refused.name, options[refused.name], f"not supported; {refused.instead}"
             )
     for name in options:
         low = name.lower()

@@ -198,10 +198,22 @@ def test_consume_formats_and_bounds(command):
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr == "orders-0: it ends at offset 30\n"
     assert command("consume", "orders:0", "--from", "30").stderr == ""
+    done = command("consume", "orders:0", "--from", "8", "--to", "5")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == "orders-0: --to is offset 5, before the start 8\n"
     assert values("-n", "4") == WHOLE[:4]
     assert values("--from", "-10m", "-n", "1", "--follow") == WHOLE[:1]
     first = json.loads(command("consume", "orders", "-n", "1").stdout)
     assert (first["topic"], first["partition"], first["offset"]) == ("orders", 0, 0)
+
+
+def test_consume_says_that_no_record_is_as_new_as_its_start(command, brokers):
+    brokers.logs["orders", 0].newest_ms = 1_000_000
+    done = command("consume", "orders:0", "--from", "2001-01-01")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == "orders-0: no record is as new as 2001-01-01\n"
+    done = command("consume", "orders:0", "--from", "27", "--to", "2001-01-01", "--format", "raw")
+    assert (done.stdout_bytes.splitlines(), done.stderr) == (WHOLE[27:], "")
 
 
 def test_consume_says_how_the_last_records_are_asked_for(command):
