@@ -22,8 +22,8 @@ _PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"
 
 _HEAD = """# Options
 
-Written by `tools/generate_options.py` from the tables in `spark/option_table.py` and
-`net/config.py`: change those.
+Written by `tools/generate_options.py` from `spark/option_table.py` and the properties in
+`net/config.py`, `net/security.py` and `net/producer_config.py`: change those.
 
 Names are read in any case, as Spark hands them over. An option that is not known is named in a
 warning and has no effect, as with Spark's own connector. Options marked **+** are not in Spark's
@@ -58,6 +58,12 @@ _PARTS = (
 )
 # What differs from the Java client; whatever is not here does not.
 _DIFFERS = {
+    "capture.to": "it has none; [on the wire](wire.md)",
+    "capture.errors": "it has none; [on the wire](wire.md)",
+    "retry.backoff.ms": "with the source option transactionalIdPrefix 10: a transaction waits for "
+    "the markers of the one before",
+    "transactional.id": "refused on the source, see below; a `Producer` takes it",
+    "transaction.timeout.ms": "60000; here as long as the broker allows, 15 minutes by default",
     "client.id": "the Java client makes one up",
     "fetch.max.bytes": "50 MiB; see [benchmarks.md](benchmarks.md)",
     "max.partition.fetch.bytes": "1 MiB; see [benchmarks.md](benchmarks.md)",

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from pyspark_kafkaproto.cli.exits import NOT_WELL
+from pyspark_kafkaproto.exit_codes import NOT_WELL
 from pyspark_kafkaproto.cli.output import json_option, table_text
 from pyspark_kafkaproto.cli.values import parse_pairs
 from pyspark_kafkaproto.devbroker import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyspark_kafkaproto.cli.connection import configured
-from pyspark_kafkaproto.cli.exits import NOT_WELL
+from pyspark_kafkaproto.exit_codes import NOT_WELL
 from pyspark_kafkaproto.cli.interrupts import interrupted_code
 from pyspark_kafkaproto.cli.output import json_option, show_json
 

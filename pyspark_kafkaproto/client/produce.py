@@ -3,7 +3,7 @@
 The way of the rows: `picking` sorts them by topic, `placement` says which partition each goes to,
 `accumulate` encodes them into record batches, `sending` brings those to the leaders. All of it in
 the caller's thread, but for compression where there are processors to spare (`compressing`); no
-Python object per record. Here the control plane meets the data plane, as in `fetch`.
+Python object per record.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     kafkaproto compare -b broker-1:9092 orders
     spark-submit …/pyspark_kafkaproto/jobs/compare.py --no-fetch --option subscribe=orders …
 
-The exit code is 0 when every partition has the same rows, 3 when not.
+The exit code is 0 when every partition has the same rows, 3 when not, else as for any command.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from pyspark.sql import SparkSession
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.devbroker.connector import connector_jars
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
+from pyspark_kafkaproto.exit_codes import NOT_WELL, exit_code_of
 from pyspark_kafkaproto.spark.comparing import Comparison, Side, compare
 from pyspark_kafkaproto.spark.options import parse_read_options
 from pyspark_kafkaproto.spark.planning import plan_closed_ranges
 from pyspark_kafkaproto.spark.range_text import ranges_json
-
-_OTHER_ROWS = 3  # the answer is no, as for every command of `kafkaproto`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,9 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warm_up(spark, options)
         result = compare(spark, options, runs=given.runs)
     except KafkaProtoError as error:
-        sys.exit(f"Error: {error}")
+        print(f"Error: {error}", file=sys.stderr)
+        return exit_code_of(error)
     print(json.dumps(as_json(result)) if given.json else as_text(result))
-    return 0 if result.is_same else _OTHER_ROWS
+    return 0 if result.is_same else NOT_WELL
 
 
 def warm_up(spark: SparkSession, options: Mapping[str, str]) -> None:

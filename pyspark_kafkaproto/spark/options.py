@@ -60,7 +60,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Everything a batch read was told.
+    """Everything a read, of a batch or a stream, was told.
 
     Attributes:
         client: how tasks reach the cluster.

@@ -28,8 +28,8 @@ from pyspark_kafkaproto.spark.option_table import Use
 from pyspark_kafkaproto.spark.options import CLIENT_PREFIX, client_properties, read_values
 
 TIMESTAMP: Final = "timestamp"
-# An id's next transaction waits until the last one's markers are written: milliseconds.
-_BACKOFF_S: Final = 0.01
+# An id's next transaction waits until the last one's markers are written, for milliseconds.
+_TRANSACTIONAL_BACKOFF_S: Final = 0.01
 
 _TEXT: Final = (StringType, CharType, VarcharType)
 _TYPES: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
@@ -100,7 +100,9 @@ def parse_write_options(options: Mapping[str, str], schema: StructType) -> Write
     producer = ProducerConfig.parse(properties, CLIENT_PREFIX)
     transactions = _transactions(options, values, producer)
     if transactions is not None and "retry.backoff.ms" not in properties:
-        producer = replace(producer, client=replace(producer.client, retry_backoff_s=_BACKOFF_S))
+        producer = replace(
+            producer, client=replace(producer.client, retry_backoff_s=_TRANSACTIONAL_BACKOFF_S)
+        )
     return WriteOptions(
         producer=producer,
         topic=topic,

@@ -2,7 +2,7 @@
 
 `assignors` shares partitions out and `subscription` says so in bytes (both pure); `membership` is
 what the member's two threads know of it, `coordinator` what is said to the group's coordinator,
-`keeper` the thread that says it; `tail` fetches on without an end, from all leaders at once, and
-`reading` makes rows of that.
+`keeper` the thread that says it; `tail` fetches on without an end, from all leaders at once,
+`reset` says where a position goes that is not there, and `reading` makes rows of all that.
 `client.consumer` is the face that users see.
 """

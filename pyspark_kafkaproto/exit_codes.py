@@ -20,7 +20,7 @@ from pyspark_kafkaproto.errors import (
 
 FAILED = 1  # a broker refused, or what came is damaged
 WRONG_USAGE = 2  # click's own for arguments; here for values of client properties, too
-NOT_WELL = 3  # the answer is no: the dev broker does not run, the doctor found a break
+NOT_WELL = 3  # the answer is no: a hop is broken, a broker does not run, rows differ
 NOT_REACHED = 4  # no broker answers, or not in time
 NOT_ALLOWED = 5  # wrong password, or a right is missing
 NOBODY_READS = 141  # whoever read our output has gone (`| head`), as a shell has it
