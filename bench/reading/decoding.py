@@ -11,9 +11,9 @@ from typing import Self
 from pyspark_kafkaproto import OffsetRange
 from pyspark_kafkaproto.arrow import schema_for, to_record_batch, wanted_columns
 from pyspark_kafkaproto.client import Fetcher, ReadSettings
-from pyspark_kafkaproto.client.block import Block
-from pyspark_kafkaproto.client.decode import BlockReading
-from pyspark_kafkaproto.client.progress import RangeProgress
+from pyspark_kafkaproto.client.reading.block import Block
+from pyspark_kafkaproto.client.reading.decode import BlockReading
+from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.net import ClientConfig
 from reading.ours import COLUMNS, Reading
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from pyspark_kafkaproto import KafkaCluster, OffsetRange
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import Fetcher, ReadSettings, ReadTask, read_batches
-from pyspark_kafkaproto.client.block import Block
+from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, connections_for
 from pyspark_kafkaproto.records import Columns, decode
 

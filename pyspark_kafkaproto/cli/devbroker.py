@@ -16,7 +16,6 @@ from typing import Any
 
 import click
 
-from pyspark_kafkaproto.exit_codes import NOT_WELL
 from pyspark_kafkaproto.cli.output import json_option, table_text
 from pyspark_kafkaproto.cli.values import parse_pairs
 from pyspark_kafkaproto.devbroker import (
@@ -27,6 +26,7 @@ from pyspark_kafkaproto.devbroker import (
     find_running,
 )
 from pyspark_kafkaproto.devbroker.jars import cache_dir, class_path, resolve_version
+from pyspark_kafkaproto.exit_codes import NOT_WELL
 
 _PAUSE_S = 0.3
 _STATUS_COLUMNS = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from pyspark_kafkaproto.cli.connection import connected
-from pyspark_kafkaproto.exit_codes import NOT_WELL
 from pyspark_kafkaproto.cli.output import json_option, show
 from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.exit_codes import NOT_WELL
 
 _COLUMNS = {
     "hop": "Hop",

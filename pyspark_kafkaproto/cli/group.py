@@ -17,9 +17,9 @@ from typing import Any
 import click
 
 from pyspark_kafkaproto import __version__
-from pyspark_kafkaproto.exit_codes import NOBODY_READS, exit_code_of
 from pyspark_kafkaproto.cli.interrupts import interrupted_code
 from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.exit_codes import NOBODY_READS, exit_code_of
 from pyspark_kafkaproto.wire.printable import printed
 
 # command -> module in this package that has it under its own name
@@ -147,6 +147,7 @@ def kafkaproto() -> None:
       kafkaproto devbroker start             a real Kafka on this machine
       kafkaproto dissect trace.pcap          what was said on the wire
 
-    Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the answer is no (not running, a broken hop, other rows),
-    4 no broker answers, 5 not allowed, 130 Ctrl-C, 141 nobody reads the output, 143 SIGTERM.
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the answer is no (no broker runs, a hop
+    is broken, rows differ), 4 no broker answers, 5 not allowed, 130 Ctrl-C, 141 nobody reads the
+    output, 143 SIGTERM.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped

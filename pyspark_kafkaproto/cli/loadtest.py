@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from pyspark_kafkaproto.cli.connection import configured
-from pyspark_kafkaproto.exit_codes import NOT_WELL
 from pyspark_kafkaproto.cli.interrupts import interrupted_code
 from pyspark_kafkaproto.cli.output import json_option, show_json
+from pyspark_kafkaproto.exit_codes import NOT_WELL
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.client import Load, LoadTest

@@ -13,8 +13,8 @@ from typing import BinaryIO, Self
 import click
 
 from pyspark_kafkaproto.capture.frame_file import FrameFile
-from pyspark_kafkaproto.exit_codes import FAILED, NOBODY_READS
 from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.exit_codes import FAILED, NOBODY_READS
 from pyspark_kafkaproto.net import Endpoint
 from pyspark_kafkaproto.tap import Tap
 

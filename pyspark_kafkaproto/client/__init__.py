@@ -1,8 +1,9 @@
 """Records in and out of a cluster: where the control plane meets the data plane.
 
-`ranges` says what to read, `fetch` gets it block by block, `decode` turns blocks into Arrow record
-batches, `committed` plans what a group has not seen, `produce` writes such batches; `consumer`
-reads as a member of a group (its parts: `group`), and is not imported here: executors do without.
+`reading` brings ranges of offsets as Arrow record batches, and `committed` plans those that a group
+has not seen. `produce` writes such batches (its parts: `writing`), in `transactions` if wanted, of
+which a whole batch of tasks is one by `decisions` and `deciding`. `consumer` reads as a member of a
+group (its parts: `group`), and is not imported here: executors do without. `loadtest` does it all.
 What writes is loaded on first use: each Python process of Spark that reads would pay for it.
 Nothing here knows of Spark.
 """
@@ -13,9 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafkaproto.client.committed import commit_ranges, committing, plan_ranges
-from pyspark_kafkaproto.client.decode import read_batches
-from pyspark_kafkaproto.client.fetch import Fetcher
-from pyspark_kafkaproto.client.ranges import (
+from pyspark_kafkaproto.client.reading.decode import read_batches
+from pyspark_kafkaproto.client.reading.fetch import Fetcher
+from pyspark_kafkaproto.client.reading.ranges import (
     Mode,
     OffsetRange,
     RangeReport,

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from pyspark_kafkaproto.client.ranges import OffsetRange
+from pyspark_kafkaproto.client.reading.ranges import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 

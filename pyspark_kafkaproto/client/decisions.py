@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from pyspark_kafkaproto.client.produce import Producer
-from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
+from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord
 from pyspark_kafkaproto.cluster import Leader, NewTopic, Router, TopicPartition
 from pyspark_kafkaproto.cluster.configs import ConfigResource, describe_configs
@@ -323,7 +323,7 @@ class DecisionLog:
         self, start: int, stop: int, isolation_level: str = "read_uncommitted"
     ) -> Iterator[tuple[str, Decision]]:
         from pyspark_kafkaproto.arrow import schema_for  # noqa: PLC0415 - pyarrow, for this alone
-        from pyspark_kafkaproto.client.decode import read_batches  # noqa: PLC0415 - as above
+        from pyspark_kafkaproto.client.reading.decode import read_batches  # noqa: PLC0415 - as above
 
         config = replace(self.config, isolation_level=isolation_level)
         # Of this router: a new one would ask brokers again that this has passed by.

@@ -18,9 +18,9 @@ from zlib import crc32
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.capture.statistics import Latencies
-from pyspark_kafkaproto.client.decode import read_batches
 from pyspark_kafkaproto.client.produce import Producer
-from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
+from pyspark_kafkaproto.client.reading.decode import read_batches
+from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ProducerConfig

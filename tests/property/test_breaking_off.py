@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_kafkaproto.arrow import schema_for
-from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, fetch, read_batches
+from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
+from pyspark_kafkaproto.client.reading import fetch
 from pyspark_kafkaproto.cluster import Leader, TopicPartition
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, connections_for
 from pyspark_kafkaproto.records import NewRecord, encode_batch

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.arrow import to_record_batch, wanted_columns
-from pyspark_kafkaproto.client.block import Block
-from pyspark_kafkaproto.client.decode import BlockReading
 from pyspark_kafkaproto.client.group.tail import Seen, Tail
-from pyspark_kafkaproto.client.ranges import ReadSettings
+from pyspark_kafkaproto.client.reading.block import Block
+from pyspark_kafkaproto.client.reading.decode import BlockReading
+from pyspark_kafkaproto.client.reading.ranges import ReadSettings
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups import fetch_offsets
 from pyspark_kafkaproto.cluster.offsets import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Final, Protocol
 
-from pyspark_kafkaproto.client.loss import LossPolicy
-from pyspark_kafkaproto.client.progress import RangeProgress
+from pyspark_kafkaproto.client.reading.loss import LossPolicy
+from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP
 from pyspark_kafkaproto.cluster.routing import OPINIONS

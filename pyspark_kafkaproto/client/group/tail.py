@@ -16,15 +16,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from pyspark_kafkaproto.client.block import Block
-from pyspark_kafkaproto.client.coming import Sent
-from pyspark_kafkaproto.client.directory import NO_EPOCH
-from pyspark_kafkaproto.client.exchange import Exchanges, Part
 from pyspark_kafkaproto.client.group.reset import MADE_AGAIN, Reset, ResetPolicy
-from pyspark_kafkaproto.client.memory import AnswerMemory
-from pyspark_kafkaproto.client.progress import RangeProgress
-from pyspark_kafkaproto.client.ranges import OffsetRange, ReadTask
-from pyspark_kafkaproto.client.requests import Chosen, Place
+from pyspark_kafkaproto.client.reading.block import Block
+from pyspark_kafkaproto.client.reading.coming import Sent
+from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
+from pyspark_kafkaproto.client.reading.exchange import Exchanges, Part
+from pyspark_kafkaproto.client.reading.memory import AnswerMemory
+from pyspark_kafkaproto.client.reading.progress import RangeProgress
+from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadTask
+from pyspark_kafkaproto.client.reading.requests import Chosen, Place
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.error_codes import INCONSISTENT_TOPIC_ID, UNKNOWN_TOPIC_ID
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Mapping
 
 from pyspark_kafkaproto.client import OffsetRange
-from pyspark_kafkaproto.client.probe import probe_bytes_per_offset
+from pyspark_kafkaproto.client.reading.probe import probe_bytes_per_offset
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
 from pyspark_kafkaproto.error_codes import CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError, UnsupportedVersion

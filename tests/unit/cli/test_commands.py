@@ -14,7 +14,6 @@ import pytest
 
 from pyspark_kafkaproto.cli import connection, consume
 from pyspark_kafkaproto.cli import lag as lag_command
-from pyspark_kafkaproto.exit_codes import exit_code_of
 from pyspark_kafkaproto.cli.group import kafkaproto
 from pyspark_kafkaproto.cluster import routing, topology
 from pyspark_kafkaproto.errors import (
@@ -25,6 +24,7 @@ from pyspark_kafkaproto.errors import (
     CorruptRecords,
     DeadlineExceeded,
 )
+from pyspark_kafkaproto.exit_codes import exit_code_of
 from pyspark_kafkaproto.messages.create_partitions import CreatePartitionsResponse
 from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
 from pyspark_kafkaproto.messages.delete_groups import DeleteGroupsResponse

@@ -4,7 +4,8 @@ from collections import deque
 
 import pytest
 
-from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask, coming, fetch, loss
+from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask
+from pyspark_kafkaproto.client.reading import coming, fetch, loss
 from pyspark_kafkaproto.client.writing import compressing, identity, sending, targets
 from pyspark_kafkaproto.cluster import Leader, TopicPartition, routing
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, connection, deadline, pool, retry

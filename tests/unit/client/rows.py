@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyspark_kafkaproto.client import ReadSettings
-from pyspark_kafkaproto.client.block import Block
-from pyspark_kafkaproto.client.decode import BlockReading
+from pyspark_kafkaproto.client.reading.block import Block
+from pyspark_kafkaproto.client.reading.decode import BlockReading
 from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.records import Columns, Damaged, Decoded
 

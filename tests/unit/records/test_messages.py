@@ -247,7 +247,7 @@ def test_skim_reads_the_end_of_a_wrapper(implementation, codec):
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_skim_cannot_see_into_a_wrapper_as_a_producer_sends_it(implementation, magic):
-    """Its offset is 0 whatever is in it; `client/decode.py` refuses it in an answer."""
+    """Its offset is 0 whatever is in it; `client/reading/decode.py` refuses it in an answer."""
     block = wrapper(magic, 0, message_set(magic, range(3)), codec=GZIP)
     assert implementation.skim(block).next_offset == 1
     decoded = implementation.decode(block, start=0, stop=9, wanted=Columns.OFFSET)

@@ -5,7 +5,8 @@ from mmap import mmap
 
 import pytest
 
-from pyspark_kafkaproto.client import Fetcher, ReadSettings, memory
+from pyspark_kafkaproto.client import Fetcher, ReadSettings
+from pyspark_kafkaproto.client.reading import memory
 from tests.unit.client.rows import rows, rows_of
 
 

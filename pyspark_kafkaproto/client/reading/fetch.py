@@ -12,13 +12,13 @@ import logging
 import time
 from collections.abc import Iterator
 
-from pyspark_kafkaproto.client.block import Block
-from pyspark_kafkaproto.client.coming import Coming, Sent
-from pyspark_kafkaproto.client.exchange import Exchanges, Part, skimmed
-from pyspark_kafkaproto.client.loss import LossPolicy
 from pyspark_kafkaproto.client.processors import processors
-from pyspark_kafkaproto.client.progress import RangeProgress
-from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
+from pyspark_kafkaproto.client.reading.block import Block
+from pyspark_kafkaproto.client.reading.coming import Coming, Sent
+from pyspark_kafkaproto.client.reading.exchange import Exchanges, Part, skimmed
+from pyspark_kafkaproto.client.reading.loss import LossPolicy
+from pyspark_kafkaproto.client.reading.progress import RangeProgress
+from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,

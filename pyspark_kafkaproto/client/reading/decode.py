@@ -17,10 +17,10 @@ from pyspark_kafkaproto.arrow import (
     to_record_batch,
     wanted_columns,
 )
-from pyspark_kafkaproto.client.block import Block
 from pyspark_kafkaproto.client.codec import say_which_codec
-from pyspark_kafkaproto.client.fetch import Fetcher
-from pyspark_kafkaproto.client.ranges import Mode, ReadSettings, ReadTask
+from pyspark_kafkaproto.client.reading.block import Block
+from pyspark_kafkaproto.client.reading.fetch import Fetcher
+from pyspark_kafkaproto.client.reading.ranges import Mode, ReadSettings, ReadTask
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.records import (

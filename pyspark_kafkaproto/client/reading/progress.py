@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pyspark_kafkaproto.client.ranges import OffsetRange, RangeReport
+from pyspark_kafkaproto.client.reading.ranges import OffsetRange, RangeReport
 from pyspark_kafkaproto.cluster import TopicPartition
 
 

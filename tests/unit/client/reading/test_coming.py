@@ -9,9 +9,10 @@ from contextlib import closing
 import pytest
 
 from pyspark_kafkaproto.arrow import schema_for
-from pyspark_kafkaproto.client import Fetcher, ReadSettings, fetch, probe, read_batches
+from pyspark_kafkaproto.client import Fetcher, ReadSettings, read_batches
 from pyspark_kafkaproto.client.group.tail import Tail
-from pyspark_kafkaproto.client.ranges import Mode
+from pyspark_kafkaproto.client.reading import fetch, probe
+from pyspark_kafkaproto.client.reading.ranges import Mode
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.errors import ConnectionFailed, CorruptRecords, LocalProtocolError
 from pyspark_kafkaproto.net import Connection, ConsumerConfig, Deadline, transport

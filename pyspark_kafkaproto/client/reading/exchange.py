@@ -11,14 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from pyspark_kafkaproto.client.block import Block
-from pyspark_kafkaproto.client.coming import Sent, aborted_in
-from pyspark_kafkaproto.client.directory import NO_EPOCH, Directory
-from pyspark_kafkaproto.client.loss import LossPolicy
-from pyspark_kafkaproto.client.memory import AnswerMemory
-from pyspark_kafkaproto.client.progress import RangeProgress
-from pyspark_kafkaproto.client.ranges import ReadTask
-from pyspark_kafkaproto.client.requests import Chosen, Limits, Place, fetch_request
+from pyspark_kafkaproto.client.reading.block import Block
+from pyspark_kafkaproto.client.reading.coming import Sent, aborted_in
+from pyspark_kafkaproto.client.reading.directory import NO_EPOCH, Directory
+from pyspark_kafkaproto.client.reading.loss import LossPolicy
+from pyspark_kafkaproto.client.reading.memory import AnswerMemory
+from pyspark_kafkaproto.client.reading.progress import RangeProgress
+from pyspark_kafkaproto.client.reading.ranges import ReadTask
+from pyspark_kafkaproto.client.reading.requests import Chosen, Limits, Place, fetch_request
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_offsets_at
 from pyspark_kafkaproto.error_codes import (

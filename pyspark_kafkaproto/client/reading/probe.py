@@ -9,8 +9,8 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafkaproto.client.fetch import Fetcher
-from pyspark_kafkaproto.client.ranges import OffsetRange, ReadSettings, ReadTask
+from pyspark_kafkaproto.client.reading.fetch import Fetcher
+from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import base_offset, skim
 

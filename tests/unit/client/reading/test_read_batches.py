@@ -7,7 +7,7 @@ import pytest
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import Mode, ReadSettings, read_batches
-from pyspark_kafkaproto.client import decode as decode_module
+from pyspark_kafkaproto.client.reading import decode as decode_module
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from tests.fake_log import Batch

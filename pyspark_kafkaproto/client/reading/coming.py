@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pyspark_kafkaproto.client.block import Block
-from pyspark_kafkaproto.client.progress import RangeProgress
+from pyspark_kafkaproto.client.reading.block import Block
+from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import Arrival, Connection, Deadline

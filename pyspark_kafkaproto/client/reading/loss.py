@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 
-from pyspark_kafkaproto.client.progress import RangeProgress
+from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,

@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 
-from pyspark_kafkaproto.client.ranges import ReadTask
+from pyspark_kafkaproto.client.reading.ranges import ReadTask
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.routing import OPINIONS
 from pyspark_kafkaproto.cluster.topic_ids import note_topic_ids

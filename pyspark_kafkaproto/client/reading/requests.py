@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from pyspark_kafkaproto.client.directory import NO_EPOCH, Directory
-from pyspark_kafkaproto.client.progress import RangeProgress
+from pyspark_kafkaproto.client.reading.directory import NO_EPOCH, Directory
+from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Leader
 from pyspark_kafkaproto.messages.fetch import FetchRequest
 from pyspark_kafkaproto.net import Endpoint

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark_kafkaproto.client.progress import RangeProgress
+from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.errors import LocalProtocolError
 
 if TYPE_CHECKING:
