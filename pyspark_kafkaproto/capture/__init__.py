@@ -5,7 +5,7 @@ link           from a link layer's bytes to a TCP segment
 tcp            segments to byte streams: order, overlaps, losses
 frames         a byte stream to frames: the size prefix, and finding the next one after a loss
 conversation   connections, requests matched to responses
-usual          nearly all packets of a large pcap, taken without being looked at one by one; _run:
+fast_path      nearly all packets of a large pcap, taken without being looked at one by one; _run:
                the rest of a frame natively
 reading        a whole capture: what `read_messages` gives
 message        one message: what it is, decoded when somebody asks

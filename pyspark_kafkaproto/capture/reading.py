@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from pyspark_kafkaproto.capture.conversation import Conversation, Limits, Note
+from pyspark_kafkaproto.capture.fast_path import fast_path_of
 from pyspark_kafkaproto.capture.message import Message
 from pyspark_kafkaproto.capture.packets import PacketReader
-from pyspark_kafkaproto.capture.usual import usual_of
 
 
 def read_messages(
@@ -21,11 +21,11 @@ def read_messages(
         limits: what bounds the memory.
     """
     conversation = Conversation(ports, limits)
-    usual = usual_of(reader, conversation)
+    fast_path = fast_path_of(reader, conversation)
     for packet in reader:
         if found := conversation.feed(packet):
             yield from found
-        while usual is not None and (found := usual.take()):
+        while fast_path is not None and (found := fast_path.take()):
             yield from found
     yield from conversation.finish()
     if reader.damage:

@@ -25,7 +25,7 @@ def main() -> None:
         )
     try:
         heed_sigterm()
-        from pyspark_kafkaproto.cli.group import kafkaproto  # noqa: PLC0415 - click is sure now
+        from pyspark_kafkaproto.cli.root import kafkaproto  # noqa: PLC0415 - click is sure now
     except KeyboardInterrupt:  # while it starts; later the command says what it does then
         sys.exit(interrupted_code())
     _fill_closed()

@@ -55,7 +55,7 @@ def list_(properties: Mapping[str, str], prefix: str, decision_topic: str, as_js
     Examples:
       kafkaproto transactions list nightly
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    from pyspark_kafkaproto.client.deciding import open_transactions  # noqa: PLC0415 - pyarrow
+    from pyspark_kafkaproto.client.batch_commit import open_transactions  # noqa: PLC0415 - pyarrow
 
     log = _log(properties, decision_topic, prefix)
     with _telling_no_topic(decision_topic):

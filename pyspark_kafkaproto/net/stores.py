@@ -23,7 +23,7 @@ _LINE_CHARACTERS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class KeyPair:
     """The client's own key and certificates, as PEM; the key may be encrypted."""
 
     pem: Secret
@@ -53,22 +53,20 @@ def trusted_certificates(config: SecurityConfig) -> str | None:
     return certificates
 
 
-def own_identity(config: SecurityConfig) -> Identity | None:
+def own_identity(config: SecurityConfig) -> KeyPair | None:
     """The client's key and certificates; None where it has none. Raises as the other does."""
     if config.ssl_keystore_key and config.ssl_keystore_certificate_chain:
         key = _rewrapped("ssl.keystore.key", config.ssl_keystore_key.reveal(), HIDDEN)
         chain = config.ssl_keystore_certificate_chain
         chain = _rewrapped("ssl.keystore.certificate.chain", chain)
-        return Identity(Secret(key + chain), config.ssl_key_password)
+        return KeyPair(Secret(key + chain), config.ssl_key_password)
     if config.ssl_keystore_location is None:
         return None
     name, path = "ssl.keystore.location", config.ssl_keystore_location
     data = _read(name, path)
     password = config.ssl_keystore_password
     if _is_pem(data):
-        return Identity(
-            Secret(data.decode("utf-8", "replace")), config.ssl_key_password or password
-        )
+        return KeyPair(Secret(data.decode("utf-8", "replace")), config.ssl_key_password or password)
     _refuse_jks(
         name,
         path,
@@ -79,7 +77,7 @@ def own_identity(config: SecurityConfig) -> Identity | None:
     key, chain = _open_pkcs12(name, path, data, password, "ssl.keystore.password")
     if not key:
         raise ConfigError(name, path, "it holds no private key")
-    return Identity(Secret(key + chain), None)
+    return KeyPair(Secret(key + chain), None)
 
 
 def _read(name: str, path: str) -> bytes:

@@ -20,7 +20,7 @@ from pyspark_kafkaproto.net.arrival import Arrival
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.secret import HIDDEN
 from pyspark_kafkaproto.net.security import SecurityConfig
-from pyspark_kafkaproto.net.stores import Identity, own_identity, trusted_certificates
+from pyspark_kafkaproto.net.stores import KeyPair, own_identity, trusted_certificates
 from pyspark_kafkaproto.net.transport import TLS_STAGE, Endpoint, Transport, open_socket
 
 _TLS = "TLS"
@@ -225,7 +225,7 @@ def _trust(context: ssl.SSLContext, pem: str, config: SecurityConfig) -> None:
         raise ConfigError(name, where or "PEM text", why) from None
 
 
-def _identify(context: ssl.SSLContext, identity: Identity) -> None:
+def _identify(context: ssl.SSLContext, identity: KeyPair) -> None:
     def password() -> str:
         if identity.password is None:  # OpenSSL would ask at the terminal
             raise ConfigError("ssl.key.password", None, "required: the private key is encrypted")

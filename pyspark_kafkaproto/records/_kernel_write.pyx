@@ -288,7 +288,7 @@ cdef class BatchBuilder:
                 base_timestamp_ms=self.body.base_timestamp,
                 max_timestamp_ms=self.body.max_timestamp,
                 codec=self.codec,
-                producer=_writing.Producer(
+                producer=_writing.ProducerFields(
                     producer_id, producer_epoch, base_sequence, is_transactional
                 ),
             )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import compression, layout, lz4_header
 from pyspark_kafkaproto.records.batch import BatchHeader
-from pyspark_kafkaproto.records.record import Fault, Record, Walk
+from pyspark_kafkaproto.records.record import BadRecord, Record, Walk
 
 
 class Message(NamedTuple):
@@ -73,7 +73,7 @@ class MessageWalk(Walk):
         while pos < self._stop:
             try:
                 message = self._next(pos, last)
-            except Fault as fault:
+            except BadRecord as fault:
                 raise self._refused(count, fault) from None
             pos, last = message.stop, message.offset
             first = first if count else last
@@ -83,12 +83,12 @@ class MessageWalk(Walk):
     def _next(self, pos: int, last: int) -> Message:
         message = read_message(self._data, pos, self._header.magic, check_crc=self._check_crcs)
         if message.codec:
-            raise Fault(layout.MESSAGE_NESTED)
+            raise BadRecord(layout.MESSAGE_NESTED)
         if message.offset <= last:
-            raise Fault(layout.MESSAGE_ORDER)
+            raise BadRecord(layout.MESSAGE_ORDER)
         return message
 
-    def _refused(self, index: int, fault: Fault | str) -> CorruptRecords:
+    def _refused(self, index: int, fault: BadRecord | str) -> CorruptRecords:
         return self._header.corrupt(f"message {index}: {fault}")
 
 
@@ -96,21 +96,21 @@ def read_message(data: memoryview, pos: int, magic: int, *, check_crc: bool) -> 
     """The message at `pos`, whose magic has to be `magic`.
 
     Raises:
-        Fault: it is not what the protocol says.
+        BadRecord: it is not what the protocol says.
     """
     left = len(data) - pos
     if left < layout.MESSAGE.size:
-        raise Fault(layout.MESSAGE_LENGTH)
+        raise BadRecord(layout.MESSAGE_LENGTH)
     offset, length, crc, own_magic, attributes = layout.MESSAGE.unpack_from(data, pos)
     if not layout.MIN_LENGTH <= length <= left - layout.LOG_OVERHEAD:
-        raise Fault(layout.MESSAGE_LENGTH)
+        raise BadRecord(layout.MESSAGE_LENGTH)
     if own_magic != magic:
-        raise Fault(layout.MESSAGE_MAGIC)
+        raise BadRecord(layout.MESSAGE_MAGIC)
     if length < layout.MIN_LENGTHS[magic]:
-        raise Fault(layout.MESSAGE_LENGTH)
+        raise BadRecord(layout.MESSAGE_LENGTH)
     stop = pos + layout.LOG_OVERHEAD + length
     if check_crc and compression.crc32(data[pos + layout.MAGIC_POS : stop]) != crc:
-        raise Fault(layout.MESSAGE_CRC)
+        raise BadRecord(layout.MESSAGE_CRC)
     pos += layout.MESSAGE.size
     timestamp_ms = layout.NO_TIMESTAMP_MS
     if magic == layout.MAGIC_V1:
@@ -119,20 +119,20 @@ def read_message(data: memoryview, pos: int, magic: int, *, check_crc: bool) -> 
     key, pos = _field(data, pos, stop)
     value, pos = _field(data, pos, stop)
     if pos != stop:
-        raise Fault(layout.RECORD_LEFTOVER)
+        raise BadRecord(layout.RECORD_LEFTOVER)
     return Message(offset, timestamp_ms, attributes & layout.CODEC_MASK, key, value, stop)
 
 
 def _field(data: memoryview, pos: int, stop: int) -> tuple[memoryview | None, int]:
     """A key or value, and the position after it."""
     if stop - pos < layout.MESSAGE_FIELD.size:
-        raise Fault(layout.FIELD_LENGTH)
+        raise BadRecord(layout.FIELD_LENGTH)
     (size,) = layout.MESSAGE_FIELD.unpack_from(data, pos)
     pos += layout.MESSAGE_FIELD.size
     if size == -1:
         return None, pos
     if not 0 <= size <= stop - pos:
-        raise Fault(layout.FIELD_LENGTH)
+        raise BadRecord(layout.FIELD_LENGTH)
     return data[pos : pos + size], pos + size
 
 
@@ -144,7 +144,7 @@ def unwrapped(header: BatchHeader, message: memoryview, limit_bytes: int) -> mem
     """
     try:
         value = read_message(message, 0, header.magic, check_crc=False).value
-    except Fault as fault:
+    except BadRecord as fault:
         raise header.corrupt(f"message 0: {fault}") from None
     if value is None:
         raise header.corrupt("it is compressed, but its value is null")

@@ -25,7 +25,7 @@ class Record(NamedTuple):
     headers: list[tuple[memoryview, memoryview | None]]
 
 
-class Fault(Exception):
+class BadRecord(Exception):
     """What is wrong with the record or message being read."""
 
 
@@ -53,7 +53,7 @@ class Walk:
         for index in range(header.record_count):
             try:
                 record = self._record(index, last_delta)
-            except Fault as fault:
+            except BadRecord as fault:
                 raise self._refused(index, fault) from None
             last_delta = record.offset_delta
             yield record
@@ -76,7 +76,7 @@ class Walk:
             raise self._refused(record.ordinal, layout.TIMESTAMP_RANGE)
         return timestamp_us
 
-    def _refused(self, index: int, fault: Fault | str) -> CorruptRecords:
+    def _refused(self, index: int, fault: BadRecord | str) -> CorruptRecords:
         header = self._header
         return header.corrupt(f"record {index} of {header.record_count}: {fault}")
 
@@ -84,29 +84,29 @@ class Walk:
         self._stop = len(self._data)
         size = self._varint()
         if not 0 <= size <= self._stop - self._pos:
-            raise Fault(layout.RECORD_LENGTH)
+            raise BadRecord(layout.RECORD_LENGTH)
         self._stop = self._pos + size
         self._take(1, layout.VARINT_CUT)  # the record's attributes, which mean nothing
         timestamp_delta = self._varlong()
         offset_delta = self._varint()
         if not last_delta < offset_delta <= self._header.last_offset_delta:
-            raise Fault(layout.OFFSET_ORDER)
+            raise BadRecord(layout.OFFSET_ORDER)
         key = self._bytes()
         value = self._bytes()
         headers = self._headers()
         if self._pos != self._stop:
-            raise Fault(layout.RECORD_LEFTOVER)
+            raise BadRecord(layout.RECORD_LEFTOVER)
         return Record(index, timestamp_delta, offset_delta, key, value, headers)
 
     def _headers(self) -> list[tuple[memoryview, memoryview | None]]:
         count = self._varint()
         if not 0 <= count * layout.MIN_HEADER_SIZE <= self._stop - self._pos:
-            raise Fault(layout.HEADER_COUNT)
+            raise BadRecord(layout.HEADER_COUNT)
         headers = []
         for _ in range(count):
             size = self._varint()
             if size < 0:
-                raise Fault(layout.HEADER_KEY)
+                raise BadRecord(layout.HEADER_KEY)
             key = self._take(size, layout.HEADER_KEY)
             headers.append((key, self._bytes()))
         return headers
@@ -119,7 +119,7 @@ class Walk:
 
     def _take(self, size: int, fault: str) -> memoryview:
         if not 0 <= size <= self._stop - self._pos:
-            raise Fault(fault)
+            raise BadRecord(fault)
         pos = self._pos
         self._pos = pos + size
         return self._data[pos : pos + size]
@@ -138,7 +138,7 @@ class Walk:
         number = shift = 0
         for _ in range(max_bytes):
             if self._pos >= self._stop:
-                raise Fault(layout.VARINT_CUT)
+                raise BadRecord(layout.VARINT_CUT)
             byte = self._data[self._pos]
             self._pos += 1
             number |= (byte & 0x7F) << shift
@@ -147,4 +147,4 @@ class Walk:
                     break
                 return (number >> 1) ^ -(number & 1)
             shift += 7
-        raise Fault(layout.VARINT_TOO_LONG)
+        raise BadRecord(layout.VARINT_TOO_LONG)

@@ -152,7 +152,9 @@ class BatchBuilder:
             base_timestamp_ms=self._base_timestamp_ms,
             max_timestamp_ms=self._max_timestamp_ms,
             codec=self._codec,
-            producer=writing.Producer(producer_id, producer_epoch, base_sequence, is_transactional),
+            producer=writing.ProducerFields(
+                producer_id, producer_epoch, base_sequence, is_transactional
+            ),
         )
         self._begin()
         return batch

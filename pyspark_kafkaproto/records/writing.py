@@ -197,7 +197,7 @@ def no_partition(row: int, partition: int, partitions: int) -> LocalProtocolErro
 # --- a whole batch
 
 
-class Producer(NamedTuple):
+class ProducerFields(NamedTuple):
     """The idempotent fields of a batch; -1 without idempotence."""
 
     producer_id: int = layout.NO_PRODUCER_ID
@@ -226,7 +226,7 @@ def sealed_batch(
     base_timestamp_ms: int,
     max_timestamp_ms: int,
     codec: int,
-    producer: Producer,
+    producer: ProducerFields,
 ) -> bytes:
     """`content`, compressed before, behind the header that says so, its CRC included.
 

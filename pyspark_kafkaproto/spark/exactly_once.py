@@ -1,7 +1,7 @@
 """Exactly-once writes of batch queries: a transaction in each task, one decision on the driver.
 
 Tasks write, flush and leave their transactions open; what they report is who can end them. The
-driver decides for all of them at once (`client.deciding`). A task's transactional id is made of
+driver decides for all of them at once (`client.batch_commit`). A task's transactional id is made of
 prefix, name, job, its partition and the attempt's number in the application: no attempt takes over
 what another has finished, and a stream uses ids again after many batches. See docs/exactly-once.md.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from pyspark_kafkaproto.client.deciding import abort_batch, commit_batch, recover
+from pyspark_kafkaproto.client.batch_commit import abort_batch, commit_batch, recover
 from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.cluster.transactions import Writer

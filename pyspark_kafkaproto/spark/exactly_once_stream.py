@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from pyspark_kafkaproto.client.deciding import check_order, commit_batch, is_behind
+from pyspark_kafkaproto.client.batch_commit import check_order, commit_batch, is_behind
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.cluster.transactions import abort_transactions
 from pyspark_kafkaproto.errors import LocalProtocolError

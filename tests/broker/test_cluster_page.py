@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from pyspark_kafkaproto import KafkaCluster, Producer
-from pyspark_kafkaproto.cli.group import kafkaproto
+from pyspark_kafkaproto.cli.root import kafkaproto
 from pyspark_kafkaproto.cluster import CommittedOffset, NewTopic
 from pyspark_kafkaproto.devbroker import DevBroker
 

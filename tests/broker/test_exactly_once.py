@@ -21,7 +21,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_kafkaproto import Producer, ProducerRecord, TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
-from pyspark_kafkaproto.cli.group import kafkaproto
+from pyspark_kafkaproto.cli.root import kafkaproto
 from pyspark_kafkaproto.client import (
     OffsetRange,
     ReadSettings,

@@ -12,7 +12,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from pyspark_kafkaproto.cli.group import kafkaproto
+from pyspark_kafkaproto.cli.root import kafkaproto
 from pyspark_kafkaproto.cluster import KafkaCluster, NewTopic, TopicPartition
 from pyspark_kafkaproto.devbroker import DEFAULT_VERSION, DevBroker
 from pyspark_kafkaproto.net import Deadline

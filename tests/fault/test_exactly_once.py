@@ -17,7 +17,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from pyspark_kafkaproto import TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
-from pyspark_kafkaproto.client.deciding import recover
+from pyspark_kafkaproto.client.batch_commit import recover
 from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.spark.write_options import parse_write_options

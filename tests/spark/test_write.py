@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_kafkaproto import KafkaCluster
-from pyspark_kafkaproto.cli.group import kafkaproto
+from pyspark_kafkaproto.cli.root import kafkaproto
 from tests.spark.rival import assert_same_rows, load, rows
 
 pytestmark = pytest.mark.spark

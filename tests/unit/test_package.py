@@ -34,7 +34,7 @@ def test_import_loads_no_room_of_the_package():
 
 
 def test_command_line_loads_no_spark():
-    loaded = _loaded_by("import pyspark_kafkaproto.cli.group")
+    loaded = _loaded_by("import pyspark_kafkaproto.cli.root")
     assert loaded.isdisjoint({"pyspark", "pyarrow"})
 
 

@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.client.group.reset import MADE_AGAIN, Reset, ResetPolicy
 from pyspark_kafkaproto.client.reading.block import Block
-from pyspark_kafkaproto.client.reading.coming import Sent
+from pyspark_kafkaproto.client.reading.coming import SentFetch
 from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
 from pyspark_kafkaproto.client.reading.exchange import Exchanges, Part
 from pyspark_kafkaproto.client.reading.memory import AnswerMemory
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadTask
-from pyspark_kafkaproto.client.reading.requests import Chosen, Place
+from pyspark_kafkaproto.client.reading.requests import LedRange, Place
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.error_codes import INCONSISTENT_TOPIC_ID, UNKNOWN_TOPIC_ID
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
@@ -90,7 +90,7 @@ class Seen:
 class _UnderWay(NamedTuple):
     """A Fetch that is not answered yet: of which broker and rack, since when (time.monotonic)."""
 
-    sent: Sent
+    sent: SentFetch
     place: Place
     since: float
 
@@ -252,7 +252,7 @@ class Tail(Exchanges):
 
     def _free_places(
         self, due: list[RangeProgress], deadline: Deadline
-    ) -> dict[Place, list[Chosen]]:
+    ) -> dict[Place, list[LedRange]]:
         """Where to ask about them now: whoever has no Fetch of ours, and wants no silence."""
         leaders = self._leaders(due, deadline)
         for partition in [item for item in self._failing if self._directory.is_in_vain(item)]:

@@ -20,7 +20,7 @@ from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import Arrival, Connection, Deadline
 
 
-class Sent(NamedTuple):
+class SentFetch(NamedTuple):
     """A Fetch under way: where it was sent, what it asks for, the names of the ids that it has."""
 
     connection: Connection
@@ -43,7 +43,7 @@ class Coming:
         others: blocks of the partitions behind, once all is there.
     """
 
-    sent: Sent
+    sent: SentFetch
     data: FetchResponse.Topic.Partition
     block: Block
     arrival: Arrival
@@ -53,7 +53,7 @@ class Coming:
     @classmethod
     def of(
         cls,
-        sent: Sent,
+        sent: SentFetch,
         arrival: Arrival,
         receive: Callable[[Block], None],
     ) -> Coming | None:

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pyspark_kafkaproto.client.reading.block import Block
-from pyspark_kafkaproto.client.reading.coming import Sent, aborted_in
+from pyspark_kafkaproto.client.reading.coming import SentFetch, aborted_in
 from pyspark_kafkaproto.client.reading.directory import NO_EPOCH, Directory
 from pyspark_kafkaproto.client.reading.loss import LossPolicy
 from pyspark_kafkaproto.client.reading.memory import AnswerMemory
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import ReadTask
-from pyspark_kafkaproto.client.reading.requests import Chosen, Limits, Place, fetch_request
+from pyspark_kafkaproto.client.reading.requests import LedRange, Limits, Place, fetch_request
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_offsets_at
 from pyspark_kafkaproto.error_codes import (
@@ -76,7 +76,7 @@ class Exchanges(ABC):
         self._loss = loss
         self._open: list[RangeProgress] = []  # what is left to read
         self._asked: list[RangeProgress] = []  # what the last answer, or failure, is about
-        self._sent: Sent | None = None  # what is in flight
+        self._sent: SentFetch | None = None  # what is in flight
         self._memory = AnswerMemory()
         self._partition_bytes = min(_FIRST_BLOCK_BYTES, config.max_partition_fetch_bytes)
         self._response_bytes = _FIRST_BLOCK_BYTES
@@ -95,12 +95,12 @@ class Exchanges(ABC):
 
     def _by_place(
         self, ranges: Iterable[RangeProgress], leaders: Mapping[TopicPartition, Leader]
-    ) -> dict[Place, list[Chosen]]:
+    ) -> dict[Place, list[LedRange]]:
         """Those of `ranges` that have a leader, by where they are asked for, in their order.
 
         One request names one rack: ranges that stay with their leader are asked for apart.
         """
-        places: dict[Place, list[Chosen]] = {}
+        places: dict[Place, list[LedRange]] = {}
         for item in ranges:
             leader = leaders.get(item.topic_partition)
             if leader is not None:
@@ -108,7 +108,7 @@ class Exchanges(ABC):
                 places.setdefault(place, []).append((item, leader))
         return places
 
-    def _send_to(self, chosen: list[Chosen], deadline: Deadline) -> Sent:
+    def _send_to(self, chosen: list[LedRange], deadline: Deadline) -> SentFetch:
         """Ask one leader, or the follower that it named, for what comes next of `chosen`."""
         connection = self._directory.router.connect(chosen[0][1].endpoint, deadline)
         ids = {item.range.topic: self._directory.topic_id(item.range.topic) for item, _ in chosen}
@@ -117,9 +117,9 @@ class Exchanges(ABC):
         compares = version >= _FIRST_VERSION_WITH_READ_EPOCH
         connection.send(self._request(chosen, compares=compares), deadline, version)
         names = {known: topic for topic, known in ids.items() if known}
-        return Sent(connection, {item.topic_partition: item for item, _ in chosen}, names)
+        return SentFetch(connection, {item.topic_partition: item for item, _ in chosen}, names)
 
-    def _request(self, chosen: list[Chosen], *, compares: bool) -> FetchRequest:
+    def _request(self, chosen: list[LedRange], *, compares: bool) -> FetchRequest:
         """What to ask; `compares`: whether the broker can say that what was read is gone."""
         most = min(self._config.fetch_max_bytes, self._response_bytes)
         batch_bytes = max(item.batch_bytes for item, _ in chosen)
@@ -139,13 +139,13 @@ class Exchanges(ABC):
 
     # Answers
 
-    def _whole_answer(self, sent: Sent, arrival: Arrival, deadline: Deadline) -> list[Part]:
+    def _whole_answer(self, sent: SentFetch, arrival: Arrival, deadline: Deadline) -> list[Part]:
         answer = sent.connection.finish(arrival, deadline).message
         self._sent = None
         self._is_throttled = sent.connection.is_throttled
         return self._accept(answer, sent)
 
-    def _accept(self, answer: FetchResponse, sent: Sent) -> list[Part]:
+    def _accept(self, answer: FetchResponse, sent: SentFetch) -> list[Part]:
         """The partitions that were answered; raises if there is an error and nothing else.
 
         Raises at once for an error that no retry mends. OFFSET_OUT_OF_RANGE is an answer here.

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from pyspark_kafkaproto.client.processors import processors
 from pyspark_kafkaproto.client.reading.block import Block
-from pyspark_kafkaproto.client.reading.coming import Coming, Sent
+from pyspark_kafkaproto.client.reading.coming import Coming, SentFetch
 from pyspark_kafkaproto.client.reading.exchange import Exchanges, Part, skimmed
 from pyspark_kafkaproto.client.reading.loss import LossPolicy
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
@@ -267,7 +267,7 @@ class Fetcher(Exchanges):
             # again inside the retry loop.
             _log.debug("fetching ahead failed, tried again after this block: %s", error)
 
-    def _send(self, deadline: Deadline) -> Sent:
+    def _send(self, deadline: Deadline) -> SentFetch:
         """Ask for the first open range that has a leader, with all near ones of the same place."""
         near = self._open[:_PARTITIONS_PER_REQUEST]
         leaders = self._directory.leaders((item.topic_partition for item in near), deadline)

@@ -19,7 +19,7 @@ from pyspark_kafkaproto.wire.declaration import NO_ID
 _NO_SESSION = -1
 _READ_COMMITTED = 1
 
-Chosen = tuple[RangeProgress, Leader]
+LedRange = tuple[RangeProgress, Leader]
 Place = tuple[Endpoint, str]
 """A broker, and the rack that a request names to it."""
 
@@ -34,7 +34,7 @@ class Limits(NamedTuple):
 
 
 def fetch_request(
-    chosen: Sequence[Chosen],
+    chosen: Sequence[LedRange],
     directory: Directory,
     limits: Limits,
     *,
@@ -81,5 +81,5 @@ def fetch_request(
     )
 
 
-def _topic(pair: Chosen) -> str:
+def _topic(pair: LedRange) -> str:
     return pair[0].range.topic

@@ -20,7 +20,7 @@ _FIRST_VERSION = 3
 _HURRIED_S = 1.0
 
 
-class Sent(NamedTuple):
+class SentProduce(NamedTuple):
     """A request in flight.
 
     batches: what it carries, by partition. topics: their names by topic id.
@@ -43,7 +43,7 @@ class Link:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.connection: Connection | None = None
-        self.sent: deque[Sent] = deque()
+        self.sent: deque[SentProduce] = deque()
         self.has_failed = False
 
     @property
@@ -112,7 +112,7 @@ class Link:
         if is_answered:
             batches = {queue.partition: (queue, batch) for queue, batch in chosen}
             topics = {queue.topic_id or NO_ID: queue.partition.topic for queue, _ in chosen}
-            self.sent.append(Sent(batches, topics, deadline))
+            self.sent.append(SentProduce(batches, topics, deadline))
 
     def drop(self) -> None:
         """Close the connection unless nothing is in flight; what is in flight is forgotten."""

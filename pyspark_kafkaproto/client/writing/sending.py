@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 from pyspark_kafkaproto.client.writing.batches import Batch
-from pyspark_kafkaproto.client.writing.links import Link, Sent
+from pyspark_kafkaproto.client.writing.links import Link, SentProduce
 from pyspark_kafkaproto.client.writing.queues import Identity, PartitionQueue
 from pyspark_kafkaproto.client.writing.verdicts import (
     Verdict,
@@ -336,7 +336,7 @@ class Sender:
                 return
             self._read(link, link.sent.popleft(), answer)
 
-    def _read(self, link: Link, sent: Sent, answer: ProduceResponse) -> None:
+    def _read(self, link: Link, sent: SentProduce, answer: ProduceResponse) -> None:
         endpoints = {node.node_id: Endpoint(node.host, node.port) for node in answer.node_endpoints}
         left = dict(sent.batches)
         for topic in answer.responses:

@@ -13,7 +13,7 @@ from pyspark_kafkaproto.cluster import TopicPartition, Topology
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planner import make_ranges
 from pyspark_kafkaproto.spark.planning import input_partitions, is_gone, make_task
-from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail, report_loss
+from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail, fail_or_warn
 
 _Offsets = Mapping[TopicPartition, int]
 
@@ -60,7 +60,7 @@ def _check_deleted(options: ReadOptions, start: _Offsets, end: _Offsets) -> None
 def _report_deleted(options: ReadOptions, partitions: Collection[TopicPartition]) -> None:
     if partitions:
         names = ", ".join(map(str, sorted(partitions)))
-        report_loss(options, "PARTITIONS_DELETED", f"Partitions {names} have been deleted.")
+        fail_or_warn(options, "PARTITIONS_DELETED", f"Partitions {names} have been deleted.")
 
 
 def _added(
@@ -70,7 +70,7 @@ def _added(
     added = end.keys() - start.keys()
     known = tail.beginnings(sorted(item for item in added if not is_gone(topology, item)))
     if missing := sorted(added - known.keys()):
-        report_loss(
+        fail_or_warn(
             options,
             "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS",
             f"Cannot find initial offsets for partitions {', '.join(map(str, missing))}. They may "
@@ -78,7 +78,7 @@ def _added(
         )
     for item, offset in sorted(known.items()):
         if offset:
-            report_loss(
+            fail_or_warn(
                 options,
                 "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO",
                 f"Added partition {item} starts from {offset} instead of 0.",
@@ -89,7 +89,7 @@ def _added(
 def _check_backward(options: ReadOptions, start: _Offsets, end: _Offsets) -> None:
     for item in sorted(end):
         if end[item] < start[item]:
-            report_loss(
+            fail_or_warn(
                 options,
                 "PARTITION_OFFSET_CHANGED",
                 f"Partition {item} offset was changed from {start[item]} to {end[item]}: it was "

@@ -149,7 +149,7 @@ class Tail:
                 break
         self._topic_ids |= ids
         for name in made_again:
-            report_loss(
+            fail_or_warn(
                 self._options,
                 "PARTITIONS_DELETED",
                 f"Topic {name} was deleted and created again while the query ran.",
@@ -167,7 +167,7 @@ class Tail:
         }
 
 
-def report_loss(options: ReadOptions, condition: str, text: str) -> None:
+def fail_or_warn(options: ReadOptions, condition: str, text: str) -> None:
     """Fail the query with Spark's condition, or warn, as failOnDataLoss says."""
     if options.settings.fail_on_data_loss:
         raise DataLoss(condition, text)

@@ -1,4 +1,4 @@
-"""The rest of a frame taken natively: only what Usual takes, within bounds, whatever the bytes."""
+"""The rest of a frame taken natively: only what FastPath takes, in bounds, whatever the bytes."""
 
 import io
 import random
@@ -6,7 +6,7 @@ from struct import pack, unpack_from
 
 import pytest
 
-from pyspark_kafkaproto.capture import usual
+from pyspark_kafkaproto.capture import fast_path
 from pyspark_kafkaproto.capture._run import take_run
 from pyspark_kafkaproto.capture.conversation import Conversation
 from pyspark_kafkaproto.capture.link import ACK, ETHERNET, FIN, RST, SYN, reverse, tcp_segment
@@ -160,7 +160,7 @@ def test_packets_up_to_the_largest_are_taken():
 
 
 class Law:
-    """The same by what stands in Python: Usual for each packet, and the segment in it."""
+    """The same by what stands in Python: FastPath for each packet, and the segment in it."""
 
     def __init__(self, order):
         self._order = order
@@ -193,8 +193,8 @@ class Law:
         source.data = pcap([], order=self._order) + data[pos:stop]
         reader = PcapReader(source)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(usual, "_take_run", None)
-            usual.Usual(reader, self._conversation).take()
+            patch.setattr(fast_path, "_take_run", None)
+            fast_path.FastPath(reader, self._conversation).take()
         if len(data) < stop or source.pos == _FILE_HEADER_BYTES:
             return None
         return tcp_segment(ETHERNET, data[pos + 16 : stop])

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from pyspark_kafkaproto.cli.group import kafkaproto
+from pyspark_kafkaproto.cli.root import kafkaproto
 from tests.fake_broker import FakeCluster
 
 

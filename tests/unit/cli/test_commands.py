@@ -14,7 +14,7 @@ import pytest
 
 from pyspark_kafkaproto.cli import connection, consume
 from pyspark_kafkaproto.cli import lag as lag_command
-from pyspark_kafkaproto.cli.group import kafkaproto
+from pyspark_kafkaproto.cli.root import kafkaproto
 from pyspark_kafkaproto.cluster import routing, topology
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,

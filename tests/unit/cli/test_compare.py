@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from pyspark_kafkaproto.cli import compare as command
-from pyspark_kafkaproto.cli.group import kafkaproto
+from pyspark_kafkaproto.cli.root import kafkaproto
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.cli import devbroker as commands
-from pyspark_kafkaproto.cli.group import kafkaproto
+from pyspark_kafkaproto.cli.root import kafkaproto
 from pyspark_kafkaproto.devbroker import RunningBroker
 from pyspark_kafkaproto.errors import DevBrokerFailed
 
@@ -242,7 +242,7 @@ def test_ctrl_c_while_it_starts_is_no_traceback():
         "import sys\n"
         "class Pressed:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'pyspark_kafkaproto.cli.group': raise KeyboardInterrupt\n"
+        "        if name == 'pyspark_kafkaproto.cli.root': raise KeyboardInterrupt\n"
         "from pyspark_kafkaproto.cli import main\n"
         "sys.meta_path.insert(0, Pressed()); main()"
     )

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from pyspark_kafkaproto.capture import Note, open_capture, read_messages
 from pyspark_kafkaproto.cli import dissect as dissect_module
-from pyspark_kafkaproto.cli.group import kafkaproto as kafkaproto_command
+from pyspark_kafkaproto.cli.root import kafkaproto as kafkaproto_command
 from tests.examples import first
 from tests.unit.capture.talks import fetch_request
 from tests.unit.capture.wire import Talk

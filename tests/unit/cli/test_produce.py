@@ -11,7 +11,7 @@ from termios import FIONREAD
 import pytest
 from click.testing import CliRunner
 
-from pyspark_kafkaproto.cli.group import kafkaproto
+from pyspark_kafkaproto.cli.root import kafkaproto
 from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import STALL, FakeCluster
 from tests.fake_produce import values

@@ -60,7 +60,7 @@ def _choose() -> _TakeRun | None:
 _take_run = _choose()
 
 
-class Usual:
+class FastPath:
     """Takes the usual packets that stand next in a reader's source."""
 
     def __init__(self, reader: PcapReader, conversation: Conversation) -> None:
@@ -143,8 +143,8 @@ class Usual:
         return count, time_ns
 
 
-def usual_of(reader: PacketReader, conversation: Conversation) -> Usual | None:
+def fast_path_of(reader: PacketReader, conversation: Conversation) -> FastPath | None:
     """For a capture that has usual packets; None for another format or link layer."""
     if isinstance(reader, PcapReader) and reader.link_type == ETHERNET:
-        return Usual(reader, conversation)
+        return FastPath(reader, conversation)
     return None

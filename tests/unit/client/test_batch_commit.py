@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from pyspark_kafkaproto.client import deciding, decisions
+from pyspark_kafkaproto.client import batch_commit, decisions
 from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.errors import DeadlineExceeded
 from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdResponse
@@ -19,7 +19,7 @@ _CONCURRENT_TRANSACTIONS = 51
 
 @pytest.fixture
 def clock(monkeypatch):
-    return stop_clock(monkeypatch, retry, deadline, decisions, deciding)
+    return stop_clock(monkeypatch, retry, deadline, decisions, batch_commit)
 
 
 class Coordinator:
@@ -68,7 +68,7 @@ def sweeping(clock):
             ids = [f"{PREFIX}-batch-{JOB}-{number}-0" for number in range(count)]
             coordinator = Coordinator(brokers, ids, **options)
             sweep.asked = lambda: len(brokers.asked("InitProducerId"))
-            deciding.sweep(DecisionLog(config, "decisions", PREFIX), "batch", JOB)
+            batch_commit.sweep(DecisionLog(config, "decisions", PREFIX), "batch", JOB)
             return coordinator.open
 
         yield sweep

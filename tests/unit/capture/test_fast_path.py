@@ -1,4 +1,4 @@
-"""Usual packets taken at one go, natively or not: the same as when each is looked at."""
+"""FastPath packets taken at one go, natively or not: the same as when each is looked at."""
 
 import io
 import random
@@ -7,7 +7,7 @@ from struct import pack
 
 import pytest
 
-from pyspark_kafkaproto.capture import Limits, Note, conversation, frames, pcap, reading, usual
+from pyspark_kafkaproto.capture import Limits, Note, conversation, fast_path, frames, pcap, reading
 from pyspark_kafkaproto.capture._run import take_run
 from pyspark_kafkaproto.capture.link import ACK, FIN, RAW, RST, SYN
 from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX, Source
@@ -78,14 +78,14 @@ def counters(connection):
 def one_by_one(data, *of, **options):
     """The same where nothing was built: each usual packet is taken in Python."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(usual, "_take_run", None)
+        patch.setattr(fast_path, "_take_run", None)
         return read(data, *of, **options)
 
 
 def looked_at(data, **options):
     """The same, packet by packet."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "usual_of", lambda *_: None)
+        patch.setattr(reading, "fast_path_of", lambda *_: None)
         return read(data, **options)
 
 
@@ -100,7 +100,7 @@ def taken(data, *of, **options):
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(usual, "_take_run", counting)
+        patch.setattr(fast_path, "_take_run", counting)
         known = read(data, *of, **options)
     assert known == one_by_one(data, *of, **options)
     assert known == looked_at(data, **options)
@@ -196,12 +196,12 @@ def test_the_rest_of_a_frame_is_taken_natively():
 
 def test_python_does_all_where_nothing_was_built(monkeypatch):
     monkeypatch.setenv("KAFKAPROTO_PURE", "")
-    assert usual._choose() is take_run
+    assert fast_path._choose() is take_run
     monkeypatch.setenv("KAFKAPROTO_PURE", "1")
-    assert usual._choose() is None
+    assert fast_path._choose() is None
     monkeypatch.setenv("KAFKAPROTO_PURE", "")
     monkeypatch.setitem(sys.modules, "pyspark_kafkaproto.capture._run", None)
-    assert usual._choose() is None
+    assert fast_path._choose() is None
 
 
 def test_a_frame_that_does_not_end_has_the_time_of_its_last_bytes():
@@ -229,7 +229,7 @@ def test_a_native_step_never_takes_two_messages():
     talked = conversation.Conversation()
     for _, packet in zip(range(2), reader, strict=False):  # the opening
         talked.feed(packet)
-    found = usual.Usual(reader, talked)
+    found = fast_path.FastPath(reader, talked)
     assert [len(found.take()) for _ in range(4)] == [2, 1, 1, 0]
     taken(data)
 
