@@ -13,6 +13,7 @@ for use by one thread at a time. Its parts are in `client.group`.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -97,6 +98,7 @@ class Consumer:
         self._seen = Seen()
         self._unwaited: list[Commit] = []
         self._committed: dict[TopicPartition, int] = {}
+        self._process = os.getpid()
         self._commit_at = time.monotonic() + self.config.auto_commit_interval_s
         self._membership = Membership(self.config.group_instance_id)
         self._keeper = Keeper(self.config, frozenset(topics), self._membership)
@@ -167,6 +169,7 @@ class Consumer:
             DeadlineExceeded, ConnectionFailed: nobody, or one of the leaders, answered for
                 default.api.timeout.ms. Partitions of other leaders are read meanwhile.
         """
+        self._check_process()
         deadline = Deadline.after(timeout_s)
         self._report_commits()
         while True:
@@ -182,6 +185,13 @@ class Consumer:
                 self._membership.wait_for_change(state, turn)
             if batch is not None or deadline.has_passed:
                 return batch
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise LocalProtocolError(
+                f"this consumer is that of process {self._process}, which was forked: make one in "
+                "each process"
+            )
 
     def _follow(self) -> State:
         """Do what the state of the membership wants of the reader."""
@@ -258,6 +268,7 @@ class Consumer:
             ConfigError: such an offset, or partition, there cannot be.
             DeadlineExceeded: not answered within default.api.timeout.ms.
         """
+        self._check_process()
         self._report_commits()
         # Here: the thread that sends it is the wrong place to find out that it cannot be.
         commit = self._send_commit(self._moved() if offsets is None else checked_offsets(offsets))
@@ -343,12 +354,12 @@ class Consumer:
         """Leave the group; with enable.auto.commit commit the positions before. Again: nothing.
 
         A static member (group.instance.id) does not leave: it finds its partitions again when it is
-        back within session.timeout.ms.
+        back within session.timeout.ms. Nor does a child process: the member is its parent's.
 
         Args:
             commit: False: do not commit, so that the last rows are read again.
         """
-        if self._membership.state is State.CLOSED:
+        if self._process != os.getpid() or self._membership.state is State.CLOSED:
             return
         try:
             if commit and self.config.enable_auto_commit and self._membership.is_member:

@@ -36,6 +36,9 @@ class Asker(Protocol):
     def connect(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
         """An open connection with nothing in flight."""
 
+    def note_failure(self, endpoint: Endpoint, error: KafkaProtoError) -> None:
+        """A request to this broker met `error`."""
+
     def ask_any(self, request: Any, deadline: Deadline) -> Any:
         """The answer of whichever broker answers first, one round over them."""
 
@@ -292,6 +295,7 @@ class _Line:
 
     def _fail(self, error: KafkaProtoError) -> None:
         """What is lost with a connection is every answer that it owes, and what was to follow."""
+        self._router.note_failure(self._place, error)
         for number in (*self.sent, *(number for number, _ in self.unsent)):
             self._answers[number] = error
         self.sent.clear()

@@ -123,7 +123,7 @@ class Router:
                 answer = attempt(endpoint)
             except (ConnectionFailed, DeadlineExceeded) as error:
                 failures[endpoint] = self._failed[endpoint] = error
-                self._ask_last(endpoint)
+                self.ask_last(endpoint)
                 if deadline.has_passed:
                     break
             else:
@@ -147,7 +147,7 @@ class Router:
     def distrust_last(self) -> None:
         """The last answer of `ask_any` was out of date: its broker is asked last the next time."""
         if self._answered is not None:
-            self._ask_last(self._answered)
+            self.ask_last(self._answered)
 
     def opinions(self) -> Iterator[bool]:
         """Rounds in which to ask until what is said is believed; True: the last one.
@@ -163,7 +163,17 @@ class Router:
             self.forget_leaders()
         yield True
 
-    def _ask_last(self, endpoint: Endpoint) -> None:
+    def note_failure(self, endpoint: Endpoint, error: KafkaProtoError) -> None:
+        """A request to this broker met `error`: one that did not answer is not whom to ask next.
+
+        Whoever looks for another one would first wait for it again: the kernel of a process that
+        hangs still takes connections.
+        """
+        if isinstance(error, (ConnectionFailed, DeadlineExceeded)):
+            self.ask_last(endpoint)
+
+    def ask_last(self, endpoint: Endpoint) -> None:
+        """Have `ask_any` try this broker behind all others."""
         self._silent.pop(endpoint, None)
         self._silent[endpoint] = None
 
@@ -176,7 +186,11 @@ class Router:
         """
         try:
             return self.connections.get(endpoint, deadline)
+        except DeadlineExceeded as error:
+            self.note_failure(endpoint, error)
+            raise
         except ConnectionFailed as error:
+            self.note_failure(endpoint, error)
             asked = self._met or self.config.bootstrap_servers
             failed = explained(error, endpoint, asked, self.config.security_protocol)
             if failed is not error and endpoint not in self._warned:
@@ -331,7 +345,11 @@ class Router:
             place = self.coordinators([key], soon, kind)[key]
             connection = self.connect(place, soon)
             highest = most(connection) if callable(most) else most
-            answer = connection.request(request, soon, highest)
+            try:
+                answer = connection.request(request, soon, highest)
+            except KafkaProtoError as error:
+                self.note_failure(place, error)
+                raise
             try:
                 return read(answer)
             except BrokerError as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from pyspark_kafkaproto.client.group.assignors import ASSIGNORS, Assignment
@@ -100,8 +100,12 @@ class Coordinator:
         self._config = config
         self._topics = topics
         self._group = config.group_id
-        self.router = _MemberRouter(config.client)
+        # A broker that hangs is left while its successor still takes us for alive.
+        self._patience_s = min(config.client.request_timeout_s, config.session_timeout_s / 2)
+        self.router = _MemberRouter(replace(config.client, request_timeout_s=self._patience_s))
         self.wanted: frozenset[str] = frozenset(topics)  # of all members, where we lead
+        self._counts: dict[str, int] = {}  # the last ones that were believed
+        self._missing: set[str] = set()  # topics that a warning has named
 
     def close(self) -> None:
         """Close its connections."""
@@ -164,8 +168,7 @@ class Coordinator:
             member_id=member.member_id,
             group_instance_id=member.instance_id,
         )
-        what = f"heartbeat to group {self._group!r}"
-        self._ask(what, request, self._config.session_timeout_s)
+        self._ask(f"heartbeat to group {self._group!r}", request, self._patience_s)
 
     def commit(
         self, member: GroupMember, offsets: Mapping[TopicPartition, CommittedOffset]
@@ -192,16 +195,26 @@ class Coordinator:
             self._ask(what, old, timeout_s, timeout_s, _LAST_LEAVE_OF_ONE)
 
     def count_partitions(self, topics: Collection[str]) -> dict[str, int]:
-        """How many partitions each topic has; those that are not there, or not for us, left out."""
+        """How many partitions each topic has; those that are not there, or not for us, left out.
+
+        A broker that is behind knows less than others: several are asked where one does not know
+        a topic, or names fewer partitions than it had: nobody would read them until the next look.
+        """
         deadline = self.router.deadline()
 
         def attempt() -> dict[str, int]:
             found = self.router.topology(topics, deadline).topics.values()
             return {item.name: len(item.partitions) for item in found if not item.error_code}
 
-        counts = self.router.retrying("count partitions", attempt, deadline) if topics else {}
-        for topic in sorted(set(topics) - counts.keys()):
+        counts: dict[str, int] = {}
+        for _ in self.router.opinions() if topics else ():
+            counts = self.router.retrying("count partitions", attempt, deadline)
+            if all(counts.get(topic, 0) >= self._counts.get(topic, 1) for topic in topics):
+                break
+        missing = set(topics) - counts.keys()
+        for topic in sorted(missing - self._missing):
             _log.warning("group %r: topic %r is not there (yet), or not for us", self._group, topic)
+        self._counts, self._missing = counts, missing
         return counts
 
     def _share_out(
@@ -234,7 +247,7 @@ class Coordinator:
             within_s: how long a failure may last, if not as long as above.
             most: the highest version of the request to use.
         """
-        config = self._config.client
+        config = self.router.config
         patience_s = within_s or config.default_api_timeout_s
         deadline = Deadline.after(answer_s + patience_s)
 
@@ -243,7 +256,11 @@ class Coordinator:
             try:
                 place = self.router.coordinators([self._group], soon)[self._group]
                 connection = self.router.connect(place, soon)
-                answer = connection.request(request, Deadline.after(answer_s), most)
+                try:
+                    answer = connection.request(request, Deadline.after(answer_s), most)
+                except KafkaProtoError as error:
+                    self.router.note_failure(place, error)
+                    raise
                 _check(answer, self._group, str(place))
             except KafkaProtoError as error:
                 error.patience_s = min(error.patience_s, patience_s)

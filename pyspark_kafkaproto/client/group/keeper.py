@@ -37,6 +37,7 @@ from pyspark_kafkaproto.net.retry import given_up, is_retriable
 
 _log = logging.getLogger(__name__)
 
+_FIRST_LOOK_S: Final = 1.0
 _JOINS_AGAIN: Final = (ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS)
 
 
@@ -51,6 +52,7 @@ class Keeper:
         self._coordinator = Coordinator(config, topics)
         self._shared: Mapping[str, int] | None = None
         self._beat_at = self._look_at = time.monotonic()
+        self._looks_in_vain = 0
         self._failed_joins = 0
         self._commits: list[Commit] = []  # taken and not done yet, oldest first
         self._commit_at = 0.0  # not before: the last try failed
@@ -130,7 +132,8 @@ class Keeper:
         self._shared = found.shared
         now = time.monotonic()
         self._beat_at = now + self._config.heartbeat_interval_s
-        self._look_at = now + self._config.metadata_max_age_s
+        self._looks_in_vain = 0
+        self._plan_look()
         member.joined(found.member, found.assignment)
         _log.info(
             "member %s of group %r, generation %d: reads %s",
@@ -148,11 +151,21 @@ class Keeper:
 
     def _look(self) -> None:
         """The leader shares out anew when a topic has got partitions, or has come at all."""
-        self._look_at = time.monotonic() + self._config.metadata_max_age_s
+        self._plan_look()
         shared = self._shared or {}
         wanted = shared.keys() | self._coordinator.wanted
         if self._coordinator.count_partitions(wanted) != shared:
             self._membership.rebalance("topics have changed")
+
+    def _plan_look(self) -> None:
+        """When the leader looks at topics again: soon, then ever later, where one is missing."""
+        wait_s = self._config.metadata_max_age_s
+        if self._shared is None or self._coordinator.wanted <= self._shared.keys():
+            self._looks_in_vain = 0
+        else:
+            wait_s = min(_FIRST_LOOK_S * 2**self._looks_in_vain, wait_s)
+            self._looks_in_vain += 1
+        self._look_at = time.monotonic() + wait_s
 
     def _leave_overdue(self) -> None:
         """A reader that does not poll holds up its partitions: they go to others.

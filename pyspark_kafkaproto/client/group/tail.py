@@ -134,6 +134,8 @@ class Tail(Exchanges):
         self._filling: dict[Connection, AnswerMemory] = {}  # with what has come of their answers
         self._spare: list[AnswerMemory] = []
         self._ended: _UnderWay | None = None  # the last one; None: others were asked since
+        self._max_age_s = config.metadata_max_age_s
+        self._known_until = Deadline.after(self._max_age_s)  # who leads, and who follows
         self._until = Deadline.after(0)
         self._tried_at = 0.0  # since when what may fail now has been tried
         self._failing: dict[TopicPartition, float] = {}  # no answer, or an error; since when
@@ -235,6 +237,9 @@ class Tail(Exchanges):
         A partition that moves to one that has is asked about once he has answered.
         """
         self._tried_at, self._ended = time.monotonic(), None
+        if self._known_until.has_passed:
+            self._known_until = Deadline.after(self._max_age_s)
+            self._directory.begin_anew()
         under_way = {item for one in self._under_way for item in one.partitions}
         # Here alone: a rest that is over before anybody waits for its end is to be noticed, too.
         self._resting = {item: end for item, end in self._resting.items() if not end.has_passed}

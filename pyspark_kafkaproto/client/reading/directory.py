@@ -117,6 +117,18 @@ class Directory:
         """The rack to name when `partition` is asked for, so that its follower there is told."""
         return "" if partition in self._led else self._rack_id
 
+    def begin_anew(self) -> None:
+        """What was learned counts no more: who leads, and which followers are not to be asked.
+
+        For who reads without an end. A leader that the others have left behind, and a follower that
+        is stuck, answer as if nothing was written; who failed once may be well again.
+        """
+        self.router.forget_leaders()
+        self._leaders.clear()
+        self._followed.clear()
+        self._led.clear()
+        self._rack_id = self.router.config.client_rack
+
     def doubt(self, partition: TopicPartition) -> None:
         """Records that should be there do not come: ask who leads, and no follower any more.
 

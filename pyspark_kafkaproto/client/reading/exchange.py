@@ -187,10 +187,16 @@ class Exchanges(ABC):
 
     def _recover(self, error: KafkaProtoError) -> None:
         """Before another try: what was in flight is lost, leaders may have moved."""
+        self._note_failure(error)
         self._leave_nothing_in_flight()
         for item in self._asked:
             item.report.retries += 1
         self._directory.forget_for(error)
+
+    def _note_failure(self, error: KafkaProtoError) -> None:
+        """Of what is in flight, for whoever is asked next who leads."""
+        if self._sent is not None:
+            self._directory.router.note_failure(self._sent.connection.endpoint, error)
 
     def _leave_nothing_in_flight(self) -> None:
         """A connection with an answer still to come is of no use to others."""

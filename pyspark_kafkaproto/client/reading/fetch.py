@@ -242,6 +242,7 @@ class Fetcher(Exchanges):
 
         The next try begins with the error, so that it is waited and accounted for as others are.
         """
+        self._note_failure(error)
         self._leave_nothing_in_flight()
         self._broken = error
         block, progress = coming.block, coming.block.progress

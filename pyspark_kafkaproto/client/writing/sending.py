@@ -407,6 +407,7 @@ class Sender:
         """The connection is of no use any more: everything in flight on it is sent again."""
         lost = [pair for sent in link.sent for pair in sent.batches.values()]
         link.drop()
+        self._router.note_failure(link.endpoint, error)
         for queue, batch in lost:
             if queue.is_shortened and queue.identity.is_transactional:
                 raise cannot_go_on(queue, batch) from error

@@ -1,10 +1,5 @@
 """Rows to leaders that behave: placed, batched, pipelined, in order; what comes out of it."""
 
-import os
-import signal
-import time
-import warnings
-
 import pyarrow as pa
 import pytest
 
@@ -12,10 +7,10 @@ from pyspark_kafkaproto.client import Producer, ProducerRecord, Written
 from pyspark_kafkaproto.client.writing.refusals import RecordRefused
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
-from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_log import Batch, FakeLog
 from tests.fake_produce import produce, values
+from tests.forks import in_child
 
 ONE = TopicPartition("orders", 0)
 
@@ -31,27 +26,6 @@ def sent_batches(brokers, node=None):
         [(topic.name, item.index) for topic in request.topic_data for item in topic.partition_data]
         for request in brokers.asked("Produce", node)
     ]
-
-
-def in_child(work):
-    """The exit status of a child process that did `work`: 1 where it raised, -9 where it hung."""
-    with warnings.catch_warnings():
-        # Python 3.12 warns of threads at a fork; the fake broker's ones stay with the parent.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    deadline = Deadline.after(10)
-    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
-        if deadline.has_passed:
-            os.kill(child, signal.SIGKILL)
-        time.sleep(0.01)
-    return os.waitstatus_to_exitcode(ended[1])
 
 
 @pytest.mark.parametrize("threads", [0, 2])

@@ -10,7 +10,7 @@ from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import Deadline, pool
-from tests.fake_broker import DEFAULT, FakeTopic, Fault, close, metadata, topic_id_of
+from tests.fake_broker import DEFAULT, STALL, FakeTopic, Fault, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_login import AS_KEYWORDS, logged_in, want_login
 from tests.fake_produce import produce, refusing, values
@@ -347,3 +347,22 @@ def test_a_leader_that_just_failed_gets_little_of_the_others_time(brokers, produ
     writer.flush()
     assert given_s[0] > 5
     assert min(given_s[1:]) <= 1  # more only while no other leader had anything to do
+
+
+@pytest.mark.slow
+def test_a_leader_that_hangs_is_not_asked_who_takes_its_place(brokers, producer):
+    """It takes connections all the same, and others would wait for an answer to that."""
+    brokers.topics["orders"].move(1, 2)
+    writer = producer(linger_ms=0, request_timeout_ms=1500)
+    writer.send(numbered(1, 0, 0) + numbered(1, 0, 1))
+    writer.flush()
+    for api in ("ApiVersions", "Metadata", "Produce"):
+        brokers.on(api, STALL, node=1)
+    brokers.topics["orders"].move(0, 2)
+    writer.send(numbered(1, 1, 0))
+    longest_s = 0.0
+    until = Deadline.after(10)
+    while len(values(brokers.logs["orders", 0])) < 2:
+        longest_s = max(longest_s, took(lambda: writer.send(numbered(1, 1, 1))))
+        until.check("the row to be written")
+    assert longest_s < 1  # not request.timeout.ms once more

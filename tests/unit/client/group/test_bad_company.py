@@ -1,0 +1,164 @@
+"""Brokers that hang, are behind, or were left behind by the others; and processes that fork."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from pyspark_kafkaproto.client.group import keeper
+from pyspark_kafkaproto.errors import LocalProtocolError
+from pyspark_kafkaproto.messages.fetch import FetchResponse
+from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
+from tests.fake_broker import DEFAULT, STALL
+from tests.fake_log import Answered, FakeLog
+from tests.fake_past import behind
+from tests.forks import in_child
+from tests.unit.client.group.polling import poll_rows, poll_until
+
+PARTITIONS = range(2)
+
+
+@pytest.fixture
+def filled(brokers):
+    for number in PARTITIONS:
+        brokers.logs["orders", number].fill(2)
+    return brokers
+
+
+def answer(call, make):
+    """A Fetch answered by `make`, for each partition that it asks for."""
+    (topic,) = call.request.topics
+    found = tuple(map(make, topic.partitions))
+    if not any(item.records for item in found):
+        time.sleep(0.02)
+    own = FetchResponse.Topic(topic=topic.topic, topic_id=topic.topic_id, partitions=found)
+    return FetchResponse(responses=(own,))
+
+
+def names_follower(call):
+    """What a leader says to who names a rack: node 2 has it, too."""
+    if not call.request.rack_id:
+        return DEFAULT
+    return answer(
+        call,
+        lambda asked: Answered(
+            partition_index=asked.partition, high_watermark=20, preferred_read_replica=2
+        ),
+    )
+
+
+def follows(logs):
+    """Node 2's answers, from `logs`."""
+
+    def fetch(call):
+        return answer(
+            call,
+            lambda asked: logs[asked.partition].fetch(
+                asked.partition, asked.fetch_offset, 1 << 20, is_first=True
+            ),
+        )
+
+    return fetch
+
+
+def test_a_coordinator_that_hangs_is_not_asked_who_takes_its_place(filled, group, consumer_of):
+    """The new one takes the member for dead when it hears nothing for session.timeout.ms."""
+    for number in PARTITIONS:
+        filled.topics["orders"].move(number, 2)
+    consumer = consumer_of(session_timeout_ms=1000, heartbeat_interval_ms=100)
+    assert len(poll_rows(consumer, 40)) == 40
+    for api in ("ApiVersions", "Fetch", "FindCoordinator", "Heartbeat", "Metadata", "OffsetCommit"):
+        filled.on(api, STALL, node=1)
+    filled.coordinators["g"] = 2
+    filled.on("Heartbeat", HeartbeatResponse(), node=2)
+    began = time.monotonic()
+    poll_until(consumer, lambda: filled.asked("Heartbeat", node=2))
+    assert time.monotonic() - began < 1.0 + 2.0  # not the 10 s for which a connection is waited for
+
+
+def test_a_broker_that_has_not_heard_of_a_topic_is_not_believed(filled, group, consumer_of):
+    filled.on("Metadata", behind(filled, "orders", None), DEFAULT)
+    assert len(poll_rows(consumer_of(), 40)) == 40
+
+
+def test_a_topic_that_is_made_later_is_read_soon(filled, group, consumer_of, monkeypatch):
+    """Not after metadata.max.age.ms, which is five minutes."""
+    monkeypatch.setattr(keeper, "_FIRST_LOOK_S", 0.05)
+    topic = filled.topics.pop("orders")
+    consumer = consumer_of()
+    poll_until(consumer, lambda: len(filled.asked("Metadata")) > 5)
+    filled.topics["orders"] = topic
+    assert len(poll_rows(consumer, 40)) == 40
+
+
+def test_a_broker_that_has_not_heard_of_partitions_is_not_believed(filled, group, consumer_of):
+    """They are there, and read; nobody would read them until the next look."""
+    consumer = consumer_of(metadata_max_age_ms=100)
+    assert len(poll_rows(consumer, 40)) == 40
+    fewer = replace(filled.topics["orders"], leaders=[1], epochs=[0])
+    joins = len(filled.asked("JoinGroup"))
+    asked = len(filled.asked("Metadata"))
+    filled.on("Metadata", behind(filled, "orders", fewer), DEFAULT)
+    poll_until(consumer, lambda: len(filled.asked("Metadata")) > asked + 3)
+    assert len(filled.asked("JoinGroup")) == joins
+
+
+def test_a_leader_that_was_left_behind_is_left(filled, group, consumer_of):
+    """It answers as if nothing was written: metadata alone tell of the new one."""
+    consumer = consumer_of(metadata_max_age_ms=200)
+    assert len(poll_rows(consumer, 40)) == 40
+
+    def says_nothing_new(call):
+        return answer(
+            call,
+            lambda asked: Answered(
+                partition_index=asked.partition, high_watermark=20, last_stable_offset=20
+            ),
+        )
+
+    filled.on("Fetch", says_nothing_new, node=1)
+    for number in PARTITIONS:
+        filled.topics["orders"].move(number, 2)
+        filled.logs["orders", number].fill(1)
+    assert len(poll_rows(consumer, 20)) == 20
+
+
+def test_a_follower_that_is_stuck_is_left(filled, group, consumer_of):
+    """After metadata.max.age.ms its leader is asked again, which names another one, or none."""
+    filled.on("Fetch", names_follower, node=1)
+    filled.on("Fetch", follows([FakeLog().fill(2) for _ in PARTITIONS]), node=2)
+    consumer = consumer_of(metadata_max_age_ms=200, client_rack="eu-2")
+    assert len(poll_rows(consumer, 40)) == 40
+    for number in PARTITIONS:
+        filled.logs["orders", number].fill(1)
+    filled.on("Fetch", DEFAULT, node=1)
+    assert len(poll_rows(consumer, 20)) == 20
+
+
+def test_a_follower_that_failed_once_is_read_from_again(filled, group, consumer_of):
+    filled.on("Fetch", names_follower, node=1)
+    filled.on("Fetch", follows([filled.logs["orders", number] for number in PARTITIONS]), node=2)
+    consumer = consumer_of(metadata_max_age_ms=200, client_rack="eu-2")
+    assert len(poll_rows(consumer, 40)) == 40
+    filled.hang_up(2)
+    poll_until(consumer, lambda: not filled.asked("Fetch")[-1].rack_id)
+    at_follower = len(filled.asked("Fetch", node=2))
+    poll_until(consumer, lambda: len(filled.asked("Fetch", node=2)) > at_follower)
+
+
+def test_a_child_process_leaves_the_member_to_its_parent(filled, group, consumer_of):
+    consumer = consumer_of()
+    assert len(poll_rows(consumer, 40)) == 40
+
+    def work():
+        for act in (consumer.poll, consumer.commit):
+            with pytest.raises(LocalProtocolError, match="which was forked"):
+                act()
+        consumer.close()
+
+    assert in_child(work) == 0
+    assert "LeaveGroup" not in group.said()
+    filled.logs["orders", 0].fill(1)
+    assert len(poll_rows(consumer, 10)) == 10
