@@ -408,8 +408,9 @@ def _as_micros(array: pa.Array, name: str) -> pa.Array:
 def _headers_input(array: pa.Array) -> HeadersInput:
     kind = array.type
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-    pair = kind.value_type if is_list else None
-    if pair is None or not pa.types.is_struct(pair) or [f.name for f in pair] != ["key", "value"]:
+    pair = kind.value_type if is_list else pa.null()
+    names = [field.name.lower() for field in pair] if pa.types.is_struct(pair) else []
+    if names != ["key", "value"]:
         raise _refused("headers", kind, "a list of structs of key and value")
     validity, offsets = array.buffers()[:2]
     pairs = array.values

@@ -14,10 +14,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -29,6 +31,8 @@ from pyspark_kafkaproto.errors import KafkaProtoError
 from pyspark_kafkaproto.jobs.folders import Folders
 
 PARTITIONS = 4
+# What Spark takes for a pattern in a path that is read.
+_NO_GLOB = re.compile(r"([\[\]{}*?\\])")
 NAME = "offset-ranges"  # of the application, and of its client in the brokers' logs and quotas
 
 
@@ -47,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parse(arguments)
     with _bootstrap(options) as servers, KafkaCluster(_properties(servers)) as cluster:
         folders = Folders(
-            options.out / options.topic / options.group, origin(cluster, options.topic)
+            options.out / options.topic / folder_name(options.group), origin(cluster, options.topic)
         )
         with folders.locked():
             ranges = plan_ranges(
@@ -57,6 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 count = _keep(folders, servers, ranges) if any(item.count for item in ranges) else 0
         print(f"read {count} records")
         print(lag_text(cluster.lag({options.group}, {options.topic})))
+
+
+def folder_name(group: str) -> str:
+    """A folder of that group alone, whatever it is called: `..`, or `a:b`, which is no path."""
+    quoted = quote(group, safe="")
+    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 
 
 def origin(cluster: KafkaCluster, topic: str) -> dict[str, str]:
@@ -73,7 +83,7 @@ def _keep(folders: Folders, servers: str, ranges: Sequence[OffsetRange]) -> int:
     spark = SparkSession.builder.appName(NAME).getOrCreate()
     folder = folders.write(read(spark, servers, ranges), ranges)
     _say(f"the rows are in {folder}")
-    return summarise(spark.read.parquet(str(folder)))
+    return summarise(spark.read.parquet(_NO_GLOB.sub(r"\\\1", str(folder))))
 
 
 def read(spark: SparkSession, servers: str, ranges: Sequence[OffsetRange]) -> DataFrame:

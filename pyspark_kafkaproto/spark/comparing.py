@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ from pyspark.sql import functions as sf
 
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.spark.option_table import OPTIONS
 from pyspark_kafkaproto.spark.options import ENDS, STARTS, parse_read_options
 from pyspark_kafkaproto.spark.planning import plan_closed_ranges
 
@@ -30,8 +33,8 @@ _REPLACED = {
     name.lower()
     for name in ("subscribe", "subscribePattern", "assign", "offsetRanges", *STARTS, *ENDS)
 } | {"startingoffsetsbytimestampstrategy", "committedfallback"}
-# What Spark's own connector does not know, and both would read differently by.
-_OURS = {"columns", "maxpartitions", "maxbatchbytes"}
+# What Spark's own connector does not know: both would read differently by it.
+_OURS = {option.name.lower() for option in OPTIONS if option.is_ours}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ def compare(spark: SparkSession, options: Mapping[str, str], *, runs: int = 1) -
     read = parse_read_options(lowered)
     with KafkaCluster(read.driver) as cluster:
         ranges = plan_closed_ranges(cluster, read)
+    _check_one_each(ranges)
     kept = {key: text for key, text in lowered.items() if key not in _REPLACED | _OURS}
     given = kept | {"includeheaders": "true"} | _as_options(ranges)
     sides: dict[str, Side] = {}
@@ -110,6 +114,14 @@ def compare(spark: SparkSession, options: Mapping[str, str], *, runs: int = 1) -
             sides[source] = side
     ours, theirs = (sides.get(source, Side(source, {}, 0.0)) for source in SOURCES)
     return Comparison(tuple(ranges), ours, theirs)
+
+
+def _check_one_each(ranges: Sequence[OffsetRange]) -> None:
+    counts = Counter(item.topic_partition for item in ranges)
+    twice = [str(partition) for partition, count in sorted(counts.items()) if count > 1]
+    if twice:
+        why = "it has several ranges: Spark's own connector reads one of each partition"
+        raise ConfigError("offsetRanges", ", ".join(twice), why)
 
 
 def _read(spark: SparkSession, source: str, options: Mapping[str, str]) -> Side:

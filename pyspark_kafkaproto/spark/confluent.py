@@ -23,10 +23,13 @@ _INDEX_BYTES = 64
 
 
 def schema_id(value: Column | str) -> Column:
-    """The id of the schema a framed value was written with, as an int; else NULL."""
+    """The id of the schema a framed value was written with, as an int; else NULL.
+
+    NULL also where the four bytes are no id: more than an int can be, which is not framed either.
+    """
     column = _column(value)
     hexadecimal = sf.hex(_bytes(column, 2, 4))
-    return sf.when(_is_framed(column), sf.conv(hexadecimal, 16, 10).cast("int"))
+    return sf.when(_is_framed(column), sf.conv(hexadecimal, 16, 10).try_cast("int"))
 
 
 def payload(value: Column | str) -> Column:

@@ -7,9 +7,12 @@ decided write nothing. Which query it is only tasks know: they tell the driver.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
@@ -88,10 +91,18 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
         messages: Sequence[WriterCommitMessage | None],
         batchId: int,  # noqa: N803 - Spark's name
     ) -> None:
-        """A task or the commit failed: abort what was not decided."""
+        """A task or the commit failed, or the query was stopped: abort what was not decided."""
         configure_logging()
-        log, query = log_of(self._options), _query_of(messages)
+        log = log_of(self._options)
+        query = _query_of(messages) or query_of_checkpoint(self._options.checkpoint)
         if query is None:
+            # Another query may write under this prefix: what is open is not swept by that alone.
+            _log.warning(
+                "batch %d was given up before any task had finished: what it left open keeps "
+                "read_committed readers waiting until the query goes on, or %s",
+                batchId,
+                log.command("recover"),
+            )
             return
         if is_behind(str(batchId), self._decided.get(query)):
             # Whoever has come after may be at work: he is neither fenced nor swept.
@@ -120,6 +131,21 @@ def _local(name: str) -> str:
     if value is None:
         raise LocalProtocolError(f"Spark did not tell this task {name}: it is of no micro-batch")
     return value
+
+
+def query_of_checkpoint(location: str | None) -> str | None:
+    """The query whose checkpoint this is; None where it is no local folder, or has not begun."""
+    if location is None:
+        return None
+    parts = urlsplit(location)
+    if parts.scheme not in {"", "file"}:
+        return None
+    folder = Path(unquote(parts.path) if parts.scheme else location)
+    try:
+        found = json.loads((folder / "metadata").read_text("utf-8"))["id"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # of another file system, or not as Spark writes it
+    return str(found)
 
 
 def _query_of(messages: Sequence[WriterCommitMessage | None]) -> str | None:

@@ -133,9 +133,30 @@ def _topics(name: str, text: str) -> tuple[str, ...]:
     return topics
 
 
+def _has_set_in_set(pattern: str) -> bool:
+    """Whether a set holds another, or is an intersection: Java reads these otherwise."""
+    begin: int | None = None  # of the set that is open
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        if character == "\\":
+            position += 1
+        elif begin is None:
+            begin = position if character == "[" else None
+        elif character == "[" or pattern.startswith("&&", position):
+            return True
+        elif character == "]" and pattern[begin + 1 : position] not in {"", "^"}:
+            begin = None
+        position += 1
+    return False
+
+
 def _pattern(name: str, text: str) -> re.Pattern[str]:
     if not text.strip():
         raise ConfigError(name, text, "expected a regular expression, not nothing")
+    if _has_set_in_set(text):
+        why = "a set in a set, […[…]] or […&&…], is Java's alone: write one set, or \\[ and \\&"
+        raise ConfigError(name, text, why)
     try:
         return re.compile(text.strip())
     except re.error as error:

@@ -6,7 +6,8 @@ to the option `topic`; columns that no record has are left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -26,6 +27,8 @@ from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import Endpoint, ProducerConfig
 from pyspark_kafkaproto.spark.option_table import Use
 from pyspark_kafkaproto.spark.options import CLIENT_PREFIX, client_properties, read_values
+
+_log = logging.getLogger(__name__)
 
 TIMESTAMP: Final = "timestamp"
 # An id's next transaction waits until the last one's markers are written, for milliseconds.
@@ -57,6 +60,7 @@ class WriteOptions:
     Attributes:
         columns: name of a record's field to the place of its column in the rows that come.
         timestamp_column: the Arrow name of the records' timestamps, None for the time of writing.
+        checkpoint: the stream's checkpointLocation, where it was given as an option.
         brokers: those that the driver has met.
     """
 
@@ -66,6 +70,7 @@ class WriteOptions:
     timestamp_column: str | None
     dead_letter_topic: str | None
     transactions: TransactionOptions | None = None
+    checkpoint: str | None = None
     brokers: tuple[Endpoint, ...] = ()
 
     @property
@@ -86,10 +91,9 @@ def parse_write_options(options: Mapping[str, str], schema: StructType) -> Write
     """
     values = read_values(options, Use.WRITE)
     topic, time_column = values["topic"], values["timestampColumn"]
-    columns = _columns(schema, time_column)
-    if topic is not None:
-        columns.pop("topic", None)
-    elif "topic" not in columns:
+    # A column that an option takes the place of is none of our business.
+    columns = _columns(schema, time_column, _TYPES.keys() - ({"topic"} if topic else set()))
+    if topic is None and "topic" not in columns:
         raise ConfigError(
             "topic",
             None,
@@ -110,6 +114,7 @@ def parse_write_options(options: Mapping[str, str], schema: StructType) -> Write
         timestamp_column=None if time_column is None else TIMESTAMP,
         dead_letter_topic=_dead_letter_topic(values["onInvalidRecord"], values["deadLetterTopic"]),
         transactions=transactions,
+        checkpoint=options.get("checkpointlocation"),
     )
 
 
@@ -144,12 +149,19 @@ def _dead_letter_topic(on_invalid: str, topic: str | None) -> str | None:
     return topic
 
 
-def _columns(schema: StructType, time_column: str | None) -> dict[str, int]:
-    """Where each field of a record is, its type checked; names as Spark compares them."""
+def _columns(
+    schema: StructType, time_column: str | None, wanted: Collection[str]
+) -> dict[str, int]:
+    """Where each field of a record is, its type checked.
+
+    Names are exactly these, as for Spark's own sink: a `Partition` of the user's routes nothing.
+    """
     places: dict[str, int] = {}
     for place, field in enumerate(schema.fields):
-        name = field.name.lower()
-        if name not in _TYPES:
+        name = field.name
+        if name not in wanted:
+            if name.lower() in wanted:
+                _log.warning("column %r is not written: the sink's is %r", name, name.lower())
             continue
         if name in places:
             raise ConfigError("schema", schema.simpleString(), f"column {name!r} is there twice")
@@ -173,7 +185,7 @@ def _is_pairs(kind: DataType) -> bool:
     return (
         isinstance(pair, StructType)
         and [
-            (field.name, isinstance(field.dataType, kinds))
+            (field.name.lower(), isinstance(field.dataType, kinds))
             for field, (_, kinds) in zip(pair.fields, _PAIR, strict=False)
         ]
         == [(name, True) for name, _ in _PAIR]
@@ -182,7 +194,9 @@ def _is_pairs(kind: DataType) -> bool:
 
 
 def _time_column(schema: StructType, name: str) -> int:
-    for place, field in enumerate(schema.fields):
+    # The one that is written so comes before others that Spark would take, too.
+    places = sorted(range(len(schema)), key=lambda place: schema[place].name != name)
+    for place, field in ((place, schema[place]) for place in places):
         if field.name.lower() == name.lower():
             if isinstance(field.dataType, TimestampType):
                 return place

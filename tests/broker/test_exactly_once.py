@@ -26,7 +26,7 @@ from pyspark_kafkaproto.client import (
     OffsetRange,
     ReadSettings,
     ReadTask,
-    deciding,
+    batch_commit,
     decisions,
     read_batches,
 )
@@ -128,7 +128,7 @@ def test_an_abort_between_the_ends_of_anothers_decision_takes_nothing_away(
     written = [attempt(first, "first", partition) for partition in range(2)]
     second = exactly_once_writer(options)
     by_second = [attempt(second, "second", partition) for partition in range(2)]
-    end_transactions, places = deciding.end_transactions, []
+    end_transactions, places = batch_commit.end_transactions, []
 
     def end_with_another_between(router, writers, *, commit):
         if commit and not places:
@@ -137,7 +137,7 @@ def test_an_abort_between_the_ends_of_anothers_decision_takes_nothing_away(
             first.abort(written)
         return end_transactions(router, writers, commit=commit)
 
-    monkeypatch.setattr(deciding, "end_transactions", end_with_another_between)
+    monkeypatch.setattr(batch_commit, "end_transactions", end_with_another_between)
     second.commit(by_second)
     assert places
     assert seen(options) == Counter(second=2 * ROWS)
@@ -148,9 +148,9 @@ def test_what_a_dead_job_has_left_is_found_by_the_next(options, attempt):
     attempt(dead, "dead", 0)
     log = log_of(options)
     (left,) = list_transactions(log.router, log.prefix, {ONGOING})
-    assert deciding.open_transactions(log) == {"batch": [left]}
+    assert batch_commit.open_transactions(log) == {"batch": [left]}
     exactly_once_writer(options)
-    assert deciding.open_transactions(log) == {}
+    assert batch_commit.open_transactions(log) == {}
 
 
 def test_a_job_that_failed_or_came_through_leaves_no_attempt_open(options, attempt):
@@ -160,7 +160,7 @@ def test_a_job_that_failed_or_came_through_leaves_no_attempt_open(options, attem
         attempt(job, "killed", 0)
         written = [attempt(job, "kept", 0, number=1)]
         getattr(job, end)(written)
-        assert deciding.open_transactions(log) == {}
+        assert batch_commit.open_transactions(log) == {}
     assert seen(options) == Counter(kept=ROWS)
 
 
@@ -171,8 +171,8 @@ def test_a_streams_abort_keeps_what_another_driver_has_decided(options, attempt,
     stale = [attempt(writer(), "stale", 0, batch=1)]
     kept = [attempt(writer(), "kept", partition, batch=2) for partition in range(2)]
     with monkeypatch.context() as patch:  # it dies once it has decided
-        patch.setattr(deciding, "complete", lambda *_: None)
-        patch.setattr(deciding, "sweep", lambda *_, **__: [])
+        patch.setattr(batch_commit, "complete", lambda *_: None)
+        patch.setattr(batch_commit, "sweep", lambda *_, **__: [])
         writer().commit(kept, 2)
     writer().abort(stale, 1)
     writer().commit(kept, 2)
@@ -217,7 +217,7 @@ def test_a_batch_with_too_little_time_left_is_not_decided(
     log = log_of(options)
     found = describe_transactions(log.router, [writer.transactional_id])
     began = found[writer.transactional_id].started_at_ms / 1000
-    monkeypatch.setattr(deciding, "_now_s", lambda: began + age_s)
+    monkeypatch.setattr(batch_commit, "_now_s", lambda: began + age_s)
     if is_soon_enough:
         job.commit(written)
     else:
@@ -226,7 +226,7 @@ def test_a_batch_with_too_little_time_left_is_not_decided(
             job.commit(written)
         job.abort(written)
     assert seen(options) == Counter({"old": ROWS} if is_soon_enough else {})
-    assert deciding.open_transactions(log) == {}
+    assert batch_commit.open_transactions(log) == {}
 
 
 def test_what_times_out_while_its_decision_is_written_can_be_repeated(
@@ -256,7 +256,7 @@ def test_whoever_fails_behind_the_decision_is_told_that_it_holds(
 ):
     job = exactly_once_writer(options)
     written = [attempt(job, "decided", 0)]
-    place = deciding if step == "end_transactions" else Deciding
+    place = batch_commit if step == "end_transactions" else Deciding
     real = getattr(place, step)
 
     def fail(first, second, *more, **named):
@@ -306,7 +306,7 @@ def test_a_driver_that_is_behind_never_writes_again_what_another_has_decided(opt
     behind.abort(late, 1)
     run("third", 3)
     assert seen(options) == Counter(first=ROWS, second=ROWS, third=ROWS)
-    assert deciding.open_transactions(log_of(options)) == {}
+    assert batch_commit.open_transactions(log_of(options)) == {}
 
 
 def test_a_driver_that_was_told_an_old_end_of_the_decisions_decides_nothing_again(
@@ -327,7 +327,7 @@ def test_a_driver_that_was_told_an_old_end_of_the_decisions_decides_nothing_agai
     later.abort(written, 1)
     later.commit(written, 1)
     assert seen(options) == Counter(first=ROWS)
-    assert deciding.open_transactions(log_of(options)) == {}
+    assert batch_commit.open_transactions(log_of(options)) == {}
 
 
 @pytest.mark.parametrize("way", ["abort", "recover", "no rows", "an earlier batch again"])
@@ -343,8 +343,8 @@ def test_nothing_that_was_decided_is_aborted_on_the_word_of_a_leader_that_has_be
     end, bound = log.position, DecisionLog._bound
     written = [attempt(first, "first", partition, batch=1) for partition in range(2)]
     with monkeypatch.context() as patch:
-        patch.setattr(deciding, "complete", lambda _: None)
-        patch.setattr(deciding, "_sweep_rest", lambda *_: None)
+        patch.setattr(batch_commit, "complete", lambda _: None)
+        patch.setattr(batch_commit, "_sweep_rest", lambda *_: None)
         first.commit(written, 1)
     with monkeypatch.context() as patch:
         patch.setattr(decisions, "_seen", {})
@@ -359,7 +359,7 @@ def test_nothing_that_was_decided_is_aborted_on_the_word_of_a_leader_that_has_be
         if way == "abort":
             again.abort([attempt(again, "again", 0, batch=1)], 1)
         elif way == "recover":
-            assert str(deciding.recover(log, QUERY)).startswith("batch 1 ")
+            assert str(batch_commit.recover(log, QUERY)).startswith("batch 1 ")
         elif way == "no rows":
             again.commit([dataclasses.replace(report, writer=None) for report in written], 1)
         else:
@@ -367,26 +367,26 @@ def test_nothing_that_was_decided_is_aborted_on_the_word_of_a_leader_that_has_be
     assert not told
     exactly_once_stream_writer(options).commit(written, 1)
     assert seen(options) == Counter(zeroth=ROWS, first=2 * ROWS)
-    assert deciding.open_transactions(log) == {}
+    assert batch_commit.open_transactions(log) == {}
 
 
 def test_whoever_is_fenced_while_he_recovers_aborts_nothing_more(options, attempt, monkeypatch):
     first = exactly_once_stream_writer(options)
     written = [attempt(first, "first", partition, batch=1) for partition in range(2)]
-    log, listed = log_of(options), deciding.list_transactions
+    log, listed = log_of(options), batch_commit.list_transactions
 
     def decided_behind_the_list(*of):
         found = listed(*of)
         with monkeypatch.context() as patch:
-            patch.setattr(deciding, "complete", lambda _: None)
-            patch.setattr(deciding, "_sweep_rest", lambda *_: None)
+            patch.setattr(batch_commit, "complete", lambda _: None)
+            patch.setattr(batch_commit, "_sweep_rest", lambda *_: None)
             first.commit(written, 1)
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(deciding, "list_transactions", decided_behind_the_list)
+        patch.setattr(batch_commit, "list_transactions", decided_behind_the_list)
         with pytest.raises(KafkaProtoError, match="another producer has taken over"):
-            deciding.recover(log, QUERY)
+            batch_commit.recover(log, QUERY)
     exactly_once_stream_writer(options).commit(written, 1)
     assert seen(options) == Counter(first=2 * ROWS)
 
@@ -417,7 +417,7 @@ def test_a_decision_whose_answer_is_lost_is_completed_by_the_abort(
             writer.commit(written, *batch)
     writer.abort(written, *batch)
     assert seen(options) == Counter(decided=2 * ROWS)
-    assert deciding.open_transactions(log_of(options)) == {}
+    assert batch_commit.open_transactions(log_of(options)) == {}
     assert all(decision.is_done for decision in log_of(options).read().values())
 
 
@@ -434,9 +434,9 @@ def test_a_job_whose_tasks_failed_is_aborted_without_its_decision_topic(
         patch.setattr(DecisionLog, "read", refuse)
         with pytest.raises(DeadlineExceeded, match=r"(?s)is away.*nothing of it is aborted"):
             job.abort([written])
-        assert BATCH_JOBS in deciding.open_transactions(log_of(options))
+        assert BATCH_JOBS in batch_commit.open_transactions(log_of(options))
         job.abort([written, None])
-    assert deciding.open_transactions(log_of(options)) == {}
+    assert batch_commit.open_transactions(log_of(options)) == {}
 
 
 def test_a_driver_that_is_behind_lets_the_other_one_be(options, attempt):
@@ -455,7 +455,7 @@ def test_a_driver_that_is_behind_lets_the_other_one_be(options, attempt):
         live.write(live.last)  # was not fenced
     writer().commit(running, 3)
     assert seen(options) == Counter(first=ROWS, second=ROWS, third=2 * ROWS)
-    assert deciding.open_transactions(log_of(options)) == {}
+    assert batch_commit.open_transactions(log_of(options)) == {}
 
 
 @pytest.mark.parametrize(
@@ -536,7 +536,7 @@ def test_the_command_that_an_error_names_finds_the_decision(options, attempt, br
         raise DeadlineExceeded("commit transactions", 60.0)
 
     with monkeypatch.context() as patch:
-        patch.setattr(deciding, "end_transactions", end_in_vain)
+        patch.setattr(batch_commit, "end_transactions", end_in_vain)
         with pytest.raises(DeadlineExceeded, match="decided all the same") as failed:
             job.commit(written)
     (words,) = re.findall("`kafkaproto ([^`]+)`", str(failed.value))
@@ -559,8 +559,8 @@ def test_the_command_line_leaves_a_longer_prefix_alone(
     writer = exactly_once_writer(others) if is_job else exactly_once_stream_writer(others)
     written = [attempt(writer, "theirs", 0, batch=1)], *(() if is_job else (1,))
     with monkeypatch.context() as patch:  # it has decided, and is about to carry it out
-        patch.setattr(deciding, "complete", lambda *_: None)
-        patch.setattr(deciding, "sweep", lambda *_, **__: [])
+        patch.setattr(batch_commit, "complete", lambda *_: None)
+        patch.setattr(batch_commit, "sweep", lambda *_, **__: [])
         writer.commit(*written)
     listed, recovered = transactions("list"), transactions("recover", "--yes")
     writer.commit(*written)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.jobs.compare import as_text
 from pyspark_kafkaproto.records import NewRecord
 from pyspark_kafkaproto.spark import comparing
@@ -52,6 +53,19 @@ def test_other_rows_are_found_and_the_partition_named(spark, broker, topic, monk
     result = compare(spark, options)
     assert [str(item) for item in result.differing] == [f"{topic}-2"]
     assert f"{topic}-2 differs" in as_text(result)
+
+
+def test_what_is_ours_alone_makes_no_difference(spark, broker, topic):
+    options = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic}
+    for mine in ({"mode": "PERMISSIVE"}, {"columnNameOfCorruptRecord": "bad"}):
+        assert compare(spark, options | mine).is_same
+
+
+def test_several_ranges_of_a_partition_are_not_compared(spark, broker, topic):
+    ranges = json.dumps([[topic, 0, 0, 10], [topic, 0, 20, 30]])
+    options = {"kafka.bootstrap.servers": broker.bootstrap_servers, "offsetRanges": ranges}
+    with pytest.raises(ConfigError, match=f"'{topic}-0': it has several ranges"):
+        compare(spark, options)
 
 
 def test_a_null_is_another_thing_wherever_it_stands(spark):

@@ -15,6 +15,7 @@ VALUES = [
     (b"\x00\x00\x00\x00\x07\x04\x02\x80\x01\xff", 7, b"\x04\x02\x80\x01\xff", b"\xff"),
     (b"\x00\x00\x00\x00\x07\x02\x00", 7, b"\x02\x00", b""),
     (b"\x00\x00\x00\x00\x07", 7, b"", None),
+    (b"\x00\xff\xff\xff\xff\x02\x00", None, b"\x02\x00", b""),  # no int can be that id
     (b"\x00\x00\x00\x07", None, None, None),
     (b'{"plain":"json"}', None, None, None),
     (b"", None, None, None),

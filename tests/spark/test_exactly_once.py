@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections import Counter
 
 import pytest
@@ -10,6 +11,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as fn
 
 from pyspark_kafkaproto import TopicPartition
+from pyspark_kafkaproto.client.batch_commit import open_transactions
+from pyspark_kafkaproto.client.decisions import DecisionLog
+from pyspark_kafkaproto.net import ClientConfig, Deadline
 from tests.settled import wait_until_settled
 from tests.spark.rival import load, rows
 
@@ -26,6 +30,13 @@ def options(broker, new_topic):
         "transactionalIdPrefix": topic,
         "decisionTopic": f"{topic}-decisions",
     }
+
+
+def wait_until(holds):
+    deadline = Deadline.after(60)
+    while not holds():
+        deadline.check("what is waited for")
+        time.sleep(0.1)
 
 
 def seen(spark, options, **more):
@@ -92,6 +103,34 @@ def test_a_stream_repeats_a_batch_that_spark_did_not_note(spark, options, tmp_pa
     with pytest.raises(Exception, match="its checkpoint is older than what it has written"):
         run()
     assert seen(spark, options) == Counter(range(300))
+
+
+def test_a_stream_that_is_stopped_leaves_nothing_open(spark, options, tmp_path, new_name):
+    """Before any of its tasks has ended: their workers are killed, and only the driver is left."""
+    log = DecisionLog(
+        ClientConfig.parse({"bootstrap.servers": options["kafka.bootstrap.servers"]}),
+        options["decisionTopic"],
+        options["transactionalIdPrefix"],
+    )
+
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "lines.txt").write_text("\n".join(map(str, range(30_000))))
+    stalls = fn.expr("java_method('java.lang.Thread', 'sleep', 600000L)")
+    query = (
+        spark.readStream.text(str(tmp_path / "source"))
+        .select(
+            fn.when(fn.col("value") == 25_000, stalls).otherwise(fn.col("value")).alias("value")
+        )
+        .writeStream.format("kafkaproto")
+        .options(**options | {"kafka.linger.ms": "0", "kafka.batch.size": "100"})
+        .option("checkpointLocation", (tmp_path / "checkpoint").as_uri())
+        .start()
+    )
+    try:
+        wait_until(lambda: open_transactions(log))
+    finally:
+        query.stop()
+    wait_until(lambda: not open_transactions(log))
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,16 @@ def test_what_is_wrong_is_said_in_a_line(capsys):
     assert said.err.count("\n") == 1
 
 
+def test_each_group_has_a_folder_of_its_own_name():
+    names = ["reports", "..", ".", "../other", "a:b", "rep*", "100%", "a b"]
+    folders = [offset_ranges.folder_name(name) for name in names]
+    assert folders[:2] == ["reports", "%2E%2E"]
+    assert len(set(folders)) == len(names)
+    for folder in folders:
+        assert not set(folder) & set("/:*")
+        assert folder.strip(".")
+
+
 def test_sample_events_are_keyed_lines():
     lines = offset_ranges._sample_events(12)
     assert len(lines) == 12

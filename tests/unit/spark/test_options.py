@@ -91,6 +91,9 @@ def test_client_properties_go_to_the_client():
     [
         ("subscribe", "subscribe", " , ", "names of topics"),
         ("subscribepattern", "subscribePattern", "a(", "regular expression"),
+        ("subscribepattern", "subscribePattern", "a-[a-z&&[^b]]", "a set in a set"),
+        ("subscribepattern", "subscribePattern", "a-[]a[xy]]", "a set in a set"),
+        ("subscribepattern", "subscribePattern", r"\[[a-z]&&[ab&&b]", "a set in a set"),
         ("assign", "assign", "orders", '{"topicA":[0,1]'),
         ("startingoffsets", "startingOffsets", "now", "JSON"),
         ("endingoffsets", "endingOffsets", "now", "JSON"),

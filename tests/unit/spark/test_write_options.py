@@ -44,11 +44,11 @@ def test_least_that_must_be_given():
     assert options.topics == {"orders"}
 
 
-def test_columns_are_found_by_name_in_any_order_and_case():
+def test_columns_are_found_by_name_in_any_order():
     rows = schema(
         offset=LongType(),
-        Headers=ArrayType(PAIR),
-        KEY=BinaryType(),
+        headers=ArrayType(PAIR),
+        key=BinaryType(),
         partition=IntegerType(),
         topic=VarcharType(9),
         timestamp=TimestampType(),
@@ -63,6 +63,36 @@ def test_columns_are_found_by_name_in_any_order_and_case():
     assert timed.timestamp_column == "timestamp"
 
 
+def test_names_in_another_case_are_no_columns_as_for_sparks_own_sink(caplog):
+    """A user's `Partition` says nothing about where a record goes."""
+    rows = schema(Partition=StringType(), value=BinaryType(), Key=BinaryType(), VALUE=LongType())
+    assert parse_write_options(LEAST, rows).columns == {"value": 1}
+    said = [record.getMessage() for record in caplog.records]
+    assert "column 'Partition' is not written: the sink's is 'partition'" in said
+    assert len(said) == 3
+    with pytest.raises(ConfigError, match="required attribute 'value' not found"):
+        parse_write_options(LEAST, schema(VALUE=BinaryType()))
+
+
+def test_a_column_that_an_option_takes_the_place_of_may_be_of_any_type():
+    rows = schema(value=BinaryType(), topic=IntegerType())
+    assert parse_write_options(LEAST, rows).columns == {"value": 0}
+    with pytest.raises(ConfigError, match="topic must be string"):
+        parse_write_options(SERVERS, rows)
+
+
+def test_fields_of_headers_are_found_in_any_case():
+    pair = StructType().add("KEY", StringType()).add("Value", BinaryType())
+    rows = schema(value=BinaryType(), headers=ArrayType(pair))
+    assert parse_write_options(LEAST, rows).columns == {"value": 0, "headers": 1}
+
+
+def test_the_time_column_that_is_written_so_comes_first():
+    rows = schema(value=BinaryType(), AT=LongType(), at=TimestampType())
+    found = parse_write_options(LEAST | {"timestampcolumn": "at"}, rows)
+    assert found.columns == {"value": 0, "timestamp": 2}
+
+
 @pytest.mark.parametrize(
     ("rows", "text"),
     [
@@ -70,14 +100,13 @@ def test_columns_are_found_by_name_in_any_order_and_case():
         (schema(value=IntegerType()), "value int.*value must be string or binary"),
         (schema(value=StringType(), key=LongType()), "key must be string or binary"),
         (schema(value=StringType(), partition=LongType()), "partition must be int"),
-        (schema(value=StringType(), topic=BinaryType()), "topic must be string"),
         (schema(value=StringType(), headers=ArrayType(StringType())), "headers must be array<"),
         (schema(value=StringType(), headers=PAIR), "headers must be array<"),
         (
             schema(value=StringType(), headers=ArrayType(StructType().add("key", StringType()))),
             "headers must be array<",
         ),
-        (schema(value=StringType(), Value=StringType()), "'value' is there twice"),
+        (schema(value=StringType()).add("value", StringType()), "'value' is there twice"),
     ],
 )
 def test_a_column_that_no_record_has_is_named(rows, text):
