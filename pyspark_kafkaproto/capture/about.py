@@ -94,9 +94,12 @@ def way_of(message: Message) -> Way | None:
     return way
 
 
-def text_of(found: About, parts_max: int = 4) -> str:
+_MOST_PARTS = 4
+
+
+def text_of(found: About) -> str:
     """A line's end: `orders[0@17 2.1 kB, 1@3] group=g NOT_COORDINATOR(16)`."""
-    words = [_topic_text(name, parts, parts_max) for name, parts in list(found.topics.items())[:3]]
+    words = [_topic_text(name, parts) for name, parts in list(found.topics.items())[:3]]
     if len(found.topics) > 3:
         words.append(f"and {len(found.topics) - 3} more topics")
     words += found.words[:WORDS_MAX]
@@ -108,11 +111,11 @@ def text_of(found: About, parts_max: int = 4) -> str:
     return " ".join(words)
 
 
-def _topic_text(name: str, parts: list[Part], parts_max: int) -> str:
+def _topic_text(name: str, parts: list[Part]) -> str:
     if not parts:
         return name
-    shown = [_part_text(part) for part in parts[:parts_max]]
-    if len(parts) > parts_max:
+    shown = [_part_text(part) for part in parts[:_MOST_PARTS]]
+    if len(parts) > _MOST_PARTS:
         shown.append(f"… {len(parts)} partitions")
     return f"{name}[{', '.join(shown)}]"
 

@@ -102,6 +102,7 @@ class Connection:
         self._config = config
         self._on_frame = on_frame
         self._in_flight: deque[_InFlight] = deque()
+        self._unsent = memoryview(b"")  # of the last request
         self._next_correlation_id = 0
         self._quiet_until = 0.0
         self._versions = BrokerVersions(self.endpoint)
@@ -168,6 +169,11 @@ class Connection:
         return self._versions.features
 
     @property
+    def has_unsent(self) -> bool:
+        """Whether a request has not left as a whole: the peer takes nothing more for now."""
+        return bool(self._unsent)
+
+    @property
     def must_drain(self) -> bool:
         """Whether who sends ahead is to take the answers first.
 
@@ -204,15 +210,22 @@ class Connection:
         version: int | None = None,
         *,
         is_answered: bool = True,
+        waits: bool = True,
     ) -> None:
         """Send without waiting for the response; `receive` gives responses in this order.
 
-        A Produce with acks=0 is not answered.
+        Args:
+            request: what to send.
+            deadline: when to give up; the connection is closed then.
+            version: None: the best one.
+            is_answered: a Produce with acks=0 is not.
+            waits: False: what the kernel does not take at once is sent by `take_in`.
 
         Raises:
             UnsupportedVersion: the newest version that the broker speaks cannot carry the request.
         """
         self._check_free("send")
+        self._send_rest(deadline)
         if not self._in_flight and time.monotonic() >= self._renew_login_at:
             self._renew_login(deadline)
         chosen = self.version_for(type(request)) if version is None else version
@@ -230,7 +243,11 @@ class Connection:
         with _closing_on_error(self):
             # Taken first: the answer can be on its way before the system call comes back.
             began_ns = time_ns() if self._on_frame else 0
-            self._transport.send(frame, deadline)
+            if waits:
+                self._transport.send(frame, deadline)
+            else:
+                self._unsent = memoryview(frame)
+                self._send_more()
             if self._on_frame and request.API_KEY != _SASL_AUTHENTICATE:
                 self._on_frame("sent", memoryview(frame)[SIZE_PREFIX_BYTES:], began_ns)
         _log.debug(
@@ -245,7 +262,8 @@ class Connection:
     def take_in(self, make_buffer: MakeBuffer = fresh_buffer, flow_s: float = 0.0) -> bool:
         """Take what has come of the next response; whether `receive` will not wait for it.
 
-        What came is kept for `receive` and `begin`, and what went wrong for `receive` to raise.
+        What is left to send of a request goes first, as far as it goes. What came is kept for
+        `receive` and `begin`, and what went wrong for `receive` to raise.
 
         Args:
             make_buffer: as for `receive`, which will not need its own.
@@ -259,6 +277,7 @@ class Connection:
             return self._transport.is_readable()
         try:
             with _closing_on_error(self):
+                self._send_more()
                 return self._take_some(make_buffer, flow_s)
         except KafkaProtoError as error:
             self._failure = error
@@ -298,6 +317,8 @@ class Connection:
         self._check_free("receive")
         if not self._in_flight:
             raise LocalProtocolError("no request is in flight")
+        if self._taken is None or not self._taken.is_whole:
+            self._send_rest(deadline)
         arrival = self._arriving = self._taken or Arrival()
         self._taken = None
         with _closing_on_error(self):
@@ -352,6 +373,7 @@ class Connection:
         """Close; what is in flight is lost. Again does no harm."""
         self.is_open = False
         self._in_flight.clear()
+        self._unsent = memoryview(b"")
         self._taken = None
         self._let_go_of_arriving()
         self._transport.close()
@@ -431,6 +453,18 @@ class Connection:
         return answer
 
     # Frames
+
+    def _send_more(self) -> None:
+        """What goes at once of a request that has not left as a whole."""
+        while self._unsent and (count := self._transport.send_some(self._unsent)):
+            self._unsent = self._unsent[count:]
+
+    def _send_rest(self, deadline: Deadline) -> None:
+        """All of it."""
+        if self._unsent:
+            with _closing_on_error(self):
+                self._transport.send(self._unsent, deadline)
+            self._unsent = memoryview(b"")
 
     def _receive(self, arrival: Arrival, piece_bytes: int | None, deadline: Deadline) -> None:
         """Receive another piece, or all of the rest if that is less than two pieces; None: all."""

@@ -19,7 +19,6 @@ from pyspark_kafkaproto.errors import ConnectionFailed, DeadlineExceeded, KafkaP
 from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.connection import Connection
 from pyspark_kafkaproto.net.deadline import Deadline
-from pyspark_kafkaproto.net.observing import OnFrame
 from pyspark_kafkaproto.net.transport import Endpoint
 
 # Jobs on one worker rarely differ in more than the user they run as.
@@ -66,9 +65,8 @@ class Connections:
     reconnect.backoff.ms, doubled up to reconnect.backoff.max.ms, with jitter.
     """
 
-    def __init__(self, config: ClientConfig, on_frame: OnFrame | None = None) -> None:
+    def __init__(self, config: ClientConfig) -> None:
         self.config = config
-        self._on_frame = on_frame
         self._places: dict[tuple[Endpoint, int], _Place] = {}
         self._owner_pid = os.getpid()
 
@@ -114,7 +112,7 @@ class Connections:
 
     def _open(self, place: _Place, endpoint: Endpoint, deadline: Deadline) -> Connection:
         try:
-            connection = Connection.open(endpoint, self.config, deadline, self._on_frame)
+            connection = Connection.open(endpoint, self.config, deadline)
         except (ConnectionFailed, DeadlineExceeded) as error:
             place.failures += 1
             place.error = copy.copy(error)  # who catches this one may write on it

@@ -17,18 +17,18 @@ _PROBE_S = 1.0
 _PAUSE_S = 0.05
 
 
-def free_ports(count: int, host: str = LOOPBACK) -> list[int]:
-    """`count` different TCP ports of `host` that nothing listens on at this moment."""
+def free_ports(count: int) -> list[int]:
+    """`count` different TCP ports of this machine that nothing listens on at this moment."""
     with ExitStack() as held:
         # All are held until the last is found: the kernel may offer a released one again.
-        sockets = [held.enter_context(_bind(host, 0)) for _ in range(count)]
+        sockets = [held.enter_context(_bind(0)) for _ in range(count)]
         return [int(sock.getsockname()[1]) for sock in sockets]
 
 
-def is_free(port: int, host: str = LOOPBACK) -> bool:
+def is_free(port: int) -> bool:
     """Whether a server could bind this port now."""
     try:
-        _bind(host, port).close()
+        _bind(port).close()
     except OSError:
         return False
     return True
@@ -50,12 +50,12 @@ def wait_until_answers(host: str, port: int, deadline: Deadline) -> None:
         time.sleep(_PAUSE_S)
 
 
-def _bind(host: str, port: int) -> socket.socket:
-    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+def _bind(port: int) -> socket.socket:
+    sock = socket.socket()
     try:
         # As Java's servers do: a port whose last connections are still in TIME_WAIT is free.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((host, port))
+        sock.bind((LOOPBACK, port))
     except OSError:
         sock.close()
         raise

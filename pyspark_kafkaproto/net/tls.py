@@ -86,7 +86,7 @@ class TlsTransport(Transport):
         self._config = config
         self._seen = b""  # looked at already, and still to be received
 
-    def send(self, data: bytes, deadline: Deadline) -> None:
+    def send(self, data: bytes | memoryview, deadline: Deadline) -> None:
         """Write all of `data`."""
         left = memoryview(data)
         while left:
@@ -95,6 +95,16 @@ class TlsTransport(Transport):
                 left = left[self._sock.send(left) :]
             except OSError as error:
                 raise self._failed("send", error, deadline) from error
+
+    def send_some(self, view: memoryview) -> int:
+        """Write what goes without waiting; how many bytes."""
+        self._sock.settimeout(0)
+        try:
+            return self._sock.send(view)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return 0  # OpenSSL wants the same bytes again, and has sent some of them
+        except OSError as error:
+            raise self._failed("send", error, Deadline.after(0)) from error
 
     def receive_ahead(
         self, arrival: Arrival, pos: int, piece_bytes: int, deadline: Deadline, *, thread: bool

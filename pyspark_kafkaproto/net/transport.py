@@ -89,7 +89,7 @@ class Transport:
         """Resolve and connect, trying each address in turn; ConnectionFailed names the stage."""
         return cls(open_socket(endpoint, deadline), endpoint)
 
-    def send(self, data: bytes, deadline: Deadline) -> None:
+    def send(self, data: bytes | memoryview, deadline: Deadline) -> None:
         """Write all of `data`."""
         left = memoryview(data)
         while left:
@@ -100,6 +100,18 @@ class Transport:
                 self._wait(select.POLLOUT, deadline, "send")
             except OSError as error:
                 raise self._failed("send", error, deadline) from error
+
+    def send_some(self, view: memoryview) -> int:
+        """Write what goes without waiting; how many bytes.
+
+        Where that is not all of `view`, its rest is what has to be written next.
+        """
+        try:
+            return self._sock.send(view, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise self._failed("send", error, Deadline.after(0)) from error
 
     def receive_into(self, view: memoryview, deadline: Deadline) -> None:
         """Fill `view` to its end."""

@@ -21,7 +21,8 @@ def wait_for_answers(
     """The connections on which an answer is there, or which have ended: `receive` does not wait.
 
     Returns as soon as there is one, or empty-handed after `timeout_s` (0: looks and does not wait).
-    An answer of which only a part has come holds nobody up: it is taken in as it comes.
+    An answer of which only a part has come holds nobody up, nor does a request of which only a part
+    has gone: they are taken in and sent on meanwhile.
 
     Args:
         connections: on each of them an answer is outstanding.
@@ -40,9 +41,9 @@ def wait_for_answers(
 
 
 def _heard_of(connections: Collection[Connection], timeout_s: float) -> list[Connection]:
-    """Those on which more comes in time; of them all that had come was taken."""
+    """Those on which more comes, or goes, in time; of them all that had come was taken."""
     poll = select.poll()
     by_number = {connection.fileno(): connection for connection in connections}
-    for number in by_number:
-        poll.register(number, select.POLLIN)
+    for number, connection in by_number.items():
+        poll.register(number, select.POLLIN | (select.POLLOUT if connection.has_unsent else 0))
     return [by_number[number] for number, _ in poll.poll(max(1.0, timeout_s * 1000))]

@@ -46,7 +46,6 @@ _NAMES = {
     Use.BATCH: "batch reads",
     Use.STREAM: "streams",
     Use.WRITE: "writes",
-    Use.READ: "reads",
 }
 
 
@@ -201,7 +200,7 @@ def client_properties(options: Mapping[str, str]) -> dict[str, str]:
         for name, value in options.items()
         if name.startswith(CLIENT_PREFIX) and name not in ours
     }
-    folder = {name.lower(): value for name, value in options.items()}.get(_CAPTURE_TO.lower())
+    folder = options.get(_CAPTURE_TO.lower())
     if folder is not None:
         properties["capture.to"] = folder
     return properties
@@ -284,8 +283,7 @@ def _check_known(options: Mapping[str, str], use: Use) -> None:
             raise ConfigError(
                 refused.name, options[refused.name], f"not supported; {refused.instead}"
             )
-    for name in options:
-        low = name.lower()
+    for low in options:
         if low in known or low in _SPARKS_OWN or low.startswith(CLIENT_PREFIX):
             continue
         if low in elsewhere:
@@ -293,11 +291,11 @@ def _check_known(options: Mapping[str, str], use: Use) -> None:
             continue
         if is_security_property(low):
             why = "has no effect without the prefix, and nothing of security is passed over"
-            raise ConfigError(name, HIDDEN, f"{why}: give {CLIENT_PREFIX}{low}")
+            raise ConfigError(low, HIDDEN, f"{why}: give {CLIENT_PREFIX}{low}")
         own = [option.name for option in known.values()]
         close = CLIENT_PREFIX + low if low in _CLIENT_PROPERTIES else _close_to(low, own)
         hint = f"; did you mean {close}?" if close else ""
-        _log.warning("option %r is not known to kafkaproto and has no effect%s", name, hint)
+        _log.warning("option %r is not known to kafkaproto and has no effect%s", low, hint)
     if "groupidprefix" in options:
         _log.warning("option groupIdPrefix has no effect: reading uses no consumer group")
 

@@ -101,7 +101,7 @@ def seen(options):
     servers = ",".join(str(place) for place in options.producer.client.bootstrap_servers)
     wait_until_settled(servers, {TopicPartition(options.topic, 0)})
     config = ClientConfig.parse({"bootstrap.servers": servers, "isolation.level": "read_committed"})
-    task = ReadTask((OffsetRange(options.topic, 0, 0, None),), {}, {})
+    task = ReadTask((OffsetRange(options.topic, 0, 0, None),))
     found = Counter()
     for batch in read_batches(task, config, ReadSettings(), schema_for(["value"])):
         found.update(value.decode() for value in batch.column(0).to_pylist())

@@ -29,7 +29,7 @@ def test_a_throttled_reader_waits_and_gets_every_record(broker, new_topic, new_n
             "max.partition.fetch.bytes": "100000",
         }
     )
-    task = ReadTask((OffsetRange(topic, 0, None, None),), {}, {})
+    task = ReadTask((OffsetRange(topic, 0, None, None),))
     with caplog.at_level(logging.INFO, "pyspark_kafkaproto.net"):
         found = [
             offset

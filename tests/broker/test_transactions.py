@@ -91,7 +91,7 @@ def readable(tools, topic):
         {"bootstrap.servers": tools.bootstrap_servers, "isolation.level": "read_committed"}
     )
     ranges = tuple(OffsetRange(topic, number, 0, None) for number in range(PARTITIONS))
-    batches = read_batches(ReadTask(ranges, {}, {}), config, ReadSettings(), schema_for(["value"]))
+    batches = read_batches(ReadTask(ranges), config, ReadSettings(), schema_for(["value"]))
     found = [value.decode() for batch in batches for value in batch.column(0).to_pylist()]
     connections_for(config).close()
     return sorted(found)

@@ -58,7 +58,7 @@ class Written:
         )
         partitions = {TopicPartition(self.topic, n) for n in range(PARTITIONS)}
         wait_until_settled(self.servers, partitions)
-        task = ReadTask(tuple(OffsetRange(*item, 0, None) for item in partitions), {}, {})
+        task = ReadTask(tuple(OffsetRange(*item, 0, None) for item in partitions))
         found = Counter()
         for batch in read_batches(task, config, ReadSettings(), schema_for(["value"])):
             found.update(value.decode() for value in batch.column(0).to_pylist())

@@ -83,7 +83,7 @@ def environment():
 def seen(servers, topic, isolation):
     """How often a reader sees each row."""
     config = ClientConfig.parse({"bootstrap.servers": servers, "isolation.level": isolation})
-    task = ReadTask(tuple(OffsetRange(topic, n, 0, None) for n in range(PARTITIONS)), {}, {})
+    task = ReadTask(tuple(OffsetRange(topic, n, 0, None) for n in range(PARTITIONS)))
     found = Counter()
     for batch in read_batches(task, config, ReadSettings(), schema_for(["value"])):
         found.update(int(value) for value in batch.column(0).to_pylist())

@@ -82,7 +82,7 @@ class Writing:
         found = {number: [] for number in range(NODES)}
         config = ClientConfig.parse({"bootstrap.servers": self.servers})
         for number in range(NODES):
-            task = ReadTask((OffsetRange(self.topic, number, 0, None),), {}, {})
+            task = ReadTask((OffsetRange(self.topic, number, 0, None),))
             schema = schema_for(["value"])
             for batch in read_batches(task, config, ReadSettings(), schema):
                 found[number] += [int(value) for value in batch.column(0).to_pylist()]

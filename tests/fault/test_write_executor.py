@@ -59,7 +59,7 @@ def places(servers, topic):
     config = ClientConfig.parse({"bootstrap.servers": servers})
     found = defaultdict(list)
     for number in range(NODES):
-        task = ReadTask((OffsetRange(topic, number, 0, None),), {}, {})
+        task = ReadTask((OffsetRange(topic, number, 0, None),))
         for batch in read_batches(task, config, ReadSettings(), schema_for(["value"])):
             for value in batch.column(0).to_pylist():
                 *attempt, place = map(int, value.split(b"/"))

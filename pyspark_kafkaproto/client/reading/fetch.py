@@ -53,7 +53,6 @@ class Fetcher(Exchanges):
         task: what to read and where it lies.
         config: the client's configuration; connections are shared with others that use the same.
         settings: how to read.
-        router: whom to ask through; None for one on this process's connections.
     """
 
     def __init__(
@@ -61,9 +60,8 @@ class Fetcher(Exchanges):
         task: ReadTask,
         config: ClientConfig,
         settings: ReadSettings,
-        router: Router | None = None,
     ) -> None:
-        router = router or Router(config, connections_for(config), task.leaders)
+        router = Router(config, connections_for(config), task.leaders)
         fail = settings.fail_on_data_loss
         loss = LossPolicy(router, fail_on_data_loss=fail)
         super().__init__(task, config, router, loss, fail_on_data_loss=fail)

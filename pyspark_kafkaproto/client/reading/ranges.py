@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from pyspark_kafkaproto.cluster import Leader, TopicPartition
@@ -44,11 +44,17 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """What one reader reads, and where it finds it without asking: nothing live, nothing secret."""
+    """What one reader reads, and what it need not ask for: nothing live, nothing secret.
+
+    Attributes:
+        ranges: of different partitions.
+        leaders: who leads them, where somebody has looked that up.
+        topic_ids: of their topics, likewise; a topic of another id is not read then.
+    """
 
     ranges: tuple[OffsetRange, ...]
-    leaders: Mapping[TopicPartition, Leader]
-    topic_ids: Mapping[str, bytes | None]
+    leaders: Mapping[TopicPartition, Leader] = field(default_factory=dict)
+    topic_ids: Mapping[str, bytes | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         partitions = [item.topic_partition for item in self.ranges]

@@ -64,7 +64,7 @@ class Link:
         # When throttled `send` would wait, and all other leaders with it.
         if self.is_throttled or len(self.sent) >= most:
             return False
-        return not self.connection.must_drain
+        return not (self.connection.must_drain or self.connection.has_unsent)
 
     def send(
         self,
@@ -108,7 +108,8 @@ class Link:
             topic_data=_topics(chosen),
         )
         is_answered = config.acks != 0
-        connection.send(request, deadline, version, is_answered=is_answered)
+        # A leader that takes nothing more is to hold up nobody else.
+        connection.send(request, deadline, version, is_answered=is_answered, waits=not is_answered)
         if is_answered:
             batches = {queue.partition: (queue, batch) for queue, batch in chosen}
             topics = {queue.topic_id or NO_ID: queue.partition.topic for queue, _ in chosen}

@@ -124,6 +124,35 @@ def test_bytes_go_both_ways_in_more_than_one_record(broker, authority, host):
             assert receive(transport, len(block)) == block
 
 
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_what_goes_at_once_is_sent_and_the_rest_later(broker, authority, version):
+    data = bytes(range(256)) * (64 << 10)
+    reads, got = threading.Event(), bytearray()
+
+    def handle(sock):
+        assert reads.wait(5)
+        while len(got) < len(data):
+            got.extend(sock.recv(1 << 16))
+        sock.sendall(b"all")
+
+    enabled = {"ssl.enabled.protocols": version}
+    with (
+        broker(handle=handle) as endpoint,
+        closing(connect_tls(endpoint, config(authority, **enabled), soon())) as transport,
+    ):
+        left = memoryview(data)
+        while count := transport.send_some(left):
+            left = left[count:]
+        assert left  # the peer has read nothing
+        reads.set()
+        until = soon()
+        while left:
+            left = left[transport.send_some(left) :]
+            until.check("all of it to go")
+        assert receive(transport, 3) == b"all"
+    assert got == data
+
+
 def test_what_comes_before_the_deadline_is_received_and_counted(broker, authority):
     def talk(sock):
         sock.sendall(b"pong")

@@ -280,6 +280,30 @@ def test_peer_that_reads_nothing_ends_a_send_at_the_deadline(joined):
     assert time.monotonic() - began < 0.4
 
 
+def test_what_goes_at_once_is_sent_and_the_rest_later(joined):
+    transport, other = joined
+    data = bytes(range(256)) * (64 << 10)
+    left = memoryview(data)
+    while count := transport.send_some(left):
+        left = left[count:]
+    assert left  # the peer has read nothing
+    received = bytearray()
+    while len(received) < len(data):
+        received += other.recv(1 << 20)
+        if left:
+            left = left[transport.send_some(left) :]
+    assert received == data
+
+
+def test_nothing_more_is_sent_at_once_to_a_peer_that_is_gone(joined):
+    transport, other = joined
+    other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    other.close()
+    with pytest.raises(ConnectionFailed) as caught:
+        transport.send_some(memoryview(b"x"))
+    assert caught.value.stage == "send"
+
+
 @pytest.mark.parametrize("sent", [b"", b"ab"])
 def test_peer_that_closes_fails_to_receive(joined, sent):
     transport, other = joined

@@ -1,5 +1,6 @@
 """What a failure costs: one wait for one reason, no try that was not sent, no others' time."""
 
+import socket
 import threading
 import time
 
@@ -366,3 +367,37 @@ def test_a_leader_that_hangs_is_not_asked_who_takes_its_place(brokers, producer)
         longest_s = max(longest_s, took(lambda: writer.send(numbered(1, 1, 1))))
         until.check("the row to be written")
     assert longest_s < 1  # not request.timeout.ms once more
+
+
+@pytest.mark.slow
+def test_half_a_request_holds_no_other_leader_up(brokers, producer):
+    """Of a leader that reads nothing more, as one that was stopped: its kernel takes little."""
+    brokers.nodes[2]._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 102_400)
+    brokers.topics["orders"].move(1, 2)
+    goes_on = threading.Event()
+
+    def reads_nothing(call):
+        answer = produce(brokers, call)
+        return Fault(answer, lambda frame: (goes_on.wait(30), frame)[1])
+
+    writer = producer(linger_ms=0, max_request_size=5_000_000, buffer_memory=64 << 20)
+    writer.send(numbered(1, 0, 0) + numbered(1, 0, 1))
+    writer.flush()
+    brokers.on("Produce", reads_nothing, DEFAULT, node=2)
+    longest_s = 0.0
+    large = [ProducerRecord(b"x" * 4_000_000, partition=1)]
+    try:
+        for number in range(4):
+            longest_s = max(longest_s, took(lambda: writer.send(large)))
+            one = numbered(1, 1 + number, 0)
+            longest_s = max(longest_s, took(lambda rows=one: writer.send(rows)))
+            until = Deadline.after(10)
+            while len(values(brokers.logs["orders", 0])) < 2 + number:
+                writer._sender._turn(0.01, is_pressing=True)
+                until.check("the other leader's row to be written")
+    finally:
+        goes_on.set()
+    assert longest_s < 2
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == expected(5)
+    assert len(values(brokers.logs["orders", 1])) == 5
