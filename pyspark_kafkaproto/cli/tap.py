@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
@@ -17,6 +18,9 @@ from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.exit_codes import FAILED, NOBODY_READS
 from pyspark_kafkaproto.net import Endpoint
 from pyspark_kafkaproto.tap import Tap
+
+# Of a file system without locks, or of one whose server has none.
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 @click.command()
@@ -156,7 +160,8 @@ def _take_over(stream: BinaryIO, name: str) -> None:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise ConfigError("--write", name, "another tap is writing to it now") from None
-    except OSError:  # a file system without locks
-        pass
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
     os.fchmod(stream.fileno(), 0o600)
     stream.truncate()

@@ -10,8 +10,9 @@ Knows nothing of rows and batches. Protocol: KIP-98, KIP-447 (offsets), KIP-890 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
+from typing import Any
 
 from pyspark_kafkaproto.client.writing.queues import Identity
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
@@ -261,13 +262,15 @@ class Transactions:
 
         self._ask("add offsets", request, read, None)
 
-    def _ask(self, what: str, request: object, read: object, most: int | None) -> None:
+    def _ask(
+        self, what: str, request: object, read: Callable[[Any], None], most: int | None
+    ) -> None:
         writer = self._checked_writer
         self._router.ask_coordinator(
             f"{what} to {writer}",
             writer.transactional_id,
             request,
-            read,  # type: ignore[arg-type]  # each reads the answer to its own request
+            read,
             most,
             TRANSACTION_KEY,
         )

@@ -28,6 +28,7 @@ from pyspark_kafkaproto.error_codes import (
     GROUP_MAX_SIZE_REACHED,
     INCONSISTENT_GROUP_PROTOCOL,
     INVALID_SESSION_TIMEOUT,
+    MEMBER_ID_REQUIRED,
 )
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -73,6 +74,14 @@ class Joined:
     shared: Mapping[str, int] | None = field(default=None)
 
 
+class MemberIdRequired(BrokerError):
+    """A JoinGroup is to come again, with the `member_id` that the coordinator made (KIP-394)."""
+
+    def __init__(self, subject: str, member_id: str) -> None:
+        super().__init__(MEMBER_ID_REQUIRED, "JoinGroup", subject)
+        self.member_id = member_id
+
+
 class _MemberRouter(Router):
     """Tries again by itself, unless told not to.
 
@@ -115,7 +124,8 @@ class Coordinator:
         """Ask to be a member; answered when all members have come, or their time is over.
 
         Raises:
-            BrokerError: MEMBER_ID_REQUIRED with the id to come with in `usable`, among others.
+            MemberIdRequired: the group names us first.
+            BrokerError: see `error_codes`.
         """
         config = self._config
         metadata = subscription_bytes(self._topics, config.client.client_rack)
@@ -272,12 +282,8 @@ class Coordinator:
 
 def _check(answer: Any, group: str, broker: str) -> None:
     # In a LeaveGroup answer the member has a code of its own, which changes nothing any more.
-    if answer.error_code:
-        error = BrokerError(
-            answer.error_code,
-            type(answer).API_NAME,
-            f"group {group!r}",
-            _ADVICE.get(answer.error_code, ""),
-            getattr(answer, "member_id", None),
-        )
-        raise error.at(broker)
+    code, subject = answer.error_code, f"group {group!r} at broker {broker}"
+    if code == MEMBER_ID_REQUIRED:
+        raise MemberIdRequired(subject, answer.member_id)
+    if code:
+        raise BrokerError(code, type(answer).API_NAME, subject, _ADVICE.get(code, ""))

@@ -16,14 +16,13 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from pyspark_kafkaproto.client.group.coordinator import Coordinator
+from pyspark_kafkaproto.client.group.coordinator import Coordinator, MemberIdRequired
 from pyspark_kafkaproto.client.group.membership import NO_GENERATION, Commit, Membership, State
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,
-    MEMBER_ID_REQUIRED,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
@@ -251,8 +250,8 @@ class Keeper:
     def _judge(self, error: BrokerError, *, in_commit: bool = False) -> None:
         member = self._membership
         known = member.member.member_id
-        if error.code == MEMBER_ID_REQUIRED:
-            member.named(str(error.usable))
+        if isinstance(error, MemberIdRequired):
+            member.named(error.member_id)
             self._failed_joins = 0
         elif member.state is State.JOINING and error.code in (*_JOINS_AGAIN, UNKNOWN_MEMBER_ID):
             member.named("" if error.code == UNKNOWN_MEMBER_ID else known)

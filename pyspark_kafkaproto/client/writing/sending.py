@@ -177,11 +177,12 @@ class Sender:
             others_wait = len(by_leader) > 1 or any(
                 other.sent for other in self._links.values() if other is not link
             )
-            while queues and link.has_room(self._config.max_in_flight):
-                if not self._send_one(link, self._fill(queues), others_wait=others_wait):
+            left = queues
+            while left and link.has_room(self._config.max_in_flight):
+                if not self._send_one(link, self._fill(left), others_wait=others_wait):
                     break
                 now = time.monotonic()
-                queues = [queue for queue in queues if queue.can_send(now)]  # noqa: PLW2901
+                left = [queue for queue in left if queue.can_send(now)]
         self._forget_idle()
 
     def _wait_for_quota(self, link: Link, queue: PartitionQueue) -> None:

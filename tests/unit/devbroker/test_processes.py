@@ -57,8 +57,10 @@ def test_a_process_that_was_never_there_is_none():
 
 
 def test_a_signal_to_a_process_that_ended_harms_nobody(start):
-    mine = ProcessId.of(os.getpid())
-    ProcessId(mine.pid, "an earlier one with my number").signal(signal.SIGKILL)
+    process = start(SLEEP)
+    ProcessId(process.pid, "an earlier one with its number").signal(signal.SIGKILL)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.1)
 
 
 def test_ending_asks_first_and_kills_then(start):
