@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The packets that carry the rest of a frame, natively: headers checked, payloads joined.
 
-Law: what is taken are packets that `fast_path.py` would take one after the other with the same effect,
-and nothing else; any bytes are read within their bounds, and no Python object is made per packet.
-The first packet that does not fit is left to those who look closely. `fast_path.py` does without this
-where it was not built.
+Law: what is taken are packets that `fast_path.py` would take one after the other with the same
+effect, and nothing else; any bytes are read within their bounds, and no Python object is made per
+packet. The first packet that does not fit is left to those who look closely. `fast_path.py` does
+without this where it was not built.
 Formats: as in `pcap.py` and `link.py`, whose numbers these are.
 """
 

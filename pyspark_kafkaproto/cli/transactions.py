@@ -110,13 +110,13 @@ def recover(
       kafkaproto transactions recover nightly
       kafkaproto transactions recover nightly --name batch --yes
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    from pyspark_kafkaproto.client import deciding  # noqa: PLC0415 - pyarrow
+    from pyspark_kafkaproto.client import batch_commit  # noqa: PLC0415 - pyarrow
 
     log = _log(properties, decision_topic, prefix)
     with _telling_no_topic(decision_topic):
         decisions = log.read(surely=True)
     waiting = {name for name, decision in decisions.items() if not decision.is_done}
-    chosen = sorted(names or waiting | deciding.open_transactions(log).keys())
+    chosen = sorted(names or waiting | batch_commit.open_transactions(log).keys())
     if not chosen:
         if as_json:
             show_json([])
@@ -126,7 +126,7 @@ def recover(
     confirmed(f"Fence whoever writes as {', '.join(chosen)}, and recover?", is_sure=is_sure)
     with gathered(as_json=as_json) as rows:
         for name in chosen:
-            completed = deciding.recover(log, name, accept_missing=accept_missing)
+            completed = batch_commit.recover(log, name, accept_missing=accept_missing)
             rows.append(_recovered_row(name, completed))
             if not as_json:
                 what = "nothing was decided" if completed is None else f"completed {completed}"

@@ -164,7 +164,9 @@ def abort_batch(
             abort_transactions(log.router, writers)
         elif not decided.is_done:  # its transactions do not live long, and nobody may come after
             complete(deciding or held.enter_context(_deciding_surely(log, name)))
-        _sweep_rest(log, name, job, deciding)
+        if job or last is None or not is_behind(batch, last.batch):
+            _sweep_rest(log, name, job, deciding)
+        # Else another driver has come after: what is open is that one's.
     return decided is None
 
 

@@ -18,6 +18,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
@@ -33,6 +34,7 @@ from pyspark_kafkaproto.jobs.folders import Folders
 PARTITIONS = 4
 # What Spark takes for a pattern in a path that is read.
 _NO_GLOB = re.compile(r"([\[\]{}*?\\])")
+_LONGEST_NAME = 150  # of a folder, whose limit is 255 as a rule
 NAME = "offset-ranges"  # of the application, and of its client in the brokers' logs and quotas
 
 
@@ -66,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def folder_name(group: str) -> str:
     """A folder of that group alone, whatever it is called: `..`, or `a:b`, which is no path."""
     quoted = quote(group, safe="")
+    if len(quoted) > _LONGEST_NAME:
+        quoted = quoted[:_LONGEST_NAME] + sha256(group.encode()).hexdigest()
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 
 

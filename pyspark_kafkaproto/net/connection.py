@@ -219,7 +219,8 @@ class Connection:
             deadline: when to give up; the connection is closed then.
             version: None: the best one.
             is_answered: a Produce with acks=0 is not.
-            waits: False: what the kernel does not take at once is sent by `take_in`.
+            waits: False: what the kernel does not take at once is sent by `take_in`. Who observes
+                the connection is told of all of it now.
 
         Raises:
             UnsupportedVersion: the newest version that the broker speaks cannot carry the request.
@@ -262,7 +263,7 @@ class Connection:
     def take_in(self, make_buffer: MakeBuffer = fresh_buffer, flow_s: float = 0.0) -> bool:
         """Take what has come of the next response; whether `receive` will not wait for it.
 
-        What is left to send of a request goes first, as far as it goes. What came is kept for
+        What is left to send of a request goes, too, as far as it goes. What came is kept for
         `receive` and `begin`, and what went wrong for `receive` to raise.
 
         Args:
@@ -277,8 +278,11 @@ class Connection:
             return self._transport.is_readable()
         try:
             with _closing_on_error(self):
+                # What has come counts, even if nothing more can be sent.
+                if self._take_some(make_buffer, flow_s):
+                    return True
                 self._send_more()
-                return self._take_some(make_buffer, flow_s)
+                return False
         except KafkaProtoError as error:
             self._failure = error
             return True
@@ -457,7 +461,8 @@ class Connection:
     def _send_more(self) -> None:
         """What goes at once of a request that has not left as a whole."""
         while self._unsent and (count := self._transport.send_some(self._unsent)):
-            self._unsent = self._unsent[count:]
+            # An empty piece would keep all of the frame.
+            self._unsent = self._unsent[count:] or memoryview(b"")
 
     def _send_rest(self, deadline: Deadline) -> None:
         """All of it."""

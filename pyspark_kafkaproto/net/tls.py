@@ -104,7 +104,7 @@ class TlsTransport(Transport):
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return 0  # OpenSSL wants the same bytes again, and has sent some of them
         except OSError as error:
-            raise self._failed("send", error, Deadline.after(0)) from error
+            raise ConnectionFailed(str(self.endpoint), "send", str(error)) from error
 
     def receive_ahead(
         self, arrival: Arrival, pos: int, piece_bytes: int, deadline: Deadline, *, thread: bool

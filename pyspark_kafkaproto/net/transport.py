@@ -111,7 +111,7 @@ class Transport:
         except BlockingIOError:
             return 0
         except OSError as error:
-            raise self._failed("send", error, Deadline.after(0)) from error
+            raise ConnectionFailed(str(self.endpoint), "send", str(error)) from error
 
     def receive_into(self, view: memoryview, deadline: Deadline) -> None:
         """Fill `view` to its end."""

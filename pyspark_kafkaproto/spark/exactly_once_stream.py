@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlsplit
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
@@ -39,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 _QUERY: Final = "sql.streaming.queryId"
 _BATCH: Final = "streaming.sql.batchId"
+_LOCAL: Final = re.compile(r"(?:file:(?://[^/]*)?)?(/.*)", re.DOTALL)
 
 
 class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
@@ -47,14 +48,18 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
     Args:
         options: of the write.
         decided: the last batch that each query of the prefix has decided, when this was made.
+        query: which one this is, if the driver knows.
     """
 
-    def __init__(self, options: WriteOptions, decided: Mapping[str, str]) -> None:
+    def __init__(
+        self, options: WriteOptions, decided: Mapping[str, str], query: str | None = None
+    ) -> None:
         self._options = options
         self._decided = decided
+        self._query = query
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return shipped(ExactlyOnceStreamWriter, self._options, self._decided)
+        return shipped(ExactlyOnceStreamWriter, self._options, self._decided, self._query)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """Write one task's rows into a transaction, which stays open; nothing if it is decided."""
@@ -94,7 +99,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
         """A task or the commit failed, or the query was stopped: abort what was not decided."""
         configure_logging()
         log = log_of(self._options)
-        query = _query_of(messages) or query_of_checkpoint(self._options.checkpoint)
+        query = _query_of(messages) or self._query
         if query is None:
             # Another query may write under this prefix: what is open is not swept by that alone.
             _log.warning(
@@ -122,7 +127,7 @@ def exactly_once_stream_writer(options: WriteOptions) -> ExactlyOnceStreamWriter
     with packets_with_errors():
         log.ensure_topic()
         decided = {name: decision.batch for name, decision in log.read().items()}
-    return ExactlyOnceStreamWriter(options, decided)
+    return ExactlyOnceStreamWriter(options, decided, query_of_checkpoint(options.checkpoint))
 
 
 def _local(name: str) -> str:
@@ -134,17 +139,17 @@ def _local(name: str) -> str:
 
 
 def query_of_checkpoint(location: str | None) -> str | None:
-    """The query whose checkpoint this is; None where it is no local folder, or has not begun."""
-    if location is None:
+    """The query whose checkpoint this is; None where it is no local folder, or has not begun.
+
+    Paths are read as Hadoop reads them: nothing in them is encoded or cut off.
+    """
+    match = _LOCAL.fullmatch(location or "")
+    if match is None:
         return None
-    parts = urlsplit(location)
-    if parts.scheme not in {"", "file"}:
-        return None
-    folder = Path(unquote(parts.path) if parts.scheme else location)
     try:
-        found = json.loads((folder / "metadata").read_text("utf-8"))["id"]
+        found = json.loads((Path(match[1]) / "metadata").read_text("utf-8"))["id"]
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # of another file system, or not as Spark writes it
+        return None  # not begun, or not as Spark writes it
     return str(found)
 
 

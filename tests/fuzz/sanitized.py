@@ -28,9 +28,9 @@ COPIED = ["pyspark_kafkaproto", "tests", "setup.py", "setup.cfg", "pyproject.tom
 # The slow ones too, and all drawn inputs.
 TESTS = ["-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "-m", "not long",
          "--hypothesis-profile=full", "tests/unit/records", "tests/golden",
-         "tests/unit/net/test_inflow.py", "tests/unit/client/test_coming.py",
+         "tests/unit/net/test_inflow.py", "tests/unit/client/reading/test_coming.py",
          "tests/property/test_records.py", "tests/property/test_write.py",
-         "tests/unit/capture/test_run.py", "tests/unit/capture/test_usual.py",
+         "tests/unit/capture/test_run.py", "tests/unit/capture/test_fast_path.py",
          "tests/fuzz"]  # fmt: skip
 
 # Python keeps what it allocates until it ends, so leaks cannot be told apart: `test_memory.py`

@@ -123,7 +123,7 @@ def test_a_stream_that_is_stopped_leaves_nothing_open(spark, options, tmp_path, 
         )
         .writeStream.format("kafkaproto")
         .options(**options | {"kafka.linger.ms": "0", "kafka.batch.size": "100"})
-        .option("checkpointLocation", (tmp_path / "checkpoint").as_uri())
+        .option("checkpointLocation", f"file:{tmp_path}/checkpoint")
         .start()
     )
     try:

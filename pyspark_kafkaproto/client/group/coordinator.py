@@ -218,7 +218,9 @@ class Coordinator:
 
         counts: dict[str, int] = {}
         for _ in self.router.opinions() if topics else ():
-            counts = self.router.retrying("count partitions", attempt, deadline)
+            told = self.router.retrying("count partitions", attempt, deadline)
+            # Topics do not shrink: whoever names more of one has heard more.
+            counts |= {name: max(count, counts.get(name, 0)) for name, count in told.items()}
             if all(counts.get(topic, 0) >= self._counts.get(topic, 1) for topic in topics):
                 break
         missing = set(topics) - counts.keys()

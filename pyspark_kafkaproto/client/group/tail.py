@@ -42,6 +42,8 @@ _log = logging.getLogger(__name__)
 
 NO_END: Final = 2**63 - 1
 
+# Whoever was found has to be asked before he is looked for again.
+_LEAST_AGE_S: Final = 0.1
 # An election is over by then, most of the time.
 _WORTH_A_WORD_S: Final = 5.0
 
@@ -134,7 +136,7 @@ class Tail(Exchanges):
         self._filling: dict[Connection, AnswerMemory] = {}  # with what has come of their answers
         self._spare: list[AnswerMemory] = []
         self._ended: _UnderWay | None = None  # the last one; None: others were asked since
-        self._max_age_s = config.metadata_max_age_s
+        self._max_age_s = max(config.metadata_max_age_s, _LEAST_AGE_S)
         self._known_until = Deadline.after(self._max_age_s)  # who leads, and who follows
         self._until = Deadline.after(0)
         self._tried_at = 0.0  # since when what may fail now has been tried

@@ -57,6 +57,7 @@ class Directory:
         self._renamed: Counter[str] = Counter()  # tries in a row that named another id
         self._in_vain: dict[TopicPartition, Deadline] = {}  # looked up: not again before
         self._fail_on_data_loss = fail_on_data_loss
+        self._is_old = False
 
     def topic_id(self, topic: str) -> bytes | None:
         """The id under which the topic was planned; None where the broker knows none."""
@@ -78,6 +79,9 @@ class Directory:
             BrokerError: none of them has one, or a topic is gone and that is to fail the read.
         """
         wanted = list(partitions)
+        if self._is_old:
+            self._is_old = False
+            self._try_to_learn(wanted, deadline)
         missing = [partition for partition in wanted if partition not in self._leaders]
         if len(missing) < len(wanted):
             missing = [partition for partition in missing if not self.is_in_vain(partition)]
@@ -118,14 +122,15 @@ class Directory:
         return "" if partition in self._led else self._rack_id
 
     def begin_anew(self) -> None:
-        """What was learned counts no more: who leads, and which followers are not to be asked.
+        """What was learned is old: who leads, and which followers are not to be asked.
 
         For who reads without an end. A leader that the others have left behind, and a follower that
-        is stuck, answer as if nothing was written; who failed once may be well again.
+        is stuck, answer as if nothing was written; who failed once may be well again. Leaders stay
+        until new ones are told: whoever is asked may be behind.
         """
+        self._is_old = True
         self.router.forget_leaders()
-        self._leaders.clear()
-        self._followed.clear()
+        self.forget(list(self._followed))
         self._led.clear()
         self._rack_id = self.router.config.client_rack
 
@@ -170,6 +175,12 @@ class Directory:
             self._rack_id = "" if self._followed else self._rack_id
             self._followed.clear()
 
+    def _try_to_learn(self, partitions: list[TopicPartition], deadline: Deadline) -> None:
+        try:
+            self._learn(partitions, deadline)
+        except KafkaProtoError as error:
+            _log.debug("leaders stay as they were: %s", error)
+
     def _learn(self, partitions: list[TopicPartition], deadline: Deadline) -> BrokerError | None:
         """Look up who leads; the error of one that nobody leads for the moment."""
         topics = {partition.topic for partition in partitions}
@@ -183,6 +194,8 @@ class Directory:
                     raise
                 self._in_vain[partition] = Deadline.after(self.router.config.retry_backoff_s)
                 waiting = error
+        if waiting is not None:
+            self.router.distrust_last()  # it may be behind
         return waiting
 
     def _find_topics(self, topics: set[str], topology: Topology) -> BrokerError | None:
@@ -200,6 +213,7 @@ class Directory:
                 if self._topic_ids.get(topic):
                     self.missing.add(topic)
                 if self._fail_on_data_loss:
+                    self.router.distrust_last()
                     raise
                 if topic not in self._gone:
                     _log.warning("%s; other topics are read meanwhile", error)

@@ -52,6 +52,12 @@ class Link:
         connection = self.connection
         return connection is not None and not (connection.in_flight or connection.is_idle)
 
+    def excuse(self, away_s: float) -> None:
+        """Nobody was there to send the rest of a request: its time is not the broker's."""
+        if self.connection is not None and self.connection.has_unsent:
+            last = self.sent.pop()
+            self.sent.append(last._replace(deadline=last.deadline.later(away_s)))
+
     @property
     def is_throttled(self) -> bool:
         """Whether the broker wants silence for now."""
@@ -79,7 +85,7 @@ class Link:
         """Send one request with `chosen`.
 
         others_wait: other leaders have something to do: a broker that has just failed gets little
-        of their time.
+        of their time, and what one does not take at once is sent when it takes more.
 
         Raises:
             ConnectionFailed, DeadlineExceeded: the broker cannot be reached, or takes nothing.
@@ -109,7 +115,8 @@ class Link:
         )
         is_answered = config.acks != 0
         # A leader that takes nothing more is to hold up nobody else.
-        connection.send(request, deadline, version, is_answered=is_answered, waits=not is_answered)
+        waits = not (is_answered and others_wait)
+        connection.send(request, deadline, version, is_answered=is_answered, waits=waits)
         if is_answered:
             batches = {queue.partition: (queue, batch) for queue, batch in chosen}
             topics = {queue.topic_id or NO_ID: queue.partition.topic for queue, _ in chosen}

@@ -144,6 +144,8 @@ class Sender:
         queues = {partition: pair[0] for one in sent for partition, pair in one.batches.items()}
         for queue in (queues | self._ready).values():
             queue.excuse(away_s)
+        for link in self._links.values():
+            link.excuse(away_s)
 
     def abandon(self) -> None:
         """Give up what is in flight: its answers must not be taken for somebody else's."""

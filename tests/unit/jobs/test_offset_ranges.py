@@ -21,13 +21,14 @@ def test_what_is_wrong_is_said_in_a_line(capsys):
 
 
 def test_each_group_has_a_folder_of_its_own_name():
-    names = ["reports", "..", ".", "../other", "a:b", "rep*", "100%", "a b"]
+    names = ["reports", "..", ".", "../other", "a:b", "rep*", "100%", "a b", "組" * 60, "組" * 61]
     folders = [offset_ranges.folder_name(name) for name in names]
     assert folders[:2] == ["reports", "%2E%2E"]
     assert len(set(folders)) == len(names)
     for folder in folders:
         assert not set(folder) & set("/:*")
         assert folder.strip(".")
+        assert len(folder) < 255
 
 
 def test_sample_events_are_keyed_lines():

@@ -17,11 +17,25 @@ def folder(tmp_path):
 
 def test_it_is_read_from_a_local_folder(folder):
     assert query_of_checkpoint(str(folder)) == "7f1c"
-    assert query_of_checkpoint(folder.as_uri()) == "7f1c"
+    assert query_of_checkpoint(f"file:{folder}") == "7f1c"
+    assert query_of_checkpoint(f"file://{folder}") == "7f1c"
+
+
+def test_nothing_in_a_path_is_encoded_or_cut_off(folder):
+    """As Hadoop has it: these are other folders, whose queries are others."""
+    for location in (folder.as_uri(), f"file:{folder}#2", f"file:{folder}?x", f"{folder}#2"):
+        assert query_of_checkpoint(location) is None
 
 
 def test_it_is_not_known_elsewhere(folder):
-    for location in (None, "", "hdfs://name/folder", f"s3a:{folder}", str(folder / "other")):
+    for location in (
+        None,
+        "",
+        "hdfs://name/folder",
+        f"s3a:{folder}",
+        "check point",
+        str(folder / "other"),
+    ):
         assert query_of_checkpoint(location) is None
 
 

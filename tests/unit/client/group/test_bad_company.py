@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from pyspark_kafkaproto.client.group import keeper
+from pyspark_kafkaproto.client.group.coordinator import Coordinator
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 from tests.fake_broker import DEFAULT, STALL
 from tests.fake_log import Answered, FakeLog
 from tests.fake_past import behind
@@ -123,6 +125,38 @@ def test_a_leader_that_was_left_behind_is_left(filled, group, consumer_of):
         filled.topics["orders"].move(number, 2)
         filled.logs["orders", number].fill(1)
     assert len(poll_rows(consumer, 20)) == 20
+
+
+def test_of_what_brokers_name_the_most_counts(filled):
+    """Whoever is asked last, as where a topic is not there at all, may be behind."""
+    given = {"bootstrap.servers": filled.bootstrap_servers, "group.id": "g"}
+    coordinator = Coordinator(ConsumerConfig.parse(given), {"orders"})
+    fewer = replace(filled.topics["orders"], leaders=[1], epochs=[0])
+    filled.on("Metadata", DEFAULT, DEFAULT, behind(filled, "orders", fewer))
+    assert coordinator.count_partitions({"orders", "nowhere"}) == {"orders": 2}
+    coordinator.close()
+
+
+@pytest.mark.parametrize("told", [None, 1])
+def test_a_broker_that_is_behind_takes_no_leader_away(filled, group, consumer_of, told):
+    """It is asked after metadata.max.age.ms, while the leader is well; node 1 is asked first."""
+    for number in PARTITIONS:
+        filled.topics["orders"].move(number, 2)
+    fewer = told and replace(filled.topics["orders"], leaders=[2], epochs=[1])
+    consumer = consumer_of(metadata_max_age_ms=3_600_000)
+    assert len(poll_rows(consumer, 40)) == 40
+    filled.on("Metadata", behind(filled, "orders", fewer), node=1)
+    consumer._reading._tail._known_until = Deadline.after(0)
+    for _ in range(3):
+        for number in PARTITIONS:
+            filled.logs["orders", number].fill(1)
+        assert len(poll_rows(consumer, 20)) == 20
+
+
+def test_no_age_at_all_keeps_no_follower_from_being_read(filled, group, consumer_of):
+    filled.on("Fetch", names_follower, node=1)
+    filled.on("Fetch", follows([filled.logs["orders", number] for number in PARTITIONS]), node=2)
+    assert len(poll_rows(consumer_of(metadata_max_age_ms=0, client_rack="eu-2"), 40)) == 40
 
 
 def test_a_follower_that_is_stuck_is_left(filled, group, consumer_of):
