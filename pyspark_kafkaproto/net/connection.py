@@ -210,7 +210,7 @@ class Connection:
         version: int | None = None,
         *,
         is_answered: bool = True,
-        waits: bool = True,
+        stall_s: float | None = None,
     ) -> None:
         """Send without waiting for the response; `receive` gives responses in this order.
 
@@ -219,8 +219,9 @@ class Connection:
             deadline: when to give up; the connection is closed then.
             version: None: the best one.
             is_answered: a Produce with acks=0 is not.
-            waits: False: what the kernel does not take at once is sent by `take_in`. Who observes
-                the connection is told of all of it now.
+            stall_s: for how long to wait where the kernel takes nothing; what is left then is sent
+                by `take_in`. None: until the deadline. Who observes the connection is told of all
+                of it now.
 
         Raises:
             UnsupportedVersion: the newest version that the broker speaks cannot carry the request.
@@ -244,11 +245,11 @@ class Connection:
         with _closing_on_error(self):
             # Taken first: the answer can be on its way before the system call comes back.
             began_ns = time_ns() if self._on_frame else 0
-            if waits:
+            if stall_s is None:
                 self._transport.send(frame, deadline)
             else:
                 self._unsent = memoryview(frame)
-                self._send_more()
+                self._send_more(stall_s)
             if self._on_frame and request.API_KEY != _SASL_AUTHENTICATE:
                 self._on_frame("sent", memoryview(frame)[SIZE_PREFIX_BYTES:], began_ns)
         _log.debug(
@@ -458,9 +459,9 @@ class Connection:
 
     # Frames
 
-    def _send_more(self) -> None:
-        """What goes at once of a request that has not left as a whole."""
-        while self._unsent and (count := self._transport.send_some(self._unsent)):
+    def _send_more(self, stall_s: float = 0.0) -> None:
+        """What goes of a request that has not left as a whole, until nothing goes for so long."""
+        while self._unsent and (count := self._transport.send_some(self._unsent, stall_s)):
             # An empty piece would keep all of the frame.
             self._unsent = self._unsent[count:] or memoryview(b"")
 

@@ -96,15 +96,12 @@ class TlsTransport(Transport):
             except OSError as error:
                 raise self._failed("send", error, deadline) from error
 
-    def send_some(self, view: memoryview) -> int:
-        """Write what goes without waiting; how many bytes."""
+    def _send_at_once(self, view: memoryview) -> int:
         self._sock.settimeout(0)
         try:
             return self._sock.send(view)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return 0  # OpenSSL wants the same bytes again, and has sent some of them
-        except OSError as error:
-            raise ConnectionFailed(str(self.endpoint), "send", str(error)) from error
 
     def receive_ahead(
         self, arrival: Arrival, pos: int, piece_bytes: int, deadline: Deadline, *, thread: bool

@@ -101,17 +101,31 @@ class Transport:
             except OSError as error:
                 raise self._failed("send", error, deadline) from error
 
-    def send_some(self, view: memoryview) -> int:
-        """Write what goes without waiting; how many bytes.
+    def send_some(self, view: memoryview, timeout_s: float = 0.0) -> int:
+        """Write what goes at once, or else in time; how many bytes.
 
         Where that is not all of `view`, its rest is what has to be written next.
         """
         try:
+            count = self._send_at_once(view)
+            if not count and timeout_s > 0 and self._takes_more(timeout_s):
+                count = self._send_at_once(view)
+        except OSError as error:
+            raise ConnectionFailed(str(self.endpoint), "send", str(error)) from error
+        return count
+
+    def _send_at_once(self, view: memoryview) -> int:
+        try:
             return self._sock.send(view, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return 0
-        except OSError as error:
-            raise ConnectionFailed(str(self.endpoint), "send", str(error)) from error
+
+    def _takes_more(self, timeout_s: float) -> bool:
+        """Whether the kernel does in time, or tells why it never will."""
+        with suppress(DeadlineExceeded):
+            self._wait(select.POLLOUT, Deadline.after(timeout_s), "send")
+            return True
+        return False
 
     def receive_into(self, view: memoryview, deadline: Deadline) -> None:
         """Fill `view` to its end."""

@@ -18,6 +18,9 @@ _LAST_VERSION_BY_NAME = 12
 # Brokers say that they know the versions below, and refuse them (KAFKA-18659).
 _FIRST_VERSION = 3
 _HURRIED_S = 1.0
+# A network takes more of a request after each round trip. Who takes nothing for longer has to wait
+# until we come again, so that other leaders need not.
+_STALL_S = 0.2
 
 
 class SentProduce(NamedTuple):
@@ -85,7 +88,7 @@ class Link:
         """Send one request with `chosen`.
 
         others_wait: other leaders have something to do: a broker that has just failed gets little
-        of their time, and what one does not take at once is sent when it takes more.
+        of their time.
 
         Raises:
             ConnectionFailed, DeadlineExceeded: the broker cannot be reached, or takes nothing.
@@ -114,9 +117,8 @@ class Link:
             topic_data=_topics(chosen),
         )
         is_answered = config.acks != 0
-        # A leader that takes nothing more is to hold up nobody else.
-        waits = not (is_answered and others_wait)
-        connection.send(request, deadline, version, is_answered=is_answered, waits=waits)
+        stall_s = _STALL_S if is_answered else None
+        connection.send(request, deadline, version, is_answered=is_answered, stall_s=stall_s)
         if is_answered:
             batches = {queue.partition: (queue, batch) for queue, batch in chosen}
             topics = {queue.topic_id or NO_ID: queue.partition.topic for queue, _ in chosen}
