@@ -163,6 +163,16 @@ class Router:
             self.forget_leaders()
         yield True
 
+    def request(
+        self, connection: Connection, request: Any, deadline: Deadline, most: int | None = None
+    ) -> Any:
+        """`Connection.request`; whoever does not answer is noted."""
+        try:
+            return connection.request(request, deadline, most)
+        except KafkaProtoError as error:
+            self.note_failure(connection.endpoint, error)
+            raise
+
     def note_failure(self, endpoint: Endpoint, error: KafkaProtoError) -> None:
         """A request to this broker met `error`: one that did not answer is not whom to ask next.
 
@@ -186,11 +196,11 @@ class Router:
         """
         try:
             return self.connections.get(endpoint, deadline)
-        except DeadlineExceeded as error:
-            self.note_failure(endpoint, error)
+        except DeadlineExceeded:
+            self.ask_last(endpoint)
             raise
         except ConnectionFailed as error:
-            self.note_failure(endpoint, error)
+            self.ask_last(endpoint)
             asked = self._met or self.config.bootstrap_servers
             failed = explained(error, endpoint, asked, self.config.security_protocol)
             if failed is not error and endpoint not in self._warned:
@@ -345,11 +355,7 @@ class Router:
             place = self.coordinators([key], soon, kind)[key]
             connection = self.connect(place, soon)
             highest = most(connection) if callable(most) else most
-            try:
-                answer = connection.request(request, soon, highest)
-            except KafkaProtoError as error:
-                self.note_failure(place, error)
-                raise
+            answer = self.request(connection, request, soon, highest)
             try:
                 return read(answer)
             except BrokerError as error:

@@ -194,14 +194,15 @@ def _is_pairs(kind: DataType) -> bool:
 
 
 def _time_column(schema: StructType, name: str) -> int:
+    alike = [at for at, field in enumerate(schema.fields) if field.name.lower() == name.lower()]
+    if not alike:
+        raise ConfigError(
+            "timestampColumn", name, f"there is no such column; there are {schema.fieldNames()}"
+        )
     # The one that is written so comes before others that Spark would take, too.
-    places = sorted(range(len(schema)), key=lambda place: schema[place].name != name)
-    for place, field in ((place, schema[place]) for place in places):
-        if field.name.lower() == name.lower():
-            if isinstance(field.dataType, TimestampType):
-                return place
-            reason = f"the column is {field.dataType.simpleString()}, not timestamp"
-            raise ConfigError("timestampColumn", name, reason)
-    raise ConfigError(
-        "timestampColumn", name, f"there is no such column; there are {schema.fieldNames()}"
-    )
+    place = min(alike, key=lambda at: schema[at].name != name)
+    kind = schema[place].dataType
+    if not isinstance(kind, TimestampType):
+        reason = f"the column is {kind.simpleString()}, not timestamp"
+        raise ConfigError("timestampColumn", name, reason)
+    return place

@@ -268,11 +268,7 @@ class Coordinator:
             try:
                 place = self.router.coordinators([self._group], soon)[self._group]
                 connection = self.router.connect(place, soon)
-                try:
-                    answer = connection.request(request, Deadline.after(answer_s), most)
-                except KafkaProtoError as error:
-                    self.router.note_failure(place, error)
-                    raise
+                answer = self.router.request(connection, request, Deadline.after(answer_s), most)
                 _check(answer, self._group, str(place))
             except KafkaProtoError as error:
                 error.patience_s = min(error.patience_s, patience_s)

@@ -45,9 +45,7 @@ class LossPolicy:
             f"Records of topic partition {progress.topic_partition} that were read up to offset "
             f"{progress.position} are gone: the leader holds epoch {epoch} up to offset {end} only."
         )
-        if self._fail:
-            raise DataLoss("COULD_NOT_READ_OFFSET_RANGE", text)
-        _log.warning("%s The read goes on, as failOnDataLoss is false.", text)
+        self._fail_or_say(text, "The read goes on")
 
     def topic_missing(self, progress: RangeProgress, error: BrokerError) -> None:
         """The topic was there when the read was planned; a broker says that it is not.
@@ -125,9 +123,12 @@ class LossPolicy:
             f"Could not read records in offset [{progress.position}, {progress.stop}) for topic "
             f"partition {progress.topic_partition}: {why}."
         )
-        if self._fail:
-            raise DataLoss("COULD_NOT_READ_OFFSET_RANGE", text)
-        _log.warning("%s They are passed over, as failOnDataLoss is false.", text)
+        self._fail_or_say(text, "They are passed over")
         progress.report.passed_over += target - progress.position
         progress.position = target
         progress.stalled_since = None
+
+    def _fail_or_say(self, text: str, instead: str) -> None:
+        if self._fail:
+            raise DataLoss("COULD_NOT_READ_OFFSET_RANGE", text)
+        _log.warning("%s %s, as failOnDataLoss is false.", text, instead)
