@@ -31,6 +31,7 @@ from pyspark_kafkaproto.client.group.membership import (
 )
 from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
 from pyspark_kafkaproto.client.group.tail import Seen
+from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offsets, checked_offsets
 from pyspark_kafkaproto.cluster.groups import GroupMember
@@ -169,7 +170,7 @@ class Consumer:
             DeadlineExceeded, ConnectionFailed: nobody, or one of the leaders, answered for
                 default.api.timeout.ms. Partitions of other leaders are read meanwhile.
         """
-        self._check_process()
+        check_process("consumer", self._process)
         deadline = Deadline.after(timeout_s)
         self._report_commits()
         while True:
@@ -185,13 +186,6 @@ class Consumer:
                 self._membership.wait_for_change(state, turn)
             if batch is not None or deadline.has_passed:
                 return batch
-
-    def _check_process(self) -> None:
-        if self._process != os.getpid():
-            raise LocalProtocolError(
-                f"this consumer is that of process {self._process}, which was forked: make one in "
-                "each process"
-            )
 
     def _follow(self) -> State:
         """Do what the state of the membership wants of the reader."""
@@ -268,7 +262,7 @@ class Consumer:
             ConfigError: such an offset, or partition, there cannot be.
             DeadlineExceeded: not answered within default.api.timeout.ms.
         """
-        self._check_process()
+        check_process("consumer", self._process)
         self._report_commits()
         # Here: the thread that sends it is the wrong place to find out that it cannot be.
         commit = self._send_commit(self._moved() if offsets is None else checked_offsets(offsets))

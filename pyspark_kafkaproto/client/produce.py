@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 from pyspark_kafkaproto.arrow import write_columns
 from pyspark_kafkaproto.client.codec import say_which_codec
+from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.client.transactions import Transactions
 from pyspark_kafkaproto.client.writing import compressing
 from pyspark_kafkaproto.client.writing.accumulate import Accumulator
@@ -324,16 +325,9 @@ class Producer:
         """Whether this is a child process: rows, producer id and transaction are the parent's."""
         return self._process != os.getpid()
 
-    def _check_process(self) -> None:
-        if self._is_inherited:
-            raise LocalProtocolError(
-                f"this producer is that of process {self._process}, which was forked: "
-                "make one in each process"
-            )
-
     @contextmanager
     def _ending_on_error(self) -> Iterator[None]:
-        self._check_process()
+        check_process("producer", self._process)
         if self._ended_by is not None:
             raise LocalProtocolError(f"this producer has ended, {self._ended_by}: make a new one")
         try:
@@ -347,7 +341,7 @@ class Producer:
     def _transactional(self) -> Transactions:
         if self._transactions is None:
             raise LocalProtocolError("there are no transactions without transactional.id")
-        self._check_process()
+        check_process("producer", self._process)
         return self._transactions
 
     def _start_over(self) -> None:
