@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _ROWS = 5000  # per Arrow batch
 _CHUNK_BYTES = 1 << 20
+_SIGNALS = 64  # taken note of at a time
 _HEADINGS = {
     "topic": "topic",
     "partition": "partition",
@@ -89,10 +90,16 @@ def produce(
 
 
 class _Interrupts:
-    """Counts signals: the first one ends only a wait, or the next one before it begins."""
+    """Counts signals: the first one ends only a wait, or the next one before it begins.
 
-    def __init__(self) -> None:
+    Args:
+        woken: what Python writes to as soon as a signal comes (`signal.set_wakeup_fd`). One that
+            comes between a look at the count and the wait would not end that.
+    """
+
+    def __init__(self, woken: int) -> None:
         self.count = 0
+        self._woken = woken
         self._is_waiting = False
 
     def note(self, number: int, frame: FrameType | None) -> None:
@@ -103,31 +110,45 @@ class _Interrupts:
         if self._is_waiting or self.count > 1:
             raise KeyboardInterrupt
 
-    def wait(self, poll: select.poll, timeout_s: float | None) -> bool:
+    def wait(self, descriptor: int, timeout_s: float | None) -> bool:
         """Whether there is something to read; not to be waited for longer.
 
         Raises:
             KeyboardInterrupt: nothing more is to be read.
         """
+        poll = select.poll()
+        for each in (descriptor, self._woken):
+            poll.register(each, select.POLLIN)
         self._is_waiting = True
         try:
             if self.count:
                 raise KeyboardInterrupt
-            return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
+            while True:
+                ready = poll.poll(None if timeout_s is None else timeout_s * 1000)
+                found = {number for number, _ in ready}
+                if self._woken not in found:
+                    return descriptor in found
+                os.read(self._woken, _SIGNALS)  # ours would have raised: it is another signal
         finally:
             self._is_waiting = False
 
 
 @contextmanager
 def _interrupts() -> Iterator[_Interrupts]:
-    interrupts = _Interrupts()
+    woken, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    interrupts = _Interrupts(woken)
     signals = (signal.SIGINT, signal.SIGTERM)
+    wakes_before = signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
     before = {each: signal.signal(each, interrupts.note) for each in signals}
     try:
         yield interrupts
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+        signal.set_wakeup_fd(wakes_before)
+        os.close(woken)
+        os.close(wakes)
 
 
 def _arrivals(file: BinaryIO, quiet_s: float, interrupts: _Interrupts) -> Iterator[bytes]:
@@ -137,12 +158,10 @@ def _arrivals(file: BinaryIO, quiet_s: float, interrupts: _Interrupts) -> Iterat
     except OSError:  # standard input that is none
         yield file.read()
         return
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
     timeout_s: float | None = None
     while True:
         try:
-            is_there = interrupts.wait(poll, timeout_s)
+            is_there = interrupts.wait(descriptor, timeout_s)
         except KeyboardInterrupt:
             return
         chunk = os.read(descriptor, _CHUNK_BYTES) if is_there else b""
