@@ -21,9 +21,9 @@ from pyspark_kafkaproto.cluster.offsets import (
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
     Found,
+    list_bounds,
     list_found,
     list_offsets,
-    list_offsets_at,
 )
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import Leader, TopicPartition, Topology
@@ -174,14 +174,14 @@ class KafkaCluster(GroupWindow, AdminWindow):
     ) -> dict[TopicPartition, int]:
         """The first offset that is still there, per partition."""
         chosen = checked_partitions(partitions)
-        return _all_found(list_offsets_at(self._router, chosen, EARLIEST_TIMESTAMP))
+        return list_bounds(self._router, chosen, EARLIEST_TIMESTAMP)
 
     def get_latest_leader_offsets(
         self, partitions: Collection[tuple[str, int]]
     ) -> dict[TopicPartition, int]:
         """The offset after the last record (read_committed: after the last stable one)."""
         chosen = checked_partitions(partitions)
-        return _all_found(list_offsets_at(self._router, chosen, LATEST_TIMESTAMP))
+        return list_bounds(self._router, chosen, LATEST_TIMESTAMP)
 
     def get_leader_offsets(
         self, partitions: Collection[tuple[str, int]], timestamp: int
@@ -227,7 +227,3 @@ def _parsed(config: object) -> ClientConfig:
         example = f"expected client properties: {{'bootstrap.servers': {servers!r}}}"
         raise ConfigError("config", shown, example)
     return ClientConfig.parse(config)
-
-
-def _all_found(offsets: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
-    return {partition: offset for partition, offset in offsets.items() if offset is not None}

@@ -18,7 +18,7 @@ from pyspark_kafkaproto.cluster.members import (
     list_groups,
     no_such_group,
 )
-from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_offsets_at
+from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology
 
@@ -109,7 +109,7 @@ def _topology(router: Router, topics: Collection[str]) -> Topology:
 
 def _ends(
     router: Router, topology: Topology, partitions: Collection[TopicPartition]
-) -> Mapping[TopicPartition, int | None]:
+) -> Mapping[TopicPartition, int]:
     """Where records end; without those that are gone, and those without a leader."""
     reachable = set()
     for item in partitions:
@@ -117,7 +117,7 @@ def _ends(
         place = None if topic is None else topic.partitions.get(item.partition)
         if place is not None and place.leader_id in topology.brokers:
             reachable.add(item)
-    return list_offsets_at(router, reachable, LATEST_TIMESTAMP)
+    return list_bounds(router, reachable, LATEST_TIMESTAMP)
 
 
 def _owner(member: Member | None) -> tuple[str | None, str | None, str | None]:

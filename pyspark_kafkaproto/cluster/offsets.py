@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, RemoteProtocolError
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 LATEST_TIMESTAMP = -1
@@ -49,6 +49,25 @@ def list_offsets_at(
 ) -> dict[TopicPartition, int | None]:
     """As `list_offsets`, with one timestamp for all."""
     return list_offsets(router, dict.fromkeys(partitions, timestamp))
+
+
+def list_bounds(
+    router: Router, partitions: Collection[TopicPartition], timestamp: int
+) -> dict[TopicPartition, int]:
+    """Where logs begin (EARLIEST_TIMESTAMP) or end (LATEST_TIMESTAMP), which each one does.
+
+    Raises:
+        RemoteProtocolError: a broker names no such offset.
+    """
+    bounds = {}
+    for partition, offset in list_offsets_at(router, partitions, timestamp).items():
+        if offset is None:
+            bound = "begins" if timestamp == EARLIEST_TIMESTAMP else "ends"
+            raise RemoteProtocolError(
+                f"it does not say where partition {partition} {bound}", where="ListOffsets"
+            )
+        bounds[partition] = offset
+    return bounds
 
 
 def list_found(

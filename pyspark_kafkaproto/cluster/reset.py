@@ -17,6 +17,7 @@ from pyspark_kafkaproto.cluster.members import check_has_no_members
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
+    list_bounds,
     list_offsets_at,
 )
 from pyspark_kafkaproto.cluster.routing import Router
@@ -97,11 +98,11 @@ def reset_offsets(
     before = fetch_offsets(router, {group})[group]
     chosen = _chosen(group, to, partitions, before)
     wanted = _wanted(router, to, chosen, before)
-    first = list_offsets_at(router, chosen, EARLIEST_TIMESTAMP)
-    last = list_offsets_at(router, chosen, LATEST_TIMESTAMP)
+    first = list_bounds(router, chosen, EARLIEST_TIMESTAMP)
+    last = list_bounds(router, chosen, LATEST_TIMESTAMP)
     moved = {}
     for item in sorted(chosen):
-        least, most = first[item] or 0, last[item] or 0
+        least, most = first[item], last[item]
         found = wanted[item]
         after = min(max(most if found is None else found, least), most)
         moved[item] = Moved(before[item].offset if item in before else None, after)

@@ -20,7 +20,7 @@ from pyspark_kafkaproto.cluster.groups import fetch_offsets
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
-    list_offsets_at,
+    list_bounds,
 )
 from pyspark_kafkaproto.error_codes import OFFSET_OUT_OF_RANGE
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
@@ -145,7 +145,7 @@ class Reading:
         self.seen.astray.add(partition)
         timestamp = _reset_timestamp(self._config, [partition], why)
         if end is None:
-            end = list_offsets_at(self._router, [partition], timestamp)[partition] or 0
+            end = list_bounds(self._router, [partition], timestamp)[partition]
         _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)
         self.positions[partition] = end
         self.seen.astray.discard(partition)
@@ -176,10 +176,7 @@ def starting_positions(
             names = ", ".join(map(str, sorted(missing - led)))
             _log.warning("%s: %s, and nobody leads it now: read once somebody does", names, why)
             missing = led
-        found = {
-            item: offset or 0
-            for item, offset in list_offsets_at(router, missing, timestamp).items()
-        }
+        found = list_bounds(router, missing, timestamp)
     return {
         item: found[item] if item in found else committed[item].offset
         for item in sorted(partitions)

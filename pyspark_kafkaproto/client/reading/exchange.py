@@ -20,7 +20,7 @@ from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import ReadTask
 from pyspark_kafkaproto.client.reading.requests import LedRange, Limits, Place, fetch_request
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
-from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_offsets_at
+from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.error_codes import (
     CORRUPT_MESSAGE,
     OFFSET_OUT_OF_RANGE,
@@ -274,7 +274,7 @@ class Exchanges(ABC):
         is what shows a damaged one.
         """
         partition = progress.topic_partition
-        end = list_offsets_at(self._directory.router, [partition], LATEST_TIMESTAMP)[partition] or 0
+        end = list_bounds(self._directory.router, [partition], LATEST_TIMESTAMP)[partition]
         if next_offset > end:
             raise CorruptRecords(
                 f"its batches end at {next_offset}, beyond the end of the log, {end}",

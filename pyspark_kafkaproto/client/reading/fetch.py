@@ -23,7 +23,7 @@ from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
-    list_offsets_at,
+    list_bounds,
 )
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import (
@@ -121,8 +121,7 @@ class Fetcher(Exchanges):
         if not ranges:
             return {}
         partitions = [item.topic_partition for item in ranges]
-        found = list_offsets_at(self._directory.router, partitions, timestamp)
-        return {partition: offset or 0 for partition, offset in found.items()}
+        return list_bounds(self._directory.router, partitions, timestamp)
 
     def _next_blocks(self) -> Iterator[Block]:
         started = time.monotonic()

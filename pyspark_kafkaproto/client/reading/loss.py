@@ -14,7 +14,7 @@ from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
-    list_offsets_at,
+    list_bounds,
 )
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, DeadlineExceeded
 
@@ -115,8 +115,7 @@ class LossPolicy:
         return progress.range.start is None and progress.position == progress.start
 
     def _bound(self, partition: TopicPartition, timestamp: int) -> int:
-        found = list_offsets_at(self._router, [partition], timestamp)[partition]
-        return 0 if found is None else found
+        return list_bounds(self._router, [partition], timestamp)[partition]
 
     def _pass_over(self, progress: RangeProgress, target: int, why: str) -> None:
         text = (

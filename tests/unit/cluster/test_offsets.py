@@ -3,18 +3,22 @@
 import pytest
 
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.errors import ConfigError, RemoteProtocolError
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 P = ListOffsetsResponse.Topic.Partition
 
 
-@pytest.fixture(autouse=True)
-def answers(brokers):
-    found = (P(partition_index=0, offset=5), P(partition_index=1, offset=-1))
+def answer(brokers, first, second):
+    found = (P(partition_index=0, offset=first), P(partition_index=1, offset=second))
     topic = ListOffsetsResponse.Topic(name="orders", partitions=found)
     brokers.on("ListOffsets", ListOffsetsResponse(topics=(topic,)))
+
+
+@pytest.fixture(autouse=True)
+def answers(brokers):
+    answer(brokers, 5, 7)
 
 
 @pytest.mark.parametrize(
@@ -35,8 +39,23 @@ def test_asks_with_the_timestamp_that_kafka_means(brokers, kafka, ask, timestamp
     assert request.replica_id == -1
 
 
-def test_no_record_that_late_is_none(kafka):
+def test_no_record_that_late_is_none(brokers, kafka):
+    answer(brokers, 5, -1)
     assert kafka.get_leader_offsets({FIRST, SECOND}, 5) == {FIRST: 5, SECOND: None}
+
+
+@pytest.mark.parametrize(
+    ("ask", "bound"),
+    [
+        (lambda kafka, both: kafka.get_earliest_leader_offsets(both), "begins"),
+        (lambda kafka, both: kafka.get_latest_leader_offsets(both), "ends"),
+    ],
+    ids=["earliest", "latest"],
+)
+def test_a_log_without_a_bound_is_an_error(brokers, kafka, ask, bound):
+    answer(brokers, 5, -1)
+    with pytest.raises(RemoteProtocolError, match=f"where partition orders-1 {bound}"):
+        ask(kafka, {FIRST, SECOND})
 
 
 @pytest.mark.parametrize("timestamp", [-1, -2, -5])
