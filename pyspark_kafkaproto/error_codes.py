@@ -332,8 +332,10 @@ _TABLE = (
     (136, "CONTROLLER_ID_NOT_REGISTERED", _FATAL),
 )
 
-# Where Java's consumer does otherwise about an answer than its exceptions say.
+# Where Java's consumer does otherwise about an answer than its exceptions say. And where an end of
+# a transaction failed within the broker, nobody knows whether it has ended: asked again it says so.
 _RETRY_IN: Mapping[tuple[str, int], Retry] = {
+    ("EndTxn", UNKNOWN_SERVER_ERROR): _RETRIABLE,
     ("Fetch", UNKNOWN_SERVER_ERROR): _METADATA,
     ("Fetch", CORRUPT_MESSAGE): _FATAL,
     ("Fetch", OFFSET_NOT_AVAILABLE): _METADATA,

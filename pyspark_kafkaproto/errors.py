@@ -23,6 +23,10 @@ class KafkaProtoError(Exception):
 
     patience_s: float = inf
 
+    def add_line(self, text: str) -> None:
+        """Say more, in a line of its own: in `str` too, where notes of exceptions are not."""
+        self.args = (f"{self}\n{text}", *self.args[1:])
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.args, self.__dict__)
 

@@ -182,12 +182,11 @@ def _telling_what_stays_open(log: DecisionLog, batch: str) -> Iterator[None]:
     try:
         yield
     except KafkaProtoError as error:
-        text = (
-            f"{error}\nWhether batch {batch} is decided is not known, so nothing of it is aborted. "
+        error.add_line(
+            f"Whether batch {batch} is decided is not known, so nothing of it is aborted. "
             "What is open stays so, and readers with read_committed wait for it, until "
             f"transaction.timeout.ms, or {log.command('recover')}"
         )
-        error.args = (text, *error.args[1:])
         raise
 
 
@@ -228,7 +227,11 @@ def complete(deciding: Deciding, *, accept_missing: bool = False) -> None:
         if accept_missing or not missing:
             deciding.write(Decision(decision.batch, True, decision.writers))
     except KafkaProtoError as error:
-        error.args = (_holds_text(error, decision, deciding.log), *error.args[1:])
+        error.add_line(
+            f"{decision} is decided all the same. The next run completes it, or "
+            f"{deciding.log.command('recover')}, within transaction.timeout.ms of its first row. "
+            "A batch job needs no other run: one would write its rows once again"
+        )
         raise
     if missing and not accept_missing:
         raise LocalProtocolError(_missing_text(decision, missing, deciding.log)) from missing[0]
@@ -255,14 +258,6 @@ def _end_one_by_one(log: DecisionLog, decision: Decision) -> list[BrokerError]:
                 raise
             missing.append(error)
     return missing
-
-
-def _holds_text(error: KafkaProtoError, decision: Decision, log: DecisionLog) -> str:
-    return (
-        f"{error}\n{decision} is decided all the same. The next run completes it, or "
-        f"{log.command('recover')}, within transaction.timeout.ms of its first row. A batch job "
-        "needs no other run: one would write its rows once again"
-    )
 
 
 def _missing_text(decision: Decision, missing: Collection[BrokerError], log: DecisionLog) -> str:

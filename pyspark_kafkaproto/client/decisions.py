@@ -448,11 +448,10 @@ class Deciding:
         try:
             self._producer.commit_transaction(within_s=within_s)
         except KafkaProtoError as error:
-            text = (
-                f"{error}\n{decision} may hold all the same: {self.log.command('list')} says so. "
+            error.add_line(
+                f"{decision} may hold all the same: {self.log.command('list')} says so. "
                 "Look before a batch job is run again"
             )
-            error.args = (text, *error.args[1:])
             raise
 
     @property

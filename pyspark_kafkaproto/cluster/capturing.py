@@ -186,7 +186,7 @@ def add_packets(error: KafkaProtoError) -> None:
         return
     recent = time_ns() - _RECENT_NS
     rings = [ring for ring in list(_rings) if ring.last_ns > recent]
-    if not rings or not error.args or len(_written) >= _FILES_MAX:
+    if not rings or len(_written) >= _FILES_MAX:
         return
     from pyspark_kafkaproto.capture.recorder import Recorder  # noqa: PLC0415  for errors alone
 
@@ -199,8 +199,7 @@ def add_packets(error: KafkaProtoError) -> None:
             write_rings(rings, recorder)
         _written.append(path)
         _remove_oldest(path.parent)
-        text = f"{error.args[0]}\n{_SAYS_WHERE} {path}"
-        error.args = (text, *error.args[1:])
+        error.add_line(f"{_SAYS_WHERE} {path}")
 
 
 def _remove_oldest(folder: Path) -> None:

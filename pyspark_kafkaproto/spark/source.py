@@ -48,10 +48,7 @@ class DefaultSource(DataSource):
         if columns is None:
             return default_schema(include_headers=include_headers, damaged_column=aside)
         chosen = parse_columns("columns", columns, aside)
-        if include_headers and "headers" not in chosen.fieldNames():
-            raise ConfigError(
-                "columns", columns, "includeHeaders is true, so headers must be among them"
-            )
+        self._check_headers("columns", columns, chosen)
         return chosen
 
     def reader(self, schema: StructType) -> KafkaReader:
@@ -89,7 +86,15 @@ class DefaultSource(DataSource):
             raise ConfigError(
                 "columns", columns, f".schema(…) says {schema.simpleString()}: give one of them"
             )
+        self._check_headers("schema", schema.simpleString(), schema)
         return checked_schema(schema, aside)
+
+    def _check_headers(self, option: str, shown: str, chosen: StructType) -> None:
+        include_headers = option_value(self._lowered(), "includeHeaders")
+        if include_headers and "headers" not in chosen.fieldNames():
+            raise ConfigError(
+                option, shown, "includeHeaders is true, so headers must be among them"
+            )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A batch writer of rows of `schema`, everything checked that can be before a row comes."""

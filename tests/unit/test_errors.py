@@ -70,6 +70,14 @@ def test_pickles_with_text_and_attributes(error):
     assert vars(again) == vars(error)
 
 
+@pytest.mark.parametrize("error", EXAMPLES, ids=_id)
+def test_another_line_is_in_the_text_here_and_behind_a_pickle(error):
+    longer = pickle.loads(pickle.dumps(error))
+    longer.add_line("Look there")
+    assert str(pickle.loads(pickle.dumps(longer))) == f"{error}\nLook there"
+    assert vars(longer) == vars(error)
+
+
 @pytest.mark.parametrize(
     ("cls", "builtin"),
     [

@@ -231,6 +231,18 @@ def test_nothing_but_the_same_end_is_done_until_it_is_answered(brokers, producer
     assert sum(item.records for item in writer.commit_transaction().values()) == len(ROWS)
 
 
+def test_an_end_that_failed_within_the_broker_is_asked_for_until_it_is_known(
+    brokers, producer, level
+):
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    brokers.on("EndTxn", EndTxnResponse(error_code=-1), _END[level])
+    assert sum(item.records for item in writer.commit_transaction().values()) == len(ROWS)
+    first, second = brokers.asked("EndTxn")
+    assert first == second
+
+
 @pytest.mark.parametrize("ends_with_abort", [True, False])
 def test_after_a_commit_that_was_denied_the_next_transaction_begins(
     brokers, producer, level, ends_with_abort

@@ -41,6 +41,17 @@ def test_source_is_called_as_documented_and_tells_its_schema(brokers):
     )
 
 
+def test_headers_that_are_asked_for_are_among_the_columns(brokers):
+    with pytest.raises(ConfigError, match="'columns' is 'value': includeHeaders is true"):
+        source(brokers, includeHeaders="true", columns="value").schema()
+    alone = StructType([StructField("value", StringType())])
+    with pytest.raises(ConfigError, match="'schema' is 'struct<value:string>': includeHeaders"):
+        source(brokers, includeHeaders="true").reader(alone)
+    refused = source(brokers, includeHeaders="true").streamReader(alone)
+    with pytest.raises(ConfigError, match="headers must be among them"):
+        refused.initialOffset()
+
+
 def test_options_are_read_whatever_their_case(brokers):
     assert source(brokers, INCLUDEHEADERS="true").schema() == default_schema(include_headers=True)
     with pytest.raises(ConfigError, match="maxPartitions"):
