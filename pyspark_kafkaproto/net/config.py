@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.properties import (
@@ -17,14 +17,15 @@ from pyspark_kafkaproto.net.properties import (
     boolean,
     kafka_property,
     meant,
+    names_of,
     one_of,
+    read_fields,
     seconds,
     text,
     whole_number,
     words,
 )
 from pyspark_kafkaproto.net.retry import Backoff
-from pyspark_kafkaproto.net.secret import Secret
 from pyspark_kafkaproto.net.security import SecurityConfig, is_security_property, refuse_unknown
 from pyspark_kafkaproto.net.transport import Endpoint
 
@@ -101,19 +102,13 @@ class ClientConfig(SecurityConfig):
         Raises:
             ConfigError: a value that cannot be used, or no bootstrap.servers.
         """
-        table = {item.metadata["name"]: item for item in fields(cls)}
-        values = {}
-        given = []
-        for name, value in properties.items():
-            if name in table:
-                item = table[name]
-                given.append(item)
-                values[item.name] = item.metadata["read"](prefix + name, _as_text(value))
-            elif is_security_property(name):
+        values, others = read_fields(cls, properties, prefix)
+        for name in others:
+            if is_security_property(name):
                 refuse_unknown(prefix, name)
             elif name not in _warned:
                 _warned.add(name)
-                known = [*table, *beside]
+                known = [*names_of(cls), *beside]
                 hint = "" if name in _JAVA_ALONE else meant(prefix, name, known, ALIKE)
                 _log.warning(
                     "client property %s%s is not known here: it has no effect%s", prefix, name, hint
@@ -123,7 +118,7 @@ class ClientConfig(SecurityConfig):
                 prefix + "bootstrap.servers", None, "required: host:port[,host:port…]"
             )
         config = cls(**values)
-        config.check_security(prefix, {item.metadata["name"] for item in given})
+        config.check_security(prefix, properties.keys() - others.keys())
         return config
 
     @property
@@ -141,7 +136,3 @@ class ClientConfig(SecurityConfig):
     def is_read_committed(self) -> bool:
         """Whether aborted and open transactions are left out."""
         return self.isolation_level == "read_committed"
-
-
-def _as_text(value: object) -> str:
-    return value.reveal() if isinstance(value, Secret) else str(value)

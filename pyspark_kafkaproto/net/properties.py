@@ -100,10 +100,14 @@ def read_fields(
     for name, value in properties.items():
         if name in table:
             item = table[name]
-            values[item.name] = item.metadata["read"](prefix + name, str(value))
+            values[item.name] = item.metadata["read"](prefix + name, _as_text(value))
         else:
             others[name] = value
     return values, others
+
+
+def _as_text(value: object) -> str:
+    return value.reveal() if isinstance(value, Secret) else str(value)
 
 
 ALIKE: Final = 0.85
