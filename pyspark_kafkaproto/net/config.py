@@ -118,7 +118,7 @@ class ClientConfig(SecurityConfig):
                 prefix + "bootstrap.servers", None, "required: host:port[,host:port…]"
             )
         config = cls(**values)
-        config.check_security(prefix, properties.keys() - others.keys())
+        config.check_security(prefix, [name for name in properties if name not in others])
         return config
 
     @property
