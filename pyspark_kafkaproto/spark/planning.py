@@ -224,6 +224,12 @@ def _check(item: OffsetRange, log: _Log, options: ReadOptions) -> None:
             f"Could not read records in offset [{item.start}, {stop}) for topic partition "
             f"{item.topic_partition}: it holds the offsets {log.earliest} to {log.latest} now.",
         )
+    if item.start is None and item.stop is not None and item.stop < log.earliest:
+        raise DataLoss(
+            _NOT_READ,
+            f"Could not read records up to offset {item.stop} for topic partition "
+            f"{item.topic_partition}: it holds the offsets {log.earliest} to {log.latest} now.",
+        )
 
 
 def _cut(item: OffsetRange, log: _Log) -> OffsetRange:

@@ -263,8 +263,9 @@ class Directory:
     def _refuse_another(self, topic: str, planned: bytes, found: bytes | None) -> None:
         """Raise: an error that passes at first, DataLoss when all tries named another id."""
         text = (
-            f"Topic {topic} was deleted and created again while it was being read "
-            f"(topic id {planned.hex()}, now {found.hex() if found else None})."
+            f"Topic {topic} was deleted and created again since this read was planned "
+            f"(topic id {planned.hex()}, now {found.hex() if found else None}); "
+            "load() plans anew."
         )
         self._renamed[topic] += 1
         if self._renamed[topic] < OPINIONS:

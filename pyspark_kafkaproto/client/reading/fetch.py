@@ -114,6 +114,8 @@ class Fetcher(Exchanges):
             progress = RangeProgress(item, start, start, stop)
             if item.stop is None and stop < start:
                 self._loss.end_came_back(progress)
+            elif item.start is None and stop < start:
+                self._loss.all_gone(progress, start)
             begun.append(progress)
         return begun
 

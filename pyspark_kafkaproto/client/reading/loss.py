@@ -47,6 +47,18 @@ class LossPolicy:
         )
         self._fail_or_say(text, "The read goes on")
 
+    def all_gone(self, progress: RangeProgress, earliest: int) -> None:
+        """The log begins behind the end of a range that starts wherever the log does.
+
+        Raises:
+            DataLoss: where that is to fail the read.
+        """
+        text = (
+            f"Could not read records up to offset {progress.stop} for topic partition "
+            f"{progress.topic_partition}: its first offset is {earliest} now."
+        )
+        self._fail_or_say(text, "Nothing is read of it")
+
     def topic_missing(self, progress: RangeProgress, error: BrokerError) -> None:
         """The topic was there when the read was planned; a broker says that it is not.
 
@@ -76,6 +88,8 @@ class LossPolicy:
             self.wait_or_give_up(progress)  # it is there: leaders that change lag for a moment
             return
         if progress.position < earliest and self._begins_at_earliest(progress):
+            if progress.range.stop is not None and progress.stop < earliest:
+                self.all_gone(progress, earliest)
             progress.start = progress.position = min(earliest, progress.stop)
             return
         if progress.position > latest and not self._fail and not self._has_stalled(progress):

@@ -151,10 +151,21 @@ def test_what_is_gone_is_cut_off_when_told_so(plan, clock, caplog, start, end, r
     assert "failOnDataLoss is false" in caplog.text
 
 
-def test_end_before_the_earliest_offset_is_no_lie_about_the_option(plan, caplog):
-    with caplog.at_level(logging.WARNING):
+def test_end_that_is_gone_is_a_data_loss(plan):
+    with pytest.raises(DataLoss, match=r"up to offset 7 for .* orders-0: .* 10 to 100 now"):
         plan(assign='{"orders":[0]}', endingoffsets='{"orders":{"0":7}}')
-    assert "failOnDataLoss is false" not in caplog.text
+
+
+def test_end_where_the_log_begins_is_nothing_to_read(plan, caplog):
+    with caplog.at_level(logging.WARNING):
+        plan(assign='{"orders":[0]}', endingoffsets='{"orders":{"0":10}}')
+    assert caplog.text == ""
+
+
+def test_end_that_is_gone_is_said_where_that_is_no_failure(plan, caplog):
+    with caplog.at_level(logging.WARNING):
+        plan(assign='{"orders":[0]}', endingoffsets='{"orders":{"0":7}}', failondataloss="false")
+    assert "failOnDataLoss is false" in caplog.text
 
 
 def test_end_before_the_start_names_both(plan):

@@ -516,6 +516,31 @@ def test_range_that_is_gone_altogether_gives_no_rows(
     assert read(task((0, start, stop), (1, 0, 10)), config(), LENIENT) == rows(1, 0, 10)
 
 
+def test_range_from_the_earliest_offset_to_one_that_is_gone_is_a_data_loss(
+    brokers, config, task, caplog
+):
+    """An end by number means records that were there: none of them is not what was asked for."""
+    log = brokers.logs["orders", 0].fill(5)
+    log.start = 30
+    with pytest.raises(DataLoss, match=r"up to offset 20 .*orders-0: its first offset is 30 now"):
+        read(task((0, None, 20)), config())
+    assert read(task((0, None, 20)), config(), LENIENT) == []
+    assert "Nothing is read of it, as failOnDataLoss is false" in caplog.text
+    assert read(task((0, None, 30)), config()) == []
+
+
+def test_range_whose_log_goes_beyond_its_end_before_it_is_read_is_a_data_loss(
+    brokers, config, task, clock
+):
+    log = brokers.logs["orders", 0].fill(5)
+    log.start = 30
+    topic = ListOffsetsResponse.Topic
+    begins = topic(name="orders", partitions=(topic.Partition(partition_index=0, offset=10),))
+    brokers.on("ListOffsets", ListOffsetsResponse(topics=(begins,)), None)
+    with pytest.raises(DataLoss, match=r"up to offset 20 .* its first offset is 30 now"):
+        read(task((0, None, 20)), config())
+
+
 def test_an_old_leader_that_has_been_away_passes_no_records_over(brokers, config, task, clock):
     brokers.logs["orders", 0].fill(5)
     planned = task((0, 30, 50))
