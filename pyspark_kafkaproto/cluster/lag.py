@@ -130,7 +130,7 @@ def _rows(
     group: str,
     committed: Mapping[TopicPartition, CommittedOffset],
     owners: Mapping[TopicPartition, Member],
-    latest: Mapping[TopicPartition, int | None],
+    latest: Mapping[TopicPartition, int],
     wanted: Collection[TopicPartition] | None,
 ) -> Iterable[Lag]:
     for item in sorted({*committed, *owners} if wanted is None else wanted):

@@ -106,10 +106,6 @@ def read_fields(
     return values, others
 
 
-def _as_text(value: object) -> str:
-    return value.reveal() if isinstance(value, Secret) else str(value)
-
-
 ALIKE: Final = 0.85
 """So alike that one is the other misspelt, and not a property that other clients have."""
 
@@ -121,3 +117,7 @@ def meant(prefix: str, name: str, known: Iterable[str], cutoff: float = 0.6) -> 
     """
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f"; did you mean {prefix}{close[0]}?" if close else ""
+
+
+def _as_text(value: object) -> str:
+    return value.reveal() if isinstance(value, Secret) else str(value)

@@ -219,17 +219,17 @@ def _check(item: OffsetRange, log: _Log, options: ReadOptions) -> None:
             )
     if item.start is not None and item.start < log.earliest:
         stop = log.latest if item.stop is None else item.stop
-        raise DataLoss(
-            _NOT_READ,
-            f"Could not read records in offset [{item.start}, {stop}) for topic partition "
-            f"{item.topic_partition}: it holds the offsets {log.earliest} to {log.latest} now.",
-        )
+        raise _gone(f"in offset [{item.start}, {stop})", item, log)
     if item.start is None and item.stop is not None and item.stop < log.earliest:
-        raise DataLoss(
-            _NOT_READ,
-            f"Could not read records up to offset {item.stop} for topic partition "
-            f"{item.topic_partition}: it holds the offsets {log.earliest} to {log.latest} now.",
-        )
+        raise _gone(f"up to offset {item.stop}", item, log)
+
+
+def _gone(what: str, item: OffsetRange, log: _Log) -> DataLoss:
+    return DataLoss(
+        _NOT_READ,
+        f"Could not read records {what} for topic partition {item.topic_partition}: "
+        f"it holds the offsets {log.earliest} to {log.latest} now.",
+    )
 
 
 def _cut(item: OffsetRange, log: _Log) -> OffsetRange:

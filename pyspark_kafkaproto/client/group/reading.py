@@ -17,11 +17,7 @@ from pyspark_kafkaproto.client.reading.decode import BlockReading
 from pyspark_kafkaproto.client.reading.ranges import ReadSettings
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups import fetch_offsets
-from pyspark_kafkaproto.cluster.offsets import (
-    EARLIEST_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    list_bounds,
-)
+from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.error_codes import OFFSET_OUT_OF_RANGE
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline

@@ -265,7 +265,7 @@ class Directory:
         text = (
             f"Topic {topic} was deleted and created again since this read was planned "
             f"(topic id {planned.hex()}, now {found.hex() if found else None}); "
-            "load() plans anew."
+            "plan it anew."
         )
         self._renamed[topic] += 1
         if self._renamed[topic] < OPINIONS:

@@ -20,11 +20,7 @@ from pyspark_kafkaproto.client.reading.loss import LossPolicy
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import Router, TopicPartition
-from pyspark_kafkaproto.cluster.offsets import (
-    EARLIEST_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    list_bounds,
-)
+from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -114,8 +110,7 @@ class Fetcher(Exchanges):
             progress = RangeProgress(item, start, start, stop)
             if item.stop is None and stop < start:
                 self._loss.end_came_back(progress)
-            elif item.start is None and stop < start:
-                self._loss.all_gone(progress, start)
+            self._loss.check_end(progress, start)
             begun.append(progress)
         return begun
 

@@ -11,11 +11,7 @@ import time
 
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Router, TopicPartition
-from pyspark_kafkaproto.cluster.offsets import (
-    EARLIEST_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    list_bounds,
-)
+from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, DeadlineExceeded
 
 _log = logging.getLogger(__name__)
@@ -47,14 +43,17 @@ class LossPolicy:
         )
         self._fail_or_say(text, "The read goes on")
 
-    def all_gone(self, progress: RangeProgress, earliest: int) -> None:
-        """The log begins behind the end of a range that starts wherever the log does.
+    def check_end(self, progress: RangeProgress, earliest: int) -> None:
+        """A range that starts wherever the log does is not to end, by number, before that.
 
         Raises:
-            DataLoss: where that is to fail the read.
+            DataLoss: it does, and that is to fail the read.
         """
+        given = progress.range
+        if given.start is not None or given.stop is None or given.stop >= earliest:
+            return
         text = (
-            f"Could not read records up to offset {progress.stop} for topic partition "
+            f"Could not read records up to offset {given.stop} for topic partition "
             f"{progress.topic_partition}: its first offset is {earliest} now."
         )
         self._fail_or_say(text, "Nothing is read of it")
@@ -88,8 +87,7 @@ class LossPolicy:
             self.wait_or_give_up(progress)  # it is there: leaders that change lag for a moment
             return
         if progress.position < earliest and self._begins_at_earliest(progress):
-            if progress.range.stop is not None and progress.stop < earliest:
-                self.all_gone(progress, earliest)
+            self.check_end(progress, earliest)
             progress.start = progress.position = min(earliest, progress.stop)
             return
         if progress.position > latest and not self._fail and not self._has_stalled(progress):
