@@ -15,7 +15,7 @@ import click
 from pyspark_kafkaproto.cli.client_properties import gather
 from pyspark_kafkaproto.cli.output import tell
 from pyspark_kafkaproto.cluster import ConfigChange, KafkaCluster
-from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 
 # Whoever waits for longer wants to know what for.
 QUIET_S = 2.0
@@ -134,7 +134,7 @@ def telling_deleted(kind: str, names: Collection[str], *, as_json: bool) -> Iter
     """Say which of `names` were deleted: all of them, or those that were not refused."""
     try:
         yield
-    except BrokerError as error:
+    except KafkaProtoError as error:
         if error.usable:
             _tell_deleted(kind, error.usable, as_json=as_json)
         raise

@@ -7,9 +7,11 @@ coordinator, the controller) is told by the caller.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Generic, Protocol, TypeVar
 
 from pyspark_kafkaproto.cluster.topology import Topology
@@ -24,6 +26,8 @@ _T = TypeVar("_T")
 # up, which would leave each side waiting for the other to read.
 _MOST_IN_FLIGHT = 8
 
+_SHOWN = 5
+
 
 class Asker(Protocol):
     """Whom to ask through: what this module needs of a `Router`, which imports this module."""
@@ -35,6 +39,9 @@ class Asker(Protocol):
 
     def connect(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
         """An open connection with nothing in flight."""
+
+    def forget_for(self, error: KafkaProtoError) -> bool:
+        """Forget what `error` shows to be out of date."""
 
     def note_failure(self, endpoint: Endpoint, error: KafkaProtoError) -> None:
         """A request to this broker met `error`."""
@@ -91,86 +98,157 @@ def ask(
     router: Asker,
     question: Question[_K, _T],
     wanted: Iterable[_K],
-    find_places: Callable[[set[_K], Deadline], Mapping[_K, Endpoint]],
+    find_places: Callable[[set[_K], Deadline], Mapping[_K, Endpoint | BrokerError]],
 ) -> dict[_K, _T]:
     """The answer about each of `wanted`, from where `find_places` says.
+
+    What fails for good keeps nothing else from being asked for, and from being tried again.
 
     Args:
         router: whom to ask through.
         question: what to ask.
         wanted: what to ask about.
-        find_places: the broker to ask about each; one try. What it leaves out is asked about once
-            the rest is answered; it raises where it knows no place at all.
+        find_places: the broker to ask about each, or why none is known; one try.
 
     Raises:
-        BrokerError: the first error that cannot be retried; `usable` has the results so far.
+        BrokerError: the first error that no retry mends; it names what else failed. `usable`, of
+            all other errors too, has the results so far.
         RemoteProtocolError: an answer is not about what was asked.
     """
-    deadline = router.deadline()
-    left = set(wanted)
-    done: dict[_K, _T] = {}
+    return _Inquiry(router, question, find_places).about(set(wanted))
 
-    def ask_once() -> None:
-        failures: list[KafkaProtoError] = []
-        requests = list(_requests(question, find_places(left - done.keys(), deadline)))
+
+class _Inquiry(Generic[_K, _T]):
+    """One question's work, and what became of each thing: `_done`, or `_failed` for good."""
+
+    def __init__(
+        self,
+        router: Asker,
+        question: Question[_K, _T],
+        find_places: Callable[[set[_K], Deadline], Mapping[_K, Endpoint | BrokerError]],
+    ) -> None:
+        self._router = router
+        self._question = question
+        self._find_places = find_places
+        self._deadline = router.deadline()
+        self._done: dict[_K, _T] = {}
+        self._failed: dict[_K, BrokerError] = {}
+        self._first_met: dict[tuple[_K, str], float] = {}
+
+    def about(self, wanted: set[_K]) -> dict[_K, _T]:
+        """See `ask`."""
+
+        def attempt() -> None:
+            failures = self._ask_once(wanted - self._done.keys() - self._failed.keys())
+            again = self._worth_another_try(failures)
+            for error in again[1:]:  # `retrying` sees to the first
+                self._router.forget_for(error)
+            if again:
+                raise again[0]
+
+        last: KafkaProtoError | None = None
+        try:
+            if wanted:
+                self._router.retrying(self._question.what, attempt, self._deadline)
+        except KafkaProtoError as error:
+            last = error
+        worst = self._worst(last)
+        if worst is not None:
+            worst.usable = dict(self._done)
+            raise worst
+        return self._done
+
+    def _ask_once(self, missing: set[_K]) -> dict[_K, KafkaProtoError]:
+        """Ask about all of `missing`; the errors of those about which there is no result."""
+        question = self._question
+        places = self._find_places(missing, self._deadline)
+        failures: dict[_K, KafkaProtoError] = {
+            thing: error for thing, error in places.items() if isinstance(error, BrokerError)
+        }
+        requests = list(_requests(question, places))
         bodies = [(place, question.make_request(part)) for place, part in requests]
-        answers = send_all(router, bodies, deadline, question.most)
+        answers = send_all(self._router, bodies, self._deadline, question.most)
         for (place, part), answer in zip(requests, answers, strict=True):
-            for thing, result in _results(question, place, part, answer, failures).items():
-                if isinstance(result, BrokerError):
-                    failures.append(result.at(str(place)))
+            for thing, result in _results(question, place, part, answer).items():
+                if isinstance(result, KafkaProtoError):
+                    failures[thing] = result
                 else:
-                    done[thing] = result
-        _raise_worst(failures, done)
+                    self._done[thing] = result
+        return failures
 
-    def attempt() -> None:
-        while left - done.keys():
-            ask_once()
+    def _worth_another_try(self, failures: Mapping[_K, KafkaProtoError]) -> list[KafkaProtoError]:
+        """Those errors that a retry may mend, the one that is worth the longest wait first.
 
-    if left:
-        router.retrying(question.what, attempt, deadline)
-    return done
+        Raises:
+            KafkaProtoError: one that is about more than its thing, and that no retry mends.
+        """
+        again = []
+        for thing, error in failures.items():
+            if is_retriable(error) and not self._has_outlasted(thing, error):
+                again.append(error)
+            elif isinstance(error, BrokerError):
+                self._failed[thing] = error
+            else:
+                raise error
+        return sorted(again, key=lambda error: -error.patience_s)
+
+    def _has_outlasted(self, thing: _K, error: KafkaProtoError) -> bool:
+        """Whether it has lasted longer than it is worth a retry."""
+        if error.patience_s == inf:
+            return False
+        now = time.monotonic()
+        since = self._first_met.setdefault((thing, str(error)), now)
+        return now - since >= error.patience_s
+
+    def _worst(self, last: KafkaProtoError | None) -> KafkaProtoError | None:
+        """What to tell of: the first failure for good, with the others; else `last`.
+
+        Args:
+            last: what ended the tries, if they did not come to their end.
+        """
+        if not self._failed or (last is not None and not is_retriable(last)):
+            return last
+        errors = [self._failed[thing] for thing in sorted(self._failed)]  # type: ignore[type-var]  # see Question
+        others = list(dict.fromkeys(error.subject for error in errors))[1:]
+        if others:
+            errors[0].add_line(f"also failed: {_listed(others)}")
+        if last is not None:
+            errors[0].add_line(str(last))
+        return errors[0]
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
 
 
 def _requests(
-    question: Question[_K, Any], places: Mapping[_K, Endpoint]
+    question: Question[_K, Any], places: Mapping[_K, Endpoint | BrokerError]
 ) -> Iterator[tuple[Endpoint, list[_K]]]:
     by_place: dict[Endpoint, list[_K]] = {}
     for thing, place in places.items():
-        by_place.setdefault(place, []).append(thing)
+        if isinstance(place, Endpoint):
+            by_place.setdefault(place, []).append(thing)
     for place, things in by_place.items():
         for part in question.parts(sorted(things)):  # type: ignore[type-var]  # see Question
             yield place, part
 
 
 def _results(
-    question: Question[_K, _T],
-    place: Endpoint,
-    part: list[_K],
-    answer: Any | KafkaProtoError,
-    failures: list[KafkaProtoError],
-) -> Mapping[_K, _T | BrokerError]:
-    """An answer's results; what is wrong with the whole of it goes to `failures`."""
+    question: Question[_K, _T], place: Endpoint, part: list[_K], answer: Any | KafkaProtoError
+) -> Mapping[_K, _T | KafkaProtoError]:
+    """An answer's result or error per thing; what is wrong with the whole of it is so for each."""
     if isinstance(answer, KafkaProtoError):
-        failures.append(answer)
-        return {}
+        return dict.fromkeys(part, answer)
     try:
         results = question.read(answer, part)
     except BrokerError as error:
-        failures.append(error.at(str(place)))
-        return {}
+        return dict.fromkeys(part, error.at(str(place)))
     check_complete(f"{question.what}, broker {place}", part, results)
-    return results
-
-
-def _raise_worst(failures: list[KafkaProtoError], done: Mapping[Any, Any]) -> None:
-    """Raise the first failure that no retry mends, else the first; nothing if there is none."""
-    if not failures:
-        return
-    worst = next((error for error in failures if not is_retriable(error)), failures[0])
-    if isinstance(worst, BrokerError):
-        worst.usable = dict(done)
-    raise worst
+    return {
+        thing: result.at(str(place)) if isinstance(result, BrokerError) else result
+        for thing, result in results.items()
+    }
 
 
 def check_complete(where: str, asked: Collection[Any], answered: Collection[Any]) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pyspark_kafkaproto.cluster.asking import Question, ask
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topics import NO_SUCH_TOPIC, controller_of
-from pyspark_kafkaproto.cluster.topology import while_news_travels
+from pyspark_kafkaproto.cluster.topology import Topology, no_such_broker, while_news_travels
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.describe_configs import (
@@ -109,7 +109,8 @@ def describe_configs(
     """All settings of each resource, by name.
 
     Raises:
-        BrokerError: there is no such resource, or it may not be seen; `usable` has the others.
+        BrokerError: there is no such resource, or not now, or it may not be seen; `usable` has the
+            others.
     """
     _check(resources)
 
@@ -180,19 +181,20 @@ def _check(resources: Collection[ConfigResource]) -> None:
 
 def _places(
     router: Router, missing: set[ConfigResource], deadline: Deadline
-) -> dict[ConfigResource, Endpoint]:
+) -> dict[ConfigResource, Endpoint | BrokerError]:
     """Who is asked: the broker itself about its own settings, else who answers for changes."""
     topology = router.topology((), deadline)
-    found = {}
-    for item in missing:
-        if item.type not in _OF_ONE_BROKER or not item.name:
-            found[item] = controller_of(topology)
-        elif int(item.name) in topology.brokers:
-            found[item] = topology.brokers[int(item.name)].endpoint
-        else:
-            known = ", ".join(map(str, sorted(topology.brokers)))
-            raise ConfigError(item.type, item.name, f"the cluster has the brokers {known}")
-    return found
+    return {item: _place(topology, item) for item in missing}
+
+
+def _place(topology: Topology, resource: ConfigResource) -> Endpoint | BrokerError:
+    if resource.type not in _OF_ONE_BROKER or not resource.name:
+        try:
+            return controller_of(topology)
+        except BrokerError as error:
+            return error
+    broker = topology.brokers.get(int(resource.name))
+    return broker.endpoint if broker is not None else no_such_broker(topology, int(resource.name))
 
 
 def _to_alter(

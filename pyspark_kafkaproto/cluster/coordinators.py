@@ -28,25 +28,26 @@ Found = FindCoordinatorResponse.Coordinator
 
 def find_coordinators(
     router: Asker, keys: Collection[str], deadline: Deadline, kind: int
-) -> tuple[dict[str, Endpoint], list[BrokerError]]:
-    """Where each of `keys` is coordinated, one try; and why not, of those for which none is told.
+) -> dict[str, Endpoint | BrokerError]:
+    """Where each of `keys` is coordinated, one try.
 
-    They have no coordinator at the moment, or may not be seen.
+    Or why that is not told: it has no coordinator at the moment, or may not be seen.
     """
-    places: dict[str, Endpoint] = {}
-    failures = []
+    places: dict[str, Endpoint | BrokerError] = {}
     for part in cut(_KEYS_PER_REQUEST)(sorted(keys)):
         try:
             found = _ask_together(router, part, deadline, kind)
         except UnsupportedVersion:
             found = _ask_one_by_one(router, part, deadline, kind)
-        for item in found:
-            if item.error_code:
-                subject, text = f"{KINDS[kind]} {item.key!r}", item.error_message or ""
-                failures.append(BrokerError(item.error_code, "FindCoordinator", subject, text))
-            else:
-                places[item.key] = Endpoint(item.host, item.port)
-    return places, failures
+        places |= {item.key: _place(item, kind) for item in found}
+    return places
+
+
+def _place(item: Found, kind: int) -> Endpoint | BrokerError:
+    if item.error_code:
+        subject, text = f"{KINDS[kind]} {item.key!r}", item.error_message or ""
+        return BrokerError(item.error_code, "FindCoordinator", subject, text)
+    return Endpoint(item.host, item.port)
 
 
 def the_one(answer: FindCoordinatorResponse, key: str) -> Found:

@@ -27,7 +27,7 @@ from pyspark_kafkaproto.cluster.members import (
 from pyspark_kafkaproto.cluster.reset import Moved, ResetTo, ToOffsets, reset_offsets
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import KafkaProtoError
 
 
 class GroupWindow:
@@ -67,7 +67,7 @@ class GroupWindow:
         """
         try:
             self.set_group_offsets({group: offsets})
-        except BrokerError as error:
+        except KafkaProtoError as error:
             if error.usable is not None:
                 error.usable = {item.partition for item in error.usable}
             raise

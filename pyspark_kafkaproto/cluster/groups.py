@@ -199,7 +199,7 @@ def _ask_per_partition(
 ) -> None:
     def find_places(
         missing: set[GroupPartition], deadline: Deadline
-    ) -> dict[GroupPartition, Endpoint]:
+    ) -> dict[GroupPartition, Endpoint | BrokerError]:
         found = router.coordinators({item.group for item in missing}, deadline)
         return {item: found[item.group] for item in missing}
 

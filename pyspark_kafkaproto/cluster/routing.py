@@ -22,9 +22,9 @@ from pyspark_kafkaproto.cluster.topology import (
     Leader,
     TopicPartition,
     Topology,
+    no_such_broker,
     read_topology,
 )
-from pyspark_kafkaproto.error_codes import REPLICA_NOT_AVAILABLE
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -259,7 +259,7 @@ class Router:
         if topology is None or node_id not in topology.brokers:
             topology = self.topology((), deadline)
         if node_id not in topology.brokers:
-            raise BrokerError(REPLICA_NOT_AVAILABLE, "Metadata", f"broker {node_id}")
+            raise no_such_broker(topology, node_id)
         return topology.brokers[node_id]
 
     def leaders(
@@ -270,15 +270,24 @@ class Router:
         Raises:
             BrokerError: for the first topic or partition that has none.
         """
-        if self._leaders.keys() >= set(partitions):
+        topology = self._topology_for(partitions, deadline)
+        if topology is None:
             return {partition: self._leaders[partition] for partition in partitions}
+        return {partition: topology.leader(partition) for partition in partitions}
+
+    def _topology_for(
+        self, partitions: Collection[TopicPartition], deadline: Deadline
+    ) -> Topology | None:
+        """What tells where `partitions` are; None where `_leaders` knows all of them."""
+        if self._leaders.keys() >= set(partitions):
+            return None
         topology = self._topology
         topics = {partition.topic for partition in partitions}
         # An error is asked about anew: a right may have been given since.
         known = () if topology is None else topology.topics.values()
         if topology is None or not topics <= {item.name for item in known if not item.error_code}:
             topology = self.topology(topics, deadline)
-        return {partition: topology.leader(partition) for partition in partitions}
+        return topology
 
     def forget_for(self, error: KafkaProtoError) -> bool:
         """Forget what `error` shows to be out of date; whether leaders are among that."""
@@ -322,10 +331,12 @@ class Router:
 
     def leader_places(
         self, partitions: Collection[TopicPartition], deadline: Deadline
-    ) -> dict[TopicPartition, Endpoint]:
-        """Where each partition's leader listens; see `leaders`."""
-        found = self.leaders(partitions, deadline)
-        return {partition: leader.endpoint for partition, leader in found.items()}
+    ) -> dict[TopicPartition, Endpoint | BrokerError]:
+        """Where each partition's leader listens, or why it has none; one try, as `leaders`."""
+        topology = self._topology_for(partitions, deadline)
+        if topology is None:
+            return {partition: self._leaders[partition].endpoint for partition in partitions}
+        return {partition: _leader_place(topology, partition) for partition in partitions}
 
     # Coordinators
 
@@ -352,7 +363,7 @@ class Router:
 
         def attempt() -> _T:
             soon = deadline.sooner(self.config.request_timeout_s)
-            place = self.coordinators([key], soon, kind)[key]
+            place = self.coordinator(key, soon, kind)
             connection = self.connect(place, soon)
             highest = most(connection) if callable(most) else most
             answer = self.request(connection, request, soon, highest)
@@ -363,36 +374,37 @@ class Router:
 
         return self.retrying(what, attempt, deadline)
 
+    def coordinator(self, key: str, deadline: Deadline, kind: int = GROUP_KEY) -> Endpoint:
+        """Where one is coordinated, as `coordinators`.
+
+        Raises:
+            BrokerError: it has no coordinator at the moment, or may not be seen.
+        """
+        place = self.coordinators([key], deadline, kind)[key]
+        if isinstance(place, BrokerError):
+            raise place
+        return place
+
     def coordinators(
-        self,
-        keys: Collection[str],
-        deadline: Deadline,
-        kind: int = GROUP_KEY,
-        *,
-        or_some: bool = False,
-    ) -> dict[str, Endpoint]:
+        self, keys: Collection[str], deadline: Deadline, kind: int = GROUP_KEY
+    ) -> dict[str, Endpoint | BrokerError]:
         """Where each group or transactional id is coordinated, one try for those not known yet.
 
         Args:
             keys: the groups or transactional ids.
             deadline: of the try.
             kind: which of them they are.
-            or_some: leave out those for which none is told, unless it is told for none.
 
-        Raises:
-            BrokerError: one of them has no coordinator at the moment, or may not be seen.
+        Returns:
+            Per key the broker, or why none is told: there is none at the moment, or the key may
+            not be seen.
         """
         missing = {key for key in keys if (kind, key) not in self._coordinators}
-        failures: list[BrokerError] = []
-        if missing:
-            found, failures = find_coordinators(self, missing, deadline, kind)
-            self._coordinators |= {(kind, key): place for key, place in found.items()}
-        places = {
-            key: self._coordinators[kind, key] for key in keys if (kind, key) in self._coordinators
+        found = find_coordinators(self, missing, deadline, kind) if missing else {}
+        self._coordinators |= {
+            (kind, key): place for key, place in found.items() if isinstance(place, Endpoint)
         }
-        if failures and not (or_some and places):
-            raise failures[0]
-        return places
+        return {key: found[key] if key in found else self._coordinators[kind, key] for key in keys}
 
 
 def only(items: Sequence[_T], api: str) -> _T:
@@ -400,6 +412,13 @@ def only(items: Sequence[_T], api: str) -> _T:
     if len(items) != 1:
         raise RemoteProtocolError(f"asked about one, answered {len(items)}", where=api)
     return items[0]
+
+
+def _leader_place(topology: Topology, partition: TopicPartition) -> Endpoint | BrokerError:
+    try:
+        return topology.leader(partition).endpoint
+    except BrokerError as error:
+        return error
 
 
 def _all_failed(failures: Mapping[Endpoint, KafkaProtoError]) -> KafkaProtoError:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pyspark_kafkaproto.error_codes import (
     INVALID_TOPIC_EXCEPTION,
     LEADER_NOT_AVAILABLE,
+    REPLICA_NOT_AVAILABLE,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
     error_code,
@@ -136,15 +137,25 @@ def _unknown(subject: str, advice: str) -> BrokerError:
     return while_news_travels(BrokerError(UNKNOWN_TOPIC_OR_PARTITION, "Metadata", subject, advice))
 
 
+def no_such_broker(topology: Topology, node_id: int) -> BrokerError:
+    """The error where the cluster has no such broker, or not at the moment."""
+    known = ", ".join(map(str, sorted(topology.brokers)))
+    text = f"the cluster has the brokers {known} at the moment"
+    return while_news_travels(
+        BrokerError(REPLICA_NOT_AVAILABLE, "Metadata", f"broker {node_id}", text)
+    )
+
+
 def while_news_travels(error: BrokerError) -> BrokerError:
-    """`error`; one that knows no such topic is worth a retry only while news of it may travel."""
-    if error.code == UNKNOWN_TOPIC_OR_PARTITION:
+    """`error`; one that knows no such thing is worth a retry only while news of it may travel."""
+    if error.code in _UNKNOWN:
         error.patience_s = _NEWS_TRAVELS_S
     return error
 
 
 # A topic just created is known to every broker well within this time.
 _NEWS_TRAVELS_S = 1.0
+_UNKNOWN = {UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE}
 
 
 _NO_SUCH_TOPIC = (

@@ -117,11 +117,13 @@ def has_version_2(router: Router, transactional_ids: Collection[str]) -> bool:
 
     def attempt() -> bool:
         soon = deadline.sooner(router.config.request_timeout_s)
-        places = router.coordinators(transactional_ids, soon, TRANSACTION_KEY, or_some=True)
+        places = router.coordinators(transactional_ids, soon, TRANSACTION_KEY).values()
         failures: list[KafkaProtoError] = []
-        for place in dict.fromkeys(places.values()):
+        for place in dict.fromkeys(places):
             try:
-                return is_version_2(router.connect(place, soon))
+                if isinstance(place, Endpoint):
+                    return is_version_2(router.connect(place, soon))
+                failures.append(place)
             except (ConnectionFailed, DeadlineExceeded) as error:
                 failures.append(error)
         raise failures[0]
@@ -251,15 +253,10 @@ def _end(
 
 def _places(
     router: Router, writers: Collection[Writer], deadline: Deadline
-) -> dict[Writer, Endpoint]:
-    """Of ids without a coordinator none: what is open at others would time out meanwhile."""
+) -> dict[Writer, Endpoint | BrokerError]:
     ids = {writer.transactional_id for writer in writers}
-    found = router.coordinators(ids, deadline, TRANSACTION_KEY, or_some=True)
-    return {
-        writer: found[writer.transactional_id]
-        for writer in writers
-        if writer.transactional_id in found
-    }
+    found = router.coordinators(ids, deadline, TRANSACTION_KEY)
+    return {writer: found[writer.transactional_id] for writer in writers}
 
 
 def _end_request(writer: Writer, *, commit: bool) -> EndTxnRequest:
@@ -314,7 +311,7 @@ def describe_transactions(
         cut(_IDS_PER_REQUEST),
     )
 
-    def places(missing: set[str], deadline: Deadline) -> dict[str, Endpoint]:
+    def places(missing: set[str], deadline: Deadline) -> dict[str, Endpoint | BrokerError]:
         return router.coordinators(missing, deadline, TRANSACTION_KEY)
 
     return ask(router, question, transactional_ids, places)

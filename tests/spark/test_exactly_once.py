@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections import Counter
 
 import pytest
@@ -13,9 +12,10 @@ from pyspark.sql import functions as fn
 from pyspark_kafkaproto import TopicPartition
 from pyspark_kafkaproto.client.batch_commit import open_transactions
 from pyspark_kafkaproto.client.decisions import DecisionLog
-from pyspark_kafkaproto.net import ClientConfig, Deadline
+from pyspark_kafkaproto.net import ClientConfig
 from tests.settled import wait_until_settled
 from tests.spark.rival import load, rows
+from tests.waiting import until
 
 pytestmark = pytest.mark.spark
 
@@ -30,13 +30,6 @@ def options(broker, new_topic):
         "transactionalIdPrefix": topic,
         "decisionTopic": f"{topic}-decisions",
     }
-
-
-def wait_until(holds):
-    deadline = Deadline.after(60)
-    while not holds():
-        deadline.check("what is waited for")
-        time.sleep(0.1)
 
 
 def seen(spark, options, **more):
@@ -127,10 +120,10 @@ def test_a_stream_that_is_stopped_leaves_nothing_open(spark, options, tmp_path, 
         .start()
     )
     try:
-        wait_until(lambda: open_transactions(log))
+        until(lambda: open_transactions(log), within_s=60, pause_s=0.1)
     finally:
         query.stop()
-    wait_until(lambda: not open_transactions(log))
+    until(lambda: not open_transactions(log), within_s=60, pause_s=0.1)
 
 
 @pytest.mark.parametrize(

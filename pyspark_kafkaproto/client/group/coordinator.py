@@ -266,7 +266,7 @@ class Coordinator:
         def attempt() -> Any:
             soon = Deadline.after(config.request_timeout_s)
             try:
-                place = self.router.coordinators([self._group], soon)[self._group]
+                place = self.router.coordinator(self._group, soon)
                 connection = self.router.connect(place, soon)
                 answer = self.router.request(connection, request, Deadline.after(answer_s), most)
                 _check(answer, self._group, str(place))

@@ -3,7 +3,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from array import array
 from fcntl import ioctl
 from termios import FIONREAD
@@ -12,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from pyspark_kafkaproto.cli.root import kafkaproto
-from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import STALL, FakeCluster
 from tests.fake_produce import values
 from tests.unit.cli.processes import command
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -47,13 +46,6 @@ def test_a_file_with_keys_is_written(run, brokers, tmp_path):
     file.write_text("k:v\nk:w:x\n")
     assert run("orders", str(file), "-k", ":", "-X", "compression.type=zstd").exit_code == 0
     assert values(brokers.logs["orders", 0]) + values(brokers.logs["orders", 1]) == [b"v", b"w:x"]
-
-
-def until(condition):
-    deadline = Deadline.after(20)
-    while not condition():
-        deadline.check("waiting for the command")
-        time.sleep(0.01)
 
 
 @pytest.fixture

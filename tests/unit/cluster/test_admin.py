@@ -218,12 +218,20 @@ def test_values_never_show_in_a_change():
     assert "hunter2" not in str(caught.value)
 
 
+def test_broker_that_is_away_keeps_no_other_from_an_answer(brokers, kafka, clock):
+    away = ConfigResource("broker", "7")
+    brokers.on("DescribeConfigs", described(TOPIC))
+    with pytest.raises(BrokerError, match=r"broker 7.*the cluster has the brokers 1, 2") as caught:
+        kafka.describe_configs({away, TOPIC})
+    assert caught.value.usable.keys() == {TOPIC}
+    assert clock.now - 1000 <= 2
+
+
 @pytest.mark.parametrize(
     ("resource", "told"),
     [
         (ConfigResource("tpoic", "x"), "expected one of topic"),
         (ConfigResource("broker", "b1"), "a broker's id"),
-        (ConfigResource("broker", "7"), "the cluster has the brokers 1, 2"),
     ],
 )
 def test_resources_that_there_are_not_are_refused(kafka, resource, told):

@@ -7,7 +7,7 @@ from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolEr
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
-from tests.fake_broker import DEFAULT, close
+from tests.fake_broker import DEFAULT, close, find_coordinator
 from tests.unit.cluster.committing import FakeCoordinator
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -174,11 +174,30 @@ def test_refused_commit_keeps_what_was_committed(brokers, kafka, clock):
     assert len(brokers.asked("OffsetCommit")) == 1
 
 
-def test_error_for_good_goes_before_one_that_could_be_retried(brokers, kafka, clock):
-    brokers.on("OffsetCommit", committed(14, 29))
-    with pytest.raises(BrokerError, match="orders-1"):
+def test_refused_partition_keeps_no_other_from_another_try(brokers, kafka, clock):
+    brokers.on("OffsetCommit", committed(14, 29), committed(0))
+    with pytest.raises(BrokerError, match="orders-1") as caught:
         kafka.set_consumer_offsets("g", {FIRST: 7, SECOND: 8})
-    assert clock.slept == []
+    assert caught.value.usable == {FIRST}
+    (again,) = brokers.asked("OffsetCommit")[1:]
+    assert [item.partition_index for item in again.topics[0].partitions] == [0]
+
+
+def test_group_that_may_not_be_seen_keeps_no_other_from_its_commit(brokers, kafka, clock):
+    def find(call):
+        found = find_coordinator(brokers, call).coordinators
+        return FindCoordinatorResponse(
+            coordinators=tuple(
+                type(item)(key=item.key, error_code=30) if item.key == "closed" else item
+                for item in found
+            )
+        )
+
+    brokers.on("FindCoordinator", find)
+    brokers.on("OffsetCommit", committed_all)
+    with pytest.raises(BrokerError, match=r"group 'closed'.*GROUP_AUTHORIZATION_FAILED") as caught:
+        kafka.set_group_offsets({"closed": {FIRST: 1}, "open": {FIRST: 7}})
+    assert caught.value.usable.keys() == {("open", FIRST)}
 
 
 def test_commit_into_a_group_with_members_says_what_to_do(brokers, kafka, clock):

@@ -308,6 +308,35 @@ def test_error_for_good_goes_before_one_that_could_be_retried(brokers, kafka, cl
     with pytest.raises(BrokerError) as caught:
         kafka.get_latest_leader_offsets({FIRST, SECOND})
     assert caught.value.code == 29
+    assert "orders-0" in str(caught.value)
+    assert sum(clock.slept) > 50, "and what could be retried was"
+
+
+def test_all_that_failed_is_named(brokers, kafka, clock):
+    brokers.on("ListOffsets", refusing(p0=29, p1=29))
+    with pytest.raises(BrokerError, match=r"orders-0 at.*\nalso failed: partition orders-1 at"):
+        kafka.get_latest_leader_offsets({FIRST, SECOND})
+
+
+def test_partition_without_a_leader_keeps_no_other_from_an_answer(brokers, kafka, clock):
+    brokers.on("ListOffsets", offsets)
+    brokers.topics["orders"].leaders[0] = -1
+    with pytest.raises(BrokerError, match=r"orders-0.*LEADER_NOT_AVAILABLE") as caught:
+        kafka.get_latest_leader_offsets({FIRST, SECOND})
+    assert caught.value.usable == {SECOND: 20}
+
+
+def test_what_each_error_shows_to_be_out_of_date_is_learned_anew(brokers, kafka, clock):
+    """Of two that are worth a retry, too: the leader that moved is asked."""
+
+    def one_moved(call):
+        brokers.topics["orders"].move(1, node_id=2)
+        return offsets(call, {0: 5, 1: 6})
+
+    brokers.on("ListOffsets", one_moved, refusing(p0=5), offsets, node=1)
+    brokers.on("ListOffsets", offsets, node=2)
+    assert kafka.get_latest_leader_offsets({FIRST, SECOND}) == {FIRST: 10, SECOND: 20}
+    assert len(brokers.asked("ListOffsets", node=2)) == 1
 
 
 def test_error_that_stays_names_every_broker_that_gave_it(brokers, kafka, clock):

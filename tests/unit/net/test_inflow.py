@@ -21,6 +21,7 @@ if IMPLEMENTATION == "pure":
     pytest.skip("what is native needs the kernel", allow_module_level=True)
 
 from pyspark_kafkaproto.net._inflow import Inflow
+from tests.waiting import until
 
 BLOCK = b"".join(
     encode_batch([NewRecord(b"%03d" % (first + i) * 30) for i in range(10)], base_offset=first)
@@ -72,13 +73,6 @@ class Answer:
             more=self.more,
             source=self.inflow,
         )
-
-
-def until(holds):
-    give_up_at = time.monotonic() + SOON_S
-    while not holds():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.001)
 
 
 def reset(sock):
