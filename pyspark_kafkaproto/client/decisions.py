@@ -28,7 +28,7 @@ from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, 
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord
 from pyspark_kafkaproto.cluster import Leader, NewTopic, Router, TopicPartition
 from pyspark_kafkaproto.cluster.configs import ConfigResource, describe_configs
-from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_found
+from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.cluster.topics import create_topics
 from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.error_codes import (
@@ -291,9 +291,8 @@ class DecisionLog:
         return TopicPartition(self.topic, 0)
 
     def _bound(self, timestamp: int, *, stable: bool = False) -> int:
-        found = list_found(self.router, {self._partition: timestamp}, read_committed=stable)
-        item = found[self._partition]
-        return 0 if item is None else item.offset
+        here = self._partition
+        return list_bounds(self.router, [here], timestamp, read_committed=stable)[here]
 
     def _mark(self) -> int:
         """The offset of a record that decides nothing: who took it knows all that is before it."""

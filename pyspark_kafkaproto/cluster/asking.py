@@ -85,6 +85,7 @@ class Question(Generic[_K, _T]):
             the whole answer.
         parts: cuts what one broker is asked about into requests.
         most: the highest version of the request to use.
+        least: the lowest, where what is asked means something else to brokers before.
     """
 
     what: str
@@ -92,6 +93,7 @@ class Question(Generic[_K, _T]):
     read: Callable[[Any, list[_K]], Mapping[_K, _T | BrokerError]]
     parts: Callable[[list[_K]], Iterable[list[_K]]] = whole
     most: int | None = None
+    least: int = 0
 
 
 def ask(
@@ -167,7 +169,7 @@ class _Inquiry(Generic[_K, _T]):
         }
         requests = list(_requests(question, places))
         bodies = [(place, question.make_request(part)) for place, part in requests]
-        answers = send_all(self._router, bodies, self._deadline, question.most)
+        answers = send_all(self._router, bodies, self._deadline, question.most, question.least)
         for (place, part), answer in zip(requests, answers, strict=True):
             for thing, result in _results(question, place, part, answer).items():
                 if isinstance(result, KafkaProtoError):
@@ -267,12 +269,13 @@ def send_all(
     requests: Sequence[tuple[Endpoint, Any]],
     deadline: Deadline,
     most: int | None = None,
+    least: int = 0,
 ) -> list[Any | KafkaProtoError]:
     """The answer to each request, or the error that kept it away; brokers work side by side."""
     answers: list[Any | KafkaProtoError] = [None] * len(requests)
     lines: dict[Endpoint, _Line] = {}
     for number, (place, request) in enumerate(requests):
-        line = lines.setdefault(place, _Line(router, place, deadline, most, answers))
+        line = lines.setdefault(place, _Line(router, place, deadline, (most, least), answers))
         line.unsent.append((number, request))
     try:
         for line in lines.values():
@@ -322,7 +325,7 @@ class _Line:
         router: Asker,
         place: Endpoint,
         deadline: Deadline,
-        most: int | None,
+        versions: tuple[int | None, int],
         answers: list[Any | KafkaProtoError],
     ) -> None:
         self.unsent: deque[tuple[int, Any]] = deque()
@@ -330,7 +333,7 @@ class _Line:
         self._router = router
         self._place = place
         self._deadline = deadline
-        self._most = most
+        self._versions = versions
         self._answers = answers
         self._connection: Connection | None = None
 
@@ -342,7 +345,7 @@ class _Line:
             try:
                 if self._connection is None:
                     self._connection = self._router.connect(self._place, self._soon())
-                version = self._connection.version_for(type(request), self._most)
+                version = self._connection.version_for(type(request), *self._versions)
                 self._connection.send(request, self._soon(), version)
             except KafkaProtoError as error:
                 self._fail(error)

@@ -203,9 +203,8 @@ class KafkaCluster(GroupWindow, AdminWindow):
         self, partitions: Collection[tuple[str, int]]
     ) -> dict[TopicPartition, int]:
         """The offset before which no transaction is open, whatever isolation.level says."""
-        timestamps = dict.fromkeys(checked_partitions(partitions), LATEST_TIMESTAMP)
-        found = list_found(self._router, timestamps, read_committed=True)
-        return {partition: item.offset for partition, item in found.items() if item is not None}
+        chosen = checked_partitions(partitions)
+        return list_bounds(self._router, chosen, LATEST_TIMESTAMP, read_committed=True)
 
     def get_max_timestamp_offsets(
         self, partitions: Collection[tuple[str, int]]
@@ -213,6 +212,9 @@ class KafkaCluster(GroupWindow, AdminWindow):
         """The record with the largest timestamp: its offset, and that timestamp (ms since 1970).
 
         None where a partition is empty.
+
+        Raises:
+            UnsupportedVersion: brokers before Kafka 3.0 cannot tell.
         """
         timestamps = dict.fromkeys(checked_partitions(partitions), MAX_TIMESTAMP)
         return list_found(self._router, timestamps)

@@ -21,7 +21,7 @@ def log_sizes(router: Router, partitions: Collection[TopicPartition]) -> dict[To
     """The size of each partition's log in bytes, compressed as it lies there.
 
     Raises:
-        BrokerError: this user may not ask.
+        BrokerError: this user may not ask, or the leader's disk has failed.
     """
     question = Question("ask for log sizes", _request, _read)
     return ask(router, question, partitions, router.leader_places)
@@ -42,10 +42,9 @@ def _read(
     answer: DescribeLogDirsResponse, asked: list[TopicPartition]
 ) -> dict[TopicPartition, int | BrokerError]:
     # Before version 3 there is no code at the top: brokers refuse by telling of no folder.
-    refused = 0 if answer.results else CLUSTER_AUTHORIZATION_FAILED
-    for code in (answer.error_code, *(item.error_code for item in answer.results), refused):
-        if code:
-            raise BrokerError(code, _API, "the logs")
+    code = answer.error_code or (0 if answer.results else CLUSTER_AUTHORIZATION_FAILED)
+    if code:
+        raise BrokerError(code, _API, "the logs")
     sizes = {
         TopicPartition(topic.name, item.partition_index): item.partition_size
         for folder in answer.results
@@ -53,8 +52,15 @@ def _read(
         for item in topic.partitions
         if not item.is_future_key
     }
-    return {item: sizes.get(item, _moved_away(item)) for item in asked}
+    # A folder that has failed tells of no partition: one that is in no other may have been there.
+    failed = next((folder for folder in answer.results if folder.error_code), None)
+    return {item: sizes[item] if item in sizes else _not_there(item, failed) for item in asked}
 
 
-def _moved_away(partition: TopicPartition) -> BrokerError:
-    return BrokerError(NOT_LEADER_OR_FOLLOWER, _API, f"partition {partition}")
+def _not_there(
+    partition: TopicPartition, failed: DescribeLogDirsResponse.LogDir | None
+) -> BrokerError:
+    subject = f"partition {partition}"
+    if failed is None:  # it has moved away
+        return BrokerError(NOT_LEADER_OR_FOLLOWER, _API, subject)
+    return BrokerError(failed.error_code, _API, subject, f"the folder {failed.log_dir} has failed")

@@ -16,6 +16,7 @@ MAX_TIMESTAMP = -3
 
 _CONSUMER = -1
 _NO_OFFSET = -1
+_KNOWS_MAX_TIMESTAMP = 7
 _READ_COMMITTED = 1
 
 _T = TypeVar("_T")
@@ -41,7 +42,7 @@ def list_offsets(
     Returns:
         Per partition the offset, or None where no record is that late.
     """
-    return _ask(router, timestamps, router.config.is_read_committed, lambda found: found.offset)
+    return _ask(router, timestamps, _is_committed(router, None), _offset)
 
 
 def list_offsets_at(
@@ -52,15 +53,28 @@ def list_offsets_at(
 
 
 def list_bounds(
-    router: Router, partitions: Collection[TopicPartition], timestamp: int
+    router: Router,
+    partitions: Collection[TopicPartition],
+    timestamp: int,
+    *,
+    read_committed: bool | None = None,
 ) -> dict[TopicPartition, int]:
     """Where logs begin (EARLIEST_TIMESTAMP) or end (LATEST_TIMESTAMP), which each one does.
+
+    Args:
+        router: whom to ask.
+        partitions: whose.
+        timestamp: which of the two.
+        read_committed: whether a log ends where a transaction is open; None takes the
+            configuration's isolation.level.
 
     Raises:
         RemoteProtocolError: a broker names no such offset.
     """
+    committed = _is_committed(router, read_committed)
+    timestamps = dict.fromkeys(partitions, timestamp)
     bounds = {}
-    for partition, offset in list_offsets_at(router, partitions, timestamp).items():
+    for partition, offset in _ask(router, timestamps, committed, _offset).items():
         if offset is None:
             bound = "begins" if timestamp == EARLIEST_TIMESTAMP else "ends"
             raise RemoteProtocolError(
@@ -82,9 +96,19 @@ def list_found(
         router: whom to ask.
         timestamps: as there, or MAX_TIMESTAMP: the record with the largest timestamp.
         read_committed: None takes the configuration's isolation.level.
+
+    Raises:
+        UnsupportedVersion: brokers before Kafka 3.0 know no MAX_TIMESTAMP.
     """
-    committed = router.config.is_read_committed if read_committed is None else read_committed
-    return _ask(router, timestamps, committed, lambda found: found)
+    return _ask(router, timestamps, _is_committed(router, read_committed), lambda found: found)
+
+
+def _is_committed(router: Router, wanted: bool | None) -> bool:
+    return router.config.is_read_committed if wanted is None else wanted
+
+
+def _offset(found: Found) -> int:
+    return found.offset
 
 
 def _ask(
@@ -128,4 +152,6 @@ def _ask(
                     results[partition] = take(Found(item.offset, item.timestamp))
         return results
 
-    return router.ask_leaders("list offsets", timestamps.keys(), make_request, read)
+    # KIP-734: before, it is a time like any other, before which there is no record.
+    least = _KNOWS_MAX_TIMESTAMP if MAX_TIMESTAMP in timestamps.values() else 0
+    return router.ask_leaders("list offsets", timestamps.keys(), make_request, read, least)

@@ -311,6 +311,7 @@ class Router:
         partitions: Iterable[TopicPartition],
         make_request: Callable[[list[TopicPartition]], Any],
         read: Callable[[Any], Mapping[TopicPartition, _T | BrokerError]],
+        least: int = 0,
     ) -> dict[TopicPartition, _T]:
         """Ask each partition's leader, all leaders at once; again for those that moved meanwhile.
 
@@ -319,13 +320,13 @@ class Router:
             partitions: what to ask about.
             make_request: from the partitions of one leader.
             read: an answer's result or error per partition.
+            least: the lowest version of the request to use.
 
         Raises:
-            BrokerError: the first error that cannot be retried; `usable` has the results so far.
-            RemoteProtocolError: an answer is not about what was asked.
+            KafkaProtoError: as `ask`.
         """
         question: Question[TopicPartition, _T] = Question(
-            what, make_request, lambda answer, _: read(answer)
+            what, make_request, lambda answer, _: read(answer), least=least
         )
         return ask(self, question, partitions, self.leader_places)
 

@@ -9,10 +9,11 @@ whoever asks for one that is a moment old tries again for a second.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark_kafkaproto.cluster.asking import Question, ask
+from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import (
     TopicPartition,
@@ -23,10 +24,12 @@ from pyspark_kafkaproto.cluster.topology import (
 from pyspark_kafkaproto.error_codes import (
     INVALID_PARTITIONS,
     NOT_CONTROLLER,
+    REQUEST_TIMED_OUT,
     TOPIC_ALREADY_EXISTS,
+    UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -39,8 +42,9 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 BROKERS_DEFAULT = -1
 ALL_RECORDS = -1
 
-_DELETE_BY_NAME = 5  # the last version of DeleteTopics that takes bare names
+_LAST_BY_NAME = 5  # of DeleteTopics
 NO_SUCH_TOPIC = "there is no such topic, or this user may not see it"
+_NO_TOPIC = {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}
 _EARLIER_TRY = "an earlier try may have done it: its answer was lost, or told of no end"
 
 
@@ -82,7 +86,10 @@ def create_topics(
     Raises:
         BrokerError: one could not be; `usable` has the names of those that are made.
     """
-    by_name = {topic.name: topic for topic in topics}
+    by_name: dict[str, NewTopic] = {}
+    for topic in topics:
+        if by_name.setdefault(topic.name, topic) != topic:
+            raise ConfigError("topic", topic.name, "it is given twice, and not alike")
 
     def make_request(names: list[str]) -> CreateTopicsRequest:
         return CreateTopicsRequest(
@@ -92,23 +99,74 @@ def create_topics(
         )
 
     done = None if validate_only else TOPIC_ALREADY_EXISTS
-    what = f"create {_names(by_name)}"
-    _ask_controller(router, what, by_name, make_request, _read_created, done)
+    question = Question(f"create {_names(by_name)}", make_request, _read_created)
+    _ask_controller(router, question, by_name, done)
 
 
 def delete_topics(router: Router, topics: Collection[str]) -> None:
     """Delete topics with all their records.
 
+    They are deleted by their ids, where brokers know them (KIP-516): another try deletes no topic
+    that was made anew under the same name.
+
     Raises:
         BrokerError: one could not be deleted; `usable` has those that are.
     """
+    try:
+        _delete_by_id(router, topics)
+    except UnsupportedVersion:  # before Kafka 2.8
+        _delete_by_name(router, topics)
 
-    def make_request(names: list[str]) -> DeleteTopicsRequest:
-        return DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=_timeout_ms(router))
 
-    what = f"delete {_names(topics)}"
-    done = UNKNOWN_TOPIC_OR_PARTITION
-    _ask_controller(router, what, topics, make_request, _read_deleted, done, most=_DELETE_BY_NAME)
+def _delete_by_id(router: Router, names: Collection[str]) -> None:
+    ids: dict[str, bytes | None] = {}
+
+    def find_places(missing: set[str], deadline: Deadline) -> dict[str, Endpoint | BrokerError]:
+        topology = router.topology(missing - ids.keys(), deadline)
+        places: dict[str, Endpoint | BrokerError] = {}
+        for name in missing:
+            try:
+                if name not in ids:
+                    ids[name] = topology.topic(name).topic_id
+                places[name] = controller_of(topology)
+            except BrokerError as error:
+                places[name] = error
+        return places
+
+    def make_request(part: list[str]) -> DeleteTopicsRequest:
+        topic_of = DeleteTopicsRequest.Topic
+        topics = tuple(
+            topic_of(name=name) if (topic_id := ids[name]) is None else topic_of(topic_id=topic_id)
+            for name in part
+        )
+        return DeleteTopicsRequest(topics=topics, timeout_ms=_timeout_ms(router))
+
+    def read(answer: DeleteTopicsResponse, part: list[str]) -> dict[str, BrokerError | None]:
+        by_id = {ids[name]: name for name in part}
+        named = ((by_id.get(item.topic_id, item.name or ""), item) for item in answer.responses)
+        return {
+            name: _outcome(item.error_code, "DeleteTopics", name, item.error_message)
+            for name, item in named
+        }
+
+    question = Question(f"delete {_names(names)}", make_request, read)
+    _ask_controller(router, question, names, UNKNOWN_TOPIC_ID, find_places, is_ours=True)
+
+
+def _delete_by_name(router: Router, names: Collection[str]) -> None:
+    def make_request(part: list[str]) -> DeleteTopicsRequest:
+        return DeleteTopicsRequest(topic_names=tuple(part), timeout_ms=_timeout_ms(router))
+
+    def read(answer: DeleteTopicsResponse, _: list[str]) -> dict[str, BrokerError | None]:
+        return {
+            item.name or "": _outcome(
+                item.error_code, "DeleteTopics", item.name or "", item.error_message
+            )
+            for item in answer.responses
+        }
+
+    question = Question(f"delete {_names(names)}", make_request, read, most=_LAST_BY_NAME)
+    _ask_controller(router, question, names, UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def add_partitions(
@@ -132,15 +190,15 @@ def add_partitions(
             validate_only=validate_only,
         )
 
-    what = f"add partitions to {_names(counts)}"
     done = None if validate_only else INVALID_PARTITIONS
-    _ask_controller(router, what, counts, make_request, _read_grown, done)
+    question = Question(f"add partitions to {_names(counts)}", make_request, _read_grown)
+    _ask_controller(router, question, counts, done)
 
 
 def delete_records(
     router: Router, before: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Delete the records below each offset (ALL_RECORDS: all there are).
+    """Delete the records below each offset (ALL_RECORDS: all there are when this is called).
 
     Returns:
         The earliest offset of each partition from now on.
@@ -149,13 +207,18 @@ def delete_records(
         if offset < 0 and offset != ALL_RECORDS:
             raise ConfigError(f"offset of {partition}", offset, "expected 0 or more, -1 for all")
 
+    # Brokers know "all" too, but another try would delete what was written since the first.
+    every = [partition for partition, offset in before.items() if offset == ALL_RECORDS]
+    ends = list_bounds(router, every, LATEST_TIMESTAMP, read_committed=False)
+    offsets = {**before, **ends}
+
     def make_request(partitions: list[TopicPartition]) -> DeleteRecordsRequest:
         topic_of = DeleteRecordsRequest.Topic
         topics = tuple(
             topic_of(
                 name=topic,
                 partitions=tuple(
-                    topic_of.Partition(partition_index=item.partition, offset=before[item])
+                    topic_of.Partition(partition_index=item.partition, offset=offsets[item])
                     for item in own
                 ),
             )
@@ -163,7 +226,7 @@ def delete_records(
         )
         return DeleteRecordsRequest(topics=topics, timeout_ms=_timeout_ms(router))
 
-    return router.ask_leaders("delete records", before, make_request, _read_cut)
+    return router.ask_leaders("delete records", offsets, make_request, _read_cut)
 
 
 # The controller
@@ -171,42 +234,50 @@ def delete_records(
 
 def _ask_controller(
     router: Router,
-    what: str,
+    question: Question[str, None],
     names: Collection[str],
-    make_request: Callable[[list[str]], Any],
-    read: Callable[[Any], Mapping[str, BrokerError | None]],
     done: int | None,
-    most: int | None = None,
+    find_places: Callable[[set[str], Deadline], Mapping[str, Endpoint | BrokerError]] | None = None,
+    *,
+    is_ours: bool = False,
 ) -> None:
     """Change topics.
 
-    `done` is the error code that a second try meets where the first one came through: if there may
-    have been such a first try, the error's text says so.
+    Args:
+        router: whom to ask through.
+        question: what to ask.
+        names: of the topics.
+        done: the error code that a second try meets where the first one came through: if there may
+            have been such a first try, the error's text says so.
+        find_places: as for `ask`; None: the controller, for all.
+        is_ours: whether `done` tells after such a try that it was that one.
     """
     if isinstance(names, str):
         raise ConfigError("topics", names, "expected a set of names, not one name")
-
-    def find_places(missing: set[str], deadline: Deadline) -> dict[str, Endpoint]:
-        return dict.fromkeys(missing, controller_of(router.topology((), deadline)))
-
     sent: set[str] = set()
     doubtful: set[str] = set()  # sent before, and not known to have changed nothing
 
-    def request(names: list[str]) -> Any:
-        doubtful.update(sent.intersection(names))
-        sent.update(names)
-        return make_request(names)
+    def at_the_controller(missing: set[str], deadline: Deadline) -> dict[str, Endpoint]:
+        return dict.fromkeys(missing, controller_of(router.topology((), deadline)))
 
-    def outcomes(answer: Any, _: list[str]) -> dict[str, BrokerError | None]:
-        found = dict(read(answer))
-        for name, error in found.items():
-            if error is not None and error.code == done:
-                sent.discard(name)
-                found[name] = _perhaps_ours(error) if name in doubtful else error
-        return found
+    def request(part: list[str]) -> Any:
+        doubtful.update(sent.intersection(part))
+        sent.update(part)
+        return question.make_request(part)
 
-    question = Question(what, request, outcomes, most=most)
-    ask(router, question, names, find_places)
+    def outcome(name: str, error: BrokerError | None) -> BrokerError | None:
+        if error is None or error.code == REQUEST_TIMED_OUT:
+            return error
+        sent.discard(name)
+        if error.code != done or name not in doubtful:
+            return error
+        return None if is_ours else _perhaps_ours(error)
+
+    def outcomes(answer: Any, part: list[str]) -> dict[str, BrokerError | None]:
+        return {name: outcome(name, error) for name, error in question.read(answer, part).items()}
+
+    asked = replace(question, make_request=request, read=outcomes)
+    ask(router, asked, names, find_places or at_the_controller)
 
 
 def controller_of(topology: Topology) -> Endpoint:
@@ -247,7 +318,7 @@ def _to_create(topic: NewTopic) -> CreateTopicsRequest.Topic:
 def _outcome(code: int, api: str, topic: str, message: str | None) -> BrokerError | None:
     if not code:
         return None
-    text = NO_SUCH_TOPIC if code == UNKNOWN_TOPIC_OR_PARTITION else message or ""
+    text = NO_SUCH_TOPIC if code in _NO_TOPIC else message or ""
     return while_news_travels(BrokerError(code, api, f"topic {topic!r}", text))
 
 
@@ -258,23 +329,14 @@ def _perhaps_ours(error: BrokerError) -> BrokerError:
     return told
 
 
-def _read_created(answer: CreateTopicsResponse) -> dict[str, BrokerError | None]:
+def _read_created(answer: CreateTopicsResponse, _: list[str]) -> dict[str, BrokerError | None]:
     return {
         item.name: _outcome(item.error_code, "CreateTopics", item.name, item.error_message)
         for item in answer.topics
     }
 
 
-def _read_deleted(answer: DeleteTopicsResponse) -> dict[str, BrokerError | None]:
-    return {
-        item.name or "": _outcome(
-            item.error_code, "DeleteTopics", item.name or "", item.error_message
-        )
-        for item in answer.responses
-    }
-
-
-def _read_grown(answer: CreatePartitionsResponse) -> dict[str, BrokerError | None]:
+def _read_grown(answer: CreatePartitionsResponse, _: list[str]) -> dict[str, BrokerError | None]:
     return {
         item.name: _outcome(item.error_code, "CreatePartitions", item.name, item.error_message)
         for item in answer.results

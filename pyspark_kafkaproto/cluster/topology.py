@@ -12,6 +12,7 @@ from pyspark_kafkaproto.error_codes import (
     LEADER_NOT_AVAILABLE,
     REPLICA_NOT_AVAILABLE,
     TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     error_code,
 )
@@ -155,7 +156,7 @@ def while_news_travels(error: BrokerError) -> BrokerError:
 
 # A topic just created is known to every broker well within this time.
 _NEWS_TRAVELS_S = 1.0
-_UNKNOWN = {UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE}
+_UNKNOWN = {UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE}
 
 
 _NO_SUCH_TOPIC = (

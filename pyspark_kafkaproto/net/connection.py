@@ -187,13 +187,13 @@ class Connection:
         """Whether the broker wants silence for now: the next `send` waits (KIP-219)."""
         return time.monotonic() < self._quiet_until
 
-    def version_for(self, request: type[Any], most: int | None = None) -> int:
-        """The highest version that both sides speak, not above `most`.
+    def version_for(self, request: type[Any], most: int | None = None, least: int = 0) -> int:
+        """The highest version that both sides speak, not above `most`, nor below `least`.
 
         Raises:
             UnsupportedVersion: there is none; names both ranges.
         """
-        return self._versions.highest_for(request, most)
+        return self._versions.highest_for(request, most, least)
 
     def request(self, request: Any, deadline: Deadline, most: int | None = None) -> Any:
         """Send `request` in a version up to `most`, wait for its response, return that."""

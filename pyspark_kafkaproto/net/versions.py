@@ -35,13 +35,13 @@ class BrokerVersions:
         known = answer.finalized_features if answer.finalized_features_epoch >= 0 else ()
         self.features = {item.name: item.max_version_level for item in known}
 
-    def highest_for(self, request: type[Any], most: int | None = None) -> int:
-        """The highest version that both sides speak, not above `most`.
+    def highest_for(self, request: type[Any], most: int | None = None, least: int = 0) -> int:
+        """The highest version that both sides speak, not above `most`, nor below `least`.
 
         Raises:
             UnsupportedVersion: there is none; names both ranges.
         """
-        ours = request.VERSIONS
+        ours = max(request.VERSIONS[0], least), request.VERSIONS[1]
         theirs = self._ranges.get(request.API_KEY)
         if theirs is None:
             raise UnsupportedVersion(f"broker {self._endpoint} does not offer {request.API_NAME}")

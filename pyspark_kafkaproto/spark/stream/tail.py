@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.client.reading.probe import probe_bytes_per_offset
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
-from pyspark_kafkaproto.error_codes import CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
+from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError, UnsupportedVersion
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planning import (
@@ -111,8 +111,6 @@ class Tail:
         try:
             sizes = self.cluster.get_log_sizes(starts)
         except (BrokerError, UnsupportedVersion) as error:
-            if isinstance(error, BrokerError) and error.code != CLUSTER_AUTHORIZATION_FAILED:
-                raise
             return self._probed(starts, error)
         earliest = self.beginnings(starts)
         latest = self.latest(starts)

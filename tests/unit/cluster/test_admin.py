@@ -18,9 +18,10 @@ from pyspark_kafkaproto.messages.delete_records import DeleteRecordsResponse
 from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
-from tests.fake_broker import close
+from tests.fake_broker import close, topic_id_of
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+ORDERS_ID = topic_id_of("orders")
 TOPIC, BROKER = ConfigResource("topic", "orders"), ConfigResource("broker", "2")
 
 
@@ -81,11 +82,18 @@ def test_wrong_numbers_are_refused_here(wrong):
         NewTopic("a", **wrong)
 
 
-def test_delete_and_grow(brokers, kafka):
+def deleted(code=0):
+    """The answer about `orders`, by its id."""
     part = DeleteTopicsResponse.Topic
-    brokers.on("DeleteTopics", DeleteTopicsResponse(responses=(part(name="a"),)))
-    kafka.delete_topics({"a"})
-    assert brokers.asked("DeleteTopics")[0].topic_names == ("a",)
+    item = part(name=None, topic_id=ORDERS_ID, error_code=code)
+    return DeleteTopicsResponse(responses=(item,))
+
+
+def test_delete_and_grow(brokers, kafka):
+    brokers.on("DeleteTopics", deleted())
+    kafka.delete_topics({"orders"})
+    (request,) = brokers.asked("DeleteTopics")
+    assert [(item.name, item.topic_id) for item in request.topics] == [(None, ORDERS_ID)]
     grown = CreatePartitionsResponse.Topic(name="a")
     brokers.on("CreatePartitions", CreatePartitionsResponse(results=(grown,)))
     kafka.add_partitions({"a": 5}, validate_only=True)
@@ -97,11 +105,45 @@ def test_delete_and_grow(brokers, kafka):
 
 
 def test_missing_topic_is_not_tried_for_a_minute(brokers, kafka, clock):
-    part = DeleteTopicsResponse.Topic
-    brokers.on("DeleteTopics", DeleteTopicsResponse(responses=(part(name="a", error_code=3),)))
-    with pytest.raises(BrokerError, match="no such topic"):
-        kafka.delete_topics({"a"})
+    brokers.on("DeleteTopics", deleted())
+    with pytest.raises(BrokerError, match=r"topic 'a'.*no such topic") as caught:
+        kafka.delete_topics({"a", "orders"})
     assert clock.now - 1000 <= 1
+    assert caught.value.usable.keys() == {"orders"}
+
+
+def test_topic_made_anew_after_a_lost_answer_is_not_deleted(brokers, kafka):
+    """The second try names the topic that there was."""
+
+    def lost(call):
+        brokers.topics["orders"].topic_id = bytes(15) + b"\x09"
+        return close()
+
+    brokers.on("DeleteTopics", lost, deleted(100))
+    kafka.delete_topics({"orders"})  # that it is gone was our first try's doing
+    first, second = brokers.asked("DeleteTopics")
+    assert first.topics == second.topics
+
+
+def test_topic_that_is_gone_before_the_first_try_is_an_error(brokers, kafka, clock):
+    brokers.on("DeleteTopics", deleted(100))
+    with pytest.raises(BrokerError, match=r"topic 'orders'.*UNKNOWN_TOPIC_ID.*no such topic"):
+        kafka.delete_topics({"orders"})
+    assert clock.now - 1000 <= 1
+
+
+def test_old_brokers_are_told_names(brokers, kafka):
+    brokers.versions["DeleteTopics"] = (1, 5)
+    part = DeleteTopicsResponse.Topic
+    brokers.on("DeleteTopics", DeleteTopicsResponse(responses=(part(name="orders"),)))
+    kafka.delete_topics({"orders"})
+    (request,) = brokers.asked("DeleteTopics")
+    assert request.topic_names == ("orders",)
+
+
+def test_topic_that_is_to_be_made_in_two_ways_is_refused(kafka):
+    with pytest.raises(ConfigError, match="'a': it is given twice"):
+        kafka.create_topics([NewTopic("a", partitions=1), NewTopic("a", partitions=2)])
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
@@ -113,8 +155,8 @@ def test_what_an_earlier_try_may_have_done_is_said(brokers, kafka, clock, what, 
         "create": ("CreateTopics", created(a=36), lambda: kafka.create_topics([NewTopic("a")])),
         "delete": (
             "DeleteTopics",
-            DeleteTopicsResponse(responses=(gone(name="a", error_code=3),)),
-            lambda: kafka.delete_topics({"a"}),
+            DeleteTopicsResponse(responses=(gone(name="orders", error_code=3),)),
+            lambda: kafka.delete_topics({"orders"}),
         ),
         "grow": (
             "CreatePartitions",
@@ -122,8 +164,10 @@ def test_what_an_earlier_try_may_have_done_is_said(brokers, kafka, clock, what, 
             lambda: kafka.add_partitions({"a": 5}),
         ),
     }[what]
+    if what == "delete":
+        brokers.versions[api] = (1, 5)  # later ones tell by the topic's id
     brokers.on(api, *([close()] if is_lost else []), answer)
-    with pytest.raises(BrokerError, match="topic 'a'") as caught:
+    with pytest.raises(BrokerError, match=r"topic '(a|orders)'") as caught:
         change()
     assert ("an earlier try may have done it" in str(caught.value)) == is_lost
 
@@ -131,6 +175,22 @@ def test_what_an_earlier_try_may_have_done_is_said(brokers, kafka, clock, what, 
 def test_names_are_a_set(kafka):
     with pytest.raises(ConfigError, match="expected a set of names"):
         kafka.delete_topics("orders")
+
+
+def test_what_is_written_after_a_lost_answer_is_not_deleted(brokers, kafka):
+    log = brokers.logs["orders", 0].fill(5)
+    end = log.stop
+    part = DeleteRecordsResponse.Topic
+
+    def lost(call):
+        log.fill(5)
+        return close()
+
+    done = part(name="orders", partitions=(part.Partition(low_watermark=end),))
+    brokers.on("DeleteRecords", lost, DeleteRecordsResponse(topics=(done,)))
+    assert kafka.delete_records({FIRST: -1}) == {FIRST: end}
+    offsets = [call.topics[0].partitions[0].offset for call in brokers.asked("DeleteRecords")]
+    assert offsets == [end, end]
 
 
 def test_records_are_cut_off_at_their_leaders(brokers, kafka):
@@ -146,7 +206,9 @@ def test_records_are_cut_off_at_their_leaders(brokers, kafka):
         return DeleteRecordsResponse(topics=(part(name="orders", partitions=done),))
 
     brokers.on("DeleteRecords", cut)
-    assert kafka.delete_records({FIRST: 7, SECOND: -1}) == {FIRST: 8, SECOND: 0}
+    brokers.logs["orders", 1].fill(5)
+    end = brokers.logs["orders", 1].stop
+    assert kafka.delete_records({FIRST: 7, SECOND: -1}) == {FIRST: 8, SECOND: end + 1}
     assert len(brokers.asked("DeleteRecords", node=2)) == 1
     with pytest.raises(ConfigError, match="offset of orders-0"):
         kafka.delete_records({FIRST: -2})

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.errors import ConfigError, RemoteProtocolError
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import ConfigError, RemoteProtocolError, UnsupportedVersion
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -82,3 +82,17 @@ def test_nothing_asked_is_nothing_sent(brokers, kafka):
     assert kafka.get_partitions(set()) == set()
     assert kafka.find_leaders(set()) == {}
     assert brokers.calls == []
+
+
+def test_largest_timestamp_is_not_asked_of_brokers_that_do_not_know_the_question(brokers, kafka):
+    """To them it is a time long ago, and they would name the first record."""
+    assert kafka.get_max_timestamp_offsets({FIRST, SECOND})[FIRST].offset == 5
+    brokers.versions["ListOffsets"] = (1, 6)
+    with KafkaCluster(kafka.config) as again, pytest.raises(UnsupportedVersion, match="1 to 6"):
+        again.get_max_timestamp_offsets({FIRST, SECOND})
+
+
+def test_last_stable_offset_that_is_not_told_is_an_error(brokers, kafka):
+    answer(brokers, 5, -1)
+    with pytest.raises(RemoteProtocolError, match="where partition orders-1 ends"):
+        kafka.get_last_stable_offsets({FIRST, SECOND})

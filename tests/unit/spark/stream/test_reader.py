@@ -583,17 +583,18 @@ def test_bytes_of_a_batch_go_by_the_size_of_the_logs(sized, stream):
 
 
 @pytest.mark.parametrize(
-    ("is_offered", "reason"),
+    ("code", "reason"),
     [
-        (True, "this user needs the right DESCRIBE on the cluster"),
-        (False, "does not offer DescribeLogDirs"),
+        (31, "this user needs the right DESCRIBE on the cluster"),
+        (-1, "UNKNOWN_SERVER_ERROR"),
+        (None, "does not offer DescribeLogDirs"),
     ],
 )
 def test_where_brokers_do_not_say_how_large_logs_are_the_next_batches_do(
-    sized, stream, caplog, is_offered, reason
+    sized, stream, caplog, code, reason
 ):
-    sized.on("DescribeLogDirs", DescribeLogDirsResponse(error_code=31))
-    if not is_offered:
+    sized.on("DescribeLogDirs", DescribeLogDirsResponse(error_code=code or 0))
+    if code is None:
         del sized.versions["DescribeLogDirs"]
     quarter = (log_bytes(sized, 0) + log_bytes(sized, 1)) // 4 + 9
     reader = stream(startingOffsets="earliest", maxBytesPerTrigger=str(quarter))
@@ -621,10 +622,3 @@ def test_the_next_batches_are_looked_at_from_the_middle_of_one_on(sized, stream,
     assert end == {"orders": {"1": 100}}
     clock.now += 11
     assert reader.latestOffset({"orders": {"1": 8}}, NO_LIMIT) == {"orders": {"1": 17}}
-
-
-def test_other_errors_of_log_sizes_are_not_passed_over(sized, stream):
-    sized.on("DescribeLogDirs", DescribeLogDirsResponse(error_code=56))
-    reader = stream(startingOffsets="earliest", maxBytesPerTrigger="1000")
-    with pytest.raises(BrokerError, match="DescribeLogDirs"):
-        reader.latestOffset(started(reader), NO_LIMIT)
