@@ -11,6 +11,8 @@ from pyspark_kafkaproto.cli.moments import parse_span, parse_time
 from pyspark_kafkaproto.cli.output import gathered, json_option, show, show_json, table_text
 from pyspark_kafkaproto.cli.values import find_partitions, parse_topic_offsets
 from pyspark_kafkaproto.cluster import (
+    GROUP_STATES,
+    GROUP_TYPES,
     BackBy,
     DescribedGroup,
     KafkaCluster,
@@ -25,10 +27,6 @@ from pyspark_kafkaproto.cluster import (
 )
 from pyspark_kafkaproto.errors import ConfigError
 
-_STATES = (
-    *("Empty", "Stable", "PreparingRebalance", "CompletingRebalance", "Dead"),
-    *("Assigning", "Reconciling"),
-)
 _LIST = {"group": "Group", "type": "Type", "state": "State", "protocol_type": "Protocol"}
 _GROUP = {
     "group": "Group",
@@ -75,11 +73,13 @@ def groups() -> None:
 
 @groups.command("list")
 @connected
-@click.option("--state", "states", type=click.Choice(_STATES, case_sensitive=False), multiple=True)
+@click.option(
+    "--state", "states", type=click.Choice(GROUP_STATES, case_sensitive=False), multiple=True
+)
 @click.option(
     "--type",
     "types",
-    type=click.Choice(["classic", "consumer", "share", "streams"], case_sensitive=False),
+    type=click.Choice(GROUP_TYPES, case_sensitive=False),
     multiple=True,
 )
 @json_option

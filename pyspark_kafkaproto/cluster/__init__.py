@@ -16,7 +16,13 @@ from pyspark_kafkaproto.cluster.groups import CommittedOffset
 from pyspark_kafkaproto.cluster.health import Problem
 from pyspark_kafkaproto.cluster.kafka_cluster import KafkaCluster
 from pyspark_kafkaproto.cluster.lag import Lag, lag_text
-from pyspark_kafkaproto.cluster.members import DescribedGroup, ListedGroup, Member
+from pyspark_kafkaproto.cluster.members import (
+    GROUP_STATES,
+    GROUP_TYPES,
+    DescribedGroup,
+    ListedGroup,
+    Member,
+)
 from pyspark_kafkaproto.cluster.offsets import Found
 from pyspark_kafkaproto.cluster.reset import (
     BackBy,
@@ -41,6 +47,8 @@ from pyspark_kafkaproto.cluster.topology import (
 from pyspark_kafkaproto.net.observing import observe_connections
 
 __all__ = [
+    "GROUP_STATES",
+    "GROUP_TYPES",
     "BackBy",
     "Broker",
     "Change",

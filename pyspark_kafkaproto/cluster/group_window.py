@@ -123,9 +123,12 @@ class GroupWindow:
         """The groups of all brokers, sorted by name; with `states` or `types`, those alone.
 
         Args:
-            states: Empty, Stable, PreparingRebalance, CompletingRebalance, Dead; Assigning and
-                Reconciling of consumer groups.
-            types: classic, consumer, share, streams (brokers from 3.8 on).
+            states: of `GROUP_STATES`: Empty, Stable, …; Assigning and Reconciling are of consumer
+                groups alone, NotReady of streams groups.
+            types: of `GROUP_TYPES`: classic, consumer, share, streams (brokers from 3.8 on).
+
+        Raises:
+            ConfigError: there is no such state, or type.
         """
         return list_groups(self._router, states, types)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
 from pyspark_kafkaproto.cluster.groups import check_groups, named
@@ -19,6 +19,7 @@ from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, UNSUPPORTED_VERSION
 from pyspark_kafkaproto.errors import (
     BrokerError,
+    ConfigError,
     RemoteProtocolError,
     UnsupportedVersion,
 )
@@ -42,6 +43,11 @@ _M = TypeVar("_M", bound=Message)
 
 CLASSIC = "classic"
 CONSUMER = "consumer"
+GROUP_TYPES: Final = (CLASSIC, CONSUMER, "share", "streams")
+GROUP_STATES: Final = (
+    *("Empty", "Stable", "PreparingRebalance", "CompletingRebalance", "Dead"),
+    *("Assigning", "Reconciling", "NotReady"),
+)
 
 _GROUPS_PER_REQUEST = 100
 _VERSION_BYTES = 2
@@ -100,10 +106,25 @@ class DescribedGroup:
 def list_groups(
     router: Router, states: Collection[str] = (), types: Collection[str] = ()
 ) -> list[ListedGroup]:
-    """The groups of all brokers, sorted by name; with `states` or `types`, those alone."""
+    """The groups of all brokers, sorted by name; with `states` or `types`, those alone.
+
+    Raises:
+        ConfigError: there is no such state, or type.
+    """
+    _check_known("state", states, GROUP_STATES)
+    _check_known("type", types, GROUP_TYPES)
     request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
     found = ask_all_brokers(router, "list groups", request, _read_listed)
     return sorted(found.values(), key=lambda item: item.group)
+
+
+def _check_known(option: str, values: Collection[str], known: Collection[str]) -> None:
+    """Refuse what brokers pass over; they do not mind capitals either."""
+    if isinstance(values, str):
+        raise ConfigError(f"{option}s", values, f"expected a set of {option}s, not one {option}")
+    for value in values:
+        if value.lower() not in {item.lower() for item in known}:
+            raise ConfigError(option, value, f"expected one of {', '.join(known)}")
 
 
 def describe_groups(router: Router, groups: Collection[str]) -> dict[str, DescribedGroup]:

@@ -25,6 +25,7 @@ from pyspark_kafkaproto.cluster.topology import (
     no_such_broker,
     read_topology,
 )
+from pyspark_kafkaproto.error_codes import REBOOTSTRAP_REQUIRED
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -32,7 +33,7 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
     RemoteProtocolError,
 )
-from pyspark_kafkaproto.messages.metadata import MetadataRequest
+from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.net import (
     ClientConfig,
     Connection,
@@ -48,6 +49,7 @@ _log = logging.getLogger(__name__)
 OPINIONS = 3
 """How many brokers have to agree. Spark's own connector asks three times too, but any broker."""
 _BETWEEN_OPINIONS_S = 0.3
+_BOOTSTRAP = "bootstrap"  # the stage behind those of a connection
 
 
 class Router:
@@ -116,12 +118,13 @@ class Router:
                 ever met the cluster it is worth a retry only for
                 socket.connection.setup.timeout.ms, and not at all where no name resolves: a wrong
                 address should not take a minute.
+            RemoteProtocolError: whoever was tried does not speak Kafka's protocol.
         """
         failures: dict[Endpoint, KafkaProtoError] = {}
         for endpoint in self._candidates():
             try:
                 answer = attempt(endpoint)
-            except (ConnectionFailed, DeadlineExceeded) as error:
+            except (ConnectionFailed, DeadlineExceeded, RemoteProtocolError) as error:
                 failures[endpoint] = self._failed[endpoint] = error
                 self.ask_last(endpoint)
                 if deadline.has_passed:
@@ -240,14 +243,27 @@ class Router:
             else tuple(MetadataRequest.Topic(name=name) for name in sorted(topics)),
             allow_auto_topic_creation=False,
         )
-        answer = self.ask_any(request, deadline)
-        if answer.error_code:
-            raise BrokerError(answer.error_code, "Metadata", "the cluster")
+        answer = self.at_any(lambda place: self._metadata(place, request, deadline), deadline)
         self._topology = read_topology(answer)
         if topics:
             known = self._topology.topics.values()
             note_topic_ids({topic.name: topic.topic_id for topic in known})
         return self._topology
+
+    def _metadata(
+        self, place: Endpoint, request: MetadataRequest, deadline: Deadline
+    ) -> MetadataResponse:
+        """A broker's answer; another one is asked where it knows that it knows nothing."""
+        answer: MetadataResponse = self._ask(place, request, deadline)
+        if answer.error_code == REBOOTSTRAP_REQUIRED:
+            why = "it asks clients to begin again at a bootstrap server (REBOOTSTRAP_REQUIRED)"
+            raise ConnectionFailed(str(place), _BOOTSTRAP, why)
+        if answer.error_code:
+            raise BrokerError(answer.error_code, "Metadata", "the cluster").at(str(place))
+        if not answer.brokers:
+            why = "it knows of no broker, itself included: it has not heard of the cluster yet"
+            raise ConnectionFailed(str(place), _BOOTSTRAP, why)
+        return answer
 
     def broker(self, node_id: int, deadline: Deadline) -> Broker:
         """The broker of that number, one try where it has to be asked for.
@@ -424,9 +440,14 @@ def _leader_place(topology: Topology, partition: TopicPartition) -> Endpoint | B
 
 def _all_failed(failures: Mapping[Endpoint, KafkaProtoError]) -> KafkaProtoError:
     """One error for a round in which no broker answered."""
-    if len(failures) == 1:
-        return next(iter(failures.values()))
-    stages = {getattr(error, "stage", "receive") for error in failures.values()}
-    stage = stages.pop() if len(stages) == 1 else "bootstrap"
-    reasons = (f"{place}: {getattr(error, 'reason', error)}" for place, error in failures.items())
+    errors = list(failures.values())
+    if len(errors) == 1 or all(isinstance(error, RemoteProtocolError) for error in errors):
+        return errors[0]
+    stages = {getattr(error, "stage", "receive") for error in errors}
+    stage = stages.pop() if len(stages) == 1 else _BOOTSTRAP
+    reasons = (f"{place}: {_reason(error)}" for place, error in failures.items())
     return ConnectionFailed(", ".join(map(str, failures)), stage, "; ".join(reasons))
+
+
+def _reason(error: KafkaProtoError) -> str:
+    return error.reason if isinstance(error, ConnectionFailed) else str(error)

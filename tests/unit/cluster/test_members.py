@@ -119,6 +119,24 @@ def test_groups_of_all_brokers_are_listed(brokers, kafka):
     assert (request.states_filter, request.types_filter) == (("Empty", "Stable"), ("classic",))
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"states": ["Empyt"]}, "option 'state' is 'Empyt': expected one of Empty, Stable"),
+        ({"types": ["classical"]}, "option 'type' is 'classical': expected one of classic"),
+        ({"states": "Empty"}, "expected a set of states"),
+    ],
+)
+def test_states_and_types_that_there_are_not_are_refused(kafka, asked, told):
+    with pytest.raises(ConfigError, match=told):
+        kafka.list_groups(**asked)
+
+
+def test_brokers_do_not_mind_capitals_and_neither_do_we(brokers, kafka):
+    brokers.on("ListGroups", listed())
+    assert kafka.list_groups(states=["empty"], types=["Consumer"]) == []
+
+
 def test_broker_that_is_still_loading_its_groups_is_waited_for(brokers, kafka, clock):
     brokers.on("ListGroups", listed(code=14), listed(("a", "", "")), node=1)
     brokers.on("ListGroups", listed(), node=2)

@@ -13,12 +13,13 @@ from pyspark_kafkaproto.errors import (
     DeadlineExceeded,
     RemoteProtocolError,
 )
+from pyspark_kafkaproto.messages.list_groups import ListGroupsResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
 from pyspark_kafkaproto.net.ports import free_ports
 from tests.clock import stop_clock
-from tests.fake_broker import STALL, FakeCluster, close, metadata
+from tests.fake_broker import STALL, FakeCluster, close, metadata, raw
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -49,6 +50,9 @@ def offsets(call, codes=None):
 def refusing(**codes):
     """The same, with an error for some partitions: `p0=6`."""
     return lambda call: offsets(call, {int(name[1:]): code for name, code in codes.items()})
+
+
+_OF_METADATA = ("brokers", "cluster_id", "controller_id", "topics", "error_code")
 
 
 def _asked_about(requests):
@@ -102,6 +106,40 @@ def test_silent_broker_is_named_beside_the_refusing_one(brokers, kafka_at):
     assert f"127.0.0.1:{port}: 127.0.0.1: Connection refused; " in str(caught.value)
     assert f"{brokers.address(1)}: broker {brokers.address(1)}: receive: not" in str(caught.value)
     assert caught.value.stage == "bootstrap"
+
+
+def test_next_broker_is_asked_when_the_first_is_none(brokers, kafka_at):
+    """Whoever listens there speaks another protocol."""
+    brokers.on("ApiVersions", raw(b"SSH-2.0-OpenSSH_9.2\r\n"), node=1)
+    kafka = kafka_at(f"{brokers.address(1)},{brokers.address(2)}")
+    assert set(kafka.describe().topics) == {"orders", "empty"}
+
+
+def test_where_nobody_speaks_kafka_it_is_said_at_once(brokers, kafka, clock):
+    brokers.on("ApiVersions", raw(b"SSH-2.0-OpenSSH_9.2\r\n"))
+    with pytest.raises(RemoteProtocolError):
+        kafka.describe()
+    assert clock.slept == []
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [({"error_code": 129}, "REBOOTSTRAP_REQUIRED"), ({"brokers": ()}, "knows of no broker")],
+)
+def test_broker_that_knows_nothing_is_left_for_another(brokers, kafka, clock, says, told):
+    """None of its answers is taken for a cluster without topics, groups and transactions."""
+    brokers.on("ListGroups", ListGroupsResponse())
+
+    def lost(call):
+        found = metadata(brokers, call)
+        return type(found)(**{name: getattr(found, name) for name in _OF_METADATA} | says)
+
+    brokers.on("Metadata", lost, node=1)
+    assert kafka.list_groups() == []
+    assert len(brokers.asked("ListGroups")) == 2
+    brokers.on("Metadata", lost)
+    with pytest.raises((ConnectionFailed, DeadlineExceeded), match=told):
+        kafka.list_groups()
 
 
 def test_broker_that_was_silent_is_asked_last_the_next_time(brokers):
