@@ -54,12 +54,13 @@ class Issued:
 class Authority:
     """Signs certificates; `pem` is its own."""
 
-    def __init__(self, name: str = "tests") -> None:
+    def __init__(self, name: str = "tests", signed_by: Authority | None = None) -> None:
         self._name = _named(f"{name} authority")
         self._key = ec.generate_private_key(ec.SECP256R1())
-        builder = _certificate(self._name, self._name, self._key, _NOW - _DAY, _NOW + _DAY)
+        signer = signed_by or self
+        builder = _certificate(self._name, signer._name, self._key, _NOW - _DAY, _NOW + _DAY)
         builder = builder.add_extension(x509.BasicConstraints(True, None), critical=True)
-        self.certificate = builder.sign(self._key, hashes.SHA256())
+        self.certificate = builder.sign(signer._key, hashes.SHA256())
         self.pem = self.certificate.public_bytes(Encoding.PEM).decode()
 
     def issue(

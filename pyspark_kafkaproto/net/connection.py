@@ -120,8 +120,16 @@ class Connection:
         config: ClientConfig,
         deadline: Deadline,
         on_frame: OnFrame | None = None,
+        first: int = 0,
     ) -> Connection:
         """Connect, ask which versions the broker speaks, say who we are.
+
+        Args:
+            endpoint: the broker.
+            config: the client's.
+            deadline: when to give up.
+            on_frame: is told of every frame; None: who observes new connections, if anybody.
+            first: with which of several addresses to begin; see `open_socket`.
 
         Raises:
             ConnectionFailed: names the broker and the stage.
@@ -133,9 +141,9 @@ class Connection:
             # Executors pay every import at every start: those pay for `ssl` who use it.
             from pyspark_kafkaproto.net.tls import connect_tls  # noqa: PLC0415
 
-            transport = connect_tls(endpoint, config, setup)
+            transport = connect_tls(endpoint, config, setup, first)
         else:
-            transport = Transport.connect(endpoint, setup)
+            transport = Transport.connect(endpoint, setup, first)
         connection = cls(transport, config, on_frame)
         try:
             if on_frame is None:

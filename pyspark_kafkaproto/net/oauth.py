@@ -1,6 +1,7 @@
 """Bearer tokens for OAUTHBEARER: from a token endpoint, a Python function, or made up (unsecured).
 
-A token is kept in this process until four fifths of its life have passed. Endpoint: RFC 6749, the
+A token is kept in this process until four fifths of its life have passed, and to its end where none
+is to be had then. Endpoint: RFC 6749, the
 client-credentials grant, as KIP-768 has it. Unsecured tokens (RFC 7519, `alg` none) are for
 development: a broker takes them only when it was told to.
 """
@@ -11,6 +12,7 @@ import base64
 import functools
 import http.client
 import json
+import logging
 import re
 import threading
 import time
@@ -29,6 +31,7 @@ from pyspark_kafkaproto.net.security import OAUTHBEARER, SecurityConfig
 
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750; above all: no control characters
 _LIFE_USED = 0.8
+_ASKED_AGAIN_S = 60.0  # sasl.login.refresh.min.period.seconds
 _LARGEST_ANSWER_BYTES = 1 << 20
 _KEPT_TOKENS = 16
 _SHOWN_CHARACTERS = 200
@@ -41,8 +44,10 @@ _TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
 class _Kept(NamedTuple):
     token: Secret
     fresh_until: float
+    ends_at: float
 
 
+_log = logging.getLogger(__name__)
 _kept: dict[SecurityConfig, _Kept] = {}
 _lock = threading.Lock()
 
@@ -57,16 +62,29 @@ def bearer_token(config: SecurityConfig, options: Mapping[str, str], deadline: D
 
     Raises:
         AuthenticationFailed: the endpoint or the function refuses for good.
-        ConnectionFailed: the endpoint cannot be reached, or not now.
+        ConnectionFailed: the endpoint or the function cannot be reached, or not now.
     """
     with _lock:
         kept = _kept.get(config)
-    if kept is not None and time.time() < kept.fresh_until:
-        return kept.token.reveal()
+    now = time.time()
+    if kept is None or now >= kept.ends_at:
+        return _renew(config, options, deadline)
+    if now >= kept.fresh_until:
+        try:
+            return _renew(config, options, deadline.sooner(deadline.remaining_s / 2))
+        except (AuthenticationFailed, ConnectionFailed) as error:
+            left_s = kept.ends_at - time.time()
+            _log.warning("the token of before is used, for %.0f s yet: %s", left_s, error)
+            _keep(config, kept._replace(fresh_until=time.time() + _ASKED_AGAIN_S))
+    return kept.token.reveal()
+
+
+def _renew(config: SecurityConfig, options: Mapping[str, str], deadline: Deadline) -> str:
     token = _obtain(config, options, deadline)
     if not _TOKEN.fullmatch(token):
         raise AuthenticationFailed(_source(config), OAUTHBEARER, "what it gave is no bearer token")
-    _keep(config, token)
+    now, ends_at = time.time(), _expiry(token)
+    _keep(config, _Kept(Secret(token), now + (ends_at - now) * _LIFE_USED, ends_at))
     return token
 
 
@@ -78,14 +96,12 @@ def _obtain(config: SecurityConfig, options: Mapping[str, str], deadline: Deadli
     return _unsecured(options)
 
 
-def _keep(config: SecurityConfig, token: str) -> None:
-    now = time.time()
-    fresh_until = now + (_expiry(token) - now) * _LIFE_USED
+def _keep(config: SecurityConfig, kept: _Kept) -> None:
     with _lock:
         _kept.pop(config, None)
         while len(_kept) >= _KEPT_TOKENS:
             del _kept[next(iter(_kept))]
-        _kept[config] = _Kept(Secret(token), fresh_until)
+        _kept[config] = kept
 
 
 def _expiry(token: str) -> float:
@@ -111,6 +127,9 @@ def _from_function(name: str, options: Mapping[str, str], deadline: Deadline) ->
         token = call_within(lambda: function(dict(options)), deadline)
     except TimeoutError as error:
         raise ConnectionFailed(name, "token", str(error)) from None
+    except OSError as error:  # it could not reach whom it asks; the text may hold secrets, as below
+        reason = f"the function raised {type(error).__name__}"
+        raise ConnectionFailed(name, "token", reason) from None
     except Exception as error:  # noqa: BLE001 - somebody else's function: anything may come
         # Its text may hold what the function was given: the type alone is safe to pass on.
         kind = type(error).__name__

@@ -33,12 +33,14 @@ class _Place:
         kept: its connections, each with the moment when it has been unused for too long.
         failures: how often in a row it could not be reached; `error` is the last reason.
         quiet: until when it is left alone after that.
+        address: with which of its name's addresses to begin: the next after each failure.
     """
 
     kept: dict[Connection, Deadline] = field(default_factory=dict)
     failures: int = 0
     error: KafkaProtoError | None = None
     quiet: Deadline | None = None
+    address: int = 0
 
     def take(self, connection: Connection, end: Deadline | None = None) -> bool:
         """Take a connection out, to use it or to close it; False if another thread was faster.
@@ -112,9 +114,10 @@ class Connections:
 
     def _open(self, place: _Place, endpoint: Endpoint, deadline: Deadline) -> Connection:
         try:
-            connection = Connection.open(endpoint, self.config, deadline)
+            connection = Connection.open(endpoint, self.config, deadline, first=place.address)
         except (ConnectionFailed, DeadlineExceeded) as error:
             place.failures += 1
+            place.address += 1
             place.error = copy.copy(error)  # who catches this one may write on it
             place.quiet = Deadline.after(self.config.reconnect_backoff.wait_s(place.failures))
             raise

@@ -55,8 +55,10 @@ _PLAINTEXT_PEER = (
 )
 
 
-def connect_tls(endpoint: Endpoint, config: SecurityConfig, deadline: Deadline) -> Transport:
-    """Connect and shake hands.
+def connect_tls(
+    endpoint: Endpoint, config: SecurityConfig, deadline: Deadline, first: int = 0
+) -> Transport:
+    """Connect as `open_socket`, and shake hands.
 
     Raises:
         AuthenticationFailed: one side does not trust the other; says why and what to set.
@@ -65,7 +67,7 @@ def connect_tls(endpoint: Endpoint, config: SecurityConfig, deadline: Deadline) 
         ConfigError: certificates or keys cannot be used.
     """
     context = make_context(config)
-    sock = open_socket(endpoint, deadline)
+    sock = open_socket(endpoint, deadline, first)
     try:
         sock.settimeout(max(0.001, deadline.remaining_s))
         wrapped = context.wrap_socket(sock, server_hostname=endpoint.host)
@@ -230,6 +232,8 @@ def _trust(context: ssl.SSLContext, pem: str, config: SecurityConfig) -> None:
         name = "ssl.truststore.location" if where else "ssl.truststore.certificates"
         why = f"it holds no usable certificate ({getattr(error, 'reason', None) or error})"
         raise ConfigError(name, where or "PEM text", why) from None
+    # As in Java, who is given as trusted is, without whoever signed for it.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
 def _identify(context: ssl.SSLContext, identity: KeyPair) -> None:

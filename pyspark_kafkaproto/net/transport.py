@@ -85,9 +85,9 @@ class Transport:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     @classmethod
-    def connect(cls, endpoint: Endpoint, deadline: Deadline) -> Transport:
-        """Resolve and connect, trying each address in turn; ConnectionFailed names the stage."""
-        return cls(open_socket(endpoint, deadline), endpoint)
+    def connect(cls, endpoint: Endpoint, deadline: Deadline, first: int = 0) -> Transport:
+        """As `open_socket`."""
+        return cls(open_socket(endpoint, deadline, first), endpoint)
 
     def send(self, data: bytes | memoryview, deadline: Deadline) -> None:
         """Write all of `data`."""
@@ -279,10 +279,22 @@ def _inflow_class() -> type[Inflow] | None:
     return Inflow
 
 
-def open_socket(endpoint: Endpoint, deadline: Deadline) -> socket.socket:
-    """A connected socket: each address in turn; ConnectionFailed names the stage."""
+def open_socket(endpoint: Endpoint, deadline: Deadline, first: int = 0) -> socket.socket:
+    """A connected socket: each address that the host's name has in turn.
+
+    Args:
+        endpoint: where to.
+        deadline: when to give up.
+        first: with which address to begin, counted round and round: who met nothing good behind
+            one that takes connections asks for the next.
+
+    Raises:
+        ConnectionFailed: names the stage.
+    """
     reasons = []
     found = _resolve(endpoint, deadline)
+    turn = first % len(found)
+    found = found[turn:] + found[:turn]
     for tried, (family, kind, proto, _, address) in enumerate(found):
         # A silent address leaves the next ones their share of the time.
         share = deadline.sooner(deadline.remaining_s / (len(found) - tried))

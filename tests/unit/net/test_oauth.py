@@ -105,6 +105,34 @@ def test_a_token_is_kept_for_four_fifths_of_its_life(endpoint, monkeypatch):
     assert len(endpoint.asked) == 3
 
 
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_token_is_used_to_its_end_where_no_other_is_to_be_had(
+    function, monkeypatch, caplog, is_refused
+):
+    calls = []
+
+    def give(_):
+        calls.append(now[0])
+        if len(calls) > 1:
+            raise ValueError if is_refused else ConnectionRefusedError
+        return token_for("me", 1000)
+
+    now = [time.time()]
+    monkeypatch.setattr(oauth, "time", types.SimpleNamespace(time=lambda: now[0]))
+    found = function(give)
+    first = token(found)
+    now[0] += 850
+    assert token(found) == token(found) == first
+    assert len(calls) == 2, "its source is not asked at every login"
+    assert "the token of before is used" in caplog.text
+    now[0] += 61
+    assert token(found) == first
+    assert len(calls) == 3
+    now[0] += 100
+    with pytest.raises(AuthenticationFailed if is_refused else ConnectionFailed):
+        token(found)
+
+
 def test_kept_tokens_are_bounded_and_hidden(function):
     for number in range(40):
         options = f'scope="{number}" unsecuredLoginStringClaim_sub="me"'
@@ -197,6 +225,14 @@ def test_a_function_gets_the_options_and_gives_the_token(function):
 )
 def test_a_function_that_gives_no_token(function, give, said):
     with pytest.raises(AuthenticationFailed, match=f"my_tokens:give.*{said}"):
+        token(function(give))
+
+
+def test_a_function_that_reaches_nobody_is_worth_a_retry(function):
+    def give(_):
+        raise ConnectionRefusedError("hunter2")
+
+    with pytest.raises(ConnectionFailed, match=r"my_tokens:give.*ConnectionRefusedError$"):
         token(function(give))
 
 

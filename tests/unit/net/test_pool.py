@@ -2,13 +2,14 @@
 
 import os
 import pickle
+import socket
 import threading
 import warnings
 from contextlib import closing
 
 import pytest
 
-from pyspark_kafkaproto.errors import ConnectionFailed
+from pyspark_kafkaproto.errors import ConnectionFailed, DeadlineExceeded
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import ClientConfig, Connections, Deadline, Endpoint, connections_for
 from pyspark_kafkaproto.net import pool as pool_module
@@ -264,3 +265,23 @@ def test_child_process_does_not_use_its_parents_connections(pool, endpoint, clus
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert pool.get(endpoint, soon()) is first
     assert first.request(ALL_TOPICS, soon()).cluster_id == "fake"
+
+
+def test_next_address_of_a_name_is_tried_where_the_first_takes_connections_and_says_nothing(
+    cluster, monkeypatch
+):
+    dead = socket.create_server(("127.0.0.1", 0))
+    good = Endpoint.parse(cluster.address())
+    found = [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", address)
+        for address in (dead.getsockname(), (good.host, good.port))
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: found)
+    name = Endpoint("two-addresses", 9092)
+    properties = {"bootstrap.servers": str(name), "reconnect.backoff.ms": 0}
+    properties |= {"reconnect.backoff.max.ms": 0, "socket.connection.setup.timeout.ms": 200}
+    with dead, closing(Connections(ClientConfig.parse(properties))) as pool:
+        with pytest.raises((ConnectionFailed, DeadlineExceeded)):
+            pool.get(name, Deadline.after(5))
+        pool.get(name, Deadline.after(5)).close()
+        pool.get(name, Deadline.after(5)).close()  # and the address that was good is kept

@@ -284,6 +284,18 @@ def test_a_certificate_that_is_wrong_says_how(broker, authority, kind, said):
         connect_tls(endpoint, config(authority), soon())
 
 
+@pytest.mark.parametrize("is_of_the_broker", [True, False], ids=["the broker's own", "between"])
+def test_what_is_given_as_trusted_needs_no_authority_above_it(broker, issued, is_of_the_broker):
+    """As in Java: a store may hold the broker's certificate alone, or one between it and a root."""
+    between = Authority("between", signed_by=Authority("root"))
+    issued["between"] = between.issue("broker", "127.0.0.1")
+    own = issued["good"].chain_pem
+    kind, trusted = ("good", own) if is_of_the_broker else ("between", between.pem)
+    found = config(**{"ssl.truststore.certificates": trusted})
+    with broker(kind) as endpoint:
+        connect_tls(endpoint, found, soon()).close()
+
+
 def test_an_authority_that_is_not_trusted_says_what_to_set(broker):
     with (
         broker() as endpoint,
