@@ -38,6 +38,8 @@ _log = logging.getLogger(__name__)
 
 _FIRST_LOOK_S: Final = 1.0
 _JOINS_AGAIN: Final = (ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS)
+# Of a commit: not about what is committed, so that no other one goes any better.
+_OF_THE_MEMBER: Final = (*_JOINS_AGAIN, FENCED_INSTANCE_ID, UNKNOWN_MEMBER_ID)
 
 
 class Keeper:
@@ -54,6 +56,7 @@ class Keeper:
         self._looks_in_vain = 0
         self._failed_joins = 0
         self._commits: list[Commit] = []  # taken and not done yet, oldest first
+        self._apart = 0  # how many of these, from the oldest on, go in a request of their own
         self._commit_at = 0.0  # not before: the last try failed
         self._failed_commits = 0
         # A process that ends must not wait for a JoinGroup that the broker answers in minutes.
@@ -182,7 +185,10 @@ class Keeper:
 
     def _commit(self) -> None:
         """Those of one generation go in one request: later offsets take the place of earlier."""
-        commits, self._commits = self._commits, []
+        apart = min(self._apart, 1)
+        count = apart or len(self._commits)
+        commits, self._commits = self._commits[:count], self._commits[count:]
+        self._apart -= apart
         current = self._membership.member
         # Without a generation a coordinator would take a commit for one from outside of the group.
         is_out = current.generation == NO_GENERATION
@@ -193,13 +199,26 @@ class Keeper:
             return
         offsets: dict[TopicPartition, CommittedOffset] = {}
         for commit in ours:
-            offsets |= commit.offsets
-        error = self._try_to_commit(current, offsets)
+            offsets |= commit.left
+        error = self._try_to_commit(current, offsets) if offsets else None
         if error is not None and is_retriable(error):
-            self._put_back(ours, error)
+            again = self._put_back(ours, error)
+            self._apart += min(apart, again)
+            return
+        self._failed_commits = 0
+        if len(ours) > 1 and isinstance(error, BrokerError) and error.code not in _OF_THE_MEMBER:
+            self._set_apart(ours, error)
         else:
-            self._failed_commits = 0
             self._membership.answer(ours, error)
+
+    def _set_apart(self, commits: list[Commit], error: BrokerError) -> None:
+        """Send them again one by one, without what is committed: each has its own error then."""
+        committed = {item.partition for item in error.usable or ()}
+        for commit in commits:
+            left = commit.left.items()
+            commit.left = {item: offset for item, offset in left if item not in committed}
+        self._commits = commits + self._commits
+        self._apart = len(commits)
 
     def _try_to_commit(
         self, current: GroupMember, offsets: Mapping[TopicPartition, CommittedOffset]
@@ -216,19 +235,25 @@ class Keeper:
             return why
         return None
 
-    def _put_back(self, commits: list[Commit], error: KafkaProtoError) -> None:
-        """Try them again, before what is given later; those whose time is over have failed."""
+    def _put_back(self, commits: list[Commit], error: KafkaProtoError) -> int:
+        """Try them again, before what is given later; those whose time is over have failed.
+
+        How many are tried again.
+        """
+        again = []
         self._failed_commits += 1
         wait_s = self._config.client.backoff.wait_s(self._failed_commits)
         self._commit_at = time.monotonic() + wait_s
         for commit in commits:
             why = _given_up(commit, error, wait_s)
             if why is None:
-                self._commits.append(commit)
+                again.append(commit)
             else:
                 self._membership.answer([commit], why)
-        if not self._commits:  # those to come have not failed yet
+        if not again:  # those to come have not failed yet
             self._failed_commits, self._commit_at = 0, 0.0
+        self._commits = again + self._commits
+        return len(again)
 
     def _refuse_commits(self) -> None:
         left, self._commits = self._commits + self._membership.take_commits(), []

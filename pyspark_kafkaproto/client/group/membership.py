@@ -45,6 +45,7 @@ class Commit:
         offsets: the next one to read, per partition.
         member: who commits, and in which generation.
         deadline: until when it is tried again.
+        left: what of `offsets` is not committed yet, as far as is known.
         failures: what kept it from being done, and when that was met first.
         is_done: whether it was answered, well or with `error`.
     """
@@ -52,9 +53,13 @@ class Commit:
     offsets: Mapping[TopicPartition, CommittedOffset]
     member: GroupMember
     deadline: Deadline
+    left: Mapping[TopicPartition, CommittedOffset] = field(init=False)
     failures: dict[str, float] = field(default_factory=dict)
     is_done: bool = False
     error: KafkaProtoError | None = None
+
+    def __post_init__(self) -> None:
+        self.left = self.offsets
 
 
 class Membership:

@@ -46,6 +46,7 @@ NOT_COORDINATOR, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID = 16, 22, 25
 COORDINATOR_NOT_AVAILABLE = 15
 NOBODY = -1
 KAFKA_STORAGE_ERROR = 56
+OFFSET_METADATA_TOO_LARGE = 12
 INVALID_SESSION_TIMEOUT, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID = 26, 27, 82
 
 
@@ -621,6 +622,111 @@ def test_commits_arrive_in_their_order_and_tell_how_they_went(filled, group, con
     poll_until(consumer, lambda: len(told) == 11, "the failure")
     assert told[-1][0] == {FIRST: 12}
     assert told[-1][1].error.name == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def committing_short_texts(group, most=10):
+    """An OffsetCommit answer that refuses partitions with longer ones, and notes the rest."""
+    part = OffsetCommitResponse.Topic
+
+    def outcome(topic, item):
+        if len(item.committed_metadata) > most:
+            return OFFSET_METADATA_TOO_LARGE
+        group.committed[topic, item.partition_index] = (item.committed_offset, "")
+        return 0
+
+    def answer(call):
+        return OffsetCommitResponse(
+            topics=tuple(
+                part(
+                    name=topic.name,
+                    partitions=tuple(
+                        part.Partition(
+                            partition_index=item.partition_index,
+                            error_code=outcome(topic.name, item),
+                        )
+                        for item in topic.partitions
+                    ),
+                )
+                for topic in call.request.topics
+            )
+        )
+
+    return answer
+
+
+def held_up(brokers, *answers):
+    """Has commits tried again until they are let go, so that those given meanwhile go together."""
+    let_go = threading.Event()
+    left = list(answers)
+
+    def answer(call):
+        if not let_go.is_set():
+            return committing(COORDINATOR_NOT_AVAILABLE)(call)
+        return (left.pop(0) if len(left) > 1 else left[0])(call)
+
+    brokers.on("OffsetCommit", answer)
+    return let_go
+
+
+def test_a_refused_commit_takes_none_with_it_that_waited_beside_it(filled, group, consumer_of):
+    told = []
+    consumer = consumer_of(
+        listeners={"on_commit": lambda *said: told.append(said)}, enable_auto_commit="false"
+    )
+    poll_rows(consumer, 40)
+    let_go = held_up(filled, committing_short_texts(group))
+    consumer.commit({FIRST: 1}, wait=False)
+    consumer.commit({FIRST: 2, SECOND: CommittedOffset(5, "x" * 11)}, wait=False)
+    consumer.commit({FIRST: 3}, wait=False)
+    consumer.commit({SECOND: 6}, wait=False)
+    consumer.commit({SECOND: CommittedOffset(7, "x" * 11)}, wait=False)
+    let_go.set()
+    consumer.commit({FIRST: 4})
+    assert group.committed == {("orders", 0): (4, ""), ("orders", 1): (6, "")}
+    assert [(offsets, getattr(error, "code", None)) for offsets, error in told] == [
+        ({FIRST: 1}, None),
+        ({FIRST: 2, SECOND: 5}, OFFSET_METADATA_TOO_LARGE),
+        ({FIRST: 3}, None),
+        ({SECOND: 6}, None),
+        ({SECOND: 7}, OFFSET_METADATA_TOO_LARGE),
+    ]
+
+
+def test_what_was_committed_is_not_put_back_by_what_goes_again(filled, group, consumer_of):
+    """A crash between two requests would have the group read it again."""
+    consumer = consumer_of(enable_auto_commit="false")
+    poll_rows(consumer, 40)
+    seen = []
+    refuse = committing_short_texts(group)
+
+    def answer(call):
+        said = refuse(call)
+        seen.append(group.committed["orders", 0][0])
+        return said
+
+    let_go = held_up(filled, answer)
+    consumer.commit({FIRST: 2, SECOND: CommittedOffset(5, "x" * 11)}, wait=False)
+    consumer.commit({FIRST: 3}, wait=False)
+    let_go.set()
+    consumer.commit({FIRST: 4})
+    assert seen == sorted(seen)
+    assert group.committed["orders", 0] == (4, "")
+
+
+def test_a_commit_that_goes_apart_is_tried_again_before_those_behind_it(filled, group, consumer_of):
+    told = []
+    consumer = consumer_of(
+        listeners={"on_commit": lambda *said: told.append(said)}, enable_auto_commit="false"
+    )
+    poll_rows(consumer, 40)
+    short = committing_short_texts(group)
+    let_go = held_up(filled, short, committing(COORDINATOR_NOT_AVAILABLE), short)
+    consumer.commit({SECOND: 5}, wait=False)
+    consumer.commit({SECOND: CommittedOffset(6, "x" * 11)}, wait=False)
+    let_go.set()
+    consumer.commit({FIRST: 4})
+    assert [error is None for _, error in told] == [True, False]
+    assert group.committed == {("orders", 0): (4, ""), ("orders", 1): (5, "")}
 
 
 def commit_without_a_pause(brokers, consumer):
