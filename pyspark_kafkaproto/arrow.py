@@ -58,6 +58,10 @@ _BINARY_KINDS: Final = {
     "string", "binary", "large_string", "large_binary", "string_view", "binary_view"
 }  # fmt: skip
 
+# A record takes 7 bytes and a topic's name up to 249: what is decompressed bounds the one alone.
+TOPIC_BYTES: Final = 16 << 20
+_MOST_ROWS: Final = 2**31 - 1  # of an array
+
 # A surrogate in UTF-8, whole or cut behind its second byte.
 _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
@@ -118,10 +122,13 @@ def wanted_columns(schema: pa.Schema) -> Columns:
     return wanted
 
 
-def to_record_batch(
+def to_record_batches(
     decoded: Decoded, topic: str, partition: int, schema: pa.Schema
-) -> pa.RecordBatch:
-    """The rows of one decoded chunk, their buffers wrapped and not copied.
+) -> list[pa.RecordBatch]:
+    """The rows of one decoded chunk, in order, their buffers wrapped and not copied.
+
+    One record batch, but for a chunk of so many small rows that the topic's name takes more than
+    TOPIC_BYTES beside them.
 
     Args:
         decoded: rows of `topic` and `partition`, with the columns of `wanted_columns(schema)`.
@@ -135,14 +142,27 @@ def to_record_batch(
         LocalProtocolError: `decoded` lacks a column of the schema.
     """
     if not schema.names:
-        return _rows_without_columns(decoded.rows)
+        return [_rows_without_columns(decoded.rows)]
     arrays = []
     for name, kind, build, is_text in _plan_of(schema):
         array = build(decoded, topic, partition, kind)
         if is_text:
             _check_text(array, name, decoded, topic, partition)
         arrays.append(array)
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    shortest = min(map(len, arrays))
+    if shortest == decoded.rows:
+        return [pa.RecordBatch.from_arrays(arrays, schema=schema)]
+    return [
+        pa.RecordBatch.from_arrays(
+            [_part_of(array, start, shortest, decoded.rows) for array in arrays], schema=schema
+        )
+        for start in range(0, decoded.rows, shortest)
+    ]
+
+
+def _part_of(array: pa.Array, start: int, count: int, rows: int) -> pa.Array:
+    """`count` of `rows` rows, or what is left of them; the shorter array has one value alone."""
+    return array.slice(start if len(array) == rows else 0, min(count, rows - start))
 
 
 def keeps_damaged(schema: pa.Schema) -> bool:
@@ -243,19 +263,25 @@ def _first_not_text(array: pa.Array) -> int:
 class _Constant:
     """A column of one value: the longest built so far is kept, and shorter ones are cut from it.
 
+    None is longer than `most_rows` of its value.
+
     One value is kept, not all: a task reads its partitions one after the other. Built from buffers:
     `pa.scalar` and `pa.array` would import pandas, half a second in every worker that has it.
     """
 
-    def __init__(self, build: Callable[[Any, int], pa.Array]) -> None:
+    def __init__(
+        self, build: Callable[[Any, int], pa.Array], most_rows: Callable[[Any], int]
+    ) -> None:
         self._build = build
+        self._most_rows = most_rows
         self._kept: tuple[Any, pa.Array] | None = None
 
     def rows(self, value: Any, count: int) -> pa.Array:
-        """`count` rows of `value`."""
+        """`count` rows of `value`, or as many as there may be."""
         kept = self._kept[1] if self._kept is not None and self._kept[0] == value else None
         if kept is None or len(kept) < count:
-            kept = self._build(value, count if kept is None else max(count, 2 * len(kept)))
+            wanted = count if kept is None else max(count, 2 * len(kept))
+            kept = self._build(value, min(wanted, self._most_rows(value)))
             self._kept = (value, kept)
         return kept.slice(0, count)
 
@@ -271,8 +297,8 @@ def _repeated_number(number: int, count: int) -> pa.Array:
     return _fixed(array("i", [number]) * count, count, pa.int32())
 
 
-_topics = _Constant(_repeated_text)
-_partitions = _Constant(_repeated_number)
+_topics = _Constant(_repeated_text, lambda text: max(1, TOPIC_BYTES // len(text.encode())))
+_partitions = _Constant(_repeated_number, lambda _: _MOST_ROWS)
 
 _Builder: TypeAlias = Callable[[Decoded, str, int, pa.DataType], pa.Array]
 

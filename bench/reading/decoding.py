@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from pyspark_kafkaproto import OffsetRange
-from pyspark_kafkaproto.arrow import schema_for, to_record_batch, wanted_columns
+from pyspark_kafkaproto.arrow import schema_for, to_record_batches, wanted_columns
 from pyspark_kafkaproto.client import Fetcher, ReadSettings
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.decode import BlockReading
@@ -53,6 +53,7 @@ class Decoding:
         schema = schema_for(COLUMNS)
         reading = BlockReading(block, self.config, ReadSettings(), wanted_columns(schema))
         return sum(
-            to_record_batch(decoded, *self.range.topic_partition, schema).num_rows
+            batch.num_rows
             for decoded in reading.pieces()
+            for batch in to_record_batches(decoded, *self.range.topic_partition, schema)
         )

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_kafkaproto.arrow import schema_for, to_record_batch
+from pyspark_kafkaproto.arrow import schema_for, to_record_batches
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import Columns, NewRecord, _kernel, encode_batch, reference
 from pyspark_kafkaproto.records.encoding import sealed
@@ -35,7 +35,7 @@ def outcome(implementation, block: bytes, **options):
     except CorruptRecords as error:
         # A codec's library may name the same damage differently the next time.
         return str(error).partition("cannot be decompressed")[:2], error.pos, error.base_offset
-    batch = to_record_batch(decoded, "t", 0, SCHEMA)
+    (batch,) = to_record_batches(decoded, "t", 0, SCHEMA)
     batch.validate(full=True)
     facts = (
         decoded.rows, decoded.pos, decoded.next_offset, decoded.passed_over, decoded.batches,

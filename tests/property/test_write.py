@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_kafkaproto.arrow import schema_for, to_record_batch, write_columns
+from pyspark_kafkaproto.arrow import schema_for, to_record_batches, write_columns
 from pyspark_kafkaproto.errors import InvalidRecord, LocalProtocolError
 from pyspark_kafkaproto.records import (
     BinaryInput,
@@ -152,7 +152,7 @@ def read_back(implementation, block: bytes) -> list[tuple]:
     while pos < len(block):
         end = pos + 12 + int.from_bytes(block[pos + 8 : pos + 12])
         decoded = implementation.decode(block[pos:end], start=0, stop=2**31, wanted=Columns.ALL)
-        for row in to_record_batch(decoded, "t", 0, SCHEMA).to_pylist():
+        for row in to_record_batches(decoded, "t", 0, SCHEMA)[0].to_pylist():
             at = int(row["timestamp"].timestamp() * 1000 + 0.5)
             pairs = row["headers"] and [(pair["key"], pair["value"]) for pair in row["headers"]]
             rows.append((row["value"], row["key"], at, pairs))

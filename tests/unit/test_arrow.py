@@ -7,10 +7,11 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
+from pyspark_kafkaproto import arrow
 from pyspark_kafkaproto.arrow import (
     COLUMN_NAMES,
     schema_for,
-    to_record_batch,
+    to_record_batches,
     wanted_columns,
     write_columns,
 )
@@ -29,7 +30,7 @@ def batch_of(records, schema, *, topic="events", partition=3, base_offset=100, *
     block = encode_batch(records, base_offset=base_offset)
     wanted = wanted_columns(schema)
     decoded = decode(block, start=0, stop=2**62, wanted=wanted, **options)
-    batch = to_record_batch(decoded, topic, partition, schema)
+    (batch,) = to_record_batches(decoded, topic, partition, schema)
     batch.validate(full=True)
     return batch
 
@@ -147,7 +148,7 @@ def test_buffers_are_wrapped_not_copied():
         wanted=wanted_columns(schema),
     )  # fmt: skip
     before = pa.total_allocated_bytes()
-    batch = to_record_batch(decoded, "t", 0, schema)
+    (batch,) = to_record_batches(decoded, "t", 0, schema)
     assert pa.total_allocated_bytes() == before
     assert batch.column("value").buffers()[2].address == pa.py_buffer(decoded.value.data).address
     assert batch.column("offset").buffers()[1].address == pa.py_buffer(decoded.offsets).address
@@ -221,7 +222,7 @@ def test_header_keys_as_new_string_of_java_has_them(key, read):
 def test_a_column_that_was_not_decoded_is_a_mistake_of_the_caller():
     decoded = decode(encode_batch([NewRecord(b"")]), start=0, stop=1, wanted=Columns.OFFSET)
     with pytest.raises(LocalProtocolError):
-        to_record_batch(decoded, "t", 0, schema_for(["value"]))
+        to_record_batches(decoded, "t", 0, schema_for(["value"]))
 
 
 def test_the_reference_makes_the_same_batch():
@@ -232,7 +233,7 @@ def test_the_reference_makes_the_same_batch():
     block = encode_batch(records, codec=4)
     schema = schema_for(headers=True)
     pure, chosen = (
-        to_record_batch(read(block, start=7, stop=90, wanted=Columns.ALL), "t", 0, schema)
+        to_record_batches(read(block, start=7, stop=90, wanted=Columns.ALL), "t", 0, schema)
         for read in (reference.decode, decode)
     )
     assert pure == chosen
@@ -366,3 +367,40 @@ def test_column_for_damaged_batches_is_what_spark_makes_of_its_type():
     schema = default_schema(include_headers=True, damaged_column="aside")
     ours = schema_for(schema.fieldNames(), damaged_column="aside")
     assert to_arrow_schema(schema, timezone="UTC") == ours
+
+
+@pytest.fixture
+def little_room_for_topics(monkeypatch):
+    """The name of the topic may stand thirty times in a batch."""
+    monkeypatch.setattr(arrow, "TOPIC_BYTES", 30 * len("events"))
+    monkeypatch.setattr(arrow._topics, "_kept", None)
+
+
+@pytest.mark.parametrize("count", [29, 30, 31, 60, 100])
+def test_rows_with_too_much_of_a_topics_name_are_several_batches(little_room_for_topics, count):
+    schema = schema_for()
+    block = encode_batch([NewRecord(b"%d" % number) for number in range(count)])
+    decoded = decode(block, start=0, stop=2**62, wanted=wanted_columns(schema))
+    batches = to_record_batches(decoded, "events", 3, schema)
+    assert [batch.num_rows for batch in batches[:-1]] == [30] * ((count - 1) // 30)
+    for batch in batches:
+        batch.validate(full=True)
+    rows = pa.Table.from_batches(batches).to_pydict()
+    assert rows["value"] == [b"%d" % number for number in range(count)]
+    assert rows["offset"] == list(range(count))
+    assert set(rows["topic"]) == {"events"}
+    assert set(rows["partition"]) == {3}
+
+
+def test_what_is_kept_of_a_topics_name_is_bounded(little_room_for_topics):
+    assert len(arrow._topics.rows("events", 20)) == 20
+    assert len(arrow._topics.rows("events", 21)) == 21
+    assert len(arrow._topics._kept[1]) == 30, "and not 40"
+
+
+def test_without_the_topic_all_rows_are_one_batch(little_room_for_topics):
+    schema = schema_for(["value", "partition"])
+    block = encode_batch([NewRecord(b"v")] * 100)
+    decoded = decode(block, start=0, stop=2**62, wanted=wanted_columns(schema))
+    (batch,) = to_record_batches(decoded, "events", 3, schema)
+    assert batch.num_rows == 100

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from pyspark_kafkaproto.arrow import to_record_batch, wanted_columns
+from pyspark_kafkaproto.arrow import to_record_batches, wanted_columns
 from pyspark_kafkaproto.client.group.tail import Seen, Tail
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.decode import BlockReading
@@ -22,7 +22,7 @@ from pyspark_kafkaproto.error_codes import OFFSET_OUT_OF_RANGE
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 from pyspark_kafkaproto.net.retry import is_retriable
-from pyspark_kafkaproto.records import Damaged
+from pyspark_kafkaproto.records import Columns, Damaged, Decoded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,7 +61,7 @@ class Reading:
         self._config = config
         self._router = router
         self._schema = schema
-        self._wanted = wanted_columns(schema)
+        self._wanted = wanted_columns(schema) | Columns.OFFSET  # for positions between batches
         self.seen = seen
         self._tail = self._new_tail()
         self._rows: Iterator[pa.RecordBatch] = iter(())
@@ -122,16 +122,19 @@ class Reading:
             item = block.progress.topic_partition
             reading = BlockReading(block, self._config.client, settings, self._wanted)
             for found in reading.pieces():
-                batch = None
+                batches = []
                 if not isinstance(found, Damaged) and found.rows:
-                    batch = to_record_batch(found, *item, self._schema)
-                # What failed so far is fetched again: the position moves with the rows alone.
+                    # What failed so far is fetched again: the position moves with the rows alone.
+                    batches = to_record_batches(found, *item, self._schema)
+                    for batch, end in _all_but_last(batches, found):
+                        self.positions[item] = end
+                        self.seen.astray.discard(item)
+                        yield batch
                 self.positions[item] = reading.position
                 self.seen.astray.discard(item)
                 if reading.position == block.end:
                     self.seen.epochs[item] = (block.end, self._tail.read_epoch(item))
-                if batch is not None:
-                    yield batch
+                yield from batches[-1:]
 
     def _new_tail(self) -> Tail:
         return Tail(self.positions, self._config, self._router, self._reset, self.seen)
@@ -146,6 +149,17 @@ class Reading:
         self.positions[partition] = end
         self.seen.astray.discard(partition)
         return end
+
+
+def _all_but_last(
+    batches: list[pa.RecordBatch], found: Decoded
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Batches that have others behind them in the same chunk, with the offset after each."""
+    rows = 0
+    for batch in batches[:-1]:
+        rows += batch.num_rows
+        last: int = memoryview(found.offsets or b"").cast("B").cast("q")[rows - 1]
+        yield batch, last + 1
 
 
 def starting_positions(

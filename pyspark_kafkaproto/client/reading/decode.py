@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafkaproto.arrow import (
     damaged_batch,
     keeps_damaged,
-    to_record_batch,
+    to_record_batches,
     wanted_columns,
 )
 from pyspark_kafkaproto.client.codec import say_which_codec
@@ -65,7 +65,7 @@ def read_batches(
                 if keeps_damaged(schema):
                     yield damaged_batch(found, topic, partition, schema)
             elif found.rows:
-                yield to_record_batch(found, topic, partition, schema)
+                yield from to_record_batches(found, topic, partition, schema)
     for progress in fetcher.progress:
         _log.info("read %s: %s", progress.range, progress.report)
 

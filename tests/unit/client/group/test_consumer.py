@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from pyspark_kafkaproto import arrow
 from pyspark_kafkaproto.client.consumer import Consumer
 from pyspark_kafkaproto.client.group import reading, tail
 from pyspark_kafkaproto.client.group.assignors import Subscriber
@@ -929,6 +930,24 @@ def test_commits_are_seen_through_before_partitions_are_given_up(
     assert group.said()[4:6] == ["OffsetCommit", "JoinGroup"]
 
 
+def test_positions_move_with_each_of_the_batches_that_a_chunk_is(
+    filled, group, consumer_of, monkeypatch
+):
+    """A chunk of many small rows is cut where the topic's name would take too much beside them."""
+    monkeypatch.setattr(arrow, "TOPIC_BYTES", 3 * len("orders"))
+    monkeypatch.setattr(arrow._topics, "_kept", None)
+    consumer = consumer_of(enable_auto_commit="false")
+    rows = []
+    while len(rows) < 40:
+        batch = consumer.poll(PATIENCE_S)
+        if batch is None:  # it joins yet
+            continue
+        rows += batch.to_pylist()
+        assert batch.num_rows <= 3
+        last = rows[-1]
+        assert consumer.positions[TopicPartition("orders", last["partition"])] == last["offset"] + 1
+
+
 def test_rows_that_found_no_memory_come_again_and_are_not_committed(
     filled, group, consumer_of, monkeypatch
 ):
@@ -937,7 +956,7 @@ def test_rows_that_found_no_memory_come_again_and_are_not_committed(
 
     consumer = consumer_of()
     with monkeypatch.context() as patched:
-        patched.setattr(reading, "to_record_batch", fail)
+        patched.setattr(reading, "to_record_batches", fail)
         with pytest.raises(MemoryError):
             poll_until(consumer, lambda: False, "the error")
     assert consumer.positions == {FIRST: 0, SECOND: 0}
