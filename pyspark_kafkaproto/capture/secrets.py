@@ -24,6 +24,7 @@ from pyspark_kafkaproto.wire.frame import REQUEST_START, SIZE_PREFIX_BYTES
 from pyspark_kafkaproto.wire.trace import Node
 
 _NOBODY = Peers(0, "", "")
+_PENDING_MAX = 10_000  # requests that nobody answers; later answers are hidden whole
 
 
 def secret_ranges(root: Node) -> list[tuple[int, int]]:
@@ -61,6 +62,7 @@ class Speakers:
     def __init__(self) -> None:
         self._pending: dict[int, tuple[int, int]] = {}
         self._has_tokens = False
+        self._has_lost_track = False  # of more unanswered requests than are kept
 
     def hide_request(self, payload: Buffer) -> Buffer:
         """A request, or a bare token after the old SaslHandshake; the size stays the same."""
@@ -71,20 +73,27 @@ class Speakers:
         api_key, version, correlation_id = REQUEST_START.unpack_from(payload)
         self._has_tokens = api_key == SASL_HANDSHAKE and version == 0
         if self._has_tokens:  # its answer is no token
-            self._pending[correlation_id] = api_key, version
+            self._expect(correlation_id, api_key, version)
         if api_key not in SECRET_APIS:
             return payload
-        self._pending[correlation_id] = api_key, version
+        self._expect(correlation_id, api_key, version)
         return _hidden(payload, REQUEST, api_key, version)
+
+    def _expect(self, correlation_id: int, api_key: int, version: int) -> None:
+        if len(self._pending) < _PENDING_MAX:
+            self._pending[correlation_id] = api_key, version
+        else:
+            self._has_lost_track = True
 
     def hide_response(self, payload: Buffer) -> Buffer:
         """A response, or a bare token."""
-        if not (self._pending or self._has_tokens):
+        if not (self._pending or self._has_tokens or self._has_lost_track):
             return payload
         asked = self._pending.pop(int.from_bytes(payload[:4], signed=True), None)
         if asked is not None:
             return _hidden(payload, RESPONSE, *asked)
-        return _hidden_token(payload) if self._has_tokens else payload
+        hides_all = self._has_tokens or self._has_lost_track
+        return _hidden_token(payload) if hides_all else payload
 
 
 def _hidden_token(payload: Buffer) -> bytes:

@@ -35,7 +35,13 @@ from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offsets, checked_offsets
 from pyspark_kafkaproto.cluster.groups import GroupMember
-from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError, LocalProtocolError
+from pyspark_kafkaproto.error_codes import UNSTABLE_OFFSET_COMMIT
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    KafkaProtoError,
+    LocalProtocolError,
+)
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 
 if TYPE_CHECKING:
@@ -161,7 +167,8 @@ class Consumer:
         Follows rebalances, and commits what earlier calls gave when that is due. Has to be called
         at least every max.poll.interval.ms. Takes longer than `timeout_s` where it has to connect,
         to look up leaders or offsets, or to heed a throttle, each within its own time-out; of
-        answers it takes what has come.
+        answers it takes what has come. Where an open transaction holds the group's offsets there
+        are no rows until that ends, and a warning says so.
 
         Raises:
             BrokerError: the group does not take us (rights, session.timeout.ms, another member with
@@ -209,7 +216,9 @@ class Consumer:
         assigned, reader = self._membership.assignment, self._membership.member
         if reader.generation == NO_GENERATION:
             return  # lost since the state was looked at
-        positions = starting_positions(self._router, self.config, assigned) if assigned else {}
+        positions = self._starting_positions(assigned)
+        if positions is None:
+            return
         own = [item for item, offset in positions.items() if self._has_been_at(item, offset)]
         seen = self._seen.in_next_generation(positions, own)
         self._reading = Reading(assigned, positions, self.config, self._router, self._schema, seen)
@@ -217,6 +226,27 @@ class Consumer:
         self._committed = {}
         if self._on_assign is not None:
             self._on_assign(assigned)
+
+    def _starting_positions(
+        self, assigned: frozenset[TopicPartition]
+    ) -> dict[TopicPartition, int] | None:
+        """See `starting_positions`; None where a transaction is about to commit them.
+
+        Its producer may have died: then it is open until its transaction.timeout.ms.
+        """
+        if not assigned:
+            return {}
+        try:
+            return starting_positions(self._router, self.config, assigned)
+        except BrokerError as error:
+            if error.code != UNSTABLE_OFFSET_COMMIT:
+                raise
+            _log.warning(
+                "no rows yet, an open transaction holds the group's offsets: %s. It ends with its "
+                "producer, or by transaction.timeout.ms",
+                error,
+            )
+            return None
 
     def _has_been_at(self, partition: TopicPartition, offset: int) -> bool:
         """Whether this member has left `partition` at `offset`, or committed that last."""

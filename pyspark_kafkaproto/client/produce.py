@@ -232,7 +232,8 @@ class Producer:
         Raises:
             LocalProtocolError: no transaction is open.
             BrokerError: it timed out, or another producer took over: nothing is committed. After a
-                time-out the next transaction can be begun.
+                time-out the next transaction can be begun, if transactions are of version 2: those
+                of version 1 do not tell the one from the other.
             KafkaProtoError: nobody answered, or the coordinator was not available (a BrokerError
                 whose `error.is_retriable`): it may be committed.
         """

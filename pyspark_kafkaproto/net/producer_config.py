@@ -79,8 +79,8 @@ class ProducerConfig:
     # The name is librdkafka's. The Java client has class names here, which mean nothing to us.
     partitioner: str = kafka_property("partitioner", one_of(*PARTITIONERS), "murmur2")
     transactional_id: str | None = kafka_property("transactional.id", text)
-    # The Java client's is one minute; None is as long as the broker allows.
-    transaction_timeout_s: float | None = kafka_property("transaction.timeout.ms", seconds())
+    # None is as long as the broker allows; who dies in the midst of one holds up readers that long.
+    transaction_timeout_s: float | None = kafka_property("transaction.timeout.ms", seconds(), 60.0)
     partitioner_class: None = kafka_property(
         "partitioner.class",
         _refused(f"a Java class cannot be used here: give `partitioner`, {PARTITIONERS}"),

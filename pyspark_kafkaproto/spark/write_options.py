@@ -103,6 +103,9 @@ def parse_write_options(options: Mapping[str, str], schema: StructType) -> Write
     properties = client_properties(options)
     producer = ProducerConfig.parse(properties, CLIENT_PREFIX)
     transactions = _transactions(options, values, producer)
+    if transactions is not None and "transaction.timeout.ms" not in properties:
+        # All of a batch has to end within it, and what its tasks leave open is looked for.
+        producer = replace(producer, transaction_timeout_s=None)
     if transactions is not None and "retry.backoff.ms" not in properties:
         producer = replace(
             producer, client=replace(producer.client, retry_backoff_s=_TRANSACTIONAL_BACKOFF_S)

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from pyspark_kafkaproto.capture import secrets
 from pyspark_kafkaproto.capture.message import Message, Peers
 from pyspark_kafkaproto.capture.page import Page
 from pyspark_kafkaproto.capture.report import as_json, detail_lines, line, note_line
@@ -15,9 +16,12 @@ from pyspark_kafkaproto.capture.statistics import Statistics
 from pyspark_kafkaproto.capture.tree import tree
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.messages.alter_configs import AlterConfigsRequest
-from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateRequest
+from pyspark_kafkaproto.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
 from pyspark_kafkaproto.records import NewRecord, encode_batch
-from pyspark_kafkaproto.wire.frame import encode_request
+from pyspark_kafkaproto.wire.frame import encode_request, encode_response
 from tests.unit.capture.talks import (
     fetch_request,
     fetch_response,
@@ -209,6 +213,18 @@ def test_what_damage_makes_unreadable_is_hidden_as_a_whole(request_):
                 texts = [*detail_lines(message), json.dumps(as_json(message, with_fields=True))]
                 assert "s3cret" not in "".join(texts), (version, at, byte)
     assert hidden > 30
+
+
+def test_what_is_remembered_of_unanswered_requests_is_bounded_and_nothing_shows(monkeypatch):
+    """Behind more of them than are kept nobody knows what an answer holds."""
+    monkeypatch.setattr(secrets, "_PENDING_MAX", 3)
+    speakers = Speakers()
+    for correlation_id in range(5):
+        request = SaslAuthenticateRequest(auth_bytes=b"s3cret")
+        speakers.hide_request(encode_request(request, 2, correlation_id, "me")[4:])
+    assert len(speakers._pending) == 3
+    answer = encode_response(SaslAuthenticateResponse(auth_bytes=b"s3cret"), 2, 4)[4:]
+    assert b"s3cret" not in bytes(speakers.hide_response(answer))
 
 
 def test_names_do_not_steer_the_terminal():

@@ -184,6 +184,16 @@ def test_what_is_announced_and_what_is_not(brokers, producer, level):
     assert highest == 11 if level == 1 else highest >= 12
 
 
+def test_a_transaction_stays_open_for_kafkas_minute(brokers, producer, level):
+    """Who dies in one holds up for so long whoever goes on from its offsets."""
+    del level
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.abort_transaction()
+    (init,) = brokers.asked("InitProducerId")
+    assert init.transaction_timeout_ms == 60_000
+
+
 def test_the_next_transaction_goes_to_the_leaders_that_this_one_found(brokers, producer, level):
     del level
     writer = producer(transactional_id="mine")

@@ -186,3 +186,16 @@ def test_exactly_once_is_asked_for_by_a_prefix():
 def test_transactions_that_cannot_be_are_refused(given, text):
     with pytest.raises(ConfigError, match=text):
         parse_write_options(LEAST | given, VALUE)
+
+
+@pytest.mark.parametrize(
+    ("given", "timeout_s"),
+    [
+        ({}, 60.0),
+        ({"transactionalidprefix": "p"}, None),
+        ({"transactionalidprefix": "p", "kafka.transaction.timeout.ms": "5000"}, 5.0),
+    ],
+)
+def test_a_batchs_transactions_stay_open_as_long_as_brokers_allow(given, timeout_s):
+    producer = parse_write_options(LEAST | given, VALUE).producer
+    assert producer.transaction_timeout_s == timeout_s

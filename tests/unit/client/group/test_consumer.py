@@ -29,6 +29,7 @@ from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
+from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
 from tests.examples import first
@@ -39,6 +40,7 @@ from tests.fake_past import lead_in_the_past
 from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import FakeGroup
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
+from tests.unit.cluster.committing import FakeCoordinator
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -47,7 +49,7 @@ NOT_COORDINATOR, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID = 16, 22, 25
 COORDINATOR_NOT_AVAILABLE = 15
 NOBODY = -1
 KAFKA_STORAGE_ERROR = 56
-OFFSET_METADATA_TOO_LARGE = 12
+OFFSET_METADATA_TOO_LARGE, UNSTABLE_OFFSET_COMMIT = 12, 88
 INVALID_SESSION_TIMEOUT, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID = 26, 27, 82
 
 
@@ -946,6 +948,26 @@ def test_positions_move_with_each_of_the_batches_that_a_chunk_is(
         assert batch.num_rows <= 3
         last = rows[-1]
         assert consumer.positions[TopicPartition("orders", last["partition"])] == last["offset"] + 1
+
+
+def test_rows_wait_for_the_transaction_that_holds_the_offsets(filled, group, consumer_of, caplog):
+    """Its producer may have died: no error, as it ends by its time-out."""
+
+    def unstable(call):
+        part = OffsetFetchResponse.Group
+        return OffsetFetchResponse(
+            groups=tuple(
+                part(group_id=asked.group_id, error_code=UNSTABLE_OFFSET_COMMIT)
+                for asked in call.request.groups
+            )
+        )
+
+    filled.on("OffsetFetch", unstable)
+    consumer = consumer_of(default_api_timeout_ms=100)
+    poll_until(consumer, lambda: "open transaction" in caplog.text, "the warning")
+    assert consumer.poll(0) is None
+    FakeCoordinator(filled, g={("orders", 0): (7, ""), ("orders", 1): (20, "")})
+    assert poll_rows(consumer, 13) == [(0, offset) for offset in range(7, 20)]
 
 
 def test_rows_that_found_no_memory_come_again_and_are_not_committed(
