@@ -33,8 +33,8 @@ class Network:
         self._is_closed = False
         real = Transport.connect
 
-        def connect(endpoint, deadline):
-            transport = real(self._relay(endpoint), deadline)
+        def connect(endpoint, deadline, first=0):
+            transport = real(self._relay(endpoint), deadline, first)
             transport.endpoint = endpoint
             return transport
 
