@@ -63,7 +63,7 @@ _DIFFERS = {
     "retry.backoff.ms": "with the source option transactionalIdPrefix 10: a transaction waits for "
     "the markers of the one before",
     "transactional.id": "refused on the source, see below; a `Producer` takes it",
-    "transaction.timeout.ms": "exactly-once writes: as long as the broker allows, 15 minutes by its default",
+    "transaction.timeout.ms": "exactly-once writes: as long as brokers allow, by default 15 min",
     "client.id": "the Java client makes one up",
     "fetch.max.bytes": "50 MiB; see [benchmarks.md](benchmarks.md)",
     "max.partition.fetch.bytes": "1 MiB; see [benchmarks.md](benchmarks.md)",
