@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.errors import ConfigError
 
 
@@ -45,8 +46,7 @@ def plan_ranges(
         raise ConfigError("fallback", fallback, "expected earliest or latest")
     if max_records is not None and max_records < 1:
         raise ConfigError("max_records", max_records, "expected 1 or more, or None")
-    if isinstance(topics, str):
-        raise ConfigError("topics", topics, "expected a set of names, not one name")
+    check_set("topics", topics)
     partitions = cluster.get_partitions(set(topics))
     committed = cluster.get_consumer_offsets(group, partitions)
     earliest = cluster.get_earliest_leader_offsets(partitions)

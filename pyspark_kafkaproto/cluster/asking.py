@@ -120,6 +120,19 @@ def ask(
     return _Inquiry(router, question, find_places).about(set(wanted))
 
 
+def each_place(
+    things: Iterable[_K], place_of: Callable[[_K], Endpoint]
+) -> dict[_K, Endpoint | BrokerError]:
+    """For `ask`: the broker to ask about each thing, or the BrokerError that `place_of` raises."""
+    places: dict[_K, Endpoint | BrokerError] = {}
+    for thing in things:
+        try:
+            places[thing] = place_of(thing)
+        except BrokerError as error:
+            places[thing] = error
+    return places
+
+
 class _Inquiry(Generic[_K, _T]):
     """One question's work, and what became of each thing: `_done`, or `_failed` for good."""
 

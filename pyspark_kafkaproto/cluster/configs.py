@@ -13,10 +13,10 @@ from enum import Enum
 from functools import partial
 from typing import NamedTuple
 
-from pyspark_kafkaproto.cluster.asking import Question, ask
+from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topics import NO_SUCH_TOPIC, controller_of
-from pyspark_kafkaproto.cluster.topology import Topology, no_such_broker, while_news_travels
+from pyspark_kafkaproto.cluster.topology import Topology, while_news_travels
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.describe_configs import (
@@ -184,17 +184,13 @@ def _places(
 ) -> dict[ConfigResource, Endpoint | BrokerError]:
     """Who is asked: the broker itself about its own settings, else who answers for changes."""
     topology = router.topology((), deadline)
-    return {item: _place(topology, item) for item in missing}
+    return each_place(missing, partial(_place, topology))
 
 
-def _place(topology: Topology, resource: ConfigResource) -> Endpoint | BrokerError:
-    if resource.type not in _OF_ONE_BROKER or not resource.name:
-        try:
-            return controller_of(topology)
-        except BrokerError as error:
-            return error
-    broker = topology.brokers.get(int(resource.name))
-    return broker.endpoint if broker is not None else no_such_broker(topology, int(resource.name))
+def _place(topology: Topology, resource: ConfigResource) -> Endpoint:
+    if resource.type in _OF_ONE_BROKER and resource.name:
+        return topology.broker(int(resource.name)).endpoint
+    return controller_of(topology)
 
 
 def _to_alter(

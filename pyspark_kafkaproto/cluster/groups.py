@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
+from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels
 from pyspark_kafkaproto.error_codes import (
@@ -180,8 +181,7 @@ def delete_offsets(router: Router, group: str, partitions: Collection[TopicParti
 
 def check_groups(groups: Collection[str]) -> None:
     """Refuse what the broker would refuse less clearly: one name instead of a set, an empty one."""
-    if isinstance(groups, str):
-        raise ConfigError("groups", groups, "expected a set of names, not one name")
+    check_set("groups", groups)
     for group in groups:
         if not group:
             raise ConfigError("group", group, "expected the name of a consumer group")

@@ -16,6 +16,7 @@ from pyspark_kafkaproto.cluster.given import by_partition, checked_partitions, c
 from pyspark_kafkaproto.cluster.group_window import GroupWindow
 from pyspark_kafkaproto.cluster.health import Problem, find_problems
 from pyspark_kafkaproto.cluster.log_sizes import log_sizes
+from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -96,8 +97,8 @@ class KafkaCluster(GroupWindow, AdminWindow):
         Raises:
             BrokerError: with `must_exist`, a topic does not exist or may not be seen.
         """
-        if isinstance(topics, str):
-            raise ConfigError("topics", topics, "expected a set of names, not one name")
+        if topics is not None:
+            check_set("topics", topics)
         deadline = self._router.deadline()
 
         def attempt() -> Topology:

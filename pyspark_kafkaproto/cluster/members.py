@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
 from pyspark_kafkaproto.cluster.groups import check_groups, named
+from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, UNSUPPORTED_VERSION
@@ -120,8 +121,7 @@ def list_groups(
 
 def _check_known(option: str, values: Collection[str], known: Collection[str]) -> None:
     """Refuse what brokers pass over; they do not mind capitals either."""
-    if isinstance(values, str):
-        raise ConfigError(f"{option}s", values, f"expected a set of {option}s, not one {option}")
+    check_set(f"{option}s", values, option)
     for value in values:
         if value.lower() not in {item.lower() for item in known}:
             raise ConfigError(option, value, f"expected one of {', '.join(known)}")

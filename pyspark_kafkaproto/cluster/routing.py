@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pyspark_kafkaproto.cluster.advertised import explained
-from pyspark_kafkaproto.cluster.asking import Question, ask
+from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
 from pyspark_kafkaproto.cluster.coordinators import GROUP_KEY, find_coordinators
 from pyspark_kafkaproto.cluster.topic_ids import note_topic_ids
 from pyspark_kafkaproto.cluster.topology import (
@@ -22,7 +22,6 @@ from pyspark_kafkaproto.cluster.topology import (
     Leader,
     TopicPartition,
     Topology,
-    no_such_broker,
     read_topology,
 )
 from pyspark_kafkaproto.error_codes import REBOOTSTRAP_REQUIRED
@@ -274,9 +273,7 @@ class Router:
         topology = self._topology
         if topology is None or node_id not in topology.brokers:
             topology = self.topology((), deadline)
-        if node_id not in topology.brokers:
-            raise no_such_broker(topology, node_id)
-        return topology.brokers[node_id]
+        return topology.broker(node_id)
 
     def leaders(
         self, partitions: Collection[TopicPartition], deadline: Deadline
@@ -353,7 +350,7 @@ class Router:
         topology = self._topology_for(partitions, deadline)
         if topology is None:
             return {partition: self._leaders[partition].endpoint for partition in partitions}
-        return {partition: _leader_place(topology, partition) for partition in partitions}
+        return each_place(partitions, lambda partition: topology.leader(partition).endpoint)
 
     # Coordinators
 
@@ -429,13 +426,6 @@ def only(items: Sequence[_T], api: str) -> _T:
     if len(items) != 1:
         raise RemoteProtocolError(f"asked about one, answered {len(items)}", where=api)
     return items[0]
-
-
-def _leader_place(topology: Topology, partition: TopicPartition) -> Endpoint | BrokerError:
-    try:
-        return topology.leader(partition).endpoint
-    except BrokerError as error:
-        return error
 
 
 def _all_failed(failures: Mapping[Endpoint, KafkaProtoError]) -> KafkaProtoError:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark_kafkaproto.cluster.asking import Question, ask
+from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
+from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import (
@@ -123,15 +124,13 @@ def _delete_by_id(router: Router, names: Collection[str]) -> None:
 
     def find_places(missing: set[str], deadline: Deadline) -> dict[str, Endpoint | BrokerError]:
         topology = router.topology(missing - ids.keys(), deadline)
-        places: dict[str, Endpoint | BrokerError] = {}
-        for name in missing:
-            try:
-                if name not in ids:
-                    ids[name] = topology.topic(name).topic_id
-                places[name] = controller_of(topology)
-            except BrokerError as error:
-                places[name] = error
-        return places
+
+        def place_of(name: str) -> Endpoint:
+            if name not in ids:
+                ids[name] = topology.topic(name).topic_id
+            return controller_of(topology)
+
+        return each_place(missing, place_of)
 
     def make_request(part: list[str]) -> DeleteTopicsRequest:
         topic_of = DeleteTopicsRequest.Topic
@@ -142,12 +141,7 @@ def _delete_by_id(router: Router, names: Collection[str]) -> None:
         return DeleteTopicsRequest(topics=topics, timeout_ms=_timeout_ms(router))
 
     def read(answer: DeleteTopicsResponse, part: list[str]) -> dict[str, BrokerError | None]:
-        by_id = {ids[name]: name for name in part}
-        named = ((by_id.get(item.topic_id, item.name or ""), item) for item in answer.responses)
-        return {
-            name: _outcome(item.error_code, "DeleteTopics", name, item.error_message)
-            for name, item in named
-        }
+        return _read_deleted(answer, {ids[name]: name for name in part})
 
     question = Question(f"delete {_names(names)}", make_request, read)
     _ask_controller(router, question, names, UNKNOWN_TOPIC_ID, find_places, is_ours=True)
@@ -158,12 +152,7 @@ def _delete_by_name(router: Router, names: Collection[str]) -> None:
         return DeleteTopicsRequest(topic_names=tuple(part), timeout_ms=_timeout_ms(router))
 
     def read(answer: DeleteTopicsResponse, _: list[str]) -> dict[str, BrokerError | None]:
-        return {
-            item.name or "": _outcome(
-                item.error_code, "DeleteTopics", item.name or "", item.error_message
-            )
-            for item in answer.responses
-        }
+        return _read_deleted(answer, {})
 
     question = Question(f"delete {_names(names)}", make_request, read, most=_LAST_BY_NAME)
     _ask_controller(router, question, names, UNKNOWN_TOPIC_OR_PARTITION)
@@ -252,8 +241,7 @@ def _ask_controller(
         find_places: as for `ask`; None: the controller, for all.
         is_ours: whether `done` tells after such a try that it was that one.
     """
-    if isinstance(names, str):
-        raise ConfigError("topics", names, "expected a set of names, not one name")
+    check_set("topics", names)
     sent: set[str] = set()
     doubtful: set[str] = set()  # sent before, and not known to have changed nothing
 
@@ -333,6 +321,16 @@ def _read_created(answer: CreateTopicsResponse, _: list[str]) -> dict[str, Broke
     return {
         item.name: _outcome(item.error_code, "CreateTopics", item.name, item.error_message)
         for item in answer.topics
+    }
+
+
+def _read_deleted(
+    answer: DeleteTopicsResponse, by_id: Mapping[bytes | None, str]
+) -> dict[str, BrokerError | None]:
+    named = ((by_id.get(item.topic_id, item.name or ""), item) for item in answer.responses)
+    return {
+        name: _outcome(item.error_code, "DeleteTopics", name, item.error_message)
+        for name, item in named
     }
 
 

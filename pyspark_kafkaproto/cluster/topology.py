@@ -87,6 +87,15 @@ class Topology:
     brokers: Mapping[int, Broker]
     topics: Mapping[str, Topic]
 
+    def broker(self, node_id: int) -> Broker:
+        """The broker of that number; BrokerError if there is none at the moment."""
+        if node_id not in self.brokers:
+            known = ", ".join(map(str, sorted(self.brokers)))
+            text = f"the cluster has the brokers {known} at the moment"
+            subject = f"broker {node_id}"
+            raise while_news_travels(BrokerError(REPLICA_NOT_AVAILABLE, "Metadata", subject, text))
+        return self.brokers[node_id]
+
     def leader(self, partition: TopicPartition) -> Leader:
         """The leader of `partition`.
 
@@ -136,15 +145,6 @@ class Topology:
 
 def _unknown(subject: str, advice: str) -> BrokerError:
     return while_news_travels(BrokerError(UNKNOWN_TOPIC_OR_PARTITION, "Metadata", subject, advice))
-
-
-def no_such_broker(topology: Topology, node_id: int) -> BrokerError:
-    """The error where the cluster has no such broker, or not at the moment."""
-    known = ", ".join(map(str, sorted(topology.brokers)))
-    text = f"the cluster has the brokers {known} at the moment"
-    return while_news_travels(
-        BrokerError(REPLICA_NOT_AVAILABLE, "Metadata", f"broker {node_id}", text)
-    )
 
 
 def while_news_travels(error: BrokerError) -> BrokerError:

@@ -1,9 +1,8 @@
 """Bearer tokens for OAUTHBEARER: from a token endpoint, a Python function, or made up (unsecured).
 
 A token is kept in this process until four fifths of its life have passed, and to its end where none
-is to be had then. Endpoint: RFC 6749, the
-client-credentials grant, as KIP-768 has it. Unsecured tokens (RFC 7519, `alg` none) are for
-development: a broker takes them only when it was told to.
+is to be had then. Endpoint: RFC 6749, the client-credentials grant, as KIP-768 has it. Unsecured
+tokens (RFC 7519, `alg` none) are for development: a broker takes them only when it was told to.
 """
 
 from __future__ import annotations

@@ -103,13 +103,8 @@ def parse_write_options(options: Mapping[str, str], schema: StructType) -> Write
     properties = client_properties(options)
     producer = ProducerConfig.parse(properties, CLIENT_PREFIX)
     transactions = _transactions(options, values, producer)
-    if transactions is not None and "transaction.timeout.ms" not in properties:
-        # All of a batch has to end within it, and what its tasks leave open is looked for.
-        producer = replace(producer, transaction_timeout_s=None)
-    if transactions is not None and "retry.backoff.ms" not in properties:
-        producer = replace(
-            producer, client=replace(producer.client, retry_backoff_s=_TRANSACTIONAL_BACKOFF_S)
-        )
+    if transactions is not None:
+        producer = _for_transactions(producer, properties)
     return WriteOptions(
         producer=producer,
         topic=topic,
@@ -119,6 +114,17 @@ def parse_write_options(options: Mapping[str, str], schema: StructType) -> Write
         transactions=transactions,
         checkpoint=options.get("checkpointlocation"),
     )
+
+
+def _for_transactions(producer: ProducerConfig, given: Collection[str]) -> ProducerConfig:
+    """With what suits the transactions of tasks, where nothing else is given."""
+    if "transaction.timeout.ms" not in given:
+        # All of a batch has to end within it, and what its tasks leave open is looked for.
+        producer = replace(producer, transaction_timeout_s=None)
+    if "retry.backoff.ms" not in given:
+        client = replace(producer.client, retry_backoff_s=_TRANSACTIONAL_BACKOFF_S)
+        producer = replace(producer, client=client)
+    return producer
 
 
 def _transactions(

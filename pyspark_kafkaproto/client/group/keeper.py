@@ -56,7 +56,6 @@ class Keeper:
         self._looks_in_vain = 0
         self._failed_joins = 0
         self._commits: list[Commit] = []  # taken and not done yet, oldest first
-        self._apart = 0  # how many of these, from the oldest on, go in a request of their own
         self._commit_at = 0.0  # not before: the last try failed
         self._failed_commits = 0
         # A process that ends must not wait for a JoinGroup that the broker answers in minutes.
@@ -185,10 +184,8 @@ class Keeper:
 
     def _commit(self) -> None:
         """Those of one generation go in one request: later offsets take the place of earlier."""
-        apart = min(self._apart, 1)
-        count = apart or len(self._commits)
+        count = 1 if self._commits[0].is_apart else len(self._commits)
         commits, self._commits = self._commits[:count], self._commits[count:]
-        self._apart -= apart
         current = self._membership.member
         # Without a generation a coordinator would take a commit for one from outside of the group.
         is_out = current.generation == NO_GENERATION
@@ -202,8 +199,7 @@ class Keeper:
             offsets |= commit.left
         error = self._try_to_commit(current, offsets) if offsets else None
         if error is not None and is_retriable(error):
-            again = self._put_back(ours, error)
-            self._apart += min(apart, again)
+            self._put_back(ours, error)
             return
         self._failed_commits = 0
         if len(ours) > 1 and isinstance(error, BrokerError) and error.code not in _OF_THE_MEMBER:
@@ -217,8 +213,8 @@ class Keeper:
         for commit in commits:
             left = commit.left.items()
             commit.left = {item: offset for item, offset in left if item not in committed}
+            commit.is_apart = True
         self._commits = commits + self._commits
-        self._apart = len(commits)
 
     def _try_to_commit(
         self, current: GroupMember, offsets: Mapping[TopicPartition, CommittedOffset]
@@ -235,11 +231,8 @@ class Keeper:
             return why
         return None
 
-    def _put_back(self, commits: list[Commit], error: KafkaProtoError) -> int:
-        """Try them again, before what is given later; those whose time is over have failed.
-
-        How many are tried again.
-        """
+    def _put_back(self, commits: list[Commit], error: KafkaProtoError) -> None:
+        """Try them again, before what is given later; those whose time is over have failed."""
         again = []
         self._failed_commits += 1
         wait_s = self._config.client.backoff.wait_s(self._failed_commits)
@@ -253,7 +246,6 @@ class Keeper:
         if not again:  # those to come have not failed yet
             self._failed_commits, self._commit_at = 0, 0.0
         self._commits = again + self._commits
-        return len(again)
 
     def _refuse_commits(self) -> None:
         left, self._commits = self._commits + self._membership.take_commits(), []

@@ -46,6 +46,7 @@ class Commit:
         member: who commits, and in which generation.
         deadline: until when it is tried again.
         left: what of `offsets` is not committed yet, as far as is known.
+        is_apart: whether it goes in a request of its own.
         failures: what kept it from being done, and when that was met first.
         is_done: whether it was answered, well or with `error`.
     """
@@ -54,6 +55,7 @@ class Commit:
     member: GroupMember
     deadline: Deadline
     left: Mapping[TopicPartition, CommittedOffset] = field(init=False)
+    is_apart: bool = False
     failures: dict[str, float] = field(default_factory=dict)
     is_done: bool = False
     error: KafkaProtoError | None = None

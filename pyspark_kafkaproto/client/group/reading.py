@@ -127,14 +127,16 @@ class Reading:
                     # What failed so far is fetched again: the position moves with the rows alone.
                     batches = to_record_batches(found, *item, self._schema)
                     for batch, end in _all_but_last(batches, found):
-                        self.positions[item] = end
-                        self.seen.astray.discard(item)
+                        self._move(item, end)
                         yield batch
-                self.positions[item] = reading.position
-                self.seen.astray.discard(item)
+                self._move(item, reading.position)
                 if reading.position == block.end:
                     self.seen.epochs[item] = (block.end, self._tail.read_epoch(item))
                 yield from batches[-1:]
+
+    def _move(self, partition: TopicPartition, offset: int) -> None:
+        self.positions[partition] = offset
+        self.seen.astray.discard(partition)
 
     def _new_tail(self) -> Tail:
         return Tail(self.positions, self._config, self._router, self._reset, self.seen)
@@ -146,8 +148,7 @@ class Reading:
         if end is None:
             end = list_bounds(self._router, [partition], timestamp)[partition]
         _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)
-        self.positions[partition] = end
-        self.seen.astray.discard(partition)
+        self._move(partition, end)
         return end
 
 

@@ -75,15 +75,23 @@ def beats(brokers, *codes):
 
 def committing(code):
     """An OffsetCommit answer with an error for all that was asked."""
+    return committing_each(lambda *_: code)
+
+
+def committing_each(outcome):
+    """An OffsetCommit answer with what `outcome` says of a topic's name and partition's request."""
+    part = OffsetCommitResponse.Topic
 
     def answer(call):
-        part = OffsetCommitResponse.Topic
         return OffsetCommitResponse(
             topics=tuple(
                 part(
                     name=topic.name,
                     partitions=tuple(
-                        part.Partition(partition_index=item.partition_index, error_code=code)
+                        part.Partition(
+                            partition_index=item.partition_index,
+                            error_code=outcome(topic.name, item),
+                        )
                         for item in topic.partitions
                     ),
                 )
@@ -629,7 +637,6 @@ def test_commits_arrive_in_their_order_and_tell_how_they_went(filled, group, con
 
 def committing_short_texts(group, most=10):
     """An OffsetCommit answer that refuses partitions with longer ones, and notes the rest."""
-    part = OffsetCommitResponse.Topic
 
     def outcome(topic, item):
         if len(item.committed_metadata) > most:
@@ -637,24 +644,7 @@ def committing_short_texts(group, most=10):
         group.committed[topic, item.partition_index] = (item.committed_offset, "")
         return 0
 
-    def answer(call):
-        return OffsetCommitResponse(
-            topics=tuple(
-                part(
-                    name=topic.name,
-                    partitions=tuple(
-                        part.Partition(
-                            partition_index=item.partition_index,
-                            error_code=outcome(topic.name, item),
-                        )
-                        for item in topic.partitions
-                    ),
-                )
-                for topic in call.request.topics
-            )
-        )
-
-    return answer
+    return committing_each(outcome)
 
 
 def held_up(brokers, *answers):
