@@ -114,6 +114,7 @@ _READ_TOPIC, _DESCRIBE_TOPIC = "READ on the topic", "DESCRIBE on the topic"
 _WRITE_TOPIC = "WRITE on the topic"
 _WRITE_ID = "WRITE on the transactional id"
 _DESCRIBE_ID = "DESCRIBE on the transactional id"
+_IDEMPOTENT_WRITE = "IDEMPOTENT_WRITE on the cluster (or WRITE on some topic)"
 _ALTER_CLUSTER, _DESCRIBE_CLUSTER = "ALTER on the cluster", "DESCRIBE on the cluster"
 
 # By error code, then by API, as Kafka's documentation lists them (security, authorization
@@ -135,7 +136,7 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "Fetch": _READ_TOPIC,
         "IncrementalAlterConfigs": "ALTER_CONFIGS on the topic",
         "ListOffsets": _DESCRIBE_TOPIC,
-        "Metadata": _DESCRIBE_TOPIC,
+        "Metadata": f"{_DESCRIBE_TOPIC}, and READ, WRITE or DELETE for its records",
         "OffsetCommit": _READ_TOPIC,
         "OffsetDelete": _READ_TOPIC,
         "OffsetFetch": _DESCRIBE_TOPIC,
@@ -172,8 +173,8 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "DescribeLogDirs": _DESCRIBE_CLUSTER,
         "ElectLeaders": _ALTER_CLUSTER,
         "IncrementalAlterConfigs": "ALTER_CONFIGS on the cluster",
-        "InitProducerId": "WRITE on some topic (or IDEMPOTENT_WRITE on the cluster)",
-        "Produce": "IDEMPOTENT_WRITE on the cluster",
+        "InitProducerId": _IDEMPOTENT_WRITE,
+        "Produce": _IDEMPOTENT_WRITE,
     },
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED: {
         "AddOffsetsToTxn": _WRITE_ID,

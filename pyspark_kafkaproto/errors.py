@@ -233,11 +233,10 @@ class BrokerError(KafkaProtoError):
     ) -> None:
         row = error_code(code)
         right = missing_right(api, code)
-        if right and "the right " not in message:
-            needed = f"this user needs the right {right}"
-            message = f"{message.rstrip(' .')}; {needed}" if message else needed
-        detail = f": {message}" if message else ""
-        super().__init__(f"{api}: {subject}: {row.name} ({code}){detail}")
+        needed = f"this user needs the right {right}" if right else ""
+        said = message.rstrip(" .") if needed else message
+        detail = "; ".join(filter(None, (said, needed)))
+        super().__init__(f"{api}: {subject}: {row.name} ({code}){detail and ': ' + detail}")
         self.code = code
         self.api = api
         self.subject = subject

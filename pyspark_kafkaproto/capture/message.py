@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.error_codes import UNSUPPORTED_VERSION
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
-from pyspark_kafkaproto.messages import find_api, request_class, response_class
+from pyspark_kafkaproto.messages import api_key, find_api, request_class, response_class
 from pyspark_kafkaproto.wire.declaration import Message as Declared
 from pyspark_kafkaproto.wire.frame import (
     CLIENT_ID_POS,
@@ -21,7 +21,7 @@ from pyspark_kafkaproto.wire.frame import (
     decode_response,
 )
 
-API_VERSIONS, SASL_HANDSHAKE = 18, 17
+API_VERSIONS, SASL_HANDSHAKE = api_key("ApiVersions"), api_key("SaslHandshake")
 # Of APIs that only brokers use among themselves there is no class, but they are frames all right.
 _API_KEY_MAX = 127
 _VERSION_MAX = 40
@@ -217,10 +217,25 @@ def _title(kind: str, api_key: int | None, version: int) -> str:
     return f"{_api(kind, api_key)}{shown} {kind}" if kind != TOKEN else _api(kind, api_key)
 
 
-# Whose bytes are hidden as a whole when they cannot be read field by field: SaslAuthenticate,
-# delegation tokens, configurations, SCRAM credentials; of what brokers and controllers say among
-# themselves Envelope, which holds such requests, and FetchSnapshot, which holds the credentials.
-SECRET_APIS = frozenset({36, 38, 39, 40, 41, 32, 33, 44, 51, 58, 59})
+# What brokers and controllers say among themselves, of which no message is known here.
+_ENVELOPE, _FETCH_SNAPSHOT = 58, 59
+# Whose bytes are hidden as a whole when they cannot be read field by field. An Envelope holds such
+# requests, a FetchSnapshot the SCRAM credentials.
+SECRET_APIS = frozenset(
+    {
+        api_key("SaslAuthenticate"),
+        api_key("CreateDelegationToken"),
+        api_key("RenewDelegationToken"),
+        api_key("ExpireDelegationToken"),
+        api_key("DescribeDelegationToken"),
+        api_key("DescribeConfigs"),
+        api_key("AlterConfigs"),
+        api_key("IncrementalAlterConfigs"),
+        api_key("AlterUserScramCredentials"),
+        _ENVELOPE,
+        _FETCH_SNAPSHOT,
+    }
+)
 
 
 def is_request(head: bytes, size_bytes: int, *, any_api: bool = False) -> bool:

@@ -127,13 +127,16 @@ class _Printer:
         Raises:
             DataLoss: offsets mean other records than before.
         """
-        for _ in self._cluster.opinions():
-            ends = self._cluster.get_latest_leader_offsets(self._ends)
-            cut_off = {item: end for item, end in sorted(ends.items()) if end < self._ends[item]}
-            if not cut_off:
-                break
-        for item, end in cut_off.items():  # what is written below would be passed over
-            why = f"{item} ended at offset {self._ends[item]} and ends at {end} now"
+
+        def cut_off(ends: Offsets) -> list[TopicPartition]:
+            return sorted(item for item, end in ends.items() if end < self._ends[item])
+
+        ends = self._cluster.believed(
+            lambda: self._cluster.get_latest_leader_offsets(self._ends),
+            lambda ends: not cut_off(ends),
+        )
+        for item in cut_off(ends):  # what is written below would be passed over
+            why = f"{item} ended at offset {self._ends[item]} and ends at {ends[item]} now"
             raise self._lost(f"{why}: its end was cut off, or the topic was made anew.")
         self.print_until(ends)
 
@@ -174,14 +177,15 @@ class _Printer:
             self._left -= 1
 
     def _ids(self, topics: set[str]) -> dict[str, bytes | None]:
-        for _ in self._cluster.opinions():
+        def ask() -> dict[str, bytes | None]:
             topology = self._cluster.describe(topics, must_exist=True)
-            found = {name: topology.topic(name).topic_id for name in sorted(topics)}
-            known = found | self._topic_ids
-            anew = [name for name in found if found[name] != known[name]]
-            if not anew:
-                break
-        for name in anew:
+            return {name: topology.topic(name).topic_id for name in sorted(topics)}
+
+        def made_anew(found: dict[str, bytes | None]) -> list[str]:
+            return [name for name in found if found[name] != self._topic_ids.get(name, found[name])]
+
+        found = self._cluster.believed(ask, lambda found: not made_anew(found))
+        for name in made_anew(found):
             why = f"topic {name!r} was deleted and made anew while it was being read."
             raise self._lost(why)
         self._topic_ids |= found

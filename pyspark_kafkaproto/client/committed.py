@@ -50,10 +50,10 @@ def plan_ranges(
     partitions = cluster.get_partitions(set(topics))
     committed = cluster.get_consumer_offsets(group, partitions)
     earliest = cluster.get_earliest_leader_offsets(partitions)
-    for _ in cluster.opinions():
-        latest = cluster.get_latest_leader_offsets(partitions)
-        if all(committed[item] <= latest[item] for item in committed):
-            break
+    latest = cluster.believed(
+        lambda: cluster.get_latest_leader_offsets(partitions),
+        lambda latest: all(committed[item] <= latest[item] for item in committed),
+    )
     for item in sorted(committed):
         if not earliest[item] <= committed[item] <= latest[item]:
             raise _not_there(group, item, committed[item], (earliest[item], latest[item]))

@@ -171,11 +171,10 @@ class DecisionLog:
         return self._read(mark + 1)
 
     def _read(self, least: int) -> Mapping[str, Decision]:
-        for _ in self.router.opinions():
-            topic_id = self._describe().topic_id
-            stop = self._stable_end(least)
-            if not self._has_seen_more(topic_id, stop):
-                break
+        topic_id, stop = self.router.believed(
+            lambda: (self._describe().topic_id, self._stable_end(least)),
+            lambda told: not self._has_seen_more(*told),
+        )
         seen = self._seen_before(topic_id, stop)
         if stop > seen.position:
             seen.last |= self._last_of(seen.position, stop)

@@ -6,9 +6,9 @@ and tried again where something moved; an error names what was asked and each br
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from pyspark_kafkaproto.cluster.admin_window import AdminWindow
 from pyspark_kafkaproto.cluster.diagnosis import Finding, diagnose
@@ -31,6 +31,8 @@ from pyspark_kafkaproto.cluster.topology import Leader, TopicPartition, Topology
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.net.secret import HIDDEN
+
+_T = TypeVar("_T")
 
 
 class KafkaCluster(GroupWindow, AdminWindow):
@@ -117,6 +119,10 @@ class KafkaCluster(GroupWindow, AdminWindow):
         at another broker, where there is one, 0.3 s after the one before.
         """
         return self._router.opinions()
+
+    def believed(self, ask: Callable[[], _T], is_believable: Callable[[_T], bool]) -> _T:
+        """What `ask` gives once it is believable, or else the last of its `opinions`."""
+        return self._router.believed(ask, is_believable)
 
     def get_partitions(self, topics: Collection[str]) -> set[TopicPartition]:
         """All partitions of `topics`.

@@ -165,6 +165,14 @@ class Router:
             self.forget_leaders()
         yield True
 
+    def believed(self, ask: Callable[[], _T], is_believable: Callable[[_T], bool]) -> _T:
+        """What `ask` gives once it is believable, or else the last of its `opinions`."""
+        for _ in self.opinions():
+            found = ask()
+            if is_believable(found):
+                break
+        return found
+
     def request(
         self, connection: Connection, request: Any, deadline: Deadline, most: int | None = None
     ) -> Any:

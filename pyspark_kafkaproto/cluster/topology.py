@@ -11,7 +11,6 @@ from pyspark_kafkaproto.error_codes import (
     INVALID_TOPIC_EXCEPTION,
     LEADER_NOT_AVAILABLE,
     REPLICA_NOT_AVAILABLE,
-    TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     error_code,
@@ -166,8 +165,6 @@ _NO_SUCH_TOPIC = (
 _TOPIC_ADVICE = {
     INVALID_TOPIC_EXCEPTION: "a topic's name has 1 to 249 letters, digits, dots, underscores and "
     "hyphens",
-    TOPIC_AUTHORIZATION_FAILED: "this user needs the right DESCRIBE on the topic, and READ, "
-    "WRITE or DELETE for its records",
 }
 
 

@@ -24,6 +24,11 @@ def find_api(key_or_name: int | str) -> Api | None:
     return _BY_NAME.get(key_or_name)
 
 
+def api_key(name: str) -> int:
+    """The key of an API that is known here; KeyError for another name."""
+    return _BY_NAME[name].key
+
+
 def request_class(api: int | str) -> type[Request]:
     """The request of an API, given by key or name; LocalProtocolError for an unknown one."""
     return cast("type[Request]", _load(api, "Request"))

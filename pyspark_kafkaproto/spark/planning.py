@@ -161,6 +161,9 @@ class _Log:
     latest: int
 
 
+_Plan = tuple[Topology, list[OffsetRange], dict[TopicPartition, _Log]]
+
+
 def _logs(cluster: KafkaCluster, ranges: Sequence[OffsetRange]) -> dict[TopicPartition, _Log]:
     partitions = {item.topic_partition for item in ranges}
     earliest = cluster.get_earliest_leader_offsets(partitions)
@@ -183,24 +186,27 @@ def _inside_the_log(
     return topology, [item for item in checked if item.count != 0]
 
 
-def _with_logs(
-    cluster: KafkaCluster, options: ReadOptions
-) -> tuple[Topology, list[OffsetRange], dict[TopicPartition, _Log]]:
+def _with_logs(cluster: KafkaCluster, options: ReadOptions) -> _Plan:
     """What the options mean, and what the partitions hold where offsets were given.
 
     Offsets beyond the end are looked at again through other brokers.
     """
-    for _ in cluster.opinions():
+
+    def ask() -> _Plan:
         topology = describe_selection(cluster, options)
         ranges = _ranges(cluster, topology, options)
         given = [item for item in ranges if item.start is not None or item.stop is not None]
-        logs = _logs(cluster, given) if given else {}
-        if all(
+        return topology, ranges, _logs(cluster, given) if given else {}
+
+    def are_there(found: _Plan) -> bool:
+        _, ranges, logs = found
+        return all(
             max(item.start or 0, item.stop or 0) <= logs[item.topic_partition].latest
-            for item in given
-        ):
-            break
-    return topology, ranges, logs
+            for item in ranges
+            if item.topic_partition in logs
+        )
+
+    return cluster.believed(ask, are_there)
 
 
 def _check(item: OffsetRange, log: _Log, options: ReadOptions) -> None:

@@ -36,7 +36,7 @@ EXAMPLES = [
     CorruptRecords("CRC is 1, computed 2", base_offset=7, pos=61).of("orders", 3),
     UnsupportedVersion("broker speaks Fetch 0 to 3"),
     DataLoss("COULD_NOT_READ_OFFSET_RANGE", "Offsets are gone."),
-    BrokerError(29, "Fetch", "partition orders-0", "needs the right READ", usable={"orders-1": 5}),
+    BrokerError(29, "Fetch", "partition orders-0", "not for you.", usable={"orders-1": 5}),
     InvalidRecord("the key of its header 0 is null", row=7, position=3),
     UnreadableCapture("traffic.pcap", "it begins with b'GIF8'"),
     OutOfMemory("b-1:9092", 8_388_608),
@@ -110,7 +110,10 @@ def test_is_what_python_calls_it_too(cls, builtin):
         ),
         (
             EXAMPLES[10],
-            "Fetch: partition orders-0: TOPIC_AUTHORIZATION_FAILED (29): needs the right READ",
+            (
+                "Fetch: partition orders-0: TOPIC_AUTHORIZATION_FAILED (29): not for you; "
+                "this user needs the right READ on the topic"
+            ),
         ),
         (EXAMPLES[11], "row 7: the key of its header 0 is null"),
     ],
@@ -192,7 +195,7 @@ def test_unknown_code_keeps_itself_and_is_fatal(code):
     ("api", "code", "right"),
     [
         ("Fetch", 29, "READ on the topic"),
-        ("Metadata", 29, "DESCRIBE on the topic"),
+        ("Metadata", 29, "DESCRIBE on the topic, and READ, WRITE or DELETE for its records"),
         ("OffsetCommit", 30, "READ on the group"),
         ("EndTxn", 53, "WRITE on the transactional id"),
         (

@@ -24,7 +24,6 @@ from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.error_codes import (
     CORRUPT_MESSAGE,
     OFFSET_OUT_OF_RANGE,
-    TOPIC_AUTHORIZATION_FAILED,
 )
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -311,10 +310,7 @@ class Exchanges(ABC):
         first.batch_bytes = batch_bytes
 
 
-_ADVICE = {
-    CORRUPT_MESSAGE: "the broker cannot read its own log there: the file is damaged",
-    TOPIC_AUTHORIZATION_FAILED: "this user needs the right READ on the topic",
-}
+_ADVICE = {CORRUPT_MESSAGE: "the broker cannot read its own log there: the file is damaged"}
 
 
 def _failure(partition: TopicPartition, code: int) -> BrokerError:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.client.writing.queues import Identity
-from pyspark_kafkaproto.client.writing.verdicts import NEEDS_IDEMPOTENT_WRITE
+from pyspark_kafkaproto.client.writing.verdicts import WITHOUT_IDEMPOTENT_WRITE
 from pyspark_kafkaproto.cluster import Router
 from pyspark_kafkaproto.error_codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_PRODUCER_EPOCH
 from pyspark_kafkaproto.errors import BrokerError
@@ -104,7 +104,7 @@ def new_identity(router: Router) -> Identity:
         answer: InitProducerIdResponse = router.ask_any(request, deadline)
         if answer.error_code:
             is_about_right = answer.error_code == CLUSTER_AUTHORIZATION_FAILED
-            text = NEEDS_IDEMPOTENT_WRITE if is_about_right else ""
+            text = WITHOUT_IDEMPOTENT_WRITE if is_about_right else ""
             raise BrokerError(answer.error_code, "InitProducerId", "the producer", text)
         return Identity(answer.producer_id, answer.producer_epoch)
 

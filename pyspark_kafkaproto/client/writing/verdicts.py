@@ -23,7 +23,6 @@ from pyspark_kafkaproto.error_codes import (
     NOT_ENOUGH_REPLICAS,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
     RECORD_LIST_TOO_LARGE,
-    TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_PRODUCER_ID,
 )
 from pyspark_kafkaproto.errors import (
@@ -43,14 +42,10 @@ _ABOUT_THE_PRODUCER = frozenset(
 # it waits for its followers says NOT_LEADER_OR_FOLLOWER.
 _NOT_APPENDED = _ABOUT_RECORDS | _ABOUT_THE_PRODUCER | {CORRUPT_MESSAGE, NOT_ENOUGH_REPLICAS}
 
-NEEDS_IDEMPOTENT_WRITE = (
-    "this user needs the right IDEMPOTENT_WRITE on the cluster, or WRITE on a topic; or set "
-    "enable.idempotence to false"
-)
+WITHOUT_IDEMPOTENT_WRITE = "enable.idempotence=false does without"
 _ADVICE = {
     **ADVICE,
-    TOPIC_AUTHORIZATION_FAILED: "this user needs the right WRITE on the topic",
-    CLUSTER_AUTHORIZATION_FAILED: NEEDS_IDEMPOTENT_WRITE,
+    CLUSTER_AUTHORIZATION_FAILED: WITHOUT_IDEMPOTENT_WRITE,
     MESSAGE_TOO_LARGE: "larger than the topic's max.message.bytes: raise that, or make it smaller",
     RECORD_LIST_TOO_LARGE: "larger than a log segment (segment.bytes) of the broker",
 }

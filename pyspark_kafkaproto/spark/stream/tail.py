@@ -139,14 +139,18 @@ class Tail:
         One with another id is another topic: its offsets mean other records. That is a loss, if
         all brokers that are asked name another.
         """
-        for _ in self.cluster.opinions():
-            found = describe_selection(self.cluster, self._options, must_exist=must_exist)
+
+        def made_again(found: Topology) -> list[str]:
             ids = self._ids(found)
-            made_again = [name for name in ids if self._topic_ids.get(name, ids[name]) != ids[name]]
-            if not made_again:
-                break
-        self._topic_ids |= ids
-        for name in made_again:
+            return [name for name in ids if self._topic_ids.get(name, ids[name]) != ids[name]]
+
+        found = self.cluster.believed(
+            lambda: describe_selection(self.cluster, self._options, must_exist=must_exist),
+            lambda found: not made_again(found),
+        )
+        lost = made_again(found)
+        self._topic_ids |= self._ids(found)
+        for name in lost:
             fail_or_warn(
                 self._options,
                 "PARTITIONS_DELETED",

@@ -32,6 +32,7 @@ from pyspark_kafkaproto.messages.delete_records import DeleteRecordsResponse
 from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from pyspark_kafkaproto.spark.option_table import OPTIONS
 from tests.clock import stop_clock
 from tests.fake_broker import DEFAULT
 from tests.fake_past import lead_in_the_past
@@ -167,6 +168,13 @@ def test_where_no_topic_of_decisions_is_nothing_was_decided(command, words):
     assert "there is no topic 'kafkaproto-decisions'" in done.stderr
     assert "nothing was decided there; --decision-topic " in done.stderr
     assert "UNKNOWN_TOPIC" not in done.stderr
+
+
+def test_decisions_are_looked_for_where_writers_make_them(command):
+    (option,) = [option for option in OPTIONS if option.name == "decisionTopic"]
+    assert f"[default: {option.default}]" in " ".join(
+        command("transactions", "list", "--help").stdout.split()
+    )
 
 
 def test_pipe_gets_plain_columns(command):

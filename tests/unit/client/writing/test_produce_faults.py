@@ -366,7 +366,7 @@ def test_an_id_that_may_not_be_had_says_what_to_do(brokers, producer):
     from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdResponse
 
     brokers.on("InitProducerId", InitProducerIdResponse(error_code=31))
-    with pytest.raises(BrokerError, match=r"IDEMPOTENT_WRITE.*enable.idempotence to false"):
+    with pytest.raises(BrokerError, match=r"enable.idempotence=false.*the right IDEMPOTENT_WRITE"):
         producer().send(numbered())
 
 
