@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import click
 
+from pyspark_kafkaproto.cli.interrupts import heed_sigterm
 from pyspark_kafkaproto.cli.output import json_option, table_text
 from pyspark_kafkaproto.cli.values import parse_pairs
 from pyspark_kafkaproto.devbroker import (
@@ -184,7 +184,7 @@ def fetch(kafka_version: str | None) -> None:
 
 def _serve(broker: DevBroker, data_dir: Path, *, as_json: bool) -> None:
     """Run until Ctrl-C, SIGTERM or the broker's own end."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    heed_sigterm()
     try:
         with broker:
             _show_started(data_dir, as_json=as_json)

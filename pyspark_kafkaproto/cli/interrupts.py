@@ -6,7 +6,10 @@ were read would not be written, and what was printed not committed.
 
 from __future__ import annotations
 
+import os
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 _received = signal.SIGINT
@@ -26,6 +29,31 @@ def note(number: int) -> None:
 def interrupted_code() -> int:
     """The exit code of a command that was interrupted, as a shell has it: 130, or 143."""
     return 128 + _received
+
+
+@contextmanager
+def wakes(handle: Callable[[int, FrameType | None], None]) -> Iterator[tuple[int, int]]:
+    """Until its end SIGINT and SIGTERM go to `handle`, and each writes to a pipe besides.
+
+    The system may hand a signal to any thread, and Python runs the handler once the main thread
+    wakes up: waiting for a lock, it would sleep on. Reading from the pipe, or polling it, it does
+    not.
+
+    Yields:
+        the pipe's ends, to read from and to write to; writing does not block.
+    """
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    wakes_before = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    before = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield woken, wake
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        signal.set_wakeup_fd(wakes_before)
+        os.close(woken)
+        os.close(wake)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:

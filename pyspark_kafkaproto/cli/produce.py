@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import FrameType
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from pyspark_kafkaproto.cli.connection import configured
-from pyspark_kafkaproto.cli.interrupts import interrupted_code, note
+from pyspark_kafkaproto.cli.interrupts import interrupted_code, note, wakes
 from pyspark_kafkaproto.cli.output import json_option, show
 from pyspark_kafkaproto.errors import ConfigError
 
@@ -77,7 +76,7 @@ def produce(
     with ExitStack() as held:
         producer = held.enter_context(Producer(properties, topic=topic))
         producer.check_topics({topic})  # until here Ctrl-C leaves nothing half done
-        interrupts = held.enter_context(_interrupts())
+        interrupts = held.enter_context(_heeded())
         lines = _lines(_arrivals(file, producer.config.linger_s, interrupts), interrupts)
         for records in _records(lines, key_separator, null_marker, common):
             producer.send(records)
@@ -92,14 +91,15 @@ def produce(
 class _Interrupts:
     """Counts signals: the first one ends only a wait, or the next one before it begins.
 
-    Args:
-        woken: what Python writes to as soon as a signal comes (`signal.set_wakeup_fd`). One that
-            comes between a look at the count and the wait would not end that.
+    Attributes:
+        count: how many have come.
+        woken: what is written to as soon as one comes. One that comes between a look at the count
+            and the wait would not end that.
     """
 
-    def __init__(self, woken: int) -> None:
+    def __init__(self) -> None:
         self.count = 0
-        self._woken = woken
+        self.woken = -1
         self._is_waiting = False
 
     def note(self, number: int, frame: FrameType | None) -> None:
@@ -117,7 +117,7 @@ class _Interrupts:
             KeyboardInterrupt: nothing more is to be read.
         """
         poll = select.poll()
-        for each in (descriptor, self._woken):
+        for each in (descriptor, self.woken):
             poll.register(each, select.POLLIN)
         self._is_waiting = True
         try:
@@ -126,29 +126,18 @@ class _Interrupts:
             while True:
                 ready = poll.poll(None if timeout_s is None else timeout_s * 1000)
                 found = {number for number, _ in ready}
-                if self._woken not in found:
+                if self.woken not in found:
                     return descriptor in found
-                os.read(self._woken, _SIGNALS)  # ours would have raised: it is another signal
+                os.read(self.woken, _SIGNALS)  # ours would have raised: it is another signal
         finally:
             self._is_waiting = False
 
 
 @contextmanager
-def _interrupts() -> Iterator[_Interrupts]:
-    woken, wakes = os.pipe()
-    os.set_blocking(wakes, False)
-    interrupts = _Interrupts(woken)
-    signals = (signal.SIGINT, signal.SIGTERM)
-    wakes_before = signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
-    before = {each: signal.signal(each, interrupts.note) for each in signals}
-    try:
+def _heeded() -> Iterator[_Interrupts]:
+    interrupts = _Interrupts()
+    with wakes(interrupts.note) as (interrupts.woken, _):
         yield interrupts
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-        signal.set_wakeup_fd(wakes_before)
-        os.close(woken)
-        os.close(wakes)
 
 
 def _arrivals(file: BinaryIO, quiet_s: float, interrupts: _Interrupts) -> Iterator[bytes]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import signal
 import stat
 import sys
-from contextlib import suppress
-from typing import BinaryIO, Self
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
 
 import click
 
 from pyspark_kafkaproto.capture.frame_file import FrameFile
+from pyspark_kafkaproto.cli.interrupts import wakes
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.exit_codes import FAILED, NOBODY_READS
 from pyspark_kafkaproto.net import Endpoint
@@ -48,7 +50,7 @@ def tap(ctx: click.Context, port: int, host: str, target: str, file: str) -> Non
     broker = Endpoint.parse(target, "--to")
     end = _End()
     recording = _Recording(file, end)
-    with Tap(port, broker, recording.write, host) as running, end:
+    with end.heeded(), Tap(port, broker, recording.write, host) as running:
         click.echo(f"{running.endpoint} leads to {broker}; Ctrl-C ends it", err=True)
         end.wait()
     recording.close()
@@ -61,36 +63,33 @@ def tap(ctx: click.Context, port: int, host: str, target: str, file: str) -> Non
 
 
 class _End:
-    """What the main thread waits for: Ctrl-C, SIGTERM, or word from another thread.
-
-    The system may hand a signal to any thread, and Python runs the handler once the main thread
-    wakes up: waiting for a lock, it would sleep on. So the signal itself writes to a pipe, from
-    which the main thread reads. It stays open: a thread may tell the end after it came.
-    """
+    """What the main thread waits for: Ctrl-C, SIGTERM, or word from another thread."""
 
     def __init__(self) -> None:
-        self._told, self._tell = os.pipe()
-        os.set_blocking(self._tell, False)
+        self._lock = threading.Lock()
+        self._told = self._wake = -1
 
-    def __enter__(self) -> Self:
-        signals = (signal.SIGINT, signal.SIGTERM)
-        self._handlers = {each: signal.signal(each, lambda *_: None) for each in signals}
-        signal.set_wakeup_fd(self._tell, warn_on_full_buffer=False)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        signal.set_wakeup_fd(-1)
-        for each, handler in self._handlers.items():
-            signal.signal(each, handler)
-
-    def tell(self) -> None:
-        """End it, from any thread."""
-        with suppress(OSError):  # full of what says the same
-            os.write(self._tell, b"\0")
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """While the end can be told, and waited for."""
+        with wakes(lambda *_: None) as pipe:
+            self._told, self._wake = pipe
+            try:
+                yield
+            finally:
+                with self._lock:  # a thread may tell the end after it came
+                    self._wake = -1
 
     def wait(self) -> None:
         """Until the end is told."""
         os.read(self._told, 1)
+
+    def tell(self) -> None:
+        """End it, from any thread."""
+        with self._lock:
+            if self._wake >= 0:
+                with suppress(BlockingIOError):  # full of what says the same
+                    os.write(self._wake, b"\0")
 
 
 class _Recording:
