@@ -16,13 +16,19 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 require_tools
 prepare_venv spark cli
 
-# The Spark that was installed here, and no other that the machine may have.
-unset SPARK_HOME
+# The Spark that was installed here, and no other that the machine may have. Left to itself, Spark
+# looks for it with a script that cannot do with spaces.
+SPARK_HOME=$("$venv/bin/python" -c \
+    'from importlib.util import find_spec; print(*find_spec("pyspark").submodule_search_locations)')
+export SPARK_HOME
 export SPARK_CONF_DIR="$root/conf"
 # Beside conf/'s loopback addresses: without it Spark warns about the machine's name at every start.
 export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
-export PYSPARK_PYTHON="$venv/bin/python" PYSPARK_DRIVER_PYTHON="$venv/bin/python"
 export PATH="$venv/bin:$PATH"
+python="$venv/bin/python"
+# Where its path is no word of a shell, Spark takes it for missing, and finds no source in Python.
+case "$python" in *[[:space:]]*) python=python ;; esac
+export PYSPARK_PYTHON="$python" PYSPARK_DRIVER_PYTHON="$python"
 export KAFKAPROTO_BROKER_PROPERTIES="${KAFKAPROTO_BROKER_PROPERTIES-$root/conf/broker.properties}"
 # In a local run the workers have this environment; on a cluster's executors conf/ sets it.
 export KAFKAPROTO_LOG_LEVEL="${KAFKAPROTO_LOG_LEVEL-INFO}"

@@ -64,7 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     import nbformat  # noqa: PLC0415
 
-    for path in [FOLDER / Path(name).name for name in names] or sorted(FOLDER.glob("*.ipynb")):
+    paths = [FOLDER / Path(name).name for name in names] or sorted(FOLDER.glob("*.ipynb"))
+    for path in paths:
+        if not path.is_file():
+            raise SystemExit(f"there is no notebook {path.name} in {FOLDER}")
+    for path in paths:
         began = time.monotonic()
         notebook = executed(path)
         notebook.metadata.pop("language_info", None)  # the patch level of somebody's Python

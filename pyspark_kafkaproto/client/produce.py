@@ -486,7 +486,10 @@ class Producer:
             if partition is None or 0 <= partition < count:
                 kept.append(row)
                 continue
-            reason = f"there is no partition {partition}: the topic has {count}, from 0 on"
+            reason = (
+                f"there is no partition {partition}: the topic has {count}, from 0 on; the column "
+                "partition says so, and without it one is chosen by the key"
+            )
             self._refuse(picked, row, _NOWHERE, reason)
         return picked.taken(memoryview(kept))
 

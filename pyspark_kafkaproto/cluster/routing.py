@@ -120,6 +120,7 @@ class Router:
             RemoteProtocolError: whoever was tried does not speak Kafka's protocol.
         """
         failures: dict[Endpoint, KafkaProtoError] = {}
+        began = time.monotonic()
         for endpoint in self._candidates():
             try:
                 answer = attempt(endpoint)
@@ -137,7 +138,8 @@ class Router:
         failed = _all_failed(failures)
         if self._topology is None and not self._told:
             is_misspelt = getattr(failed, "stage", "") == "resolve"
-            failed.patience_s = 0.0 if is_misspelt else self.config.connection_setup_timeout_s
+            left_s = began + self.config.connection_setup_timeout_s - time.monotonic()
+            failed.patience_s = 0.0 if is_misspelt else max(0.0, left_s)
         raise failed
 
     def waits_for(self) -> dict[Endpoint, KafkaProtoError | None]:

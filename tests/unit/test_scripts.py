@@ -37,6 +37,7 @@ case "$*" in
         wc -l <"$FAKE/calls" >"$package/records/_kernel.cpython-311.so"
         wc -l <"$FAKE/calls" >"$package/capture/_run.cpython-311.so"
         ;;
+    "-c "*'find_spec("pyspark")'*) echo "${0%/bin/python}/its pyspark" ;;
     *"/tools/compile_spark_zip.py") [ ! -e "$FAKE/no zip" ] ;;
     *) echo "unknown call: $*" >&2; exit 99 ;;
 esac
@@ -48,7 +49,7 @@ echo "openjdk version \\"$v\\" 2025-04-15" >&2
 """
 SPARK_SUBMIT = """#!/bin/sh
 echo "submit $*"
-echo "conf ${SPARK_CONF_DIR#"$ROOT"/} home ${SPARK_HOME-unset} python ${PYSPARK_PYTHON#"$ROOT"/}"
+echo "conf ${SPARK_CONF_DIR#"$ROOT"/} home ${SPARK_HOME#"$ROOT"/} python ${PYSPARK_PYTHON#"$ROOT"/}"
 exit 7
 """
 
@@ -56,8 +57,8 @@ exit 7
 class Machine:
     """A checkout of its own, and the fakes on PATH."""
 
-    def __init__(self, folder):
-        self.root = folder / "a checkout"  # a path with a blank in it is a path
+    def __init__(self, folder, name="a checkout"):  # a path with a blank in it is a path
+        self.root = folder / name
         self.fake = folder / "fake"
         self.bin = folder / "bin"
         package = self.root / "pyspark_kafkaproto"
@@ -68,8 +69,8 @@ class Machine:
         rooms = [file.parent for file in self.native]
         for made in (self.root / "tools", *rooms, self.fake, self.bin):
             made.mkdir(parents=True)
-        for name in ("spark-submit.sh", "setup.cfg", "setup.py", "pyproject.toml"):
-            shutil.copy(ROOT / name, self.root)
+        for file in ("spark-submit.sh", "setup.cfg", "setup.py", "pyproject.toml"):
+            shutil.copy(ROOT / file, self.root)
         shutil.copy(ROOT / "tools" / "prepare-venv.sh", self.root / "tools")
         (self.root / "pyspark_kafkaproto" / "__init__.py").write_text("# a package\n")
         for command in COMMANDS:
@@ -127,12 +128,16 @@ def test_sparks_archive_is_compiled_once_and_a_failure_of_that_stops_nothing(mac
     assert sum("compile_spark_zip.py" in call for call in calls) == 1
 
 
-def test_any_job_is_run_with_conf_and_the_venvs_own_spark(machine):
-    code, out, _ = machine.run("--master", "local[1]", "my job.py", "a")
+@pytest.mark.parametrize(
+    ("name", "python"), [("checkout", ".venv/bin/python"), ("a checkout", "python")]
+)
+def test_any_job_is_run_with_conf_and_the_venvs_own_spark(tmp_path, name, python):
+    """Spark looks for its Python by a shell, as a word of it."""
+    code, out, _ = Machine(tmp_path, name).run("--master", "local[1]", "my job.py", "a")
     assert code == 7  # spark-submit's own
     assert out.splitlines() == [
         "submit --master local[1] my job.py a",
-        "conf conf home unset python .venv/bin/python",
+        f"conf conf home .venv/its pyspark python {python}",
     ]
 
 

@@ -60,7 +60,12 @@ def _check_deleted(options: ReadOptions, start: _Offsets, end: _Offsets) -> None
 def _report_deleted(options: ReadOptions, partitions: Collection[TopicPartition]) -> None:
     if partitions:
         names = ", ".join(map(str, sorted(partitions)))
-        fail_or_warn(options, "PARTITIONS_DELETED", f"Partitions {names} have been deleted.")
+        fail_or_warn(
+            options,
+            "PARTITIONS_DELETED",
+            f"Partitions {names} have been deleted, or are not what the query is to read any more: "
+            "one that reads something else needs a checkpoint of its own.",
+        )
 
 
 def _added(

@@ -23,6 +23,7 @@ def test_a_decoder_in_plain_python_is_said_once_with_what_it_costs(
 ):
     monkeypatch.setattr(codec, "IMPLEMENTATION", implementation)
     monkeypatch.setattr(codec, "WHY_PURE", "no kernel was built")
+    monkeypatch.setattr(codec, "distributions", lambda name: [])
     codec.say_which_codec.cache_clear()
     for _ in range(2):
         codec.say_which_codec()
@@ -30,6 +31,26 @@ def test_a_decoder_in_plain_python_is_said_once_with_what_it_costs(
     said = [text for text in caplog.messages if "150 times slower" in text]
     assert len(said) == (implementation == "pure")
     assert all("no kernel was built" in text and "gcc" in text for text in said)
+
+
+def test_a_checkout_that_hides_what_is_installed_is_named(monkeypatch, caplog, tmp_path):
+    records = tmp_path / "installed" / "pyspark_kafkaproto" / "records"
+    records.mkdir(parents=True)
+    (records / "_kernel.so").touch()
+    about = tmp_path / "installed" / "pyspark_kafkaproto-0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: pyspark-kafkaproto\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "installed"))
+    monkeypatch.setattr(codec, "_HERE", tmp_path / "checkout" / "pyspark_kafkaproto")
+    monkeypatch.setattr(codec, "IMPLEMENTATION", "pure")
+    monkeypatch.setattr(codec, "WHY_PURE", "it was not built")
+    codec.say_which_codec.cache_clear()
+    codec.say_which_codec()
+    codec.say_which_codec.cache_clear()
+    (said,) = caplog.messages
+    assert f"in {tmp_path / 'installed'}, has it" in said
+    assert f"the checkout in {tmp_path / 'checkout'}: start elsewhere" in said
+    assert "gcc" not in said
 
 
 @pytest.mark.slow
