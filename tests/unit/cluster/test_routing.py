@@ -96,6 +96,23 @@ def test_no_broker_reached_names_each_and_why_and_soon(clock, kafka_at):
     assert 8 < clock.now - 1000 <= 10
 
 
+def test_who_never_answers_is_given_up_when_connecting_may_take_no_longer(clock, monkeypatch):
+    """What a try took counts: the second one would take as long again."""
+    config = ClientConfig.parse({"bootstrap.servers": "127.0.0.1:1"})
+    tries = []
+
+    def hang(endpoint):
+        tries.append(endpoint)
+        clock.now += config.connection_setup_timeout_s
+        raise DeadlineExceeded("handshake", config.connection_setup_timeout_s)
+
+    monkeypatch.setattr(routing, "time", clock)
+    deadline = Deadline.after(60)
+    with closing(Router(config)) as router, pytest.raises(DeadlineExceeded):
+        router.retrying("ask", lambda: router.at_any(hang, deadline), deadline)
+    assert len(tries) == 1
+
+
 def test_silent_broker_is_named_beside_the_refusing_one(brokers, kafka_at):
     brokers.on("Metadata", STALL)
     (port,) = free_ports(1)
