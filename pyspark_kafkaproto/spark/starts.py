@@ -259,7 +259,9 @@ def _load_numbers(
 def _load_topics(option: str, text: str, example: str) -> dict[str, object]:
     try:
         loaded = json.loads(text)
-    except ValueError:
+    except ValueError as error:  # a number of thousands of digits, too
+        if text.lstrip().startswith("{"):
+            raise ConfigError(option, text, f"no JSON ({error}); expected {example}") from None
         loaded = None
     if not isinstance(loaded, dict):
         raise ConfigError(option, text, f"expected JSON or a word, like {example}")

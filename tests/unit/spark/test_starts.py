@@ -55,6 +55,11 @@ def test_batch_cannot_end_at_earliest(text):
         parse_end("endingOffsets", text)
 
 
+def test_broken_json_is_told_with_where_it_breaks():
+    with pytest.raises(ConfigError, match=r"startingOffsets.*no JSON .*line 1 column 13.*expected"):
+        parse_start("startingOffsets", '{"a":{"0":1}')
+
+
 BAD_OFFSETS = [
     *("", "soon", "{", "[]", "5", '"earliest"', "null"),
     *('{"a":5}', '{"a":[0]}', '{"a":null}', '{"a":{"0":"5"}}', '{"a":{"0":1.5}}'),
