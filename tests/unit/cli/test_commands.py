@@ -496,6 +496,7 @@ def test_topics_created_and_altered(brokers, command):
     assert command("topics", "list").stdout.splitlines()[1].split() == ["empty", "1", "2"]
 
 
+@pytest.mark.slow
 def test_topics_alter_does_all_or_nothing_of_what_can_be_asked_before(brokers, command):
     well = IncrementalAlterConfigsResponse.Resource(resource_type=2, resource_name="orders")
     brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))

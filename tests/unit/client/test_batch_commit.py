@@ -91,6 +91,7 @@ def test_one_that_is_busy_is_aborted_after_that(sweeping):
     assert sweeping(3, busy=2) == set()
 
 
+@pytest.mark.slow
 def test_one_that_stays_busy_is_an_error(sweeping):
     with pytest.raises(DeadlineExceeded, match=rf"{PREFIX}-batch-{JOB}-0-0.*60 s"):
         sweeping(2, busy=10_000)

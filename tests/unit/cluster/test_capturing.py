@@ -210,6 +210,7 @@ def test_a_process_that_fails_again_and_again_leaves_few_files(nothing_remembere
     assert 0 < len(list(nothing_remembered.iterdir())) <= 5
 
 
+@pytest.mark.slow
 def test_all_processes_together_leave_the_last_files_alone(nothing_remembered, monkeypatch):
     monkeypatch.setattr(capturing, "_KEPT_MAX", 3)
     for number in range(5):

@@ -65,6 +65,7 @@ def follows(logs):
     return fetch
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_hangs_is_not_asked_who_takes_its_place(filled, group, consumer_of):
     """The new one takes the member for dead when it hears nothing for session.timeout.ms."""
     for number in PARTITIONS:
@@ -85,6 +86,7 @@ def test_a_broker_that_has_not_heard_of_a_topic_is_not_believed(filled, group, c
     assert len(poll_rows(consumer_of(), 40)) == 40
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_made_later_is_read_soon(filled, group, consumer_of, monkeypatch):
     """Not after metadata.max.age.ms, which is five minutes."""
     monkeypatch.setattr(keeper, "_FIRST_LOOK_S", 0.05)

@@ -318,6 +318,7 @@ def test_the_leader_shares_out_for_all_members(brokers, consumer_of):
     assert other == {SECOND, *(TopicPartition("many", number) for number in range(250))}
 
 
+@pytest.mark.slow
 def test_the_leader_shares_out_anew_when_a_topic_grows_or_comes(filled, group, consumer_of, noted):
     consumer = consumer_of(
         ("orders", "coming"), metadata_max_age_ms=20, listeners=noted.listeners()
@@ -1030,6 +1031,7 @@ def test_a_broker_that_says_nothing_holds_no_poll_up(filled, group, consumer_of)
     assert poll_rows(consumer, 1) == [(0, 20)]
 
 
+@pytest.mark.slow
 def test_a_broker_that_never_answers_is_an_error_in_time(filled, group, consumer_of):
     consumer = consumer_of(request_timeout_ms=200, default_api_timeout_ms=600)
     poll_rows(consumer, 40)
@@ -1055,6 +1057,7 @@ def test_an_answer_that_is_held_is_not_late(filled, group, consumer_of):
     assert len(filled.asked("Fetch")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poll_s", first(1, [0.01, 0.5]))
 def test_a_leader_that_cannot_be_reached_keeps_no_other_from_being_read(
     filled, group, consumer_of, poll_s
@@ -1096,6 +1099,7 @@ def half(answer):
     return Fault(answer, lambda frame: frame[: len(frame) // 2])
 
 
+@pytest.mark.slow
 def test_half_an_answer_holds_no_other_leader_up(filled, group, consumer_of):
     filled.topics["orders"].move(1, 2)
     filled.on("Fetch", lambda call: half(fetch(filled, call)), DEFAULT, node=1)
@@ -1123,6 +1127,7 @@ def test_nobody_is_to_blame_for_half_an_answer_while_the_member_was_away(
     assert len(asked_on) == 1, "it was not asked again elsewhere"
 
 
+@pytest.mark.slow
 def test_logins_that_fail_to_be_renewed_lose_and_double_no_row(filled, group, consumer_of):
     filled.topics["orders"].move(1, 2)
     want_login(filled)
@@ -1205,6 +1210,7 @@ def test_a_poll_does_not_wait_for_the_end_of_a_silence(filled, group, consumer_o
     assert poll_rows(consumer, 1) == [(0, 21)]
 
 
+@pytest.mark.slow
 def test_a_partition_that_fails_for_too_long_is_an_error_beside_one_that_is_read(
     filled, group, consumer_of
 ):
@@ -1335,6 +1341,7 @@ def each_asked_once(monkeypatch):
     monkeypatch.setattr(Tail, "_send_to", checked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", first(1, range(8)))
 @pytest.mark.usefixtures("each_asked_once")
 def test_each_row_comes_once_and_in_order_whatever_happens_to_its_leader(

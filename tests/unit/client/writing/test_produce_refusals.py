@@ -631,6 +631,7 @@ def held_letters(monkeypatch):
     return watch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "memory",
     [

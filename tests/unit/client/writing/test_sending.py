@@ -174,6 +174,7 @@ def pipelined(brokers, producer):
     return writer
 
 
+@pytest.mark.slow
 def test_a_lost_connection_is_one_failure_whatever_was_in_flight(brokers, pipelined):
     brokers.on("Produce", close(), DEFAULT)
     pipelined.send(numbered(60, 1))
