@@ -25,10 +25,10 @@ export SPARK_CONF_DIR="$root/conf"
 # Beside conf/'s loopback addresses: without it Spark warns about the machine's name at every start.
 export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
 export PATH="$venv/bin:$PATH"
-python="$venv/bin/python"
+spark_python="$venv/bin/python"
 # Where its path is no word of a shell, Spark takes it for missing, and finds no source in Python.
-case "$python" in *[[:space:]]*) python=python ;; esac
-export PYSPARK_PYTHON="$python" PYSPARK_DRIVER_PYTHON="$python"
+case "$spark_python" in *[[:space:]]*) spark_python=python ;; esac
+export PYSPARK_PYTHON="$spark_python" PYSPARK_DRIVER_PYTHON="$spark_python"
 export KAFKAPROTO_BROKER_PROPERTIES="${KAFKAPROTO_BROKER_PROPERTIES-$root/conf/broker.properties}"
 # In a local run the workers have this environment; on a cluster's executors conf/ sets it.
 export KAFKAPROTO_LOG_LEVEL="${KAFKAPROTO_LOG_LEVEL-INFO}"

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from pyspark_kafkaproto.capture.recorder import Address, Recorder, Track, Write
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
-from pyspark_kafkaproto.messages import api_key, find_api, response_class
+from pyspark_kafkaproto.messages import find_api, key_of, response_class
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.relay import FrameStream, Listener
 from pyspark_kafkaproto.net.transport import Endpoint
@@ -35,13 +35,13 @@ _log = logging.getLogger(__name__)
 
 # APIs whose responses tell where brokers are, from the version that does.
 _TELLING = {
-    api_key("Produce"): 10,
-    api_key("Fetch"): 16,
-    api_key("Metadata"): 0,
-    api_key("FindCoordinator"): 0,
-    api_key("DescribeCluster"): 0,
-    api_key("ShareFetch"): 0,
-    api_key("ShareAcknowledge"): 0,
+    key_of("Produce"): 10,
+    key_of("Fetch"): 16,
+    key_of("Metadata"): 0,
+    key_of("FindCoordinator"): 0,
+    key_of("DescribeCluster"): 0,
+    key_of("ShareFetch"): 0,
+    key_of("ShareAcknowledge"): 0,
 }
 _PENDING_MAX = 10_000
 _CONNECT_S = 10.0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.error_codes import UNSUPPORTED_VERSION
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
-from pyspark_kafkaproto.messages import api_key, find_api, request_class, response_class
+from pyspark_kafkaproto.messages import find_api, key_of, request_class, response_class
 from pyspark_kafkaproto.wire.declaration import Message as Declared
 from pyspark_kafkaproto.wire.frame import (
     CLIENT_ID_POS,
@@ -21,7 +21,7 @@ from pyspark_kafkaproto.wire.frame import (
     decode_response,
 )
 
-API_VERSIONS, SASL_HANDSHAKE = api_key("ApiVersions"), api_key("SaslHandshake")
+API_VERSIONS, SASL_HANDSHAKE = key_of("ApiVersions"), key_of("SaslHandshake")
 # Of APIs that only brokers use among themselves there is no class, but they are frames all right.
 _API_KEY_MAX = 127
 _VERSION_MAX = 40
@@ -223,15 +223,15 @@ _ENVELOPE, _FETCH_SNAPSHOT = 58, 59
 # requests, a FetchSnapshot the SCRAM credentials.
 SECRET_APIS = frozenset(
     {
-        api_key("SaslAuthenticate"),
-        api_key("CreateDelegationToken"),
-        api_key("RenewDelegationToken"),
-        api_key("ExpireDelegationToken"),
-        api_key("DescribeDelegationToken"),
-        api_key("DescribeConfigs"),
-        api_key("AlterConfigs"),
-        api_key("IncrementalAlterConfigs"),
-        api_key("AlterUserScramCredentials"),
+        key_of("SaslAuthenticate"),
+        key_of("CreateDelegationToken"),
+        key_of("RenewDelegationToken"),
+        key_of("ExpireDelegationToken"),
+        key_of("DescribeDelegationToken"),
+        key_of("DescribeConfigs"),
+        key_of("AlterConfigs"),
+        key_of("IncrementalAlterConfigs"),
+        key_of("AlterUserScramCredentials"),
         _ENVELOPE,
         _FETCH_SNAPSHOT,
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark_kafkaproto.capture.batches import RECORDS_MAX, Room, open_records
 from pyspark_kafkaproto.capture.message import REQUEST, TOKEN, Message
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
-from pyspark_kafkaproto.messages import api_key, find_api
+from pyspark_kafkaproto.messages import find_api, key_of
 from pyspark_kafkaproto.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -26,7 +26,7 @@ _EMBEDDED: dict[str, type[Declared]] = {
     "assignment": ConsumerProtocolAssignment,
     "member_assignment": ConsumerProtocolAssignment,
 }
-_GROUP_APIS = set(map(api_key, ("JoinGroup", "SyncGroup", "DescribeGroups")))
+_GROUP_APIS = set(map(key_of, ("JoinGroup", "SyncGroup", "DescribeGroups")))
 
 
 def frame_bytes(message: Message) -> bytes:

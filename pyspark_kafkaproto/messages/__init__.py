@@ -20,16 +20,12 @@ are nested classes in the singular (`MetadataResponse.Topic.Partition`).
 - tagged fields that are not declared stay in `unknown_tagged_fields` and are written back
 - damaged bytes are a RemoteProtocolError with API, version and path (`topics[3].name`)
 
-`find_api`, `api_key`, `request_class` and `response_class` go from an API's key or name to what is
-known of it; importing this package loads no message. This room knows bytes and classes, no broker. Which
-versions are covered: docs/protocol-coverage.md. Source: the definitions in Kafka's client jars.
+`find_api`, `key_of`, `request_class` and `response_class` go from an API's key or name to what is
+known of it; importing this package loads no message. This room knows bytes and classes, no broker.
+Which versions are covered: docs/protocol-coverage.md. Source: the definitions in Kafka's client
+jars.
 """
 
-from pyspark_kafkaproto.messages.registry import (
-    api_key,
-    find_api,
-    request_class,
-    response_class,
-)
+from pyspark_kafkaproto.messages.registry import find_api, key_of, request_class, response_class
 
-__all__ = ["api_key", "find_api", "request_class", "response_class"]
+__all__ = ["find_api", "key_of", "request_class", "response_class"]

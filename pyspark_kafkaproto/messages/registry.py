@@ -24,7 +24,7 @@ def find_api(key_or_name: int | str) -> Api | None:
     return _BY_NAME.get(key_or_name)
 
 
-def api_key(name: str) -> int:
+def key_of(name: str) -> int:
     """The key of an API that is known here; KeyError for another name."""
     return _BY_NAME[name].key
 

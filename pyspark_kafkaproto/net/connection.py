@@ -26,7 +26,7 @@ from pyspark_kafkaproto.errors import (
     OutOfMemory,
     RemoteProtocolError,
 )
-from pyspark_kafkaproto.messages import api_key, response_class
+from pyspark_kafkaproto.messages import key_of, response_class
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pyspark_kafkaproto.net.arrival import Arrival
 from pyspark_kafkaproto.net.config import ClientConfig
@@ -48,7 +48,7 @@ _R = TypeVar("_R")
 
 MakeBuffer = Callable[[int], memoryview]
 
-_SASL_AUTHENTICATE = api_key("SaslAuthenticate")
+_SASL_AUTHENTICATE = key_of("SaslAuthenticate")
 # Every broker since 3.8 speaks it; a higher one costs most of them a second round trip.
 _FIRST_API_VERSIONS = 4
 # Until it has answered, the peer may be anything: no memory for whatever size its bytes read as.

@@ -21,10 +21,7 @@ from pyspark_kafkaproto.client.reading.ranges import ReadTask
 from pyspark_kafkaproto.client.reading.requests import LedRange, Limits, Place, fetch_request
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
-from pyspark_kafkaproto.error_codes import (
-    CORRUPT_MESSAGE,
-    OFFSET_OUT_OF_RANGE,
-)
+from pyspark_kafkaproto.error_codes import CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE
 from pyspark_kafkaproto.errors import (
     BrokerError,
     CorruptRecords,

@@ -140,16 +140,16 @@ class Tail:
         all brokers that are asked name another.
         """
 
-        def made_again(found: Topology) -> list[str]:
-            ids = self._ids(found)
+        def ask() -> tuple[Topology, dict[str, bytes]]:
+            found = describe_selection(self.cluster, self._options, must_exist=must_exist)
+            return found, self._ids(found)
+
+        def made_again(ids: dict[str, bytes]) -> list[str]:
             return [name for name in ids if self._topic_ids.get(name, ids[name]) != ids[name]]
 
-        found = self.cluster.believed(
-            lambda: describe_selection(self.cluster, self._options, must_exist=must_exist),
-            lambda found: not made_again(found),
-        )
-        lost = made_again(found)
-        self._topic_ids |= self._ids(found)
+        found, ids = self.cluster.believed(ask, lambda told: not made_again(told[1]))
+        lost = made_again(ids)
+        self._topic_ids |= ids
         for name in lost:
             fail_or_warn(
                 self._options,
