@@ -59,7 +59,7 @@ from pyspark_kafkaproto.records._walk cimport (
     uint32_at,
     walk,
 )
-from pyspark_kafkaproto.records._zstd cimport ends_whole
+from pyspark_kafkaproto.records._zstd cimport is_open_ended, whole_frames
 
 from pyspark_kafkaproto.records import batch as _batch
 from pyspark_kafkaproto.records import compression as _compression
@@ -372,6 +372,7 @@ cdef class Reading:
     cdef size_t max_batch_bytes
     cdef object zstd  # this thread's context, from the first batch that wants it on
     cdef object scratch
+    cdef Py_ssize_t room  # for what a zstd frame holds: twice the largest so far
 
     def __dealloc__(self):
         free_rows(&self.rows)
@@ -510,23 +511,30 @@ cdef class Reading:
         """The records of a compressed batch; good until the next is decompressed."""
         cdef size_t pos = batch.pos + HEADER_SIZE
         cdef int codec = batch.attributes & CODEC_MASK
+        cdef const uint8_t *data = self.block.data + pos
+        cdef size_t frames
         compressed = self.block.view[pos:batch.stop]
-        if (
-            codec == ZSTD
-            and batch.stop - pos < SMALL_BYTES
-            and ends_whole(self.block.data + pos, batch.stop - pos)
-        ):
-            content = self.unzstd(compressed)
-            if content is not None:
-                return content
+        if codec == ZSTD and batch.stop - pos < SMALL_BYTES:
+            frames = whole_frames(data, batch.stop - pos)
+            if frames:
+                content = self.unzstd(compressed, frames == 1 and is_open_ended(data))
+                if content is not None:
+                    return content
         return _compression.decompress(codec, compressed, self.limit)
 
-    cdef object unzstd(self, compressed):
+    cdef object unzstd(self, compressed, bint is_one_open_ended):
         """As `_compression` does it, for whole frames; None where that has more to do or to say.
 
-        A step in Python costs as much as the kernel's own work on a batch of one record.
+        A step in Python costs as much as the kernel's own work on a batch of one record. One frame
+        that does not say how much it holds, as Java writes it, takes a single step if there is room
+        for it. (Of several that step would give the first, of an empty claim nothing.)
         """
         cdef Py_ssize_t size
+        if is_one_open_ended and self.room:
+            try:
+                return self.zstd.decompress(compressed, self.room)
+            except _compression.zstd_error():
+                pass  # it needs more room, or is damaged: the longer way tells
         if self.scratch is None:
             self.zstd, self.scratch = _compression.zstd_context(), _compression.scratch_buffer()
         try:
@@ -537,6 +545,7 @@ cdef class Reading:
         if size == len(self.scratch) or size > self.limit:
             self.scratch = None  # to be had again: it may have grown
             return None
+        self.room = max(self.room, min(2 * size, self.limit))
         return self.scratch[:size]
 
     cdef int read_records(self, Batch *batch, const uint8_t *data, size_t size) except -1:

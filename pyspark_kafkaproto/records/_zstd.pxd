@@ -15,6 +15,13 @@ cdef enum:
     BLOCK_HEADER = 3
     RLE = 1  # the type of a block that is one byte, repeated
     CHECKSUM = 4
+    FRAME = 0xFD2FB528
+    CLAIMS = 0xE0  # flags of a frame that say how much it holds
+
+
+cdef inline bint is_open_ended(const uint8_t *data) noexcept nogil:
+    """Whether a frame with content begins here, and does not say how much. No shorter than one."""
+    return little_uint32_at(data) == FRAME and data[4] & CLAIMS == 0
 
 
 cdef inline size_t header_size(uint8_t flags) noexcept nogil:
@@ -28,14 +35,16 @@ cdef inline size_t header_size(uint8_t flags) noexcept nogil:
     return size + is_single
 
 
-cdef inline bint ends_whole(const uint8_t *data, size_t size) noexcept nogil:
-    """Whether the last frame ends where the data does."""
+cdef inline size_t whole_frames(const uint8_t *data, size_t size) noexcept nogil:
+    """How many there are; 0 where the last does not end where the data does."""
     cdef size_t pos = 0
+    cdef size_t count = 0
     cdef uint32_t block
     cdef uint8_t flags
     while pos < size:
         if size - pos < SMALLEST_FRAME:
-            return False
+            return 0
+        count += 1
         if little_uint32_at(data + pos) >> 4 == SKIPPABLE:
             pos += SKIPPABLE_HEADER + <size_t> little_uint32_at(data + pos + 4)
             continue
@@ -44,9 +53,9 @@ cdef inline bint ends_whole(const uint8_t *data, size_t size) noexcept nogil:
         block = 0
         while not block & 1:
             if pos + BLOCK_HEADER > size:
-                return False
+                return 0
             block = data[pos] | data[pos + 1] << 8 | data[pos + 2] << 16
             pos += BLOCK_HEADER + (1 if block >> 1 & 3 == RLE else block >> 3)
         if flags & 4:
             pos += CHECKSUM
-    return pos == size
+    return count if pos == size else 0

@@ -14,6 +14,7 @@ from pyspark_kafkaproto.spark.options import damaged_column, option_value, parse
 from pyspark_kafkaproto.spark.read import KafkaReader
 from pyspark_kafkaproto.spark.stream.options import parse_stream_options
 from pyspark_kafkaproto.spark.stream.refused import RefusedStream
+from pyspark_kafkaproto.spark.workers import spare_the_collector
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
@@ -42,6 +43,7 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         """All columns, or those of the option `columns`."""
+        spare_the_collector()
         columns = option_value(self._lowered(), "columns")
         include_headers = option_value(self._lowered(), "includeHeaders")
         aside = damaged_column(self._lowered())
@@ -53,6 +55,7 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: StructType) -> KafkaReader:
         """A batch reader of the columns in `schema`, all options checked."""
+        spare_the_collector()
         return KafkaReader(self._checked(schema), parse_read_options(self._lowered()))
 
     def streamReader(  # noqa: N802 - Spark's name
@@ -100,6 +103,7 @@ class DefaultSource(DataSource):
         """A batch writer of rows of `schema`, everything checked that can be before a row comes."""
         from pyspark_kafkaproto.spark.write import batch_writer  # noqa: PLC0415 - readers do without
 
+        spare_the_collector()
         return batch_writer(schema, self._lowered(), overwrite=overwrite)
 
     def streamWriter(  # noqa: N802 - Spark's name

@@ -41,6 +41,7 @@ def spare_the_collector() -> None:
 
     Spark's worker collects after every task, which walks over all objects of all modules, and
     makes pages its own that it shared with the daemon: 20 to 30 ms a task, as much as a small one
-    takes. Frozen, they are passed over; what this process makes later is collected as ever.
+    takes. Its processes that plan do the same after every question, while the first tasks run.
+    Frozen, they are passed over; what this process makes later is collected as ever.
     """
     gc.freeze()

@@ -142,6 +142,45 @@ def test_zstd_in_one_block_after_a_batch_that_was_too_large_for_the_memory_kept(
     assert [len(row.value) for row in rows(b"".join(batches))] == list(sizes)
 
 
+# A zstd batch after another is given room by what that held, and is looked at again where it needs
+# more, is several frames, or is damaged.
+
+AHEAD = [b"a", b"a" * 10_000, b"a" * 1_000_000]
+
+
+def behind(ahead: bytes, stream: bytes, count: int = len(RECORDS)) -> bytes:
+    """Two batches: `ahead` alone in its own, as the Java client writes it, and `stream`."""
+    first_one = raw_batch(zstd_stream(encode_batch([NewRecord(ahead)])[61:]), 1, attributes=ZSTD)
+    return first_one + raw_batch(stream, count, base_offset=1, attributes=ZSTD)
+
+
+@pytest.mark.parametrize("ahead", AHEAD, ids=len)
+@pytest.mark.parametrize("name", [name for name in STREAMS if name.startswith("zstd")])
+def test_every_form_of_zstd_behind_another_batch(rows, name, ahead):
+    found = rows(behind(ahead, STREAMS[name][1]()))
+    assert found[0].value == ahead
+    assert [row.value for row in found[1:]] == [record.value for record in RECORDS]
+
+
+@pytest.mark.parametrize("ahead", AHEAD, ids=len)
+@pytest.mark.parametrize("skipped", [b"", *SKIPPED[1:]], ids=len)
+def test_zstd_behind_another_batch_that_is_damaged(refused, ahead, skipped):
+    for cut in (1, 2, 3, 4, 5, 100):
+        error = refused(behind(ahead, skipped + zstd_stream(BODY)[:-cut]))
+        assert error.base_offset == 1
+        assert "zstd data ends too early" in str(error)
+    assert refused(behind(ahead, skipped + zstd_stream(BODY) + b"garbage!")).base_offset == 1
+
+
+@pytest.mark.parametrize("ahead", AHEAD[:2], ids=len)
+def test_the_limit_holds_behind_another_batch(rows, refused, ahead):
+    """Exactly so much may come, and no byte more."""
+    block = behind(ahead, zstd_stream(BODY))
+    limit = max(len(BODY), len(ahead) + 20)
+    assert len(rows(block, batch_limit_bytes=limit)) == 1 + len(RECORDS)
+    assert "more than" in str(refused(block, batch_limit_bytes=len(BODY) - 1))
+
+
 @CODECS
 def test_damage_that_no_crc_catches(decode, refused, codec):
     block = encode_batch(RECORDS, codec=codec)

@@ -27,3 +27,35 @@ def test_what_was_imported_is_passed_over_by_garbage_collections() -> None:
     before, left, frozen, again = map(int, done.stdout.split())
     assert left < before / 100
     assert frozen == again > 10_000
+
+
+_PLANNING = """
+import gc
+from contextlib import suppress
+from pyspark.sql.types import StructType
+from pyspark_kafkaproto.errors import ConnectionFailed
+from pyspark_kafkaproto.spark.source import DefaultSource
+options = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.default.api.timeout.ms": "50"}
+source = DefaultSource(options | {"OPTION": "orders"})
+schema = StructType().add("value", "binary")
+with suppress(ConnectionFailed):  # a writer asks the cluster
+    QUESTION
+print(gc.get_freeze_count())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("option", "question"),
+    [
+        ("subscribe", "source.schema()"),
+        ("subscribe", "source.reader(schema)"),
+        ("topic", "source.writer(schema, False)"),
+    ],
+)
+def test_processes_that_plan_pass_over_it_too(option: str, question: str) -> None:
+    script = _PLANNING.replace("OPTION", option).replace("QUESTION", question)
+    done = subprocess.run(  # as above
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) > 10_000
