@@ -10,6 +10,7 @@ import random
 from itertools import accumulate
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,6 +115,48 @@ def blocks(draw) -> bytes:
     return block
 
 
+ZSTD = 4
+SKIPPABLE = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
+
+
+@st.composite
+def zstd_frames(draw, content: bytes) -> bytes:
+    """`content` as clients frame it: Java without its size, librdkafka with it; or less usual."""
+    parts = [content]
+    if draw(st.integers(0, 4)) == 0:
+        middle = draw(st.integers(0, len(content)))
+        parts = [content[:middle], content[middle:]]
+    frames = b""
+    for part in parts:
+        flags = {"write_checksum": draw(st.booleans()), "write_content_size": draw(st.booleans())}
+        frames += zstandard.ZstdCompressor(**flags).compress(part)
+    around = draw(st.sampled_from([0, 0, 0, 0, 1, 2]))
+    return SKIPPABLE * (around == 1) + frames + SKIPPABLE * (around == 2)
+
+
+@st.composite
+def zstd_blocks(draw) -> bytes:
+    """A few batches in zstd, each of a size of its own; one of them may be damaged."""
+    made = []
+    for offset in range(draw(st.integers(1, 5))):
+        size = draw(st.sampled_from([0, 10, 1000, 20_000, 600_000]))
+        value = random.Random(offset).randbytes(min(size, 2000)) + bytes(size)
+        records = encode_batch([NewRecord(value)])
+        made.append(bytearray(draw(zstd_frames(records[61:]))))
+    damage = draw(st.sampled_from(["", "", "cut", "changed", "more"]))
+    which = made[draw(st.integers(0, len(made) - 1))]
+    if damage == "cut":
+        del which[draw(st.integers(0, len(which) - 1)) :]
+    elif damage == "changed":
+        which[draw(st.integers(0, len(which) - 1))] ^= draw(st.integers(1, 255))
+    elif damage == "more":
+        which += draw(st.binary(max_size=20))
+    return b"".join(
+        raw_batch(bytes(stream), 1, attributes=ZSTD, base_offset=offset)
+        for offset, stream in enumerate(made)
+    )
+
+
 ABORTED = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 250)), max_size=5)
 
 
@@ -121,6 +164,12 @@ ABORTED = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 250)), max_size=
 @examples(60)
 def test_both_read_the_same_rows(block, start, stop, aborted, chunk_bytes):
     assert_alike(block, start=start, stop=stop, aborted=aborted, chunk_bytes=chunk_bytes)
+
+
+@given(zstd_blocks(), st.sampled_from([2000, 50_000, 1 << 27]))
+@examples(60)
+def test_both_read_zstd_however_it_is_framed(block, limit_bytes):
+    assert_alike(block, start=0, stop=300, check_crcs=False, batch_limit_bytes=limit_bytes)
 
 
 @given(blocks(), st.integers(1, 3000), st.integers(0, 200), st.integers(0, 300), ABORTED)
