@@ -32,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parse(arguments)
     try:
         options = read_options(given)
+        parse_read_options(_lowered(options))  # Spark takes seconds to start: refuse before
         spark = _session(given)
         warm_up(spark, options)
         result = compare(spark, options, runs=given.runs)
@@ -50,7 +51,7 @@ def warm_up(spark: SparkSession, options: Mapping[str, str]) -> None:
 
 def first_rows(options: Mapping[str, str], most: int) -> dict[str, str]:
     """Options for the first row in each of `most` partitions that `options` mean; {} for none."""
-    lowered = {name.lower(): text for name, text in options.items()}
+    lowered = _lowered(options)
     read = parse_read_options(lowered)
     with KafkaCluster(read.driver) as cluster:
         ranges = [item for item in plan_closed_ranges(cluster, read) if item.count]
@@ -128,6 +129,11 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals or not key.strip():
         raise ConfigError("--option", "…", "expected KEY=VALUE")
     return key.strip(), value
+
+
+def _lowered(options: Mapping[str, str]) -> dict[str, str]:
+    """Options as Spark hands them over."""
+    return {name.lower(): text for name, text in options.items()}
 
 
 def _session(given: argparse.Namespace) -> SparkSession:

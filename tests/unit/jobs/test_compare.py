@@ -8,6 +8,7 @@ import pytest
 
 from pyspark_kafkaproto import OffsetRange, TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.exit_codes import exit_code_of
 from pyspark_kafkaproto.jobs import compare as job
 from pyspark_kafkaproto.spark.comparing import Comparison, Digest, Side
 from tests.fake_broker import FakeCluster
@@ -57,9 +58,19 @@ def test_exit_code_says_whether_rows_are_the_same(monkeypatch, capsys):
     monkeypatch.setattr(job, "_session", lambda given: None)
     monkeypatch.setattr(job, "warm_up", lambda spark, options: None)
     monkeypatch.setattr(job, "compare", lambda spark, options, runs: results.pop())
-    assert job.main(["--option", "subscribe=a", "--json"]) == 0
-    assert job.main(["--option", "subscribe=a"]) == 3
+    words = ["--bootstrap-servers", "b:9092", "--option", "subscribe=a"]
+    assert job.main([*words, "--json"]) == 0
+    assert job.main(words) == 3
     assert '"same": true' in capsys.readouterr().out
+
+
+def test_wrong_options_are_refused_before_spark_starts(monkeypatch, capsys):
+    monkeypatch.setattr(job, "_session", lambda given: pytest.fail("Spark was started"))
+    words = ["--bootstrap-servers", "b:9092", "--option", "subscribe=a"]
+    assert job.main([*words, "--option", "startingOffsets=soon"]) == exit_code_of(
+        ConfigError("startingOffsets", "soon", "")
+    )
+    assert "startingOffsets" in capsys.readouterr().err
 
 
 @pytest.fixture
