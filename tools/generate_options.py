@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
-from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from pyspark_kafkaproto.net import ClientConfig, ProducerConfig
+from pyspark_kafkaproto.net.properties import names_of
 from pyspark_kafkaproto.spark.option_table import OPTIONS, REFUSED, Option, Use
 from pyspark_kafkaproto.spark.starts import Earliest, Latest
 
@@ -106,9 +106,8 @@ def render() -> str:
         rows = [option for option in OPTIONS if option.uses & use]
         if rows:
             parts.append(f"\n## {title}\n\n{_table(rows, use)}")
-    parts.append(_CLIENT_HEAD + "".join(map(_property_row, fields(ClientConfig))))
-    ours = [item for item in fields(ProducerConfig) if "name" in item.metadata]
-    parts.append(_PRODUCER_HEAD + "".join(map(_property_row, ours)))
+    parts.append(_CLIENT_HEAD + "".join(map(_property_row, names_of(ClientConfig).values())))
+    parts.append(_PRODUCER_HEAD + "".join(map(_property_row, names_of(ProducerConfig).values())))
     refused = (f"| `{row.name}` | {_uses(row.uses)} | {row.instead} |\n" for row in REFUSED)
     parts.append(_REFUSED_HEAD + "".join(refused))
     return "".join(parts)

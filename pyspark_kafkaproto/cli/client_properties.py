@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig, ConsumerConfig, ProducerConfig
+from pyspark_kafkaproto.net.properties import names_of
 from pyspark_kafkaproto.net.secret import HIDDEN
 
 FILE_VARIABLE = "KAFKAPROTO_CLIENT_PROPERTIES"
 SERVERS = "bootstrap.servers"
 
-_PROPERTIES = {
-    str(item.metadata["name"])
-    for config in (ClientConfig, ConsumerConfig, ProducerConfig)
-    for item in fields(config)
-    if "name" in item.metadata
-}
+_PROPERTIES = {*names_of(ClientConfig), *names_of(ConsumerConfig), *names_of(ProducerConfig)}
 # A key ends at the first separator that has no backslash before it.
 # Java's format knows three blanks and three ends of a line; all else belongs to a value.
 _BLANKS = " \t\f"
@@ -89,8 +84,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for item in fields(ClientConfig):
-        name = str(item.metadata["name"])
+    for name in names_of(ClientConfig):
         value = environ.get("KAFKA_" + name.upper().replace(".", "_"))
         if value:
             yield name, value

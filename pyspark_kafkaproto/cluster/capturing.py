@@ -110,7 +110,11 @@ def capture_observer(config: ClientConfig, here: str, broker: Endpoint) -> OnFra
         return None
     from pyspark_kafkaproto.capture.recorder import Address  # noqa: PLC0415  rarely needed
 
-    recorder = _recorder(config.capture_to, os.getpid())
+    try:
+        recorder = _recorder(config.capture_to, os.getpid())
+    except OSError as error:
+        reason = f"expected a folder to write to: {error.strerror}"
+        raise ConfigError(config.named("capture.to"), config.capture_to, reason) from error
     recorder.name_topics(NAMES)
     ours = Endpoint.parse(here)
     client = Address(ours.host, ours.port)
@@ -134,12 +138,8 @@ def _recorder(folder: str, pid: int) -> Recorder:
     def warn(error: OSError) -> None:
         _log.warning("capture.to: %s takes no more frames: %s", path, error.strerror)
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return Recorder(FrameFile(_private_file(path), warn).write)
-    except OSError as error:
-        reason = f"expected a folder to write to: {error.strerror}"
-        raise ConfigError("capture.to", folder, reason) from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return Recorder(FrameFile(_private_file(path), warn).write)
 
 
 def _private_file(path: Path) -> BinaryIO:

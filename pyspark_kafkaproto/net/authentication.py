@@ -60,7 +60,8 @@ def authenticate(connection: Asks, config: SecurityConfig, deadline: Deadline) -
         raise AuthenticationFailed(
             str(connection.endpoint),
             mechanism,
-            f"{error.message or error.error.name}: check what sasl.jaas.config says",
+            f"{error.message or error.error.name}: check what "
+            f"{config.named('sasl.jaas.config')} says",
         ) from None
     if lifetime_ms <= 0:
         return float("inf")
@@ -73,12 +74,12 @@ def _agree_on(mechanism: str, connection: Asks, config: SecurityConfig, deadline
     place = str(connection.endpoint)
     if answer.error_code == UNSUPPORTED_SASL_MECHANISM:
         offered = ", ".join(answer.mechanisms) or "none"
-        why = f"this listener offers {offered}: see sasl.mechanism"
+        why = f"this listener offers {offered}: see {config.named('sasl.mechanism')}"
         raise AuthenticationFailed(place, mechanism, why)
     if answer.error_code == ILLEGAL_SASL_STATE:
         plain = "SSL" if config.uses_tls else "PLAINTEXT"
-        why = f"this listener knows no SASL: set security.protocol to {plain}, or give the port "
-        why += "of a listener with SASL"
+        why = f"this listener knows no SASL: set {config.named('security.protocol')} to {plain}, "
+        why += "or give the port of a listener with SASL"
         raise AuthenticationFailed(place, mechanism, why)
     if answer.error_code:
         raise BrokerError(answer.error_code, "SaslHandshake", f"broker {place}")

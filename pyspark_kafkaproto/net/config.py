@@ -117,8 +117,8 @@ class ClientConfig(SecurityConfig):
             raise ConfigError(
                 prefix + "bootstrap.servers", None, "required: host:port[,host:port…]"
             )
-        config = cls(**values)
-        config.check_security(prefix, [name for name in properties if name not in others])
+        config = cls(prefix=prefix, **values)
+        config.check_security([name for name in properties if name not in others])
         return config
 
     @property

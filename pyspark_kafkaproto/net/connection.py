@@ -55,8 +55,8 @@ _FIRST_API_VERSIONS = 4
 _HANDSHAKE_FRAME_BYTES = 1 << 20
 # What a broken first exchange tells, by whether we speak TLS.
 _HINTS = {
-    False: "a TLS listener does this to a plaintext client: see security.protocol",
-    True: "a listener that wants a client certificate does this: see ssl.keystore.location",
+    False: "a TLS listener does this to a plaintext client: see {}security.protocol",
+    True: "a listener that wants a client certificate does this: see {}ssl.keystore.location",
 }
 
 _SILENT = "connected, and nothing answers: is this a Kafka listener?"
@@ -425,7 +425,7 @@ class Connection:
         except ConnectionFailed as error:
             if error.stage == TLS_STAGE:
                 raise
-            hint = _HINTS[self._config.uses_tls]
+            hint = _HINTS[self._config.uses_tls].format(self._config.prefix)
             raise ConnectionFailed(error.broker, "handshake", f"{error.reason} ({hint})") from error
         except DeadlineExceeded as error:
             what = f"broker {self.endpoint}: handshake ({_SILENT})"
@@ -454,7 +454,7 @@ class Connection:
             return error
         wanted = "SASL_SSL" if self._config.uses_tls else "SASL_PLAINTEXT or SASL_SSL"
         why = f"{error.reason} at the first request (a listener with SASL does this to a client "
-        why += f"that does not log in: set security.protocol to {wanted})"
+        why += f"that does not log in: set {self._config.named('security.protocol')} to {wanted})"
         return ConnectionFailed(error.broker, error.stage, why)
 
     def _ask_versions(self, version: int, deadline: Deadline) -> ApiVersionsResponse:
@@ -528,13 +528,14 @@ class Connection:
             raise OutOfMemory(str(self.endpoint), size_bytes) from error
 
     def _checked_size(self, prefix: bytes) -> int:
-        most, why = self._config.receive_message_max_bytes, "receive.message.max.bytes"
+        most = self._config.receive_message_max_bytes
+        why = self._config.named("receive.message.max.bytes")
         if not self._versions.are_known and most > _HANDSHAKE_FRAME_BYTES:
             most, why = _HANDSHAKE_FRAME_BYTES, "before versions are agreed on"
         try:
             return frame_size(prefix, most)
         except RemoteProtocolError as error:
-            reason = f"{error.reason} ({why}){_guess_peer(prefix)}"
+            reason = f"{error.reason} ({why}){_guess_peer(prefix, self._config)}"
             raise RemoteProtocolError(reason, where=f"broker {self.endpoint}") from None
 
     def _check_answers(self, waiting: _InFlight, payload: memoryview) -> None:
@@ -592,9 +593,10 @@ def _refuses_version(payload: memoryview) -> bool:
     return int.from_bytes(payload[4:6], signed=True) == UNSUPPORTED_VERSION
 
 
-def _guess_peer(prefix: bytes) -> str:
+def _guess_peer(prefix: bytes, config: ClientConfig) -> str:
     if prefix[:2] == b"\x15\x03":
-        return "; these bytes are a TLS alert: set security.protocol to SSL or SASL_SSL"
+        protocol = config.named("security.protocol")
+        return f"; these bytes are a TLS alert: set {protocol} to SSL or SASL_SSL"
     if prefix.isascii() and prefix.decode().isprintable():
         return f"; these bytes read {prefix.decode()!r}: is this a Kafka listener?"
     return ""

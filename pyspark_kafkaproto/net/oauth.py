@@ -89,10 +89,10 @@ def _renew(config: SecurityConfig, options: Mapping[str, str], deadline: Deadlin
 
 def _obtain(config: SecurityConfig, options: Mapping[str, str], deadline: Deadline) -> str:
     if config.token_function:
-        return _from_function(config.token_function, options, deadline)
+        return _from_function(config, config.token_function, options, deadline)
     if config.sasl_token_endpoint_url:
         return _from_endpoint(config, options, deadline)
-    return _unsecured(options)
+    return _unsecured(config, options)
 
 
 def _keep(config: SecurityConfig, kept: _Kept) -> None:
@@ -120,8 +120,10 @@ def _source(config: SecurityConfig) -> str:
 # A function
 
 
-def _from_function(name: str, options: Mapping[str, str], deadline: Deadline) -> str:
-    function = _find(name)
+def _from_function(
+    config: SecurityConfig, name: str, options: Mapping[str, str], deadline: Deadline
+) -> str:
+    function = _find(config, name)
     try:
         token = call_within(lambda: function(dict(options)), deadline)
     except TimeoutError as error:
@@ -139,8 +141,8 @@ def _from_function(name: str, options: Mapping[str, str], deadline: Deadline) ->
     return token
 
 
-def _find(name: str) -> Any:
-    option = "sasl.login.callback.handler.class"
+def _find(config: SecurityConfig, name: str) -> Any:
+    option = config.named("sasl.login.callback.handler.class")
     module, _, attribute = name.partition(":")
     try:
         return getattr(import_module(module), attribute)
@@ -165,13 +167,14 @@ def _from_endpoint(config: SecurityConfig, options: Mapping[str, str], deadline:
     try:
         answer = call_within(ask, deadline)
     except urllib.error.HTTPError as error:
-        raise _refused(url, error) from None
+        raise _refused(config, url, error) from None
     except OSError as error:
         reason = getattr(error, "reason", None) or error
         raise ConnectionFailed(url, "token", f"the token endpoint: {reason}") from None
     except http.client.HTTPException as error:
         why = f"the token endpoint does not answer in HTTP ({type(error).__name__}): check "
-        raise ConnectionFailed(url, "token", f"{why}sasl.oauthbearer.token.endpoint.url") from None
+        why += config.named("sasl.oauthbearer.token.endpoint.url")
+        raise ConnectionFailed(url, "token", why) from None
     try:
         token = json.loads(answer)["access_token"]
     except _NOT_THAT_JSON:
@@ -209,7 +212,9 @@ def _post(request: urllib.request.Request, deadline: Deadline) -> bytes:
         return bytes(answer.read(_LARGEST_ANSWER_BYTES))
 
 
-def _refused(url: str, error: urllib.error.HTTPError) -> AuthenticationFailed | ConnectionFailed:
+def _refused(
+    config: SecurityConfig, url: str, error: urllib.error.HTTPError
+) -> AuthenticationFailed | ConnectionFailed:
     with error:
         if error.code in _TRY_AGAIN:
             return ConnectionFailed(url, "token", f"the token endpoint answers HTTP {error.code}")
@@ -218,14 +223,14 @@ def _refused(url: str, error: urllib.error.HTTPError) -> AuthenticationFailed | 
         except (*_NOT_THAT_JSON, OSError):
             said = error.reason
     detail = f"the token endpoint answers HTTP {error.code} {str(said)[:_SHOWN_CHARACTERS]!r}"
-    advice = "check clientId, clientSecret and scope in sasl.jaas.config"
+    advice = f"check clientId, clientSecret and scope in {config.named('sasl.jaas.config')}"
     return AuthenticationFailed(url, OAUTHBEARER, f"{detail}: {advice}")
 
 
 # Unsecured
 
 
-def _unsecured(options: Mapping[str, str]) -> str:
+def _unsecured(config: SecurityConfig, options: Mapping[str, str]) -> str:
     now = int(time.time())
     claims: dict[str, object] = {
         name.removeprefix(_CLAIM): value
@@ -233,7 +238,8 @@ def _unsecured(options: Mapping[str, str]) -> str:
         if name.startswith(_CLAIM)
     }
     if "sub" not in claims:
-        raise ConfigError("sasl.jaas.config", HIDDEN, f'expected {_CLAIM}sub="<user>"')
+        name = config.named("sasl.jaas.config")
+        raise ConfigError(name, HIDDEN, f'expected {_CLAIM}sub="<user>"')
     life_s = int(options.get("unsecuredLoginLifetimeSeconds", "3600"))
     claims |= {"iat": now, "exp": now + life_s}
     if scope := options.get("scope"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.jaas import LoginModule, parse_jaas
@@ -19,6 +19,7 @@ from pyspark_kafkaproto.net.properties import (
     boolean,
     kafka_property,
     meant,
+    names_of,
     secret,
     text,
     words,
@@ -142,8 +143,12 @@ def _endpoint_url(name: str, given: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityConfig:
-    """How the broker is known to be the right one, and how it gets to know us."""
+    """How the broker is known to be the right one, and how it gets to know us.
 
+    `prefix` (such as `kafka.`) is what stood before the properties' names: errors say it, too.
+    """
+
+    prefix: str = field(default="", compare=False, repr=False)
     security_protocol: str = kafka_property("security.protocol", _security_protocol, PLAINTEXT)
 
     ssl_protocol: str = kafka_property("ssl.protocol", _tls_protocol, "TLSv1.3")
@@ -201,9 +206,13 @@ class SecurityConfig:
         """The `module:function` that gives tokens; None when the endpoint does."""
         return None if self.sasl_login_callback in _ENDPOINT_HANDLERS else self.sasl_login_callback
 
-    def login_module(self, prefix: str = "") -> LoginModule:
+    def named(self, name: str) -> str:
+        """A property's name as it was given, for errors to say."""
+        return self.prefix + name
+
+    def login_module(self) -> LoginModule:
         """What sasl.jaas.config says, as far as the mechanism knows it; ConfigError if not so."""
-        name, mechanism = prefix + "sasl.jaas.config", self.sasl_mechanism or ""
+        name, mechanism = self.named("sasl.jaas.config"), self.sasl_mechanism or ""
         if self.sasl_jaas_config is None:
             if mechanism == OAUTHBEARER and (self.token_function or self.sasl_token_endpoint_url):
                 return LoginModule(_MODULES[mechanism], {})
@@ -221,104 +230,101 @@ class SecurityConfig:
         check(name, module)
         return module
 
-    def check_security(self, prefix: str, given: Collection[str]) -> None:
+    def check_security(self, given: Collection[str]) -> None:
         """Refuse properties that do not go together; `given` are the names that were set.
 
         Raises:
             ConfigError: says which, and what would go.
         """
-        protocol = f"{prefix}security.protocol"
+        protocol = self.named("security.protocol")
         for kind, is_used, wanted in (
             ("ssl.", self.uses_tls, "SSL or SASL_SSL"),
             ("sasl.", self.uses_sasl, "SASL_PLAINTEXT or SASL_SSL"),
         ):
             idle = [name for name in given if name.startswith(kind)]
             if idle and not is_used:
-                why = f"{prefix}{idle[0]} has no effect with it: expected {wanted}"
+                why = f"{self.named(idle[0])} has no effect with it: expected {wanted}"
                 raise ConfigError(protocol, self.security_protocol, why)
         if self.uses_sasl:
-            self._check_sasl(prefix, given)
+            self._check_sasl(given)
         if self.uses_tls:
-            self._check_stores(prefix)
+            self._check_stores()
 
-    def _check_sasl(self, prefix: str, given: Collection[str]) -> None:
+    def _check_sasl(self, given: Collection[str]) -> None:
         if self.sasl_mechanism is None:
             known = ", ".join(_MODULES)
             raise ConfigError(
-                f"{prefix}sasl.mechanism",
+                self.named("sasl.mechanism"),
                 None,
-                f"required with security.protocol {self.security_protocol}: one of {known} "
+                f"required with {self.named('security.protocol')} {self.security_protocol}: one of "
+                f"{known} "
                 "(Kafka's default, GSSAPI, is Kerberos, which is not supported)",
             )
         of_oauth = [name for name in given if name.startswith(("sasl.oauth", "sasl.login"))]
         if of_oauth and self.sasl_mechanism != OAUTHBEARER:
-            why = f"{prefix}{of_oauth[0]} has no effect with it: expected {OAUTHBEARER}"
-            raise ConfigError(f"{prefix}sasl.mechanism", self.sasl_mechanism, why)
-        module = self.login_module(prefix)
+            why = f"{self.named(of_oauth[0])} has no effect with it: expected {OAUTHBEARER}"
+            raise ConfigError(self.named("sasl.mechanism"), self.sasl_mechanism, why)
+        module = self.login_module()
         if self.sasl_mechanism == OAUTHBEARER:
-            self._check_token_source(prefix, module)
+            self._check_token_source(module)
 
-    def _check_token_source(self, prefix: str, module: LoginModule) -> None:
+    def _check_token_source(self, module: LoginModule) -> None:
         if self.token_function:
             return
         is_unsecured = any(name.startswith("unsecured") for name in module.options)
         if self.sasl_token_endpoint_url is None and not is_unsecured:
+            handler = self.named("sasl.login.callback.handler.class")
             raise ConfigError(
-                f"{prefix}sasl.oauthbearer.token.endpoint.url",
+                self.named("sasl.oauthbearer.token.endpoint.url"),
                 None,
-                "required for OAUTHBEARER, unless sasl.login.callback.handler.class names a "
-                "function (module:function) that gives tokens",
+                f"required for OAUTHBEARER, unless {handler} names "
+                "a function (module:function) that gives tokens",
             )
         has_id = module.options.get("clientId") or self.sasl_oauth_client_id
         has_secret = module.options.get("clientSecret") or self.sasl_oauth_client_secret
         if self.sasl_token_endpoint_url and not (has_id and has_secret):
             raise ConfigError(
-                f"{prefix}sasl.jaas.config",
+                self.named("sasl.jaas.config"),
                 HIDDEN,
                 'expected clientId="…" and clientSecret="…" for the token endpoint',
             )
 
-    def _check_stores(self, prefix: str) -> None:
+    def _check_stores(self) -> None:
         for one, other in (
             ("ssl.truststore.location", "ssl.truststore.certificates"),
             ("ssl.keystore.location", "ssl.keystore.key"),
         ):
             if self._value_of(one) and self._value_of(other):
-                why = f"{other} is given too: give one of them"
-                raise ConfigError(prefix + one, self._value_of(one), why)
+                why = f"{self.named(other)} is given too: give one of them"
+                raise ConfigError(self.named(one), self._value_of(one), why)
         if bool(self.ssl_keystore_key) != bool(self.ssl_keystore_certificate_chain):
-            why = "expected ssl.keystore.key and ssl.keystore.certificate.chain, or none of them"
-            raise ConfigError(f"{prefix}ssl.keystore.key", HIDDEN, why)
+            key, chain = map(self.named, ("ssl.keystore.key", "ssl.keystore.certificate.chain"))
+            raise ConfigError(key, HIDDEN, f"expected {key} and {chain}, or none of them")
         for name in ("ssl.truststore", "ssl.keystore"):
             location = self._value_of(f"{name}.location")
             text_name = "certificates" if name == "ssl.truststore" else "key"
             is_text = self._value_of(f"{name}.{text_name}")
             for idle in ("type", "password"):
                 if self._value_of(f"{name}.{idle}") and not (location or is_text):
-                    why = f"has no effect without {name}.location or {name}.{text_name}"
-                    raise ConfigError(f"{prefix}{name}.{idle}", HIDDEN, why)
+                    stores = map(self.named, (f"{name}.location", f"{name}.{text_name}"))
+                    why = f"has no effect without {' or '.join(stores)}"
+                    raise ConfigError(self.named(f"{name}.{idle}"), HIDDEN, why)
             if is_text and self._value_of(f"{name}.type") not in {None, "PEM"}:
-                why = f"{name}.{text_name} holds PEM text: expected PEM"
-                raise ConfigError(f"{prefix}{name}.type", self._value_of(f"{name}.type"), why)
+                why = f"{self.named(name)}.{text_name} holds PEM text: expected PEM"
+                raise ConfigError(self.named(f"{name}.type"), self._value_of(f"{name}.type"), why)
 
     def _value_of(self, name: str) -> object:
-        return next(
-            getattr(self, item.name) for item in fields(self) if item.metadata["name"] == name
-        )
+        return getattr(self, names_of(type(self))[name].name)
 
 
 def is_security_property(name: str) -> bool:
     """Whether one that is not in the table must not be passed over: it starts or reads like one."""
     if name.startswith(("ssl.", "sasl.", "security.")):
         return True
-    return bool(meant("", name, _names(), ALIKE))
+    return bool(meant("", name, names_of(SecurityConfig), ALIKE))
 
 
 _LIKELY = 0.75  # what was meant, where it is sure to be one of these
-
-
-def _names() -> list[str]:
-    return [item.metadata["name"] for item in fields(SecurityConfig)]
 
 
 def refuse_unknown(prefix: str, name: str) -> None:
@@ -327,7 +333,7 @@ def refuse_unknown(prefix: str, name: str) -> None:
     if name.startswith("sasl.kerberos."):
         why = _KERBEROS
     if why is None:
-        hint = meant(prefix, name, _names(), _LIKELY)
+        hint = meant(prefix, name, names_of(SecurityConfig), _LIKELY)
         why = f"this package has no such property, and none of security is ignored{hint}"
     raise ConfigError(prefix + name, HIDDEN, why)
 

@@ -37,17 +37,20 @@ def trusted_certificates(config: SecurityConfig) -> str | None:
         ConfigError: they cannot be read; names the property, the file and what to do.
     """
     if config.ssl_truststore_certificates:
-        return _rewrapped("ssl.truststore.certificates", config.ssl_truststore_certificates)
+        name = config.named("ssl.truststore.certificates")
+        return _rewrapped(name, config.ssl_truststore_certificates)
     if config.ssl_truststore_location is None:
         return None
-    name, path = "ssl.truststore.location", config.ssl_truststore_location
+    name, path = config.named("ssl.truststore.location"), config.ssl_truststore_location
     data = _read(name, path)
     if _is_pem(data):
         return _rewrapped(name, data.decode("utf-8", "replace"), path)
     _refuse_jks(name, path, data, "keytool -list -rfc -keystore {path} > ca.pem")
-    _, certificates = _open_pkcs12(
-        name, path, data, config.ssl_truststore_password, "ssl.truststore.password"
+    password, password_name = (
+        config.ssl_truststore_password,
+        config.named("ssl.truststore.password"),
     )
+    _, certificates = _open_pkcs12(name, path, data, password, password_name)
     if not certificates:
         raise ConfigError(name, path, "it holds no certificate")
     return certificates
@@ -56,13 +59,14 @@ def trusted_certificates(config: SecurityConfig) -> str | None:
 def own_identity(config: SecurityConfig) -> KeyPair | None:
     """The client's key and certificates; None where it has none. Raises as the other does."""
     if config.ssl_keystore_key and config.ssl_keystore_certificate_chain:
-        key = _rewrapped("ssl.keystore.key", config.ssl_keystore_key.reveal(), HIDDEN)
+        text = config.ssl_keystore_key.reveal()
+        key = _rewrapped(config.named("ssl.keystore.key"), text, HIDDEN)
         chain = config.ssl_keystore_certificate_chain
-        chain = _rewrapped("ssl.keystore.certificate.chain", chain)
+        chain = _rewrapped(config.named("ssl.keystore.certificate.chain"), chain)
         return KeyPair(Secret(key + chain), config.ssl_key_password)
     if config.ssl_keystore_location is None:
         return None
-    name, path = "ssl.keystore.location", config.ssl_keystore_location
+    name, path = config.named("ssl.keystore.location"), config.ssl_keystore_location
     data = _read(name, path)
     password = config.ssl_keystore_password
     if _is_pem(data):
@@ -74,7 +78,7 @@ def own_identity(config: SecurityConfig) -> KeyPair | None:
         "keytool -importkeystore -srckeystore {path} -destkeystore {path}.p12 "
         "-deststoretype PKCS12",
     )
-    key, chain = _open_pkcs12(name, path, data, password, "ssl.keystore.password")
+    key, chain = _open_pkcs12(name, path, data, password, config.named("ssl.keystore.password"))
     if not key:
         raise ConfigError(name, path, "it holds no private key")
     return KeyPair(Secret(key + chain), None)

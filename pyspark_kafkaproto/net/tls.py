@@ -51,7 +51,7 @@ _CERTIFICATE_ALERTS = (
 )
 _PLAINTEXT_PEER = (
     "the broker did not answer in TLS (a plaintext listener does this): give the port of a "
-    "listener with TLS, or set security.protocol to PLAINTEXT or SASL_PLAINTEXT"
+    "listener with TLS, or set {} to PLAINTEXT or SASL_PLAINTEXT"
 )
 
 
@@ -177,9 +177,9 @@ def make_context(config: SecurityConfig) -> ssl.SSLContext:
     versions = sorted(_VERSIONS[name] for name in config.ssl_enabled_protocols)
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
     if config.ssl_protocol == "TLSv1.2":
-        _no_1_3(context, "ssl.protocol", config.ssl_protocol)
+        _no_1_3(context, config, "ssl.protocol", config.ssl_protocol)
     if config.ssl_cipher_suites:
-        _choose_suites(context, config.ssl_cipher_suites)
+        _choose_suites(context, config)
     trusted = trusted_certificates(config)
     if trusted is None:
         context.load_default_certs()
@@ -187,25 +187,28 @@ def make_context(config: SecurityConfig) -> ssl.SSLContext:
         _trust(context, trusted, config)
     identity = own_identity(config)
     if identity is not None:
-        _identify(context, identity)
+        _identify(context, identity, config)
     return context
 
 
-def _no_1_3(context: ssl.SSLContext, name: str, value: str) -> None:
+def _no_1_3(context: ssl.SSLContext, config: SecurityConfig, name: str, value: str) -> None:
     if context.minimum_version == ssl.TLSVersion.TLSv1_3:
-        raise ConfigError(name, value, "it excludes TLSv1.3, the only one in ssl.enabled.protocols")
+        why = f"it excludes TLSv1.3, the only one in {config.named('ssl.enabled.protocols')}"
+        raise ConfigError(config.named(name), value, why)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
 
 
-def _choose_suites(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
+def _choose_suites(context: ssl.SSLContext, config: SecurityConfig) -> None:
+    name, suites = "ssl.cipher.suites", config.ssl_cipher_suites
     shown = ",".join(suites)
     newest = _SUITES_1_3 & set(suites)
     if not newest:
-        _no_1_3(context, "ssl.cipher.suites", shown)
+        _no_1_3(context, config, name, shown)
     elif newest != _SUITES_1_3 and context.maximum_version == ssl.TLSVersion.TLSv1_3:
         why = "Python cannot choose among TLS 1.3's suites: name all of them "
-        why += f"({', '.join(sorted(_SUITES_1_3))}), or set ssl.enabled.protocols to TLSv1.2"
-        raise ConfigError("ssl.cipher.suites", shown, why)
+        why += f"({', '.join(sorted(_SUITES_1_3))}), or set "
+        why += f"{config.named('ssl.enabled.protocols')} to TLSv1.2"
+        raise ConfigError(config.named(name), shown, why)
     older = [suite for suite in suites if suite not in _SUITES_1_3]
     try:
         # OpenSSL passes over names that it does not know as long as it knows one.
@@ -214,7 +217,7 @@ def _choose_suites(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
         if older:
             context.set_ciphers(":".join(map(_openssl_name, older)))
     except ssl.SSLError:
-        raise ConfigError("ssl.cipher.suites", shown, "OpenSSL has not all of these") from None
+        raise ConfigError(config.named(name), shown, "OpenSSL has not all of these") from None
 
 
 def _openssl_name(suite: str) -> str:
@@ -231,15 +234,17 @@ def _trust(context: ssl.SSLContext, pem: str, config: SecurityConfig) -> None:
         where = config.ssl_truststore_location
         name = "ssl.truststore.location" if where else "ssl.truststore.certificates"
         why = f"it holds no usable certificate ({getattr(error, 'reason', None) or error})"
-        raise ConfigError(name, where or "PEM text", why) from None
+        raise ConfigError(config.named(name), where or "PEM text", why) from None
     # As in Java, who is given as trusted is, without whoever signed for it.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
-def _identify(context: ssl.SSLContext, identity: KeyPair) -> None:
+def _identify(context: ssl.SSLContext, identity: KeyPair, config: SecurityConfig) -> None:
+    password_name = config.named("ssl.key.password")
+
     def password() -> str:
         if identity.password is None:  # OpenSSL would ask at the terminal
-            raise ConfigError("ssl.key.password", None, "required: the private key is encrypted")
+            raise ConfigError(password_name, None, "required: the private key is encrypted")
         return identity.password.reveal()
 
     # OpenSSL takes keys from a file alone: one that only this user reads, for a moment.
@@ -252,9 +257,9 @@ def _identify(context: ssl.SSLContext, identity: KeyPair) -> None:
             reason = getattr(error, "reason", None) or "bad decrypt"
             if identity.password is not None and "BEGIN ENC" in identity.pem.reveal():
                 why = f"it does not decrypt the private key ({reason})"
-                raise ConfigError("ssl.key.password", HIDDEN, why) from None
+                raise ConfigError(password_name, HIDDEN, why) from None
             why = f"expected a private key and its certificate in PEM ({reason})"
-            raise ConfigError("ssl.keystore", HIDDEN, why) from None
+            raise ConfigError(config.named("ssl.keystore"), HIDDEN, why) from None
 
 
 def _explain(
@@ -272,7 +277,9 @@ def _explain(
     is_cut = isinstance(error, (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError))
     reason = getattr(error, "reason", None) or error.strerror or str(error)
     if is_cut or reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"}:
-        return ConnectionFailed(place, TLS_STAGE, _PLAINTEXT_PEER)
+        return ConnectionFailed(
+            place, TLS_STAGE, _PLAINTEXT_PEER.format(config.named("security.protocol"))
+        )
     return ConnectionFailed(place, TLS_STAGE, str(reason))
 
 
@@ -285,21 +292,23 @@ def _distrust(
     if code == _NOT_YET_VALID:
         return f"the broker's certificate is not valid yet ({said}): check this machine's clock"
     if code in _WRONG_HOST:
+        check = config.named("ssl.endpoint.identification.algorithm")
         return (
             f"the broker's certificate is for another host than {endpoint.host!r} ({said}): "
             "connect under a name that stands in it (advertised.listeners of the broker), or have "
-            "one made with this name; an empty ssl.endpoint.identification.algorithm switches "
-            "this check off"
+            f"one made with this name; an empty {check} "
+            "switches this check off"
         )
     if code in _NO_TRUST:
+        location, text = map(
+            config.named, ("ssl.truststore.location", "ssl.truststore.certificates")
+        )
         where = config.ssl_truststore_location or (
-            "ssl.truststore.certificates"
-            if config.ssl_truststore_certificates
-            else "this system's certificates"
+            text if config.ssl_truststore_certificates else "this system's certificates"
         )
         return (
             f"the broker's certificate is not signed by an authority in {where} ({said}): set "
-            "ssl.truststore.location or ssl.truststore.certificates to the authority's certificate"
+            f"{location} or {text} to the authority's certificate"
         )
     return f"the broker's certificate is not accepted: {said}"
 
@@ -307,18 +316,20 @@ def _distrust(
 def _refusal(error: ssl.SSLError, config: SecurityConfig) -> str | None:
     """What a broker's alert means; None where it is none about who we are."""
     reason = error.reason or ""
+    store = config.named("ssl.keystore")
     if any(alert in reason for alert in _CERTIFICATE_ALERTS):
         if config.ssl_keystore_location or config.ssl_keystore_key:
-            return f"the broker does not accept our certificate ({reason}): check ssl.keystore.*"
+            return f"the broker does not accept our certificate ({reason}): check {store}.*"
         return (
-            f"the broker wants a certificate of ours ({reason}): set ssl.keystore.location, or "
-            "ssl.keystore.key and ssl.keystore.certificate.chain"
+            f"the broker wants a certificate of ours ({reason}): set {store}.location, or "
+            f"{store}.key and {store}.certificate.chain"
         )
     if "PROTOCOL_VERSION" in reason or reason == "UNSUPPORTED_PROTOCOL":
-        return f"no TLS version in common ({reason}): see ssl.enabled.protocols"
+        return f"no TLS version in common ({reason}): see {config.named('ssl.enabled.protocols')}"
     if "HANDSHAKE_FAILURE" in reason or reason == "NO_CIPHERS_AVAILABLE":
         return (
             f"the broker refuses the handshake ({reason}): no cipher suite in common "
-            "(ssl.cipher.suites), or it wants a certificate of ours (ssl.keystore.location)"
+            f"({config.named('ssl.cipher.suites')}), or it wants a certificate of ours "
+            f"({store}.location)"
         )
     return None

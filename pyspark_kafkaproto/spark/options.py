@@ -10,7 +10,7 @@ import difflib
 import logging
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark_kafkaproto.arrow import COLUMN_NAMES
@@ -18,6 +18,7 @@ from pyspark_kafkaproto.client import Mode, OffsetRange, ReadSettings
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig, ProducerConfig
+from pyspark_kafkaproto.net.properties import names_of
 from pyspark_kafkaproto.net.secret import HIDDEN
 from pyspark_kafkaproto.net.security import is_security_property
 from pyspark_kafkaproto.spark.option_table import OPTIONS, REFUSED, Use, options_for
@@ -27,12 +28,7 @@ _log = logging.getLogger(__name__)
 
 CLIENT_PREFIX = "kafka."
 _SERVERS = "bootstrap.servers"
-_CLIENT_PROPERTIES = {
-    item.metadata["name"]
-    for config in (ClientConfig, ProducerConfig)
-    for item in fields(config)
-    if "name" in item.metadata
-}
+_CLIENT_PROPERTIES = {*names_of(ClientConfig), *names_of(ProducerConfig)}
 
 _SELECTIONS = ("assign", "subscribe", "subscribePattern")
 _RANGES = "offsetRanges"

@@ -301,7 +301,7 @@ class Exchanges(ABC):
             said = cut[first].missing_bytes or f"over {batch_bytes // 2}"
             raise RemoteProtocolError(
                 f"a record batch of {said} bytes, at most {most} bytes are allowed "
-                "(receive.message.max.bytes)",
+                f"({self._config.named('receive.message.max.bytes')})",
                 where=f"partition {first.topic_partition} at offset {first.position}",
             )
         first.batch_bytes = batch_bytes

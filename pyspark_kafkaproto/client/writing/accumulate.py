@@ -196,8 +196,9 @@ class Accumulator:
             self.drain(half)
 
     def _too_large(self, size_bytes: int) -> str:
+        name = self._config.client.named("max.request.size")
         return (
-            f"it takes {size_bytes} bytes, max.request.size is {self._config.max_request_size}: "
+            f"it takes {size_bytes} bytes, {name} is {self._config.max_request_size}: "
             "raise that (and the topic's max.message.bytes), or make it smaller"
         )
 

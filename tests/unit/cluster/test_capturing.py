@@ -76,6 +76,10 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         properties = {"bootstrap.servers": fake.bootstrap_servers, "capture.to": str(path)}
         with pytest.raises(ConfigError, match=r"capture\.to"), KafkaCluster(properties) as cluster:
             cluster.get_partitions(["orders"])
+        named = {f"kafka.{name}": value for name, value in properties.items()}
+        with KafkaCluster(client_config(named)) as cluster, pytest.raises(ConfigError) as caught:
+            cluster.get_partitions(["orders"])
+    assert caught.value.option == "kafka.capture.to"
 
 
 WITHOUT_ROOM = """

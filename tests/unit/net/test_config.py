@@ -2,13 +2,14 @@
 
 import logging
 import pickle
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError
 
 import pytest
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import Backoff, ClientConfig, Endpoint, ProducerConfig
 from pyspark_kafkaproto.net import config as config_module
+from pyspark_kafkaproto.net.properties import names_of
 from pyspark_kafkaproto.net.security import SecurityConfig
 
 SERVERS = {"bootstrap.servers": "b-1:9092"}
@@ -73,9 +74,7 @@ def nothing_warned_yet(monkeypatch):
 
 
 # Those of security have their own file.
-NAMES = {item.metadata["name"] for item in fields(ClientConfig)} - {
-    item.metadata["name"] for item in fields(SecurityConfig)
-}
+NAMES = names_of(ClientConfig).keys() - names_of(SecurityConfig).keys()
 
 
 def test_every_property_has_a_good_example():

@@ -2,12 +2,12 @@
 
 import logging
 import pickle
-from dataclasses import fields
 
 import pytest
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.net.properties import names_of
 from pyspark_kafkaproto.net.secret import Secret
 from pyspark_kafkaproto.net.security import SecurityConfig
 
@@ -101,7 +101,7 @@ BAD = [
         "expected https, or nothing",
     ),
     (WITH_CA | {"ssl.truststore.type": "BKS"}, "ssl.truststore.type", "PEM, PKCS12, JKS"),
-    (SSL | {"ssl.truststore.type": "PEM"}, "ssl.truststore.type", "without ssl.truststore.loc"),
+    (SSL | {"ssl.truststore.type": "PEM"}, "ssl.truststore.type", "without kafka.ssl.trust"),
     (SSL | {"ssl.truststore.password": "x"}, "ssl.truststore.password", "has no effect without"),
     (
         WITH_CA | {"ssl.truststore.certificates": "PEM"},
@@ -193,8 +193,7 @@ BAD = [
 
 
 def test_every_property_has_a_good_example():
-    names = {item.metadata["name"] for item in fields(SecurityConfig)}
-    assert {name for _, name, *_ in GOOD} == names
+    assert {name for _, name, *_ in GOOD} == names_of(SecurityConfig).keys()
 
 
 @pytest.mark.parametrize(("others", "name", "text", "attribute", "value"), GOOD)

@@ -1,5 +1,6 @@
 """Trust stores and key stores: PEM in files and texts, PKCS12, JKS refused."""
 
+import pickle
 import sys
 
 import pytest
@@ -149,3 +150,34 @@ def test_a_key_that_is_not_the_certificates_is_refused(authority, me):
     )
     with pytest.raises(ConfigError, match="private key and its certificate"):
         make_context(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        ({"truststore.location": "/no/such/file"}, "truststore.location"),
+        ({"truststore.certificates": "garbage"}, "truststore.certificates"),
+        ({"truststore.location": "{p12}", "truststore.password": "no"}, "truststore.password"),
+        ({"keystore.location": "/no/such/file"}, "keystore.location"),
+        ({"keystore.location": "{p12}", "keystore.password": "no"}, "keystore.password"),
+        ({"keystore.key": "garbage", "keystore.certificate.chain": "x"}, "keystore.key"),
+        ({"keystore.location": "{key}"}, "key.password"),
+        ({"cipher.suites": "TLS_NO_SUCH_SUITE"}, "cipher.suites"),
+    ],
+)
+def test_what_fails_at_the_connection_has_the_name_it_was_given_by(
+    authority, me, tmp_path, given, option
+):
+    """As what is refused when the properties are read; a worker has the driver's by pickle."""
+    files = {"key": tmp_path / "key", "p12": authority.pkcs12_file(tmp_path / "ca.p12", "pw")}
+    files["key"].write_text(me.key_pem("pw") + me.chain_pem)
+    named = {f"ssl.{name}": value.format(**files) for name, value in given.items()}
+    found = pickle.loads(pickle.dumps(ClientConfig.parse(SSL | named, "kafka.")))
+    with pytest.raises(ConfigError) as caught:
+        make_context(found)
+    assert caught.value.option == f"kafka.ssl.{option}"
+
+
+def test_configurations_that_mean_the_same_share_connections_however_they_were_named():
+    ours, sparks = ClientConfig.parse(SSL), ClientConfig.parse(SSL, "kafka.")
+    assert (ours, hash(ours), repr(ours)) == (sparks, hash(sparks), repr(sparks))
