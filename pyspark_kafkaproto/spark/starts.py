@@ -256,13 +256,22 @@ def _load_numbers(
     return loaded
 
 
-def _load_topics(option: str, text: str, example: str) -> dict[str, object]:
+def load_json(option: str, text: str, begin: str, example: str) -> object:
+    """What is in the JSON; None where the text does not even begin with `begin`.
+
+    Raises:
+        ConfigError: it begins like that and is no JSON; says where it breaks.
+    """
     try:
-        loaded = json.loads(text)
+        return json.loads(text)
     except ValueError as error:  # a number of thousands of digits, too
-        if text.lstrip().startswith("{"):
+        if text.lstrip().startswith(begin):
             raise ConfigError(option, text, f"no JSON ({error}); expected {example}") from None
-        loaded = None
+    return None
+
+
+def _load_topics(option: str, text: str, example: str) -> dict[str, object]:
+    loaded = load_json(option, text, "{", example)
     if not isinstance(loaded, dict):
         raise ConfigError(option, text, f"expected JSON or a word, like {example}")
     return loaded

@@ -2,6 +2,7 @@
 
 import logging
 import pickle
+import re
 
 import pytest
 
@@ -235,10 +236,12 @@ def test_ranges_take_the_place_of_a_selection():
         *(('[["a",0,-2,2]]', "start, stop"), ('[["a",0,5,2]]', "ends before it starts")),
         ('[["a",0,1,5],["a",0,4,9]]', "may not overlap"),
         ('[["a",0,1,null],["a",0,4,9]]', "may not overlap"),
+        ('[["a",0,1,2],["a",1]]', r"\['a', 1\]: expected"),
+        ('[["a",0,1,2]', "no JSON .*line 1 column 13.*expected JSON like"),
     ],
 )
-def test_bad_ranges_are_named_with_what_is_allowed(text, part):
-    with pytest.raises(ConfigError, match=f"offsetRanges.*{part}"):
+def test_bad_ranges_are_named_with_what_was_given_and_what_is_allowed(text, part):
+    with pytest.raises(ConfigError, match=f"offsetRanges.*{re.escape(text)}.*{part}"):
         parse_read_options(SERVERS | {"offsetranges": text})
 
 
