@@ -1,6 +1,6 @@
 """The protocol analyser: captured bytes in, the conversation out. Pure: no socket, no thread.
 
-pcap, pcapng   packets out of capture files, and frames into them
+pcap, pcapng   packets out of capture files, and frames into them; merged: of several
 link           from a link layer's bytes to a TCP segment
 tcp            segments to byte streams: order, overlaps, losses
 frames         a byte stream to frames: the size prefix, and finding the next one after a loss

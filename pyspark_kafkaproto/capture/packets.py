@@ -30,7 +30,6 @@ class Source:
 
     Attributes:
         data, pos: the piece at hand, and how much of it was taken.
-        done_bytes: how far in the file the reader is, for a progress bar.
     """
 
     def __init__(self, stream: BinaryIO, piece_bytes: int = _PIECE_BYTES) -> None:
@@ -79,15 +78,15 @@ class Source:
 
 
 class PacketReader(Protocol):
-    """What both formats give.
+    """What both formats give."""
 
-    Attributes:
-        source: where it reads, for a progress bar.
-        damage: why reading ended before the end of the file; "" if it did not.
-    """
+    @property
+    def damage(self) -> str:
+        """Why reading ended before the end of the file; "" if it did not."""
 
-    source: Source
-    damage: str
+    @property
+    def done_bytes(self) -> int:
+        """How far in the file it is, for a progress bar."""
 
     def __iter__(self) -> Iterator[Packet]:
         """The packets in the order of the file."""

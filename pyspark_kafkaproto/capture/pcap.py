@@ -76,6 +76,11 @@ class PcapReader:
         self.damage = ""
         source.pos = _FILE_HEADER_BYTES
 
+    @property
+    def done_bytes(self) -> int:
+        """Bytes of the file that were read and taken."""
+        return self.source.done_bytes
+
     def __iter__(self) -> Iterator[Packet]:
         source, unpack, unit_ns = self.source, self.header.unpack_from, self.unit_ns
         while source.has(HEADER_BYTES):

@@ -48,6 +48,11 @@ class PcapngReader:
         self._interfaces: list[_Interface] = []
         self._last_time_ns = 0
 
+    @property
+    def done_bytes(self) -> int:
+        """Bytes of the file that were read and taken."""
+        return self.source.done_bytes
+
     def __iter__(self) -> Iterator[Packet]:
         try:
             while self.source.has(8):

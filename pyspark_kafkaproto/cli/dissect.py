@@ -1,4 +1,4 @@
-"""`kafkaproto dissect`: what was said on the wire, from a capture file or a running tcpdump.
+"""`kafkaproto dissect`: what was said on the wire, from capture files or a running tcpdump.
 
 Standard output carries the messages alone; notes about the capture, progress and hints go to
 standard error.
@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from stat import S_ISREG
@@ -22,6 +22,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 
 from pyspark_kafkaproto.capture import Note, open_capture, read_messages
 from pyspark_kafkaproto.capture.about import size_text
+from pyspark_kafkaproto.capture.merged import MergedReader
 from pyspark_kafkaproto.capture.message import Message
 from pyspark_kafkaproto.capture.packets import PacketReader
 from pyspark_kafkaproto.capture.page import MESSAGES_MAX, Page
@@ -47,7 +48,13 @@ _EXCLUDING = (("html", "json"), ("html", "stats"), ("html", "detail"), ("stats",
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument(
+    "files",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    nargs=-1,
+    required=True,
+    metavar="FILE…",
+)
 @click.option("--port", "ports", type=click.IntRange(1, 65535), multiple=True, metavar="PORT")
 @click.option("--detail", is_flag=True, help="Every field with its bytes' positions; records too.")
 @click.option("--json", is_flag=True, help="One JSON object a line.")
@@ -60,8 +67,12 @@ _EXCLUDING = (("html", "json"), ("html", "stats"), ("html", "detail"), ("stats",
 @click.option("--stats", is_flag=True, help="Counts and latencies in place of messages.")
 @click.option("--html", metavar="FILE", help="Write a page; - for standard output.")
 @click.pass_context
-def dissect(ctx: click.Context, /, file: str, ports: tuple[int, ...], **options: Any) -> None:
+def dissect(
+    ctx: click.Context, /, files: tuple[str, ...], ports: tuple[int, ...], **options: Any
+) -> None:
     """Show the Kafka messages of a capture FILE (pcap or pcapng; - for standard input).
+
+    Several are merged by time: each process of a Spark job writes a file of its own.
 
     Kafka is recognised on any port; --port looks at those ports alone, which is faster. Ctrl-C
     shows the statistics, or writes the page, of what was read so far.
@@ -73,9 +84,10 @@ def dissect(ctx: click.Context, /, file: str, ports: tuple[int, ...], **options:
       kafkaproto dissect trace.pcap --errors --json
       kafkaproto dissect trace.pcap --stats --slow 100ms
       kafkaproto dissect trace.pcap --html report.html
+      kafkaproto dissect frames/*.pcapng --stats
       tcpdump -i any -U -w - port 9092 | kafkaproto dissect -
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    _check_output(file, options)
+    _check_output(files, options)
     selection = Selection(
         apis=[api_named(name) for name in options["apis"]],
         topics=options["topics"],
@@ -85,16 +97,21 @@ def dissect(ctx: click.Context, /, file: str, ports: tuple[int, ...], **options:
         connection=options["follow"],
     )
     with ExitStack() as stack:
-        stream = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
-        reader = open_capture(stream, file)
-        items = stack.enter_context(_progress(reader, stream, read_messages(reader, ports)))
+        streams = {
+            file: sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
+            for file in files
+        }
+        readers = {file: open_capture(stream, file) for file, stream in streams.items()}
+        reader = MergedReader(readers) if len(readers) > 1 else readers[files[0]]
+        messages = read_messages(reader, ports)
+        items = stack.enter_context(_progress(reader, list(streams.values()), messages))
         chosen = _Chosen(selection, is_json=options["json"])
-        is_interrupted = _show(chosen.of(items), file, options)
+        is_interrupted = _show(chosen.of(items), ", ".join(files), options)
     if is_interrupted:
         ctx.exit(interrupted_code())
 
 
-def _check_output(file: str, options: dict[str, Any]) -> None:
+def _check_output(files: Collection[str], options: dict[str, Any]) -> None:
     """Refuse, before anything is read, what cannot be shown."""
     for one, other in _EXCLUDING:
         if options[one] and options[other]:
@@ -107,16 +124,16 @@ def _check_output(file: str, options: dict[str, Any]) -> None:
         raise ConfigError("--html", page, "expected a file")
     if not path.parent.is_dir():
         raise ConfigError("--html", page, f"there is no folder {path.parent}")
-    if path.exists() and file != "-" and path.samefile(file):
+    if path.exists() and any(path.samefile(file) for file in files if file != "-"):
         raise ConfigError("--html", page, "it is the capture itself, which would be lost")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ConfigError("--html", page, "it cannot be written: Permission denied")
 
 
-def _show(chosen: Iterator[Shown], file: str, options: dict[str, Any]) -> bool:
+def _show(chosen: Iterator[Shown], title: str, options: dict[str, Any]) -> bool:
     """Show it in the way that is asked for; whether Ctrl-C ended the reading."""
     if options["html"]:
-        return _write_page(chosen, file, options["html"])
+        return _write_page(chosen, title, options["html"])
     if options["stats"]:
         return _show_statistics(chosen, is_json=options["json"])
     _show_messages(chosen, detail=options["detail"], is_json=options["json"])
@@ -239,8 +256,8 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return table_text(cells, {head: head for head in heads})
 
 
-def _write_page(chosen: Iterator[Shown], file: str, name: str) -> bool:
-    page = Page(title=file)
+def _write_page(chosen: Iterator[Shown], title: str, name: str) -> bool:
+    page = Page(title)
     is_interrupted = _collect(chosen, page.add)
     if name == "-":
         click.echo(page.html(), nl=False)
@@ -268,14 +285,19 @@ def _remove(page: Path) -> None:
 
 @contextmanager
 def _progress(
-    reader: PacketReader, stream: BinaryIO, items: Iterator[Any]
+    reader: PacketReader, streams: Sequence[BinaryIO], items: Iterator[Any]
 ) -> Iterator[Iterator[Any]]:
     """A progress bar on standard error, when somebody looks and the messages go elsewhere."""
     console = Console(stderr=True)
-    if not console.is_terminal or sys.stdout.isatty() or not stream.seekable():
+    if (
+        not console.is_terminal
+        or sys.stdout.isatty()
+        or not all(stream.seekable() for stream in streams)
+    ):
         yield items
         return
-    total = os.fstat(stream.fileno()).st_size  # standard input has no name that is a file's
+    # Standard input has no name that is a file's.
+    total = sum(os.fstat(stream.fileno()).st_size for stream in streams)
     columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
     # Notes share the terminal with the bar; messages go where standard output leads.
     bar = Progress(*columns, console=console, transient=True, redirect_stdout=False)
@@ -285,7 +307,7 @@ def _progress(
         def counted() -> Iterator[Any]:
             for number, item in enumerate(items):
                 if number % _PROGRESS_MESSAGES == 0:
-                    progress.update(task, completed=reader.source.done_bytes)
+                    progress.update(task, completed=reader.done_bytes)
                 yield item
 
         yield counted()

@@ -69,6 +69,23 @@ def test_filters_and_detail():
     assert len(run(CAPTURE, "--slow", "400ms").stdout.splitlines()) == 2
 
 
+def test_several_captures_are_merged_by_time(tmp_path):
+    """Each process writes a file of its own."""
+    talks = [Talk(client=("10.0.0.1", port)).open() for port in (50001, 50002)]
+    for correlation_id, talk in enumerate(talks * 2):
+        talk.time_ns = Talk().time_ns + correlation_id * 1_000_000_000
+        talk.say(0, fetch_request(correlation_id))
+    paths = [tmp_path / f"{number}.pcap" for number in (1, 2)]
+    for path, talk in zip(paths, talks, strict=True):
+        path.write_bytes(talk.pcap())
+    shown = [json.loads(text) for text in run(*paths, "--json").stdout.splitlines()]
+    assert [message["correlation_id"] for message in shown] == [0, 1, 2, 3]
+    assert [message["connection"] for message in shown] == [1, 2, 1, 2]
+    paths[1].write_bytes(paths[1].read_bytes()[:-1])
+    assert f"ends early: {paths[1]}: the file ends inside a packet" in run(*paths).stderr
+    assert "it is the capture itself" in run(*paths, "--html", paths[1], code=2).stderr
+
+
 def test_json_is_a_line_per_message():
     messages = [json.loads(text) for text in run(CAPTURE, "--json", "--detail").stdout.splitlines()]
     assert [message["number"] for message in messages] == [*range(1, 41)]
@@ -319,7 +336,7 @@ def test_progress_of_a_file_on_standard_input(tmp_path, monkeypatch):
     )
     with io.BufferedReader(raw) as stream:
         reader = open_capture(stream)
-        with dissect_module._progress(reader, stream, read_messages(reader)) as items:
+        with dissect_module._progress(reader, [stream], read_messages(reader)) as items:
             assert [item.api for item in items if not isinstance(item, Note)] == ["Fetch"]
     assert shown.getvalue()
 
@@ -331,6 +348,6 @@ def test_progress_leaves_standard_output_alone(monkeypatch, capsys):
     )
     with CAPTURE.open("rb") as stream:
         reader = open_capture(stream)
-        with dissect_module._progress(reader, stream, read_messages(reader)):
+        with dissect_module._progress(reader, [stream], read_messages(reader)):
             sys.stdout.write("a message\n")
     assert capsys.readouterr().out == "a message\n"
