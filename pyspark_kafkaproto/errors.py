@@ -153,7 +153,7 @@ class RemoteProtocolError(KafkaProtoError):
 
 
 class CorruptRecords(RemoteProtocolError):
-    """A record batch that is damaged, unknown or larger than the limit.
+    """A record batch that is damaged or unknown; what readers treat otherwise has a subclass.
 
     Args:
         reason: what is wrong, with the values that disagree.
@@ -194,6 +194,14 @@ class CorruptRecords(RemoteProtocolError):
     def _changed(self, **changes: Any) -> CorruptRecords:
         names = ("reason", "base_offset", "pos", "topic", "partition", "condition")
         return type(self)(**({name: getattr(self, name) for name in names} | changes))
+
+
+class BatchTooLarge(CorruptRecords):
+    """A record batch that is larger than the limit; as far as was read, it is sound."""
+
+
+class TimestampOutOfRange(CorruptRecords):
+    """A record whose timestamp in microseconds, as columns hold it, does not fit 64 bits."""
 
 
 class UnsupportedVersion(KafkaProtoError):

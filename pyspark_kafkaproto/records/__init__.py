@@ -27,8 +27,6 @@ from pyspark_kafkaproto.records.encoding import NewRecord, encode_batch
 from pyspark_kafkaproto.records.layout import (
     DEFAULT_BATCH_LIMIT_BYTES,
     DEFAULT_CHUNK_BYTES,
-    OVER_LIMIT,
-    TIMESTAMP_RANGE,
 )
 from pyspark_kafkaproto.records.reference_write import BatchBuilder
 from pyspark_kafkaproto.records.transactions import AbortedTransactions
@@ -51,8 +49,6 @@ __all__ = [
     "DEFAULT_BATCH_LIMIT_BYTES",
     "DEFAULT_CHUNK_BYTES",
     "IMPLEMENTATION",
-    "OVER_LIMIT",
-    "TIMESTAMP_RANGE",
     "WHY_PURE",
     "AbortedTransactions",
     "BatchBuilder",

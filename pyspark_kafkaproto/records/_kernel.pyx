@@ -41,7 +41,7 @@ from pyspark_kafkaproto.records._columns cimport (
     reserve_rows,
 )
 from pyspark_kafkaproto.records._crc32 cimport Crc32Tables, crc32, fill_crc32_tables
-from pyspark_kafkaproto.records._cursor cimport NO_MEMORY, Bytes, unlikely
+from pyspark_kafkaproto.records._cursor cimport NO_MEMORY, TIMESTAMP_RANGE, Bytes, unlikely
 from pyspark_kafkaproto.records._message cimport (
     MessageSet,
     append_messages,
@@ -61,6 +61,7 @@ from pyspark_kafkaproto.records._walk cimport (
 )
 from pyspark_kafkaproto.records._zstd cimport is_open_ended, whole_frames
 
+from pyspark_kafkaproto.errors import CorruptRecords, TimestampOutOfRange
 from pyspark_kafkaproto.records import batch as _batch
 from pyspark_kafkaproto.records import compression as _compression
 from pyspark_kafkaproto.records import layout as _layout
@@ -99,6 +100,11 @@ FAULTS = (
     _layout.MESSAGE_ORDER,
     _layout.MESSAGE_NESTED,
 )
+
+cdef object kind_of(int fault):
+    """The class of the error for one of FAULTS."""
+    return TimestampOutOfRange if fault == TIMESTAMP_RANGE else CorruptRecords
+
 
 cdef object crc32c = _compression.crc32c
 cdef Crc32Tables crc32_tables
@@ -484,7 +490,7 @@ cdef class Reading:
         if messages.fault == NO_MEMORY:
             raise MemoryError
         reason = f"message {messages.index}: {FAULTS[messages.fault]}"
-        raise self.block.header(batch).corrupt(reason)
+        raise self.block.header(batch).corrupt(reason, kind_of(messages.fault))
 
     cdef bint is_aborted(self, Batch *batch) except -1:
         if batch.producer_id < 0:
@@ -499,7 +505,7 @@ cdef class Reading:
         try:
             decompressed = self.decompressed(batch)
         except _compression.DecompressionFailed as error:
-            raise self.block.header(batch).corrupt(str(error)) from error
+            raise self.block.header(batch).not_decompressed(error) from error
         PyObject_GetBuffer(decompressed, &content, PyBUF_SIMPLE)
         try:
             self.read_records(batch, <const uint8_t *> content.buf, content.len)
@@ -579,7 +585,7 @@ cdef class Reading:
             reason = f"record {outcome.index} of {batch.record_count}: {fault}"
         else:
             reason = f"{outcome.left} bytes follow its {batch.record_count} records"
-        raise self.block.header(batch).corrupt(reason)
+        raise self.block.header(batch).corrupt(reason, kind_of(outcome.fault))
 
     cdef int read_marker(self, Batch *batch, Bytes *key) except -1:
         cdef object content = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark_kafkaproto.errors import CorruptRecords
+from pyspark_kafkaproto.errors import BatchTooLarge, CorruptRecords
 from pyspark_kafkaproto.records import compression, layout
 
 if TYPE_CHECKING:
@@ -79,9 +79,14 @@ class BatchHeader(NamedTuple):
         """Whether the batch holds markers, never rows."""
         return bool(self.attributes & layout.CONTROL)
 
-    def corrupt(self, reason: str) -> CorruptRecords:
+    def corrupt(self, reason: str, kind: type[CorruptRecords] = CorruptRecords) -> CorruptRecords:
         """The error to raise about this batch."""
-        return CorruptRecords(reason, base_offset=self.base_offset, pos=self.pos)
+        return kind(reason, base_offset=self.base_offset, pos=self.pos)
+
+    def not_decompressed(self, error: compression.DecompressionFailed) -> CorruptRecords:
+        """The error to raise about this batch where decompressing it raised `error`."""
+        is_over = isinstance(error, compression.ContentTooLarge)
+        return self.corrupt(str(error), BatchTooLarge if is_over else CorruptRecords)
 
 
 def byte_view(block: Buffer, pos: int) -> memoryview:
@@ -117,16 +122,22 @@ def read_header(block: memoryview, pos: int, limit_bytes: int) -> BatchHeader | 
     """The header of the batch at `pos`, or None when the block's end cuts the batch.
 
     Raises:
-        CorruptRecords: a length that no batch has, an unknown magic, more than `limit_bytes` of
-            records (said of a cut batch too: asking for all of it would not help).
+        CorruptRecords: a length that no batch has, an unknown magic.
+        BatchTooLarge: more than `limit_bytes` of records (said of a cut batch too: asking for all
+            of it would not help).
     """
     left = len(block) - pos
     if left < layout.LOG_OVERHEAD:
         return None
     base_offset, length = layout.FRONT.unpack_from(block, pos)
-    reason = _misfit(block, pos, length, limit_bytes)
+    reason = _misfit(block, pos, length)
     if reason:
         raise CorruptRecords(reason, base_offset=base_offset, pos=pos)
+    if left > layout.MAGIC_POS:
+        records_bytes = length - layout.MIN_LENGTHS[block[pos + layout.MAGIC_POS]]
+        if records_bytes > limit_bytes:
+            reason = f"{records_bytes} bytes of records are more than the limit of {limit_bytes}"
+            raise BatchTooLarge(reason, base_offset=base_offset, pos=pos)
     size = layout.LOG_OVERHEAD + length
     if left <= layout.MAGIC_POS or left < size:
         return None
@@ -172,7 +183,7 @@ def _message_header(block: memoryview, pos: int, stop: int) -> BatchHeader:
     )
 
 
-def _misfit(block: memoryview, pos: int, length: int, limit_bytes: int) -> str:
+def _misfit(block: memoryview, pos: int, length: int) -> str:
     """What speaks against a batch of `length` at `pos`, as far as the block shows it."""
     if length < layout.MIN_LENGTH:
         return f"its length is {length}, the least is {layout.MIN_LENGTH}"
@@ -184,9 +195,6 @@ def _misfit(block: memoryview, pos: int, length: int, limit_bytes: int) -> str:
     least = layout.MIN_LENGTHS[magic]
     if length < least:
         return f"its length is {length}, the least of magic {magic} is {least}"
-    records_bytes = length - least
-    if records_bytes > limit_bytes:
-        return f"{records_bytes} bytes of records are {layout.OVER_LIMIT} {limit_bytes}"
     return ""
 
 

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import crc32c as _crc32c
 
-from pyspark_kafkaproto.records.layout import OVER_LIMIT
-
 if TYPE_CHECKING:
     from typing_extensions import Buffer  # for the type checker alone: not a dependency
 
@@ -50,6 +48,10 @@ class DecompressionFailed(Exception):
     """The data is not what its codec says, or more than the limit; the text says which."""
 
 
+class ContentTooLarge(DecompressionFailed):
+    """It is more than the limit."""
+
+
 # CRC-32C (Castagnoli) of some bytes; a second argument is the CRC of those before them.
 crc32c: Final[Callable[..., int]] = _crc32c.crc32c
 crc32: Final[Callable[[Buffer], int]] = zlib.crc32  # that of messages older than record batches
@@ -67,7 +69,7 @@ def decompress(codec: int, data: memoryview, limit_bytes: int) -> Output:
         limit_bytes: what the content may not exceed.
 
     Raises:
-        DecompressionFailed: unknown codec, damaged or cut data, content over the limit.
+        DecompressionFailed: unknown codec, damaged or cut data; ContentTooLarge.
     """
     decompressor = _DECOMPRESSORS.get(codec)
     if decompressor is None:
@@ -153,8 +155,8 @@ def _isal_zlib() -> Any:
     return isal_zlib
 
 
-def _over(limit_bytes: int) -> DecompressionFailed:
-    return DecompressionFailed(f"it decompresses to {OVER_LIMIT} {limit_bytes} bytes")
+def _over(limit_bytes: int) -> ContentTooLarge:
+    return ContentTooLarge(f"it decompresses to more than the limit of {limit_bytes} bytes")
 
 
 def _damaged(codec: int, error: Exception) -> DecompressionFailed:

@@ -100,7 +100,6 @@ TIMESTAMP_RANGE: Final = (
     "its timestamp in microseconds does not fit 64 bits: Kafka's are milliseconds, and its "
     "producer may have written microseconds or nanoseconds"
 )
-OVER_LIMIT: Final = "more than the limit of"  # with the limit behind it
 MESSAGE_LENGTH: Final = "its length is below the least of its magic or runs past the end of the set"
 MESSAGE_MAGIC: Final = "its magic is not that of the message it is in"
 MESSAGE_CRC: Final = "its CRC-32 is not that of its bytes"

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import compression, layout, lz4_header
 from pyspark_kafkaproto.records.batch import BatchHeader
 from pyspark_kafkaproto.records.record import BadRecord, Record, Walk
@@ -88,8 +87,8 @@ class MessageWalk(Walk):
             raise BadRecord(layout.MESSAGE_ORDER)
         return message
 
-    def _refused(self, index: int, fault: BadRecord | str) -> CorruptRecords:
-        return self._header.corrupt(f"message {index}: {fault}")
+    def _where(self, index: int) -> str:
+        return f"message {index}"
 
 
 def read_message(data: memoryview, pos: int, magic: int, *, check_crc: bool) -> Message:
@@ -155,7 +154,7 @@ def unwrapped(header: BatchHeader, message: memoryview, limit_bytes: int) -> mem
     try:
         return memoryview(compression.decompress(header.codec, value, limit_bytes))
     except compression.DecompressionFailed as error:
-        raise header.corrupt(str(error)) from error
+        raise header.not_decompressed(error) from error
 
 
 def check_wrapper(header: BatchHeader, count: int, first: int, last: int, previous_end: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pyspark_kafkaproto.errors import CorruptRecords
+from pyspark_kafkaproto.errors import CorruptRecords, TimestampOutOfRange
 from pyspark_kafkaproto.records import layout
 from pyspark_kafkaproto.records.batch import BatchHeader
 
@@ -65,7 +65,7 @@ class Walk:
         """The record's timestamp in microseconds since 1970 UTC.
 
         Raises:
-            CorruptRecords: it does not fit 64 bits.
+            TimestampOutOfRange: it does not fit 64 bits.
         """
         header = self._header
         if header.is_log_append_time:
@@ -73,12 +73,15 @@ class Walk:
         else:
             timestamp_us = (header.base_timestamp + record.timestamp_delta) * 1000
         if not layout.INT64_MIN <= timestamp_us <= layout.INT64_MAX:
-            raise self._refused(record.ordinal, layout.TIMESTAMP_RANGE)
+            reason = f"{self._where(record.ordinal)}: {layout.TIMESTAMP_RANGE}"
+            raise header.corrupt(reason, TimestampOutOfRange)
         return timestamp_us
 
-    def _refused(self, index: int, fault: BadRecord | str) -> CorruptRecords:
-        header = self._header
-        return header.corrupt(f"record {index} of {header.record_count}: {fault}")
+    def _refused(self, index: int, fault: BadRecord) -> CorruptRecords:
+        return self._header.corrupt(f"{self._where(index)}: {fault}")
+
+    def _where(self, index: int) -> str:
+        return f"record {index} of {self._header.record_count}"
 
     def _record(self, index: int, last_delta: int) -> Record:
         self._stop = len(self._data)

@@ -203,7 +203,7 @@ class _Reading:
         try:
             return memoryview(compression.decompress(header.codec, body, self.limit_bytes))
         except compression.DecompressionFailed as error:
-            raise header.corrupt(str(error)) from error
+            raise header.not_decompressed(error) from error
 
     def _read_control(self, header: BatchHeader, walk: Walk) -> None:
         """Control records are checked like others, and are never rows."""

@@ -35,7 +35,8 @@ def outcome(implementation, block: bytes, **options):
         decoded = implementation.decode(block, wanted=Columns.ALL, **options)
     except CorruptRecords as error:
         # A codec's library may name the same damage differently the next time.
-        return str(error).partition("cannot be decompressed")[:2], error.pos, error.base_offset
+        said = str(error).partition("cannot be decompressed")[:2]
+        return type(error), said, error.pos, error.base_offset
     (batch,) = to_record_batches(decoded, "t", 0, SCHEMA)
     batch.validate(full=True)
     facts = (
@@ -49,7 +50,7 @@ def skimmed(implementation, block: bytes):
     try:
         return implementation.skim(block)
     except CorruptRecords as error:
-        return str(error), error.pos, error.base_offset
+        return type(error), str(error), error.pos, error.base_offset
 
 
 def assert_alike(block: bytes, **options):
@@ -317,7 +318,7 @@ def test_damaged_blocks_are_read_alike(rounds):
             "batch_limit_bytes": 1 << 16,
         }
         try:
-            refused += len(assert_alike(block, **options)) == 3
+            refused += isinstance(assert_alike(block, **options)[0], type)
         except BaseException:
             print(f"seed {SEED}, round {round_}: {block.hex()} {options}")
             raise

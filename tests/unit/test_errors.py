@@ -9,6 +9,7 @@ from pyspark_kafkaproto import error_codes
 from pyspark_kafkaproto.error_codes import ERROR_CODES, Retry, error_code
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
+    BatchTooLarge,
     BrokerError,
     ConfigError,
     ConnectionFailed,
@@ -21,6 +22,7 @@ from pyspark_kafkaproto.errors import (
     LocalProtocolError,
     OutOfMemory,
     RemoteProtocolError,
+    TimestampOutOfRange,
     UnreadableCapture,
     UnsupportedVersion,
 )
@@ -40,6 +42,8 @@ EXAMPLES = [
     InvalidRecord("the key of its header 0 is null", row=7, position=3),
     UnreadableCapture("traffic.pcap", "it begins with b'GIF8'"),
     OutOfMemory("b-1:9092", 8_388_608),
+    BatchTooLarge("9 bytes of records are more than the limit of 8", base_offset=7, pos=61),
+    TimestampOutOfRange("record 0 of 1: its timestamp does not fit", base_offset=7, pos=61),
 ]
 
 

@@ -21,11 +21,9 @@ from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.fetch import Fetcher
 from pyspark_kafkaproto.client.reading.ranges import Mode, ReadSettings, ReadTask
-from pyspark_kafkaproto.errors import CorruptRecords
+from pyspark_kafkaproto.errors import BatchTooLarge, CorruptRecords, TimestampOutOfRange
 from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.records import (
-    OVER_LIMIT,
-    TIMESTAMP_RANGE,
     AbortedTransactions,
     Columns,
     Damaged,
@@ -101,7 +99,8 @@ class BlockReading:
             except CorruptRecords as error:
                 if error is self._told:
                     raise
-                condition = _MALFORMED_TIMESTAMP if TIMESTAMP_RANGE in error.reason else ""
+                is_timestamp = isinstance(error, TimestampOutOfRange)
+                condition = _MALFORMED_TIMESTAMP if is_timestamp else ""
                 damaged = self._pass_over(error.of(*block.progress.topic_partition, condition))
                 if damaged is not None:
                     yield damaged
@@ -154,7 +153,7 @@ class BlockReading:
         if error.pos > self._pos:
             self._sound = error.pos
             return None
-        if OVER_LIMIT in error.reason:
+        if isinstance(error, BatchTooLarge):
             raise error.because("nothing is wrong with it: raise the limit (maxBatchBytes)")
         if self._settings.mode is Mode.FAILFAST:
             raise error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_kafkaproto.errors import BatchTooLarge
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from tests.unit.records.batches import rows_of
 
@@ -50,6 +51,7 @@ def test_a_batch_over_the_limit_is_refused(refused):
     first = encode_batch([NewRecord(b"a")])
     error = refused(first + encode_batch([NewRecord(b"x" * 2000)], base_offset=1),
                     batch_limit_bytes=1000)  # fmt: skip
+    assert type(error) is BatchTooLarge
     assert "more than the limit of 1000" in str(error)
     assert error.pos == len(first)
 

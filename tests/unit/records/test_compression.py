@@ -17,6 +17,7 @@ from pyspark_kafkaproto.records.compression import (
     NONE,
     SNAPPY,
     ZSTD,
+    ContentTooLarge,
     DecompressionFailed,
     compress,
     decompress,
@@ -61,7 +62,7 @@ def test_the_end_of_a_zstd_frame(content, has_size, has_checksum):
 def test_the_limit_is_exact(codec):
     stream = memoryview(compress(codec, TEXT))
     assert len(decompress(codec, stream, len(TEXT))) == len(TEXT)
-    with pytest.raises(DecompressionFailed, match=f"more than the limit of {len(TEXT) - 1}"):
+    with pytest.raises(ContentTooLarge, match=f"more than the limit of {len(TEXT) - 1}"):
         decompress(codec, stream, len(TEXT) - 1)
 
 

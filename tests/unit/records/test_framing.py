@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_kafkaproto.errors import BatchTooLarge
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from pyspark_kafkaproto.records.layout import HEADER_SIZE, INT32_MAX
 from tests.unit.records.batches import rows_of, with_fields
@@ -78,6 +79,7 @@ def test_a_negative_length_is_seen_in_a_fragment_too(refused):
 
 def test_a_length_near_the_largest_is_over_the_limit(refused):
     error = refused(with_fields(FIRST, length=INT32_MAX))
+    assert type(error) is BatchTooLarge
     assert "more than the limit" in str(error)
 
 

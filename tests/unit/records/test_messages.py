@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.errors import CorruptRecords
+from pyspark_kafkaproto.errors import CorruptRecords, TimestampOutOfRange
 from pyspark_kafkaproto.records import Columns, NewRecord, encode_batch
 from pyspark_kafkaproto.records.compression import GZIP, LZ4, NONE, SNAPPY
 from pyspark_kafkaproto.records.layout import INT32_MAX, INT64_MAX
@@ -172,7 +172,9 @@ def test_timestamps_up_to_the_largest(rows, timestamp_ms):
 @pytest.mark.parametrize("attributes", [0, LOG_APPEND_TIME])
 def test_a_timestamp_that_microseconds_cannot_say(decode, refused, timestamp_ms, attributes):
     block = message(1, 0, b"", timestamp_ms=timestamp_ms, attributes=attributes)
-    assert "message 0: its timestamp in microseconds" in str(refused(block))
+    error = refused(block)
+    assert type(error) is TimestampOutOfRange
+    assert "message 0: its timestamp in microseconds" in str(error)
     assert decode(block, wanted=Columns.VALUE).rows == 1
 
 

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from pyspark_kafkaproto.errors import TimestampOutOfRange
 from pyspark_kafkaproto.records import Columns, NewRecord, encode_batch
 from pyspark_kafkaproto.records.encoding import zigzag
 from pyspark_kafkaproto.records.layout import (
@@ -156,7 +157,9 @@ def test_the_largest_timestamps(rows, timestamp_ms):
 )
 def test_a_timestamp_that_microseconds_cannot_say(decode, refused, base, delta):
     block = one(raw_record(content(timestamp=zigzag(delta))), base_timestamp=base)
-    assert "timestamp in microseconds does not fit" in str(refused(block))
+    error = refused(block)
+    assert type(error) is TimestampOutOfRange
+    assert "timestamp in microseconds does not fit" in str(error)
     assert decode(block, wanted=Columns.VALUE).rows == 1
 
 

@@ -8,6 +8,7 @@ import cramjam
 import lz4.frame
 import pytest
 
+from pyspark_kafkaproto.errors import BatchTooLarge
 from pyspark_kafkaproto.records.compression import GZIP, LZ4, SNAPPY, ZSTD, compress
 from pyspark_kafkaproto.records.layout import INT64_MAX
 from tests.examples import first
@@ -245,5 +246,7 @@ def test_a_wrapper_that_steps_back(refused, magic, inner):
 def test_a_wrapper_over_the_limit(refused, decode, magic, codec):
     inner = message(magic, 0, b"x" * 5000)
     block = wrapper(magic, 0, inner, codec=codec)
-    assert "more than the limit of 5000" in str(refused(block, batch_limit_bytes=5000))
+    error = refused(block, batch_limit_bytes=5000)
+    assert type(error) is BatchTooLarge
+    assert "more than the limit of 5000" in str(error)
     assert decode(block, batch_limit_bytes=len(inner)).rows == 1
