@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import urlsafe_b64decode
 
-from pyspark_kafkaproto.capture.subjects import id_text
+from pyspark_kafkaproto.wire.ids import id_text
 
 _COMMENT = re.compile(r"topic ([\w-]{22}) is ([\w.-]{1,249})", re.ASCII)
 

@@ -14,9 +14,10 @@ from typing import Any
 from pyspark_kafkaproto.capture.about import about, size_text, text_of
 from pyspark_kafkaproto.capture.conversation import Note
 from pyspark_kafkaproto.capture.message import REQUEST, Message
-from pyspark_kafkaproto.capture.subjects import About, id_text
+from pyspark_kafkaproto.capture.subjects import About
 from pyspark_kafkaproto.capture.tree import frame_bytes, tree
 from pyspark_kafkaproto.error_codes import error_code
+from pyspark_kafkaproto.wire.ids import id_text
 from pyspark_kafkaproto.wire.printable import printed
 from pyspark_kafkaproto.wire.trace import Node
 

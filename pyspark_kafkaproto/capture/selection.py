@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from pyspark_kafkaproto.capture.about import about
 from pyspark_kafkaproto.capture.message import Message, Peers
-from pyspark_kafkaproto.capture.subjects import About, id_of
+from pyspark_kafkaproto.capture.subjects import About
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.messages.apis import APIS
+from pyspark_kafkaproto.wire.ids import id_of
 
 _DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>us|ms|s|m)")
 _UNITS_NS = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}

@@ -6,13 +6,10 @@ understood as it appears. What to look at in a class is worked out once.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import cache
 from typing import Any, NamedTuple
 
-from pyspark_kafkaproto.wire.declaration import NO_ID, Struct
-
-_ID_BYTES = len(NO_ID)
+from pyspark_kafkaproto.wire.declaration import Struct
 
 _TOPIC_FIELDS = {"topic", "topic_name", "topic_id"}
 _TOPIC_ARRAYS = {"topics", "topic_names", "subscribed_topic_names"}
@@ -79,20 +76,6 @@ class About(NamedTuple):
     topics: dict[str, list[Part]]
     errors: list[tuple[int, str, str]]
     words: list[str]
-
-
-def id_text(topic_id: bytes) -> str:
-    """A topic's id as Kafka's tools print it."""
-    return urlsafe_b64encode(topic_id).decode().rstrip("=")
-
-
-def id_of(text: str) -> bytes | None:
-    """The id that `id_text` shows so; None where it is none."""
-    try:
-        found = urlsafe_b64decode(text + "==")
-    except ValueError:
-        return None
-    return found if len(found) == _ID_BYTES and id_text(found) == text else None
 
 
 def word(name: str, value: Any) -> str:

@@ -18,11 +18,11 @@ from pyspark_kafkaproto.capture.subjects import (
     About,
     Part,
     Plan,
-    id_text,
     plan_of,
     word,
 )
 from pyspark_kafkaproto.wire.declaration import NO_ID, Struct
+from pyspark_kafkaproto.wire.ids import id_text
 
 Walk: TypeAlias = Callable[[Any, Mapping[bytes, str], About], None]
 """Called with the tuple of a message, the names of topic ids, and what to add to."""

@@ -10,6 +10,7 @@ from pyspark_kafkaproto.cli.connection import connected
 from pyspark_kafkaproto.cli.output import cell_text, counted, json_option, show_json, table_text
 from pyspark_kafkaproto.cli.topics import PARTITION_COLUMNS, partition_rows
 from pyspark_kafkaproto.cluster import KafkaCluster, Topology
+from pyspark_kafkaproto.wire.ids import id_text
 
 _BROKERS = {"id": "Broker", "address": "Address", "rack": "Rack", "is_controller": "Controller"}
 
@@ -66,5 +67,5 @@ def _broker_rows(topology: Topology) -> list[dict[str, object]]:
 def _topic(name: str, topology: Topology) -> dict[str, object]:
     topic = topology.topics[name]
     shown = {key: value for key, value in asdict(topic).items() if key != "partitions"}
-    shown["topic_id"] = topic.topic_id.hex() if topic.topic_id else None
+    shown["topic_id"] = id_text(topic.topic_id) if topic.topic_id else None
     return shown | {"partitions": len(topic.partitions)}

@@ -8,6 +8,7 @@ frame        size prefix and headers: `encode_request`, `decode_response`, and t
 front        the start of a message whose records are still coming
 quick        readers made for one class and version, for messages that come often
 trace        decoding that remembers where each field stood
+ids          ids of 16 bytes, as Kafka's tools print them
 path         errors that know their field: `topics[3].partitions[0].records`
 printable    texts from anybody, as a terminal may be given them
 

@@ -18,9 +18,10 @@ This file knows no bytes: what a declaration means on the wire is said in wire/s
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, dataclass_transform
+
+from pyspark_kafkaproto.wire.ids import id_text
 
 if TYPE_CHECKING:
     from typing import Self
@@ -239,7 +240,7 @@ def _shown(declared: Field, value: Any) -> str:
     if declared.kind in {"bytes", "records"} and value is not None and not declared.is_array:
         return f"<{len(value)} bytes>"
     if declared.kind == "uuid" and isinstance(value, bytes):
-        return urlsafe_b64encode(value).decode().rstrip("=")
+        return id_text(value)
     return repr(value)
 
 

@@ -25,6 +25,7 @@ from pyspark_kafkaproto.error_codes import (
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.wire.ids import id_text
 
 _log = logging.getLogger(__name__)
 
@@ -264,7 +265,7 @@ class Directory:
         """Raise: an error that passes at first, DataLoss when all tries named another id."""
         text = (
             f"Topic {topic} was deleted and created again since this read was planned "
-            f"(topic id {planned.hex()}, now {found.hex() if found else None}); "
+            f"(topic id {id_text(planned)}, now {id_text(found) if found else None}); "
             "plan it anew."
         )
         self._renamed[topic] += 1

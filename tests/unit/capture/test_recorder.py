@@ -9,9 +9,9 @@ import pytest
 from pyspark_kafkaproto.capture.recorder import Address, Recorder
 from pyspark_kafkaproto.capture.report import line
 from pyspark_kafkaproto.capture.selection import Selection
-from pyspark_kafkaproto.capture.subjects import id_text
 from pyspark_kafkaproto.messages.fetch import FetchRequest
 from pyspark_kafkaproto.wire.frame import encode_request
+from pyspark_kafkaproto.wire.ids import id_text
 from tests.unit.capture.wire import read
 
 

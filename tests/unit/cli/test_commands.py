@@ -33,8 +33,9 @@ from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from pyspark_kafkaproto.spark.option_table import OPTIONS
+from pyspark_kafkaproto.wire.ids import id_text
 from tests.clock import stop_clock
-from tests.fake_broker import DEFAULT
+from tests.fake_broker import DEFAULT, topic_id_of
 from tests.fake_past import lead_in_the_past
 from tests.unit.cli.processes import kafkaproto as kafkaproto_process
 from tests.unit.cluster.committing import FakeCoordinator
@@ -141,7 +142,8 @@ def test_metadata_as_table_and_as_json(command, rows):
     assert "cluster fake, 2 brokers" in shown
     found = rows("metadata")
     assert [item["id"] for item in found["brokers"]] == [1, 2]
-    assert {item["name"] for item in found["topics"]} == {"orders", "empty"}
+    ids = {item["name"]: item["topic_id"] for item in found["topics"]}
+    assert ids == {name: id_text(topic_id_of(name)) for name in ("orders", "empty")}
     assert found["problems"][0]["what"] == "too few replicas in sync"
 
 

@@ -24,6 +24,7 @@ from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import Deadline, connections_for
+from pyspark_kafkaproto.wire.ids import id_text
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, cut, topic_id_of
 from tests.fake_log import Answered, Batch, fetch
 from tests.fake_login import AS_KEYWORDS, login_again, want_login
@@ -638,6 +639,8 @@ def test_topic_created_again_is_a_data_loss(brokers, config, task, clock):
     with pytest.raises(DataLoss, match="orders was deleted and created again") as caught:
         read(planned, config())
     assert caught.value.condition == "PARTITIONS_DELETED"
+    ids = f"(topic id {id_text(topic_id_of('orders'))}, now YW5vdGhlciB0b3BpYyBpZA)"
+    assert ids in str(caught.value)
 
 
 def test_topic_created_again_is_read_when_told_so(brokers, config, task, clock):
