@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark_kafkaproto.client.writing.batches import Rows
+from pyspark_kafkaproto.client.writing.int32 import int32s, int32s_of
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.records import group_rows
 
@@ -82,9 +83,7 @@ def _parts(whole: Picked, names: list[str | bytes], codes: Any) -> Iterator[Pick
     if len(names) == 1 and not has_nulls and isinstance(names[0], str):
         yield whole._replace(topic=names[0])
         return
-    grouped, starts = (
-        memoryview(part).cast("B").cast("i") for part in group_rows(codes, len(names) + 1)
-    )
+    grouped, starts = map(int32s, group_rows(codes, len(names) + 1))
     for number, name in enumerate((*names, None)):
         rows = grouped[starts[number] : starts[number + 1]]
         if not len(rows):
@@ -114,7 +113,7 @@ def _encoded_names(column: pa.Array) -> tuple[list[str | bytes], Any]:
     encoded = column.dictionary_encode()
     names = [_text(name) for name in encoded.dictionary.cast(pa.large_binary()).to_pylist()]
     codes = encoded.indices.cast(pa.int32()).fill_null(len(names))
-    return names, _values(codes)
+    return names, int32s_of(codes)
 
 
 def _text(name: bytes) -> str | bytes:
@@ -183,9 +182,3 @@ def beyond_micros(batch: pa.RecordBatch, timestamp_column: str | None) -> dict[i
 def rows_but(rows: int, left_out: Container[int]) -> memoryview:
     """The numbers of `rows` rows but some, int32."""
     return memoryview(array("i", (row for row in range(rows) if row not in left_out)))
-
-
-def _values(numbers: pa.Array) -> memoryview:
-    """The values of an int32 array without nulls."""
-    values = memoryview(numbers.buffers()[1]).cast("B").cast("i")
-    return values[numbers.offset : numbers.offset + len(numbers)]

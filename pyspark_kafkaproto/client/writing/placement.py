@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyspark_kafkaproto.client.writing.int32 import int32s, int32s_of
 from pyspark_kafkaproto.records import WriteColumns, group_rows, partition_keys
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Placement:
             yield Group(0, None)
             return
         placed = self._placed(columns, given, row_bytes, partitions, available)
-        grouped, starts = (_int32s(part) for part in group_rows(placed, partitions))
+        grouped, starts = map(int32s, group_rows(placed, partitions))
         for partition in range(partitions):
             start, stop = starts[partition], starts[partition + 1]
             if start < stop:
@@ -82,7 +83,7 @@ class Placement:
     ) -> Any:
         """A partition for each row, int32: given, else by key, else by nobody's say."""
         if given is not None and given.null_count == 0:
-            return _buffer_of(given)
+            return int32s_of(given)
         said = given
         if columns.key is not None and self._partitioner in BY_KEY:
             keyed = partition_keys(columns, partitions, self._partitioner)  # type: ignore[arg-type]
@@ -124,7 +125,7 @@ def _filled(said: pa.Array, free: array[int]) -> memoryview:
     """One of `free` after the other in the place of each null; there are as many, or none."""
     import pyarrow.compute as pc  # noqa: PLC0415 - as above
 
-    return _buffer_of(pc.replace_with_mask(said, pc.is_null(said), _array_of(free, len(free))))
+    return int32s_of(pc.replace_with_mask(said, pc.is_null(said), _array_of(free, len(free))))
 
 
 def _has_negative(keyed: Any, rows: int) -> bool:
@@ -138,13 +139,3 @@ def _array_of(buffer: Any, rows: int) -> pa.Array:
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     return pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(buffer)], 0)
-
-
-def _buffer_of(numbers: pa.Array) -> memoryview:
-    """The values of an int32 array without nulls."""
-    values = memoryview(numbers.buffers()[1]).cast("B").cast("i")
-    return values[numbers.offset : numbers.offset + len(numbers)]
-
-
-def _int32s(buffer: Any) -> memoryview:
-    return memoryview(buffer).cast("B").cast("i")

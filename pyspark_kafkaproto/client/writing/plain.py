@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark_kafkaproto.arrow import as_binary, write_columns
+from pyspark_kafkaproto.client.writing.int32 import int32s
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.records import (
     BatchBuilder,
@@ -205,7 +206,7 @@ def _columns(decoded: Decoded) -> WriteColumns:
 
 def _content(column: BinaryColumn | None, row: int) -> bytes | None:
     assert column is not None  # noqa: S101 - all columns were decoded
-    validity, offsets = column.validity, memoryview(column.offsets).cast("B").cast("i")
+    validity, offsets = column.validity, int32s(column.offsets)
     if validity is not None and not memoryview(validity).cast("B")[row >> 3] >> (row & 7) & 1:
         return None
     return bytes(memoryview(column.data).cast("B")[offsets[row] : offsets[row + 1]])
@@ -214,7 +215,7 @@ def _content(column: BinaryColumn | None, row: int) -> bytes | None:
 def _pairs(decoded: Decoded, row: int) -> list[tuple[str | bytes, bytes | None]]:
     headers = decoded.headers
     assert headers is not None  # noqa: S101 - all columns were decoded
-    offsets = memoryview(headers.offsets).cast("B").cast("i")
+    offsets = int32s(headers.offsets)
     return [
         (_content(headers.keys, pair) or b"", _content(headers.values, pair))
         for pair in range(offsets[row], offsets[row + 1])
