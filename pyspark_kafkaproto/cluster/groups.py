@@ -296,12 +296,7 @@ def _as_member(member: GroupMember) -> dict[str, Any]:
 def _read_commit(
     answer: OffsetCommitResponse, part: list[GroupPartition], advice: Mapping[int, str]
 ) -> dict[GroupPartition, BrokerError | None]:
-    codes = {
-        TopicPartition(topic.name, item.partition_index): item.error_code
-        for topic in answer.topics
-        for item in topic.partitions
-    }
-    return _per_partition(part[0].group, codes, "OffsetCommit", advice)
+    return _per_partition(part[0].group, answer, advice)
 
 
 def _read_delete(
@@ -310,22 +305,18 @@ def _read_delete(
     group = part[0].group
     if answer.error_code:
         raise BrokerError(answer.error_code, "OffsetDelete", f"group {group!r}")
-    codes = {
-        TopicPartition(topic.name, item.partition_index): item.error_code
-        for topic in answer.topics
-        for item in topic.partitions
-    }
-    return _per_partition(group, codes, "OffsetDelete", _DELETE_ADVICE)
+    return _per_partition(group, answer, _DELETE_ADVICE)
 
 
 def _per_partition(
-    group: str, codes: Mapping[TopicPartition, int], api: str, advice: Mapping[int, str]
+    group: str, answer: OffsetCommitResponse | OffsetDeleteResponse, advice: Mapping[int, str]
 ) -> dict[GroupPartition, BrokerError | None]:
     results: dict[GroupPartition, BrokerError | None] = {}
-    for partition, code in codes.items():
-        item = GroupPartition(group, partition)
-        results[item] = None
-        if code:
-            error = BrokerError(code, api, str(item), advice.get(code, ""))
-            results[item] = while_news_travels(error)
+    for topic in answer.topics:
+        for item in topic.partitions:
+            place = GroupPartition(group, TopicPartition(topic.name, item.partition_index))
+            results[place] = None
+            if code := item.error_code:
+                error = BrokerError(code, answer.API_NAME, str(place), advice.get(code, ""))
+                results[place] = while_news_travels(error)
     return results
