@@ -17,11 +17,12 @@ from pyspark_kafkaproto.devbroker.files import FileLock
 from pyspark_kafkaproto.devbroker.jars import Report, class_path, report_to_stderr, version_key
 from pyspark_kafkaproto.devbroker.node import Node, PortTaken, stop_nodes
 from pyspark_kafkaproto.devbroker.running import ClusterFile, find_running
-from pyspark_kafkaproto.devbroker.settings import PLAINTEXT, Ports, Settings
+from pyspark_kafkaproto.devbroker.settings import Ports, Settings
 from pyspark_kafkaproto.devbroker.tools import KafkaTools
 from pyspark_kafkaproto.errors import ConfigError, DevBrokerFailed
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.ports import LOOPBACK, free_ports, is_free, wait_until_answers
+from pyspark_kafkaproto.net.security import PLAINTEXT
 
 _PORT_ATTEMPTS = 5
 _PAUSE_S = 0.05

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.ports import LOOPBACK
+from pyspark_kafkaproto.net.security import PLAINTEXT, PROTOCOLS
 
 CONTROLLER = "CONTROLLER"
-PLAINTEXT = "PLAINTEXT"
-PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 # listener name -> port, the controller's included
 Ports = Mapping[str, int]
