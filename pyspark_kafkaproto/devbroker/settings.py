@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.ports import LOOPBACK
+from pyspark_kafkaproto.net.properties_file import read_properties
 from pyspark_kafkaproto.net.security import PLAINTEXT, PROTOCOLS
 
 CONTROLLER = "CONTROLLER"
@@ -109,28 +110,6 @@ class Settings:
             host, colon, port = self.advertised.get(name, LOOPBACK).partition(":")
             addresses.append(f"{name}://{host}:{port if colon else ports[name]}")
         return ",".join(addresses)
-
-
-def read_properties(path: Path) -> dict[str, str]:
-    """The `key=value` lines of a properties file.
-
-    Comments and empty lines are passed over; lines that go on after a backslash are not supported.
-
-    Raises:
-        ConfigError: a line is neither, or the file cannot be read.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ConfigError("properties file", str(path), f"cannot be read ({error})") from error
-    found = {}
-    for line in map(str.strip, lines):
-        if line and line[0] not in "#!":
-            key, equals, value = line.partition("=")
-            if not equals or line.endswith("\\"):
-                raise ConfigError(str(path), line, "expected key=value on one line")
-            found[key.strip()] = value.strip()
-    return found
 
 
 def _replication(replicas: int) -> dict[str, str]:

@@ -1,44 +1,11 @@
-"""Where the cluster is: flags over the file over the environment; Kafka's format of files."""
+"""Where the cluster is: flags over the file over the environment."""
 
 from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.cli.client_properties import gather, parse_properties
+from pyspark_kafkaproto.cli.client_properties import gather
 from pyspark_kafkaproto.errors import ConfigError
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("a=b", {"a": "b"}),
-        ("  a = b c  ", {"a": "b c  "}),
-        ("a:b\nc d\ne", {"a": "b", "c": "d", "e": ""}),
-        ("# no\n! no\n\n   \na=b", {"a": "b"}),
-        ("a=one \\\n   two \\\n  three\nb=c", {"a": "one two three", "b": "c"}),
-        ("a=\\\n# no comment here", {"a": "# no comment here"}),
-        ("a=1\\\\\nb=2", {"a": "1\\", "b": "2"}),
-        ("a\\:b\\=c=\\u00fcx\\ty\\n", {"a:b=c": "üx\ty\n"}),
-        ("a=b=c:d", {"a": "b=c:d"}),
-        ("a=b\r\nc=d", {"a": "b", "c": "d"}),
-        ("a=1\na=2", {"a": "2"}),
-        ("a=end\\", {"a": "end"}),
-        ("a=b\u2028c\x0bd\u00a0\fe", {"a": "b\u2028c\x0bd\u00a0\fe"}),
-        ("\f a\f=\u00a0b\rc=d", {"a": "\u00a0b", "c": "d"}),
-        ("", {}),
-    ],
-)
-def test_kafkas_format(text, found):
-    assert parse_properties(text) == found
-
-
-def test_pem_text_in_a_file_is_whole():
-    text = "ssl.truststore.certificates=-----BEGIN CERTIFICATE-----\\n\\\n  MIIB==\\n\\\n  -----END"
-    assert parse_properties(text)["ssl.truststore.certificates"].splitlines() == [
-        "-----BEGIN CERTIFICATE-----",
-        "MIIB==",
-        "-----END",
-    ]
 
 
 def test_flags_go_before_the_file_and_the_file_before_the_environment(tmp_path):

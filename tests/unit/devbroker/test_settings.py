@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_kafkaproto.devbroker.settings import Settings, read_properties
+from pyspark_kafkaproto.devbroker.settings import Settings
 from pyspark_kafkaproto.errors import ConfigError
 
 ONE = [{"PLAINTEXT": 9092, "CONTROLLER": 9093}]
@@ -111,20 +111,9 @@ def test_a_file_may_not_set_what_is_ours_either(tmp_path, monkeypatch):
         _settings().server_properties(1, ONE, Path("/d"))
 
 
-def test_properties_files_are_read_line_by_line(tmp_path):
-    file = tmp_path / "x.properties"
-    file.write_text("# no\n\n! no\n a.b = 1 = 2 \nempty=\n")
-    assert read_properties(file) == {"a.b": "1 = 2", "empty": ""}
-
-
-@pytest.mark.parametrize("line", ["just words", "a=1\\"])
-def test_lines_that_are_no_property_are_refused(tmp_path, line):
-    file = tmp_path / "x.properties"
-    file.write_text(line)
-    with pytest.raises(ConfigError, match="expected key=value on one line"):
-        read_properties(file)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(ConfigError, match="nowhere"):
-        read_properties(tmp_path / "nowhere")
+def test_a_file_is_read_as_kafka_reads_it(tmp_path, monkeypatch):
+    file = tmp_path / "broker.properties"
+    file.write_text("compression.type : \\\n  zstd\nlog.cleaner.threads 2\n")
+    monkeypatch.setenv("KAFKAPROTO_BROKER_PROPERTIES", str(file))
+    lines = _settings().server_properties(1, ONE, Path("/d")).splitlines()
+    assert {"compression.type=zstd", "log.cleaner.threads=2"} <= set(lines)
