@@ -85,22 +85,18 @@ def list_bounds(
 
 
 def list_found(
-    router: Router,
-    timestamps: Mapping[TopicPartition, int],
-    *,
-    read_committed: bool | None = None,
+    router: Router, timestamps: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, Found | None]:
     """As `list_offsets`, with the timestamp of what was found.
 
     Args:
         router: whom to ask.
         timestamps: as there, or MAX_TIMESTAMP: the record with the largest timestamp.
-        read_committed: None takes the configuration's isolation.level.
 
     Raises:
         UnsupportedVersion: brokers before Kafka 3.0 know no MAX_TIMESTAMP.
     """
-    return _ask(router, timestamps, _is_committed(router, read_committed), lambda found: found)
+    return _ask(router, timestamps, _is_committed(router, None), lambda found: found)
 
 
 def _is_committed(router: Router, wanted: bool | None) -> bool:
