@@ -84,12 +84,16 @@ class DeadlineExceeded(KafkaProtoError, TimeoutError):
 
 
 class OutOfMemory(KafkaProtoError):
-    """The system gives no memory for an answer of `size_bytes`."""
+    """The system gives no memory for an answer of `size_bytes`.
 
-    def __init__(self, broker: str, size_bytes: int) -> None:
+    `prefix` (such as `kafka.`) is what stands before the properties' names.
+    """
+
+    def __init__(self, broker: str, size_bytes: int, prefix: str = "") -> None:
         super().__init__(
-            f"broker {broker}: no memory for an answer of {size_bytes} bytes: set fetch.max.bytes "
-            "and max.partition.fetch.bytes lower, or let the process have more "
+            f"broker {broker}: no memory for an answer of {size_bytes} bytes: set "
+            f"{prefix}fetch.max.bytes and {prefix}max.partition.fetch.bytes lower, or let the "
+            "process have more "
             "(in Spark's workers spark.executor.pyspark.memory bounds it)"
         )
         self.broker = broker

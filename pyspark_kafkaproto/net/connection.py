@@ -525,7 +525,7 @@ class Connection:
         try:
             arrival.payload = make_buffer(size_bytes)
         except (MemoryError, OSError) as error:  # of mmap it is an OSError
-            raise OutOfMemory(str(self.endpoint), size_bytes) from error
+            raise OutOfMemory(str(self.endpoint), size_bytes, self._config.prefix) from error
 
     def _checked_size(self, prefix: bytes) -> int:
         most = self._config.receive_message_max_bytes

@@ -52,7 +52,7 @@ def cluster():
 
 def _config(cluster, **properties):
     names = {name.replace("_", "."): value for name, value in properties.items()}
-    return ClientConfig.parse({"bootstrap.servers": cluster.address()} | names)
+    return ClientConfig.parse({"bootstrap.servers": cluster.address()} | names, "kafka.")
 
 
 @contextmanager
@@ -227,7 +227,7 @@ ERRORS = [
     pytest.param(raw(b"\xff\xff\xff\xff"), RemoteProtocolError, "frame of -1 bytes"),
     pytest.param(raw(b"\x80\0\0\0"), RemoteProtocolError, "frame of -2147483648 bytes"),
     pytest.param(
-        raw(b"\x00\x01\x00\x01"), RemoteProtocolError, "to 65536 .receive.message.max.bytes"
+        raw(b"\x00\x01\x00\x01"), RemoteProtocolError, "to 65536 .kafka.receive.message.max.bytes"
     ),
     pytest.param(raw(b"HTTP/1.1 400"), RemoteProtocolError, "read 'HTTP': is this a Kafka list"),
     pytest.param(
@@ -507,9 +507,7 @@ def test_answer_without_memory_for_it_is_an_error_with_its_size(cluster, why):
     cluster.on("Fetch", records_of(1000))
     with opened(cluster) as connection:
         connection.send(FetchRequest(), soon())
-        text = (
-            rf"broker {cluster.address()}: no memory for an answer of 10\d\d bytes: set fetch.max"
-        )
+        text = rf"broker {cluster.address()}: no memory for an answer of 10\d\d bytes: set kafka.fe"
         with pytest.raises(OutOfMemory, match=text):
             connection.begin(soon(), refuse)
         assert not connection.is_open
