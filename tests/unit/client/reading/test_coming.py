@@ -16,6 +16,7 @@ from pyspark_kafkaproto.client.reading.ranges import Mode
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.errors import ConnectionFailed, CorruptRecords, LocalProtocolError
 from pyspark_kafkaproto.net import Connection, ConsumerConfig, Deadline, transport
+from pyspark_kafkaproto.net.transport import Transport
 from pyspark_kafkaproto.records import IMPLEMENTATION, NewRecord, encode_batch
 from tests.fake_broker import DEFAULT, Fault, cut
 from tests.fake_log import Answered, Batch
@@ -220,18 +221,22 @@ def test_reader_that_leaves_an_answer_lying_closes_its_connection(brokers, confi
 def test_nothing_is_received_on_the_number_of_a_socket_that_broke_off(
     brokers, config, task, log, monkeypatch
 ):
-    """As another thread of this process gets it from the system."""
+    """As another thread of this process gets it from the system, at once and in one step.
+
+    Between a close and a dup2 the fake broker's accept may have reserved the number.
+    """
     brokers.on("Fetch", cut_at(brokers, 3 * BATCH + 700), DEFAULT)
     other, peer = socket.socketpair()
-    close, reused = Connection.close, []
+    close, reused = Transport.close, []
 
-    def closing(connection):
-        number = connection.fileno()
-        close(connection)
+    def closing(transport):
+        number = transport.fileno()
         if number >= 0 and not reused:
             reused.append(os.dup2(other.fileno(), number))
+            transport._sock.detach()
+        close(transport)
 
-    monkeypatch.setattr(Connection, "close", closing)
+    monkeypatch.setattr(Transport, "close", closing)
     with other, peer:
         peer.sendall(b"another's" * 300)
         fetcher = Fetcher(task((0, 0, 100)), config(retry_backoff_ms=1), ReadSettings())
