@@ -137,8 +137,12 @@ class Consumer:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset after the rows that `poll` has given, per partition."""
-        return {} if self._reading is None else dict(self._reading.positions)
+        """The offset after the rows that `poll` has given, per partition: what may be committed.
+
+        One that is not there (any more) is left out for as long as no reset has moved it, with
+        auto.offset.reset=none at every time: whoever began there would pass over records.
+        """
+        return {} if self._reading is None else self._reading.committable
 
     @property
     def member_id(self) -> str:
@@ -319,10 +323,9 @@ class Consumer:
         known = dict(self._committed)
         for commit in self._unwaited:
             known |= {item: committed.offset for item, committed in commit.offsets.items()}
-        positions = {} if self._reading is None else self._reading.committable
         return {
             item: CommittedOffset(offset)
-            for item, offset in positions.items()
+            for item, offset in self.positions.items()
             if known.get(item) != offset
         }
 

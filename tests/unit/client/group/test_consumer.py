@@ -472,7 +472,7 @@ def test_without_a_policy_a_truncation_is_an_error_at_every_poll(filled, group, 
     for _ in range(3):
         with pytest.raises(BrokerError, match=r"orders-0: .*20 are gone.*offset 10 only.*is none"):
             poll_until(consumer, lambda: False, "the error")
-    assert consumer.positions[FIRST] == 20
+    assert FIRST not in consumer.positions
 
 
 @pytest.mark.parametrize(("reset", "offsets"), [("earliest", range(31)), ("latest", [30])])
@@ -524,7 +524,7 @@ def test_without_a_policy_a_topic_made_again_is_an_error_at_every_poll(filled, g
     for _ in range(3):
         with pytest.raises(BrokerError, match=r"orders-[01]: .*made again.*is none"):
             poll_until(consumer, lambda: False, "the error")
-    assert consumer.positions == {FIRST: 20, SECOND: 20}
+    assert consumer.positions == {}
 
 
 @pytest.mark.parametrize(("change", "left"), [(truncate, {SECOND}), (make_again, set())])
@@ -536,6 +536,16 @@ def test_positions_that_are_an_error_are_not_committed(filled, group, first_read
     group.committed.clear()
     consumer.close()
     assert {TopicPartition(*item) for item in group.committed} == left
+
+
+def test_positions_that_are_an_error_are_not_told(filled, group, first_read):
+    """Whoever commits what is told (a producer's transaction does) is not to pass over records."""
+    consumer = first_read(auto_offset_reset="none", enable_auto_commit="false")
+    truncate(filled)
+    with pytest.raises(BrokerError, match="is none"):
+        poll_until(consumer, lambda: False, "the error")
+    consumer.commit(consumer.positions)
+    assert group.committed == {("orders", 0): (0, ""), ("orders", 1): (20, "")}
 
 
 def test_a_position_that_is_there_after_all_is_committed(filled, group, first_read):
