@@ -5,16 +5,18 @@ KIP-43, KIP-152; sessions that end and are renewed on the same connection: KIP-3
 
 from __future__ import annotations
 
+import logging
 import random
 import time
-from typing import Any, Protocol
+from math import inf
+from typing import Any, NamedTuple, Protocol
 
 from pyspark_kafkaproto.error_codes import (
     ILLEGAL_SASL_STATE,
     SASL_AUTHENTICATION_FAILED,
     UNSUPPORTED_SASL_MECHANISM,
 )
-from pyspark_kafkaproto.errors import AuthenticationFailed, BrokerError
+from pyspark_kafkaproto.errors import AuthenticationFailed, BrokerError, KafkaProtoError
 from pyspark_kafkaproto.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -26,27 +28,66 @@ from pyspark_kafkaproto.net.sasl import Conversation, SaslRefused
 from pyspark_kafkaproto.net.security import SecurityConfig
 from pyspark_kafkaproto.net.transport import Endpoint
 
+_log = logging.getLogger(__name__)
+
 # As the Java client: somewhere in these parts of a session, so that clients do not come in waves.
 _RENEWED_FROM, _RENEWED_TO = 0.85, 0.95
 _SOONEST_RENEWAL_S = 1.0  # a broker ends connections that come back sooner
 
 
+class Login(NamedTuple):
+    """When a login is to be renewed, and when it is over, on the monotonic clock; `inf`: never."""
+
+    renew_at: float = inf
+    ends_at: float = inf
+
+
 class Asks(Protocol):
-    """The part of a connection that is needed here."""
+    """The part of a connection that is needed here.
+
+    Attributes:
+        endpoint: to whom it is.
+        login_ends_at: when its login is over on the monotonic clock; in the past: there is none.
+    """
 
     endpoint: Endpoint
+    login_ends_at: float
 
     def request(self, request: Any, deadline: Deadline, most: int | None = None) -> Any:
         """Send, and wait for the answer."""
 
 
-def authenticate(connection: Asks, config: SecurityConfig, deadline: Deadline) -> float:
-    """Say who we are; returns when to do so again on the monotonic clock (`inf`: never).
+def authenticate(connection: Asks, config: SecurityConfig, deadline: Deadline) -> Login:
+    """Say who we are; where there is no token to say it with, the login of before holds to its end.
 
     Raises:
         AuthenticationFailed: the broker refuses, or is not the one it should be.
+        KafkaProtoError: no token is to be had, see `begin_login`, and no login of before holds.
     """
-    conversation = begin_login(config, deadline)
+    left_s = connection.login_ends_at - time.monotonic()
+    # Whoever sends on a login that holds needs time for that, too.
+    soon = deadline.sooner(min(deadline.remaining_s, left_s) / 2) if left_s > 0 else deadline
+    try:
+        conversation = begin_login(config, soon)
+    except KafkaProtoError as error:
+        return _held(connection, error)
+    return _log_in(conversation, connection, config, deadline)
+
+
+def _held(connection: Asks, error: KafkaProtoError) -> Login:
+    """The login of before, renewed later; raises where it is over."""
+    left_s = connection.login_ends_at - time.monotonic()
+    if left_s <= 0:
+        raise error
+    place = connection.endpoint
+    _log.warning("%s: the login of before is used, for %.0f s yet: %s", place, left_s, error)
+    again_s = min(max(_SOONEST_RENEWAL_S, left_s / 2), left_s)
+    return Login(time.monotonic() + again_s, connection.login_ends_at)
+
+
+def _log_in(
+    conversation: Conversation, connection: Asks, config: SecurityConfig, deadline: Deadline
+) -> Login:
     mechanism = config.sasl_mechanism or ""
     began = time.monotonic()
     _agree_on(mechanism, connection, config, deadline)
@@ -64,9 +105,10 @@ def authenticate(connection: Asks, config: SecurityConfig, deadline: Deadline) -
             f"{config.named('sasl.jaas.config')} says",
         ) from None
     if lifetime_ms <= 0:
-        return float("inf")
+        return Login()
     share = random.uniform(_RENEWED_FROM, _RENEWED_TO)  # noqa: S311 - jitter, no secret
-    return began + max(_SOONEST_RENEWAL_S, lifetime_ms / 1000 * share)
+    lifetime_s = lifetime_ms / 1000
+    return Login(began + max(_SOONEST_RENEWAL_S, lifetime_s * share), began + lifetime_s)
 
 
 def _agree_on(mechanism: str, connection: Asks, config: SecurityConfig, deadline: Deadline) -> None:

@@ -106,7 +106,7 @@ class Connection:
         self._next_correlation_id = 0
         self._quiet_until = 0.0
         self._versions = BrokerVersions(self.endpoint)
-        self._renew_login_at = float("inf")
+        self._renew_login_at, self.login_ends_at = float("inf"), 0.0  # (time.monotonic)
         self._was_served = False
         self._arriving: Arrival | None = None  # a response that was begun and is not finished
         self._taken: Arrival | None = None  # what `take_in` has of the next response
@@ -438,7 +438,7 @@ class Connection:
         # As above: this brings hashes, and what asks for tokens.
         from pyspark_kafkaproto.net.authentication import authenticate  # noqa: PLC0415
 
-        self._renew_login_at = authenticate(self, self._config, deadline)
+        self._renew_login_at, self.login_ends_at = authenticate(self, self._config, deadline)
 
     def _renew_login(self, deadline: Deadline) -> None:
         """Say who we are again; nothing is in flight, so that nothing is lost where this fails."""

@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 import time
+import types
 from contextlib import closing
 
 import pytest
@@ -12,12 +13,25 @@ from pyspark_kafkaproto.errors import AuthenticationFailed, BrokerError, Connect
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateResponse
 from pyspark_kafkaproto.messages.sasl_handshake import SaslHandshakeResponse
-from pyspark_kafkaproto.net import ClientConfig, Connection, Connections, Deadline, Endpoint
+from pyspark_kafkaproto.net import (
+    ClientConfig,
+    Connection,
+    Connections,
+    Deadline,
+    Endpoint,
+    authentication,
+)
 from pyspark_kafkaproto.net import connection as connection_module
 from tests.fake_broker import FakeCluster, close
 from tests.fake_login import LOGIN, logged_in, want_login
 
 ALL_TOPICS = MetadataRequest(topics=None)
+WITH_TOKENS = {
+    "sasl_mechanism": "OAUTHBEARER",
+    "sasl_login_callback_handler_class": "my_tokens:give",
+    "sasl_jaas_config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule "
+    "required;",
+}
 
 
 @pytest.fixture
@@ -148,6 +162,73 @@ def test_a_renewal_that_is_refused_closes(cluster, monkeypatch):
             connection.send(ALL_TOPICS, soon())
         assert not connection.is_open
         assert connection.in_flight == 0
+
+
+@pytest.fixture
+def tokens(cluster, monkeypatch):
+    """What `my_tokens:give` gives one after the other; errors among it are raised."""
+    module, given = types.ModuleType("my_tokens"), []
+
+    def give(_):
+        found = given.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    module.give = give
+    monkeypatch.setitem(sys.modules, "my_tokens", module)
+    cluster.on("SaslHandshake", SaslHandshakeResponse(mechanisms=("OAUTHBEARER",)))
+    return given
+
+
+def with_tokens(cluster):
+    """A connection whose login ends after 100 s, unless the broker says otherwise."""
+    found = config(cluster, **WITH_TOKENS)
+    return closing(Connection.open(Endpoint.parse(cluster.address()), found, soon()))
+
+
+def later(monkeypatch, seconds):
+    for module in (connection_module, authentication):
+        monkeypatch.setattr(module, "time", _Later(seconds))
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError(), ValueError()], ids=["away", "refused"])
+def test_a_login_is_used_to_its_end_where_no_token_is_to_be_had(
+    cluster, tokens, monkeypatch, caplog, error
+):
+    cluster.on("SaslAuthenticate", logged_in(100), logged_in(0))
+    tokens += ["opaque", error, "opaque-2"]
+    with with_tokens(cluster) as connection:
+        for after_s in (96, 96.1, 99):
+            later(monkeypatch, after_s)
+            assert connection.request(ALL_TOPICS, soon()).cluster_id == "fake"
+            assert len(tokens) == (after_s < 99), "its source is not asked at every send"
+    assert "the login of before is used" in caplog.text
+    assert len(cluster.asked("SaslAuthenticate")) == 2
+    assert {call.connection for call in cluster.calls} == {cluster.calls[0].connection}
+
+
+def test_a_login_that_is_over_fails_with_the_error_of_the_source_of_tokens(
+    cluster, tokens, monkeypatch
+):
+    cluster.on("SaslAuthenticate", logged_in(100))
+    tokens += ["opaque", ValueError(), ValueError()]
+    with with_tokens(cluster) as connection:
+        later(monkeypatch, 96)
+        connection.request(ALL_TOPICS, soon())
+        later(monkeypatch, 101)
+        with pytest.raises(AuthenticationFailed, match=r"my_tokens:give.*raised ValueError"):
+            connection.send(ALL_TOPICS, soon())
+        assert not connection.is_open
+
+
+def test_a_source_of_tokens_that_hangs_leaves_time_for_the_request(cluster, tokens, monkeypatch):
+    cluster.on("SaslAuthenticate", logged_in(100))
+    tokens.append("opaque")
+    with with_tokens(cluster) as connection:
+        later(monkeypatch, 96)
+        monkeypatch.setattr(sys.modules["my_tokens"], "give", lambda _: time.sleep(1))
+        assert connection.request(ALL_TOPICS, Deadline.after(0.4)).cluster_id == "fake"
 
 
 class _Later:
