@@ -16,6 +16,8 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -58,6 +60,15 @@ _ITERATION_S = 1.0
 Partitions = frozenset[TopicPartition]
 Listener = Callable[[Partitions], object]
 OnCommit = Callable[[Mapping[TopicPartition, int], KafkaProtoError | None], object]
+
+
+@dataclass(slots=True)
+class _Held:
+    """An open transaction holds the group's offsets: when that is said, and asked about again."""
+
+    said_at: Deadline
+    again: Deadline = field(default_factory=lambda: Deadline.after(0))
+    tries: int = 0
 
 
 class Consumer:
@@ -103,6 +114,7 @@ class Consumer:
         self._reader: GroupMember | None = None  # who has read what `poll` gave last
         self._left_at: dict[TopicPartition, int] = {}  # of the last generation
         self._seen = Seen()
+        self._held: _Held | None = None
         self._unwaited: list[Commit] = []
         self._committed: dict[TopicPartition, int] = {}
         self._process = os.getpid()
@@ -194,7 +206,8 @@ class Consumer:
                 self._commit_when_due()
                 batch = self._reading.next_batch(turn)
             elif not deadline.has_passed:
-                self._membership.wait_for_change(state, turn)
+                again_s = inf if self._held is None else self._held.again.remaining_s
+                self._membership.wait_for_change(state, turn.sooner(again_s))
             if batch is not None or deadline.has_passed:
                 return batch
 
@@ -240,17 +253,31 @@ class Consumer:
         """
         if not assigned:
             return {}
+        if self._held is not None and not self._held.again.has_passed:
+            return None
         try:
-            return starting_positions(self._router, self.config, assigned)
+            positions = starting_positions(self._router, self.config, assigned)
         except BrokerError as error:
             if error.code != UNSTABLE_OFFSET_COMMIT:
                 raise
+            self._note_held(error)
+            return None
+        self._held = None
+        return positions
+
+    def _note_held(self, error: BrokerError) -> None:
+        """Leave the coordinator alone for a while; say what lasts."""
+        held = self._held or _Held(Deadline.after(self._timeout_s))
+        held.tries += 1
+        held.again = Deadline.after(self.config.client.backoff.wait_s(held.tries))
+        if held.said_at.has_passed:
+            held.said_at = Deadline.after(self._timeout_s)
             _log.warning(
                 "no rows yet, an open transaction holds the group's offsets: %s. It ends with its "
                 "producer, or by transaction.timeout.ms",
                 error,
             )
-            return None
+        self._held = held
 
     def _has_been_at(self, partition: TopicPartition, offset: int) -> bool:
         """Whether this member has left `partition` at `offset`, or committed that last."""

@@ -8,9 +8,11 @@ group's offsets would be out of reach once a topic is deleted and created again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
+from math import inf
 from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
@@ -24,6 +26,7 @@ from pyspark_kafkaproto.error_codes import (
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
+    UNSTABLE_OFFSET_COMMIT,
 )
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -89,6 +92,7 @@ def fetch_offsets(
     partitions: Collection[TopicPartition] | None = None,
     *,
     require_stable: bool = True,
+    unstable_s: float = inf,
 ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
     """What each group has committed; partitions without a committed offset are left out.
 
@@ -99,14 +103,19 @@ def fetch_offsets(
         require_stable: whether to wait for what open transactions are about to commit. Without it
             a coordinator that has just taken over may answer from before its log is complete, and
             a group that has committed looks as if it never had.
+        unstable_s: for how long to wait so, at most.
+
+    Raises:
+        BrokerError: UNSTABLE_OFFSET_COMMIT where they were waited for in vain.
     """
     check_groups(groups)
     if partitions is not None and not partitions:
         return {group: {} for group in groups}
     # From the newest form of the question on, until the brokers know one.
     for form in _forms(named(groups), partitions, require_stable=require_stable):
+        question = replace(form, read=partial(_read_for, unstable_s, form.read))
         try:
-            return ask(router, form, groups, router.coordinators)
+            return ask(router, question, groups, router.coordinators)
         except UnsupportedVersion as error:
             unknown = error
     raise unknown
@@ -222,6 +231,7 @@ def _to_commit(
 
 
 _Committed = dict[TopicPartition, CommittedOffset]
+_Read = Callable[[Any, list[str]], Mapping[str, _Committed | BrokerError]]
 
 
 def _forms(
@@ -251,6 +261,17 @@ def _forms(
     yield Question(what, of_many, _read_offsets, cut(_GROUPS_PER_REQUEST), BY_NAME)
     for most, stable in ((_LAST_OF_ONE_GROUP, require_stable), (_LAST_UNSTABLE, False)):
         yield Question(what, partial(of_one, stable=stable), _read_one_group, cut(1), most)
+
+
+def _read_for(
+    unstable_s: float, read: _Read, answer: Any, part: list[str]
+) -> Mapping[str, _Committed | BrokerError]:
+    """What `read` gives; offsets that a transaction holds are waited for that long."""
+    found = read(answer, part)
+    for result in found.values():
+        if isinstance(result, BrokerError) and result.code == UNSTABLE_OFFSET_COMMIT:
+            result.patience_s = unstable_s
+    return found
 
 
 def _read_one_group(

@@ -18,7 +18,7 @@ from pyspark_kafkaproto.client.reading.ranges import ReadSettings
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups import fetch_offsets
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
-from pyspark_kafkaproto.error_codes import OFFSET_OUT_OF_RANGE
+from pyspark_kafkaproto.error_codes import OFFSET_OUT_OF_RANGE, UNSTABLE_OFFSET_COMMIT
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 from pyspark_kafkaproto.net.retry import is_retriable
@@ -111,7 +111,13 @@ class Reading:
             _log.debug("leaders of %s were not looked up: %s", self._later, error)
             return
         if led:
-            self.positions |= starting_positions(self._router, self._config, led)
+            try:
+                self.positions |= starting_positions(self._router, self._config, led)
+            except BrokerError as error:
+                if error.code != UNSTABLE_OFFSET_COMMIT:
+                    raise
+                _log.info("%s are not read yet, a transaction holds offsets: %s", led, error)
+                return
             self._later -= led
             self.close()
             self._tail = self._new_tail()
@@ -172,10 +178,11 @@ def starting_positions(
     are others: those do not wait for it.
 
     Raises:
-        BrokerError: nothing was committed, and auto.offset.reset is none.
+        BrokerError: nothing was committed, and auto.offset.reset is none. UNSTABLE_OFFSET_COMMIT,
+            without a second try, where a transaction is about to commit some.
     """
     group = config.group_id
-    committed = fetch_offsets(router, {group}, partitions)[group]
+    committed = fetch_offsets(router, {group}, partitions, unstable_s=0)[group]
     missing = {item for item in partitions if item not in committed}
     found: dict[TopicPartition, int] = {}
     if missing:

@@ -951,24 +951,60 @@ def test_positions_move_with_each_of_the_batches_that_a_chunk_is(
         assert consumer.positions[TopicPartition("orders", last["partition"])] == last["offset"] + 1
 
 
+def unstable(call):
+    """Offsets that an open transaction holds."""
+    part = OffsetFetchResponse.Group
+    return OffsetFetchResponse(
+        groups=tuple(
+            part(group_id=asked.group_id, error_code=UNSTABLE_OFFSET_COMMIT)
+            for asked in call.request.groups
+        )
+    )
+
+
 def test_rows_wait_for_the_transaction_that_holds_the_offsets(filled, group, consumer_of, caplog):
     """Its producer may have died: no error, as it ends by its time-out."""
-
-    def unstable(call):
-        part = OffsetFetchResponse.Group
-        return OffsetFetchResponse(
-            groups=tuple(
-                part(group_id=asked.group_id, error_code=UNSTABLE_OFFSET_COMMIT)
-                for asked in call.request.groups
-            )
-        )
-
     filled.on("OffsetFetch", unstable)
     consumer = consumer_of(default_api_timeout_ms=100)
     poll_until(consumer, lambda: "open transaction" in caplog.text, "the warning")
     assert consumer.poll(0) is None
     FakeCoordinator(filled, g={("orders", 0): (7, ""), ("orders", 1): (20, "")})
     assert poll_rows(consumer, 13) == [(0, offset) for offset in range(7, 20)]
+
+
+def test_a_transaction_that_holds_the_offsets_holds_no_poll_up(filled, group, consumer_of, caplog):
+    filled.on("OffsetFetch", unstable)
+    consumer = consumer_of(retry_backoff_ms=50)
+    began = time.monotonic()
+    poll_until(consumer, lambda: len(filled.asked("OffsetFetch")) == 3, "questions")
+    assert consumer.poll(0) is None
+    assert 0.1 < time.monotonic() - began < 2.5, "each poll is short, the coordinator has a rest"
+    beats(filled, REBALANCE_IN_PROGRESS)
+    poll_until(consumer, lambda: group.generation == 2, "the next generation")
+    group.committed |= {("orders", 0): (7, ""), ("orders", 1): (20, "")}
+    FakeCoordinator(filled, g=group.committed)
+    assert rows_of(consumer.poll(PATIENCE_S)) == [(0, offset) for offset in range(7, 20)]
+    assert not caplog.records
+
+
+def test_a_transaction_that_holds_offsets_keeps_no_other_partition_waiting(
+    filled, group, consumer_of
+):
+    """Of partitions that nobody led when the others began."""
+    group.committed["orders", 1] = (0, "")
+    filled.topics["orders"].leaders[0] = NOBODY
+    consumer = consumer_of()
+    assert poll_rows(consumer, 20) == [(1, offset) for offset in range(20)]
+    asked = len(filled.asked("OffsetFetch"))
+    filled.on("OffsetFetch", unstable)
+    filled.topics["orders"].leaders[0] = 1
+    poll_until(consumer, lambda: len(filled.asked("OffsetFetch")) > asked, "the question")
+    filled.logs["orders", 1].append(b"later")
+    began = time.monotonic()
+    assert poll_rows(consumer, 1) == [(1, 20)]
+    assert time.monotonic() - began < 2.5
+    FakeCoordinator(filled, g=group.committed)
+    assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
 
 
 def test_rows_that_found_no_memory_come_again_and_are_not_committed(
