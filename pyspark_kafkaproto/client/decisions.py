@@ -117,6 +117,7 @@ class DecisionLog:
         self.topic = topic
         self.config = config
         self.router = Router(config, connections_for(config))
+        self._topic_id: bytes | None = None  # of the topic that was read
 
     def ids_of(self, name: str, job: str = "") -> str:
         """What the transactional ids of `name` begin with, or those of one of its jobs.
@@ -171,15 +172,25 @@ class DecisionLog:
         return self._read(mark + 1)
 
     def _read(self, least: int) -> Mapping[str, Decision]:
-        topic_id, stop = self.router.believed(
-            lambda: (self._describe().topic_id, self._stable_end(least)),
-            lambda told: not self._has_seen_more(*told),
+        self._topic_id, stop, _ = self.router.believed(
+            lambda: self._look(least),
+            lambda told: told[2] and not self._has_seen_more(*told[:2]),
         )
-        seen = self._seen_before(topic_id, stop)
+        seen = self._seen_before(self._topic_id, stop)
         if stop > seen.position:
             seen.last |= self._last_of(seen.position, stop)
             seen.position = stop
         return dict(seen.last)
+
+    def _look(self, least: int) -> tuple[bytes | None, int, bool]:
+        """The topic's id, its end, and whether they belong together.
+
+        They do not where the topic was made again in between: ends are told by name.
+        """
+        before = self._describe().topic_id
+        end = self._stable_end(least)
+        topic_id = self._describe().topic_id
+        return topic_id, end, before == topic_id
 
     @property
     def position(self) -> int:
@@ -325,7 +336,8 @@ class DecisionLog:
 
         config = replace(self.config, isolation_level=isolation_level)
         # Of this router: a new one would ask brokers again that this has passed by.
-        task = ReadTask((OffsetRange(self.topic, 0, start, stop),), self._leaders(), {})
+        ranges = (OffsetRange(self.topic, 0, start, stop),)
+        task = ReadTask(ranges, self._leaders(), {self.topic: self._topic_id})
         settings = ReadSettings()
         for batch in read_batches(task, config, settings, schema_for(["key", "value"])):
             for key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):

@@ -11,7 +11,8 @@ from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.net import ClientConfig, pool
-from tests.fake_broker import FakeCluster
+from tests.fake_broker import DEFAULT, FakeCluster, FakeTopic, metadata, topic_id_of
+from tests.fake_log import FakeLog
 from tests.fake_past import lead_in_the_past
 
 TOPIC, PREFIX = "decisions", "orders"
@@ -99,6 +100,39 @@ def test_nothing_is_read_anew_for_a_leader_that_has_been_away(new_log, clock, ca
     lead_in_the_past(brokers, TOPIC, end=1)
     assert last(log) == "batch 2 (done, 0 transactions)"
     assert not caplog.records
+
+
+def make_again_after(brokers, describe_count, *batches):
+    """The topic is deleted and made again behind so many descriptions; what is decided in it."""
+
+    def last_description(call):
+        found = metadata(brokers, call)
+        brokers.topics[TOPIC] = FakeTopic(topic_id_of("made again"), [1], [0])
+        brokers.logs[TOPIC, 0] = FakeLog()
+        for batch in batches:
+            decide(brokers, batch, "done")
+        return found
+
+    brokers.on("Metadata", *[DEFAULT] * (describe_count - 1), last_description, DEFAULT)
+
+
+def test_a_topic_made_again_is_told_from_the_one_described_by_as_long_a_log(brokers, log, clock):
+    for batch in ("1", "2", "3"):
+        decide(brokers, batch, "done")
+    assert last(log) == "batch 3 (done, 0 transactions)"
+    make_again_after(brokers, 1, "7", "8", "9")
+    assert last(DecisionLog(log.config, TOPIC, PREFIX)) == "batch 9 (done, 0 transactions)"
+
+
+def test_decisions_of_a_topic_made_again_are_not_read_on_from_the_one_before(brokers, log, clock):
+    for batch in ("1", "2"):
+        decide(brokers, batch, "done")
+    assert last(log) == "batch 2 (done, 0 transactions)"
+    decide(brokers, "3", "done")
+    make_again_after(brokers, 2, "7", "8", "9", "10")
+    with pytest.raises(LocalProtocolError, match=r"from offset 2 to 3 .*created again"):
+        DecisionLog(log.config, TOPIC, PREFIX).read()
+    assert last(log) == "batch 10 (done, 0 transactions)"
 
 
 def test_whoever_may_not_see_the_topics_configuration_trusts_it(brokers, log):
