@@ -277,16 +277,18 @@ class Producer:
 
         A child process only lets go of it.
         """
-        if self._is_inherited:
-            pass
-        elif self._ended_by is not None:
-            self._abort_open()
-        elif self._transactions is None:
-            self.flush()
-            self._lease.give_back(queue.identity for queue in self._targets.queues())
-        elif self._transactions.is_open:
-            self.abort_transaction()
-        self.abandon()
+        try:
+            if self._is_inherited:
+                pass
+            elif self._ended_by is not None:
+                self._abort_open()
+            elif self._transactions is None:
+                self.flush()
+                self._lease.give_back(queue.identity for queue in self._targets.queues())
+            elif self._transactions.is_open:
+                self.abort_transaction()
+        finally:
+            self.abandon()
 
     def abandon(self) -> None:
         """End without writing what is not yet written."""

@@ -494,6 +494,20 @@ def test_an_abort_that_nobody_answers_is_noted_and_hides_nothing(
     assert "the transaction 'mine' stays open until it times out" in caplog.text
 
 
+def test_a_close_whose_abort_nobody_answers_leaves_no_connection_open(brokers, producer, level):
+    del level
+    writer = producer(transactional_id="mine", default_api_timeout_ms=200, request_timeout_ms=100)
+    writer.begin_transaction()
+    writer.send(ROWS)
+    writer.flush()
+    brokers.on("EndTxn", close())
+    with pytest.raises(KafkaProtoError):
+        writer.close()
+    assert not writer._router.connections.kept
+    with pytest.raises(LocalProtocolError, match="call abort_transaction again"):
+        writer.send(ROWS)
+
+
 @pytest.mark.parametrize("code", [47, 90])
 def test_a_transaction_that_somebody_else_has_ended_is_not_said_to_stay_open(
     brokers, producer, level, code, caplog
