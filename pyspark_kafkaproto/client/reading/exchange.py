@@ -212,11 +212,15 @@ class Exchanges(ABC):
         doubted: list[TopicPartition] = []
         for progress, data in parts:
             if data.error_code == OFFSET_OUT_OF_RANGE:
+                was_doubted = progress.stalled_since is not None
                 self._loss.reset(progress)
-                if progress.stalled_since is not None:
+                is_doubted = progress.stalled_since is not None
+                if is_doubted:
                     doubted.append(progress.topic_partition)
-                # If the offset is there after all, it is the epoch that the leader has not got.
-                self._directory.note_read(progress.topic_partition, NO_EPOCH)
+                # If the offset is there after all, it is the epoch that the leader has not got. Not
+                # on one word: it may be of an old leader, and the log cut off at the next one.
+                if was_doubted or not is_doubted:
+                    self._directory.note_read(progress.topic_partition, NO_EPOCH)
                 continue
             if data.diverging_epoch.end_offset >= 0:
                 self._take_truncation(progress, data.diverging_epoch.end_offset)

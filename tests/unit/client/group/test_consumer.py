@@ -459,6 +459,15 @@ def test_what_is_written_after_a_truncation_is_read(filled, group, first_read, r
     assert group.committed["orders", 0] == (30, "")
 
 
+def test_a_truncation_is_noticed_behind_the_word_of_an_old_leader(filled, first_read):
+    """It has no such offset, and another leader has: that one is still to compare the epoch."""
+    consumer = first_read()
+    truncate(filled)
+    out_of_range = (Answered(partition_index=part, error_code=1) for part in range(2))
+    filled.on("Fetch", answered(*out_of_range), DEFAULT)
+    assert poll_rows(consumer, 20) == [(0, offset) for offset in range(10, 30)]
+
+
 def test_a_truncation_moves_the_position_back_before_anything_is_read(filled, first_read):
     consumer = first_read()
     truncate(filled)
