@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
@@ -19,8 +20,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark_kafkaproto.client.batch_commit import abort_batch, commit_batch, recover
 from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
-from pyspark_kafkaproto.cluster.transactions import Writer
-from pyspark_kafkaproto.errors import LocalProtocolError
+from pyspark_kafkaproto.cluster.transactions import Writer, abort_transactions
+from pyspark_kafkaproto.errors import KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.workers import configure_logging
 from pyspark_kafkaproto.spark.write_options import WriteOptions
@@ -49,8 +50,9 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """Write one task's rows into a transaction, which stays open."""
-        transactional_id = id_of_task(log_of(self._options), BATCH_JOBS, self._ids)
-        return write_rows(self._options, iterator, transactional_id)
+        log = log_of(self._options)
+        report = write_rows(self._options, iterator, id_of_task(log, BATCH_JOBS, self._ids))
+        return kept_unless_over(log, BATCH_JOBS, report, lambda last: last == self._job)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """All tasks have written: decide, and end their transactions."""
@@ -125,6 +127,34 @@ def writers_of(messages: Sequence[WriterCommitMessage | None]) -> list[Writer]:
     """Who has left a transaction open; tasks without rows have none."""
     reports = [message for message in messages if isinstance(message, TaskReport)]
     return [report.writer for report in reports if report.writer is not None]
+
+
+def kept_unless_over(
+    log: DecisionLog, name: str, report: TaskReport, is_over: Callable[[str], bool]
+) -> TaskReport:
+    """What an attempt has written; its transaction is aborted if its batch has ended without it.
+
+    Spark kills the attempts that come second, but their Python goes on with the rows that it has
+    got. What begins behind the sweep of the commit nobody else would end before its time is over.
+
+    Args:
+        log: where its batch is decided.
+        name: whose batch it is.
+        report: of the attempt, whose transaction is open: what is decided from here on sweeps it.
+        is_over: whether the batch is, by the last one that `name` has decided.
+    """
+    if report.writer is None:
+        return report
+    try:
+        last = log.read().get(name)
+        if last is None or report.writer in last.writers or not is_over(last.batch):
+            return report
+        abort_transactions(log.router, [report.writer])
+    except KafkaProtoError as error:
+        _log.warning("whether %s came too late is not known: %s", report.writer, error)
+        return report
+    _log.info("%s came too late, and was aborted: %s", report.writer, last)
+    return replace(report, writer=None)
 
 
 def abort_rest(

@@ -11,6 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,7 @@ from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.spark.exactly_once import (
     abort_rest,
     id_of_task,
+    kept_unless_over,
     log_of,
     task_context,
     writers_of,
@@ -72,7 +74,9 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
             return TaskReport(0, {}, 0, None, query)
         check_order(log, query, batch, last)
         report = write_rows(self._options, iterator, id_of_task(log, query))
-        return TaskReport(report.rows, report.written, report.dead_letters, report.writer, query)
+        return kept_unless_over(
+            log, query, replace(report, query=query), lambda last: int(batch) <= int(last)
+        )
 
     def commit(
         self,

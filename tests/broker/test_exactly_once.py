@@ -164,6 +164,24 @@ def test_a_job_that_failed_or_came_through_leaves_no_attempt_open(options, attem
     assert seen(options) == Counter(kept=ROWS)
 
 
+def test_an_attempt_that_begins_once_its_job_has_ended_leaves_nothing_open(options, attempt):
+    job = exactly_once_writer(options)
+    job.commit([attempt(job, "kept", 0)])
+    assert attempt(job, "late", 0, number=1).writer is None
+    assert batch_commit.open_transactions(log_of(options)) == {}
+    assert seen(options) == Counter(kept=ROWS)
+
+
+def test_an_attempt_that_begins_once_its_micro_batch_has_ended_leaves_nothing_open(
+    options, attempt
+):
+    writer = exactly_once_stream_writer(options)
+    exactly_once_stream_writer(options).commit([attempt(writer, "kept", 0, batch=1)], 1)
+    assert attempt(writer, "late", 0, number=1, batch=1).writer is None
+    assert batch_commit.open_transactions(log_of(options)) == {}
+    assert seen(options) == Counter(kept=ROWS)
+
+
 def test_a_streams_abort_keeps_what_another_driver_has_decided(options, attempt, monkeypatch):
     def writer():
         return exactly_once_stream_writer(options)
