@@ -233,11 +233,13 @@ class Consumer:
         assigned, reader = self._membership.assignment, self._membership.member
         if reader.generation == NO_GENERATION:
             return  # lost since the state was looked at
-        positions = self._starting_positions(assigned)
-        if positions is None:
+        starts = self._starting_positions(assigned)
+        if starts is None:
             return
+        positions = {item: start.offset for item, start in starts.items()}
         own = [item for item, offset in positions.items() if self._has_been_at(item, offset)]
         seen = self._seen.in_next_generation(positions, own)
+        seen.note_committed(starts)
         self._reading = Reading(assigned, positions, self.config, self._router, self._schema, seen)
         self._own, self._reader = assigned, reader
         self._committed = {}
@@ -246,7 +248,7 @@ class Consumer:
 
     def _starting_positions(
         self, assigned: frozenset[TopicPartition]
-    ) -> dict[TopicPartition, int] | None:
+    ) -> dict[TopicPartition, CommittedOffset] | None:
         """See `starting_positions`; None where a transaction is about to commit them.
 
         Its producer may have died: then it is open until its transaction.timeout.ms.
@@ -256,14 +258,14 @@ class Consumer:
         if self._held is not None and not self._held.again.has_passed:
             return None
         try:
-            positions = starting_positions(self._router, self.config, assigned)
+            starts = starting_positions(self._router, self.config, assigned)
         except BrokerError as error:
             if error.code != UNSTABLE_OFFSET_COMMIT:
                 raise
             self._note_held(error)
             return None
         self._held = None
-        return positions
+        return starts
 
     def _note_held(self, error: BrokerError) -> None:
         """Leave the coordinator alone for a while; say what lasts."""
@@ -350,8 +352,9 @@ class Consumer:
         known = dict(self._committed)
         for commit in self._unwaited:
             known |= {item: committed.offset for item, committed in commit.offsets.items()}
+        seen = self._seen if self._reading is None else self._reading.seen
         return {
-            item: CommittedOffset(offset)
+            item: CommittedOffset(offset, leader_epoch=seen.epoch_before(item, offset))
             for item, offset in self.positions.items()
             if known.get(item) != offset
         }

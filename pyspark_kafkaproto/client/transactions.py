@@ -318,6 +318,7 @@ def _topics(
                 topic_of.Partition(
                     partition_index=item.partition,
                     committed_offset=found.offset,
+                    committed_leader_epoch=found.leader_epoch,
                     committed_metadata=found.metadata,
                 )
                 for item in own

@@ -11,7 +11,7 @@ from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 
 _LAST_OFFSET = 2**63 - 1
-_LAST_PARTITION = 2**31 - 1
+_LAST_PARTITION = _LAST_EPOCH = 2**31 - 1
 
 _T = TypeVar("_T")
 
@@ -53,7 +53,11 @@ def checked_offsets(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
         text: object = committed.metadata
         if not isinstance(text, str):
             raise ConfigError(f"metadata of {partition}", text, "expected text")
-        checked[partition] = committed._replace(offset=offset)
+        epoch = _whole(committed.leader_epoch)
+        if epoch is None or not -1 <= epoch <= _LAST_EPOCH:
+            allowed = "expected a whole number from 0 on, or -1 where it is not known"
+            raise ConfigError(f"leader epoch of {partition}", committed.leader_epoch, allowed)
+        checked[partition] = CommittedOffset(offset, text, epoch)
     return checked
 
 

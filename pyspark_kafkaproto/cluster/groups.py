@@ -62,10 +62,17 @@ _DELETE_ADVICE = {
 
 
 class CommittedOffset(NamedTuple):
-    """The next offset to read, and the text that was committed with it."""
+    """The next offset to read, and what was committed with it.
+
+    Attributes:
+        metadata: any text.
+        leader_epoch: of the record before the offset, by which a reader notices that the log was
+            cut off below it (KIP-320); -1: not known.
+    """
 
     offset: int
     metadata: str = ""
+    leader_epoch: int = -1
 
 
 class GroupMember(NamedTuple):
@@ -226,6 +233,7 @@ def _to_commit(
     return OffsetCommitRequest.Topic.Partition(
         partition_index=partition.partition,
         committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
         committed_metadata=committed.metadata,
     )
 
@@ -302,7 +310,9 @@ def _read_group(
                     item.error_code, "OffsetFetch", f"{subject}, partition {partition}"
                 )
             if item.committed_offset != _NOTHING_COMMITTED:
-                offsets[partition] = CommittedOffset(item.committed_offset, item.metadata or "")
+                offsets[partition] = CommittedOffset(
+                    item.committed_offset, item.metadata or "", item.committed_leader_epoch
+                )
     return offsets
 
 

@@ -5,13 +5,16 @@ What was read is gone then, and other records come at its offsets (KIP-320).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
 
+from pyspark_kafkaproto import Consumer
 from pyspark_kafkaproto.client import ReadTask
 from pyspark_kafkaproto.cluster import NewTopic
-from pyspark_kafkaproto.errors import DataLoss
+from pyspark_kafkaproto.errors import BrokerError, DataLoss
+from pyspark_kafkaproto.net import Deadline
 from tests.fault.conftest import configs, wait_for_replicas
 from tests.fault.reading import LENIENT, Reading, places_of, plan
 from tests.fault.writing import wait_for_end, write
@@ -24,11 +27,15 @@ AFTER = 4000  # written by the other one, at the offsets of those lost and beyon
 
 
 class CutOff(NamedTuple):
-    """Two reads that were half way through when the log was cut off below their positions."""
+    """Two reads that were half way through when the log was cut off below their positions.
+
+    `member` opens a consumer of a group that had committed beyond that as well.
+    """
 
     task: ReadTask
     strict: Reading
     lenient: Reading
+    member: Callable[[str], Consumer]
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +49,15 @@ def cut_off(trio, kafka, new_name):
     write(trio, name, LOST, b"lost")
     wait_for_end(kafka, name, KEPT + LOST)
     task = plan(kafka, name)
+
+    def member(reset: str) -> Consumer:
+        servers = {"bootstrap.servers": trio.bootstrap_servers, "enable.auto.commit": "false"}
+        group = {"group.id": name, "auto.offset.reset": reset}
+        return Consumer(servers | group, {name}, columns=["offset", "value"])
+
+    with member("earliest") as first:
+        rows_of(first, KEPT + LOST)
+        first.commit()
     with configs(trio) as new_config:
         readings = [Reading(task, new_config(), mode) for mode in (None, LENIENT)]
         for reading in readings:
@@ -50,9 +66,36 @@ def cut_off(trio, kafka, new_name):
         trio.restart(2)
         wait_for_end(kafka, name, KEPT)
         write(trio, name, AFTER, b"after")
-        yield CutOff(task, *readings)
+        yield CutOff(task, *readings, member)
     trio.restart(1)
     wait_for_replicas(trio, name, 2)
+
+
+def rows_of(consumer: Consumer, count: int) -> list[tuple[int, bytes]]:
+    """(offset, value) of so many rows at least."""
+    rows: list[tuple[int, bytes]] = []
+    deadline = Deadline.after(60)
+    while len(rows) < count:
+        deadline.check(f"{len(rows)} rows of {count}")
+        batch = consumer.poll(1)
+        if batch is not None:
+            rows += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    return rows
+
+
+def test_a_member_that_goes_on_is_told_that_what_its_group_has_read_is_gone(cut_off):
+    """By the leader epoch that was committed with the offset."""
+    with cut_off.member("none") as consumer:
+        with pytest.raises(BrokerError, match=rf"{KEPT + LOST} are gone.*offset {KEPT} only"):
+            rows_of(consumer, 1)
+        assert consumer.positions == {}
+
+
+def test_a_member_that_goes_on_reads_what_was_written_since(cut_off):
+    with cut_off.member("latest") as consumer:
+        rows = rows_of(consumer, AFTER)
+    assert [offset for offset, _ in rows] == list(range(KEPT, KEPT + AFTER))
+    assert all(value.startswith(b"after") for _, value in rows)
 
 
 def test_rows_whose_records_are_gone_are_a_loss(cut_off):

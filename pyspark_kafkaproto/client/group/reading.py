@@ -15,7 +15,7 @@ from pyspark_kafkaproto.client.group.tail import Seen, Tail
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.decode import BlockReading
 from pyspark_kafkaproto.client.reading.ranges import ReadSettings
-from pyspark_kafkaproto.cluster import Router, TopicPartition
+from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups import fetch_offsets
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.error_codes import OFFSET_OUT_OF_RANGE, UNSTABLE_OFFSET_COMMIT
@@ -112,12 +112,14 @@ class Reading:
             return
         if led:
             try:
-                self.positions |= starting_positions(self._router, self._config, led)
+                starts = starting_positions(self._router, self._config, led)
             except BrokerError as error:
                 if error.code != UNSTABLE_OFFSET_COMMIT:
                     raise
                 _log.info("%s are not read yet, a transaction holds offsets: %s", led, error)
                 return
+            self.positions |= {item: start.offset for item, start in starts.items()}
+            self.seen.note_committed(starts)
             self._later -= led
             self.close()
             self._tail = self._new_tail()
@@ -171,7 +173,7 @@ def _all_but_last(
 
 def starting_positions(
     router: Router, config: ConsumerConfig, partitions: Collection[TopicPartition]
-) -> dict[TopicPartition, int]:
+) -> dict[TopicPartition, CommittedOffset]:
     """Where the group goes on: what it has committed, else what auto.offset.reset says.
 
     A partition that it has committed nothing for, and that nobody leads, is left out where there
@@ -196,7 +198,7 @@ def starting_positions(
             missing = led
         found = list_bounds(router, missing, timestamp)
     return {
-        item: found[item] if item in found else committed[item].offset
+        item: CommittedOffset(found[item]) if item in found else committed[item]
         for item in sorted(partitions)
         if item in found or item in committed
     }

@@ -25,7 +25,7 @@ from pyspark_kafkaproto.client.reading.memory import AnswerMemory
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadTask
 from pyspark_kafkaproto.client.reading.requests import LedRange, Place
-from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
+from pyspark_kafkaproto.cluster import CommittedOffset, Leader, Router, TopicPartition
 from pyspark_kafkaproto.error_codes import INCONSISTENT_TOPIC_ID, UNKNOWN_TOPIC_ID
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import (
@@ -82,6 +82,15 @@ class Seen:
             epochs={item: known for item, known in self.epochs.items() if item in own},
             foreign={item for item in assigned if item.topic in topics and item not in own},
         )
+
+    def note_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """What whoever committed these offsets knew of the records before them.
+
+        What was read here says more: it tells batches at the end of a block apart.
+        """
+        for item, (offset, _, epoch) in committed.items():
+            if epoch != NO_EPOCH and self.epoch_before(item, offset) == NO_EPOCH:
+                self.epochs[item] = (offset, epoch)
 
     def epoch_before(self, partition: TopicPartition, position: int) -> int:
         """The leader epoch of the batch that ends before `position`; -1 where it is not known."""

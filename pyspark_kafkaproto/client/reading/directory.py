@@ -258,6 +258,7 @@ class Directory:
         self._renamed[topic] = 0
         if found != planned:
             _drop(self._newest, topic)
+        if planned is not None and found != planned:  # else the epochs were committed, with offsets
             _drop(self._read_epochs, topic)
         self._topic_ids[topic] = found
 

@@ -11,11 +11,13 @@ from tests.unit.cluster.test_members import describing
 class FakeCoordinator:
     """Answers OffsetFetch, OffsetCommit and OffsetDelete of every group from `offsets`.
 
-    `offsets`: group to {(topic, partition): (offset, metadata)}.
+    `offsets`: group to {(topic, partition): (offset, metadata)}; `epochs`: of all groups, the last
+    offset that was committed, and the leader epoch with it, by (topic, partition).
     """
 
     def __init__(self, brokers, **offsets):
         self.offsets = {group: dict(own) for group, own in offsets.items()}
+        self.epochs = {}
         brokers.on("OffsetFetch", self._fetch)
         brokers.on("OffsetCommit", self._commit)
         brokers.on("OffsetDelete", self._delete)
@@ -42,6 +44,7 @@ class FakeCoordinator:
                     part.Topic.Partition(
                         partition_index=number,
                         committed_offset=own.get((topic, number), (-1, ""))[0],
+                        committed_leader_epoch=self._epoch((topic, number), own),
                         metadata=own.get((topic, number), (-1, ""))[1],
                     ),
                 ),
@@ -49,10 +52,19 @@ class FakeCoordinator:
             for topic, number in wanted
         )
 
+    def _epoch(self, item, own):
+        offset, epoch = self.epochs.get(item, (-1, -1))
+        return epoch if own.get(item, (-1, ""))[0] == offset else -1
+
     def _commit(self, call):
         own = self.offsets.setdefault(call.request.group_id, {})
         own |= {
             (topic.name, item.partition_index): (item.committed_offset, item.committed_metadata)
+            for topic in call.request.topics
+            for item in topic.partitions
+        }
+        self.epochs |= {
+            (topic.name, item.partition_index): (item.committed_offset, item.committed_leader_epoch)
             for topic in call.request.topics
             for item in topic.partitions
         }

@@ -79,9 +79,15 @@ def test_as_text_with_owners_where_there_are_any(brokers, coordinator, kafka):
 def test_offsets_are_committed_with_text_for_many_groups_and_deleted(coordinator, kafka):
     kafka.set_group_offsets({"a": {FIRST: 1, SECOND: CommittedOffset(2, "by me")}, "b": {FIRST: 3}})
     assert kafka.get_group_offsets({"a", "b"}) == {
-        "a": {FIRST: (1, ""), SECOND: (2, "by me")},
-        "b": {FIRST: (3, "")},
+        "a": {FIRST: CommittedOffset(1), SECOND: CommittedOffset(2, "by me")},
+        "b": {FIRST: CommittedOffset(3)},
     }
-    assert kafka.get_group_offsets({"a"}, {SECOND}) == {"a": {SECOND: (2, "by me")}}
+    assert kafka.get_group_offsets({"a"}, {SECOND}) == {"a": {SECOND: CommittedOffset(2, "by me")}}
     kafka.delete_consumer_offsets("a", {SECOND})
-    assert kafka.get_group_offsets({"a"}) == {"a": {FIRST: (1, "")}}
+    assert kafka.get_group_offsets({"a"}) == {"a": {FIRST: CommittedOffset(1)}}
+
+
+def test_the_leader_epoch_is_committed_with_an_offset_and_told(coordinator, kafka):
+    offsets = {"a": {FIRST: CommittedOffset(7, leader_epoch=3)}}
+    kafka.set_group_offsets(offsets)
+    assert kafka.get_group_offsets({"a"}) == offsets

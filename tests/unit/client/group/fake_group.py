@@ -19,6 +19,7 @@ class FakeGroup:
 
     Attributes:
         committed: {(topic, partition): (offset, metadata)}.
+        epochs: {(topic, partition): (offset, leader epoch)}, as committed last.
         others: members that joined, too; subscribers.
         generation: the last one.
         commit: the answer to an OffsetCommit, which is noted in `committed`.
@@ -33,6 +34,7 @@ class FakeGroup:
         self._brokers = brokers
         coordinator = FakeCoordinator(brokers, g={})
         self.committed, self.commit = coordinator.offsets["g"], coordinator._commit
+        self.epochs = coordinator.epochs
         brokers.versions |= VERSIONS
         brokers.on("JoinGroup", self.join)
         brokers.on("SyncGroup", self.sync)
