@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster import CommittedOffset, KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import UnsupportedVersion
 from pyspark_kafkaproto.messages import find_api, request_class
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
@@ -60,8 +60,8 @@ def test_committed_offsets_are_found_at_each_broker_that_keeps_them(name, fake):
         found = cluster.get_group_offsets({"readers", "others", "nobody"})
         partition = TopicPartition("orders", 0)
         assert {group: own.get(partition) for group, own in found.items()} == {
-            "readers": (7, "by hand"),
-            "others": (8, ""),
+            "readers": CommittedOffset(7, "by hand"),
+            "others": CommittedOffset(8),
             "nobody": None,
         }
         cluster.set_consumer_offsets("readers", dict.fromkeys(ORDERS, 9))

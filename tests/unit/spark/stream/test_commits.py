@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, capturing
+from pyspark_kafkaproto.cluster import CommittedOffset, KafkaCluster, TopicPartition, capturing
 from pyspark_kafkaproto.cluster.ring import Ring
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, ConnectionFailed
 from pyspark_kafkaproto.net import ClientConfig, Endpoint
@@ -51,7 +51,7 @@ def commits(kafka, clock):
 def test_offsets_never_move_backwards(kafka, commits):
     commits.commit({ONE: 4, TWO: 3})
     commits.commit({ONE: 6, TWO: 2})
-    assert kafka.commits == [{TWO: (3, "")}, {ONE: (6, "")}]
+    assert kafka.commits == [{TWO: CommittedOffset(3)}, {ONE: CommittedOffset(6)}]
 
 
 def test_partition_that_comes_later_does_not_move_backwards(kafka, commits):
@@ -87,7 +87,7 @@ def test_commit_that_fails_is_tried_again_and_stops_nobody(kafka, commits, clock
     assert kafka.commits == [], "not at every question of the engine"
     clock.now += 11
     commits.keep_alive()
-    assert kafka.commits == [{ONE: (6, "")}]
+    assert kafka.commits == [{ONE: CommittedOffset(6)}]
 
 
 def test_commit_that_fails_says_where_its_packets_are_once(
@@ -110,7 +110,7 @@ def test_idle_stream_commits_again_before_its_offsets_expire(kafka, commits, clo
     clock.now += 601
     commits.keep_alive()
     commits.keep_alive()
-    assert kafka.commits == [{ONE: (6, "")}] * 2
+    assert kafka.commits == [{ONE: CommittedOffset(6)}] * 2
 
 
 def test_stream_that_says_where_it_is_at_each_look_commits_again_as_well(kafka, commits, clock):
@@ -118,10 +118,10 @@ def test_stream_that_says_where_it_is_at_each_look_commits_again_as_well(kafka, 
         clock.now += 100
         commits.keep_alive()
         commits.commit({ONE: 6})
-    assert kafka.commits == [{ONE: (6, "")}]
+    assert kafka.commits == [{ONE: CommittedOffset(6)}]
     clock.now += 100
     commits.keep_alive()
-    assert kafka.commits == [{ONE: (6, "")}] * 2
+    assert kafka.commits == [{ONE: CommittedOffset(6)}] * 2
 
 
 def test_coordinator_that_does_not_answer_stops_no_query(kafka, commits, caplog):
@@ -157,7 +157,7 @@ def progress(offsets, latest=None, *, batch=3, name="orders", query="some-id", m
 def test_listener_commits_the_batch_that_was_read(kafka, clock):
     listener = OffsetCommitListener(CONFIG, "g")
     listener.onQueryProgress(progress({"orders": {"0": 8}}, {"orders": {"0": 20}}))
-    (((offset, text),),) = (each.values() for each in kafka.commits)
+    (((offset, text, _),),) = (each.values() for each in kafka.commits)
     assert (offset, json.loads(text)) == (8, {"queryId": "some-id", "batchId": 3})
     assert listener.behind == BehindLatest(12, 12, 12.0)
 
