@@ -143,7 +143,9 @@ def _interrupt(*_):
 @pytest.mark.slow
 def test_advertised_address_that_is_not_reached_says_what_to_set(brokers, kafka_at, caplog):
     brokers.advertised = {1: ("nowhere.invalid", 9092), 2: ("nowhere.invalid", 9093)}
-    kafka = kafka_at(brokers.address(1), **{"default.api.timeout.ms": "1500"})
+    # Two tries, the second well before the end: one that the end cuts off would be told, too.
+    times = {"default.api.timeout.ms": "1500", "retry.backoff.ms": "1000"}
+    kafka = kafka_at(brokers.address(1), **times)
     with pytest.raises(ConnectionFailed) as caught:
         kafka.get_latest_leader_offsets({FIRST})
     told = str(caught.value)
