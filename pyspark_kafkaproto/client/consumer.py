@@ -154,6 +154,10 @@ class Consumer:
         One that is not there (any more) is left out for as long as no reset has moved it, with
         auto.offset.reset=none at every time: whoever began there would pass over records.
         """
+        return {item: committed.offset for item, committed in self._committable.items()}
+
+    @property
+    def _committable(self) -> dict[TopicPartition, CommittedOffset]:
         return {} if self._reading is None else self._reading.committable
 
     @property
@@ -236,11 +240,9 @@ class Consumer:
         starts = self._starting_positions(assigned)
         if starts is None:
             return
-        positions = {item: start.offset for item, start in starts.items()}
-        own = [item for item, offset in positions.items() if self._has_been_at(item, offset)]
-        seen = self._seen.in_next_generation(positions, own)
-        seen.note_committed(starts)
-        self._reading = Reading(assigned, positions, self.config, self._router, self._schema, seen)
+        own = [item for item, start in starts.items() if self._has_been_at(item, start.offset)]
+        seen = self._seen.in_next_generation(starts, own)
+        self._reading = Reading(assigned, starts, self.config, self._router, self._schema, seen)
         self._own, self._reader = assigned, reader
         self._committed = {}
         if self._on_assign is not None:
@@ -352,11 +354,10 @@ class Consumer:
         known = dict(self._committed)
         for commit in self._unwaited:
             known |= {item: committed.offset for item, committed in commit.offsets.items()}
-        seen = self._seen if self._reading is None else self._reading.seen
         return {
-            item: CommittedOffset(offset, leader_epoch=seen.epoch_before(item, offset))
-            for item, offset in self.positions.items()
-            if known.get(item) != offset
+            item: committed
+            for item, committed in self._committable.items()
+            if known.get(item) != committed.offset
         }
 
     def _commit_when_due(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import shutil
 import tempfile
@@ -23,6 +22,7 @@ from pyspark_kafkaproto.errors import ConfigError, DevBrokerFailed
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.ports import LOOPBACK, free_ports, is_free, wait_until_answers
 from pyspark_kafkaproto.net.security import PLAINTEXT
+from pyspark_kafkaproto.wire.ids import id_text
 
 _PORT_ATTEMPTS = 5
 _PAUSE_S = 0.05
@@ -314,6 +314,6 @@ class DevBroker(KafkaTools):
 def _new_cluster_id() -> str:
     """A random Kafka Uuid: 16 bytes in URL-safe base64, never with a leading dash."""
     while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
+        text = id_text(uuid.uuid4().bytes)
         if not text.startswith("-"):  # tools would take it for an option
             return text

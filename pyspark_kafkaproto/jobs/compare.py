@@ -22,7 +22,7 @@ from pyspark_kafkaproto.devbroker.connector import connector_jars
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.exit_codes import NOT_WELL, exit_code_of
 from pyspark_kafkaproto.spark.comparing import Comparison, Side, compare
-from pyspark_kafkaproto.spark.options import parse_read_options
+from pyspark_kafkaproto.spark.options import lowered, parse_read_options
 from pyspark_kafkaproto.spark.planning import plan_closed_ranges
 from pyspark_kafkaproto.spark.range_text import ranges_json
 
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parse(arguments)
     try:
         options = read_options(given)
-        parse_read_options(_lowered(options))  # Spark takes seconds to start: refuse before
+        parse_read_options(lowered(options))  # Spark takes seconds to start: refuse before
         spark = _session(given)
         warm_up(spark, options)
         result = compare(spark, options, runs=given.runs)
@@ -51,14 +51,14 @@ def warm_up(spark: SparkSession, options: Mapping[str, str]) -> None:
 
 def first_rows(options: Mapping[str, str], most: int) -> dict[str, str]:
     """Options for the first row in each of `most` partitions that `options` mean; {} for none."""
-    lowered = _lowered(options)
-    read = parse_read_options(lowered)
+    low = lowered(options)
+    read = parse_read_options(low)
     with KafkaCluster(read.driver) as cluster:
         ranges = [item for item in plan_closed_ranges(cluster, read) if item.count]
     if not ranges:
         return {}
     rows = [replace(item, stop=(item.start or 0) + 1) for item in ranges[:most]]
-    client = {name: text for name, text in lowered.items() if name.startswith("kafka.")}
+    client = {name: text for name, text in low.items() if name.startswith("kafka.")}
     # What is lost meanwhile is for the comparison to tell.
     return client | {"offsetRanges": ranges_json(rows), "failOnDataLoss": "false"}
 
@@ -129,11 +129,6 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals or not key.strip():
         raise ConfigError("--option", "…", "expected KEY=VALUE")
     return key.strip(), value
-
-
-def _lowered(options: Mapping[str, str]) -> dict[str, str]:
-    """Options as Spark hands them over."""
-    return {name.lower(): text for name, text in options.items()}
 
 
 def _session(given: argparse.Namespace) -> SparkSession:

@@ -3,10 +3,10 @@
 `transport` and `tls` own the sockets to brokers, `relay` and `ports` those of servers; `connection`
 speaks request and response over one, in `versions` that both sides know, and logs in by
 `authentication`; `pool` keeps connections per configuration, `waiting` waits for several; `retry`
-is the one loop that tries again; `config`, `consumer_config` and `producer_config` are Kafka's
-client properties as values, `security` those about TLS and SASL, `properties_file` a file of them.
-This room knows messages only as things to send and receive: what a topic or a group is stands in
-`cluster`.
+is the one loop that tries again; `hints` say what a beginning that breaks tells; `config`,
+`consumer_config` and `producer_config` are Kafka's client properties as values, `security` those
+about TLS and SASL, `properties_file` a file of them. This room knows messages only as things to
+send and receive: what a topic or a group is stands in `cluster`.
 """
 
 from pyspark_kafkaproto.net.arrival import Arrival

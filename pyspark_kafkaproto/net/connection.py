@@ -28,6 +28,7 @@ from pyspark_kafkaproto.errors import (
 )
 from pyspark_kafkaproto.messages import key_of, response_class
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pyspark_kafkaproto.net import hints
 from pyspark_kafkaproto.net.arrival import Arrival
 from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.deadline import Deadline
@@ -53,13 +54,6 @@ _SASL_AUTHENTICATE = key_of("SaslAuthenticate")
 _FIRST_API_VERSIONS = 4
 # Until it has answered, the peer may be anything: no memory for whatever size its bytes read as.
 _HANDSHAKE_FRAME_BYTES = 1 << 20
-# What a broken first exchange tells, by whether we speak TLS.
-_HINTS = {
-    False: "a TLS listener does this to a plaintext client: see {}security.protocol",
-    True: "a listener that wants a client certificate does this: see {}ssl.keystore.location",
-}
-
-_SILENT = "connected, and nothing answers: is this a Kafka listener?"
 
 
 class Reply(NamedTuple, Generic[_R]):
@@ -425,10 +419,10 @@ class Connection:
         except ConnectionFailed as error:
             if error.stage == TLS_STAGE:
                 raise
-            hint = _HINTS[self._config.uses_tls].format(self._config.prefix)
+            hint = hints.of_handshake(self._config)
             raise ConnectionFailed(error.broker, "handshake", f"{error.reason} ({hint})") from error
         except DeadlineExceeded as error:
-            what = f"broker {self.endpoint}: handshake ({_SILENT})"
+            what = f"broker {self.endpoint}: handshake ({hints.SILENT})"
             raise DeadlineExceeded(what, error.timeout_s, error.attempts) from error
         if answer.error_code:
             raise BrokerError(answer.error_code, "ApiVersions", f"broker {self.endpoint}")
@@ -452,9 +446,7 @@ class Connection:
         is_first = is_known and not self._was_served and not self._config.uses_sasl
         if not is_first:
             return error
-        wanted = "SASL_SSL" if self._config.uses_tls else "SASL_PLAINTEXT or SASL_SSL"
-        why = f"{error.reason} at the first request (a listener with SASL does this to a client "
-        why += f"that does not log in: set {self._config.named('security.protocol')} to {wanted})"
+        why = f"{error.reason} at the first request ({hints.of_first_request(self._config)})"
         return ConnectionFailed(error.broker, error.stage, why)
 
     def _ask_versions(self, version: int, deadline: Deadline) -> ApiVersionsResponse:
@@ -535,7 +527,7 @@ class Connection:
         try:
             return frame_size(prefix, most)
         except RemoteProtocolError as error:
-            reason = f"{error.reason} ({why}){_guess_peer(prefix, self._config)}"
+            reason = f"{error.reason} ({why}){hints.of_bytes(prefix, self._config)}"
             raise RemoteProtocolError(reason, where=f"broker {self.endpoint}") from None
 
     def _check_answers(self, waiting: _InFlight, payload: memoryview) -> None:
@@ -591,12 +583,3 @@ class _closing_on_error:  # noqa: N801 - reads as the statement it is
 def _refuses_version(payload: memoryview) -> bool:
     """Whether an ApiVersions answer is error 35, which always has the shape of version 0."""
     return int.from_bytes(payload[4:6], signed=True) == UNSUPPORTED_VERSION
-
-
-def _guess_peer(prefix: bytes, config: ClientConfig) -> str:
-    if prefix[:2] == b"\x15\x03":
-        protocol = config.named("security.protocol")
-        return f"; these bytes are a TLS alert: set {protocol} to SSL or SASL_SSL"
-    if prefix.isascii() and prefix.decode().isprintable():
-        return f"; these bytes read {prefix.decode()!r}: is this a Kafka listener?"
-    return ""

@@ -257,8 +257,7 @@ class SecurityConfig:
                 self.named("sasl.mechanism"),
                 None,
                 f"required with {self.named('security.protocol')} {self.security_protocol}: one of "
-                f"{known} "
-                "(Kafka's default, GSSAPI, is Kerberos, which is not supported)",
+                f"{known} (Kafka's default, GSSAPI, is Kerberos, which is not supported)",
             )
         of_oauth = [name for name in given if name.startswith(("sasl.oauth", "sasl.login"))]
         if of_oauth and self.sasl_mechanism != OAUTHBEARER:

@@ -46,10 +46,8 @@ def trusted_certificates(config: SecurityConfig) -> str | None:
     if _is_pem(data):
         return _rewrapped(name, data.decode("utf-8", "replace"), path)
     _refuse_jks(name, path, data, "keytool -list -rfc -keystore {path} > ca.pem")
-    password, password_name = (
-        config.ssl_truststore_password,
-        config.named("ssl.truststore.password"),
-    )
+    password = config.ssl_truststore_password
+    password_name = config.named("ssl.truststore.password")
     _, certificates = _open_pkcs12(name, path, data, password, password_name)
     if not certificates:
         raise ConfigError(name, path, "it holds no certificate")

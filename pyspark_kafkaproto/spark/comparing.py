@@ -20,7 +20,7 @@ from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.option_table import OPTIONS
-from pyspark_kafkaproto.spark.options import ENDS, STARTS, parse_read_options
+from pyspark_kafkaproto.spark.options import ENDS, STARTS, lowered, parse_read_options
 from pyspark_kafkaproto.spark.planning import plan_closed_ranges
 
 if TYPE_CHECKING:
@@ -99,12 +99,12 @@ def compare(spark: SparkSession, options: Mapping[str, str], *, runs: int = 1) -
     Raises:
         ConfigError: an option cannot be used.
     """
-    lowered = {name.lower(): str(value) for name, value in options.items()}
-    read = parse_read_options(lowered)
+    low = lowered(options)
+    read = parse_read_options(low)
     with KafkaCluster(read.driver) as cluster:
         ranges = plan_closed_ranges(cluster, read)
     _check_one_each(ranges)
-    kept = {key: text for key, text in lowered.items() if key not in _REPLACED | _OURS}
+    kept = {key: text for key, text in low.items() if key not in _REPLACED | _OURS}
     given = kept | {"includeheaders": "true"} | _as_options(ranges)
     sides: dict[str, Side] = {}
     for source in SOURCES * runs if ranges else ():

@@ -91,6 +91,11 @@ class ReadOptions:
         return self.end.option if self.ranges is None else _RANGES
 
 
+def lowered(options: Mapping[str, object]) -> dict[str, str]:
+    """Options as this room reads them: names in lower case, values as text."""
+    return {name.lower(): str(value) for name, value in options.items()}
+
+
 def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     """Read and check all options of a batch read.
 

@@ -10,7 +10,12 @@ from pyspark.sql.datasource import DataSource
 
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError, UnsupportedVersion
 from pyspark_kafkaproto.spark.columns import checked_schema, default_schema, parse_columns
-from pyspark_kafkaproto.spark.options import damaged_column, option_value, parse_read_options
+from pyspark_kafkaproto.spark.options import (
+    damaged_column,
+    lowered,
+    option_value,
+    parse_read_options,
+)
 from pyspark_kafkaproto.spark.read import KafkaReader
 from pyspark_kafkaproto.spark.stream.options import parse_stream_options
 from pyspark_kafkaproto.spark.stream.refused import RefusedStream
@@ -44,9 +49,9 @@ class DefaultSource(DataSource):
     def schema(self) -> StructType:
         """All columns, or those of the option `columns`."""
         spare_the_collector()
-        columns = option_value(self._lowered(), "columns")
-        include_headers = option_value(self._lowered(), "includeHeaders")
-        aside = damaged_column(self._lowered())
+        columns = option_value(lowered(self.options), "columns")
+        include_headers = option_value(lowered(self.options), "includeHeaders")
+        aside = damaged_column(lowered(self.options))
         if columns is None:
             return default_schema(include_headers=include_headers, damaged_column=aside)
         chosen = parse_columns("columns", columns, aside)
@@ -56,7 +61,7 @@ class DefaultSource(DataSource):
     def reader(self, schema: StructType) -> KafkaReader:
         """A batch reader of the columns in `schema`, all options checked."""
         spare_the_collector()
-        return KafkaReader(self._checked(schema), parse_read_options(self._lowered()))
+        return KafkaReader(self._checked(schema), parse_read_options(lowered(self.options)))
 
     def streamReader(  # noqa: N802 - Spark's name
         self, schema: StructType
@@ -80,11 +85,11 @@ class DefaultSource(DataSource):
             KafkaStreamReader,
         )
 
-        return KafkaStreamReader(self._checked(schema), parse_stream_options(self._lowered()))
+        return KafkaStreamReader(self._checked(schema), parse_stream_options(lowered(self.options)))
 
     def _checked(self, schema: StructType) -> StructType:
-        columns = option_value(self._lowered(), "columns")
-        aside = damaged_column(self._lowered())
+        columns = option_value(lowered(self.options), "columns")
+        aside = damaged_column(lowered(self.options))
         if columns is not None and parse_columns("columns", columns, aside) != schema:
             raise ConfigError(
                 "columns", columns, f".schema(…) says {schema.simpleString()}: give one of them"
@@ -93,7 +98,7 @@ class DefaultSource(DataSource):
         return checked_schema(schema, aside)
 
     def _check_headers(self, option: str, shown: str, chosen: StructType) -> None:
-        include_headers = option_value(self._lowered(), "includeHeaders")
+        include_headers = option_value(lowered(self.options), "includeHeaders")
         if include_headers and "headers" not in chosen.fieldNames():
             raise ConfigError(
                 option, shown, "includeHeaders is true, so headers must be among them"
@@ -104,7 +109,7 @@ class DefaultSource(DataSource):
         from pyspark_kafkaproto.spark.write import batch_writer  # noqa: PLC0415 - readers do without
 
         spare_the_collector()
-        return batch_writer(schema, self._lowered(), overwrite=overwrite)
+        return batch_writer(schema, lowered(self.options), overwrite=overwrite)
 
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: StructType, overwrite: bool
@@ -113,7 +118,4 @@ class DefaultSource(DataSource):
         from pyspark_kafkaproto.spark.write import stream_writer  # noqa: PLC0415 - as above
 
         del overwrite
-        return stream_writer(schema, self._lowered())
-
-    def _lowered(self) -> dict[str, str]:
-        return {name.lower(): str(value) for name, value in self.options.items()}
+        return stream_writer(schema, lowered(self.options))

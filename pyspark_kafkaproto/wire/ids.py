@@ -1,4 +1,4 @@
-"""Ids of 16 bytes (topics', directories') as Kafka's tools print them: url-safe base64."""
+"""Ids of 16 bytes (topics', clusters') as Kafka's tools print them: url-safe base64."""
 
 from __future__ import annotations
 

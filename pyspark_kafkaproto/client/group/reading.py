@@ -38,7 +38,7 @@ class Reading:
 
     Args:
         assigned: the partitions.
-        positions: where to begin, of some of them (see `starting_positions`); the others are read
+        starts: where to begin, of some of them (see `starting_positions`); the others are read
             once somebody leads them.
 
     Attributes:
@@ -49,20 +49,21 @@ class Reading:
     def __init__(
         self,
         assigned: Collection[TopicPartition],
-        positions: Mapping[TopicPartition, int],
+        starts: Mapping[TopicPartition, CommittedOffset],
         config: ConsumerConfig,
         router: Router,
         schema: pa.Schema,
         seen: Seen,
     ) -> None:
-        self.positions = dict(positions)
-        self._later = set(assigned) - positions.keys()
+        self.positions: dict[TopicPartition, int] = {}
+        self._later = set(assigned)
         self._look_again = Deadline.after(_LOOK_AGAIN_S)
         self._config = config
         self._router = router
         self._schema = schema
         self._wanted = wanted_columns(schema) | Columns.OFFSET  # for positions between batches
         self.seen = seen
+        self._begin_at(starts)
         self._tail = self._new_tail()
         self._rows: Iterator[pa.RecordBatch] = iter(())
 
@@ -87,15 +88,22 @@ class Reading:
         return batch
 
     @property
-    def committable(self) -> dict[TopicPartition, int]:
+    def committable(self) -> dict[TopicPartition, CommittedOffset]:
         """Positions, but for those that are an error: whoever began there would not notice."""
         return {
-            item: offset for item, offset in self.positions.items() if item not in self.seen.astray
+            item: CommittedOffset(offset, leader_epoch=self.seen.epoch_before(item, offset))
+            for item, offset in self.positions.items()
+            if item not in self.seen.astray
         }
 
     def close(self) -> None:
         """Let go of what is under way."""
         self._tail.close()
+
+    def _begin_at(self, starts: Mapping[TopicPartition, CommittedOffset]) -> None:
+        self.positions |= {item: start.offset for item, start in starts.items()}
+        self.seen.note_committed(starts)
+        self._later -= starts.keys()
 
     def _begin_later(self) -> None:
         """Begin with partitions that nobody led before, where somebody does now."""
@@ -118,9 +126,7 @@ class Reading:
                     raise
                 _log.info("%s are not read yet, a transaction holds offsets: %s", led, error)
                 return
-            self.positions |= {item: start.offset for item, start in starts.items()}
-            self.seen.note_committed(starts)
-            self._later -= led
+            self._begin_at(starts)
             self.close()
             self._tail = self._new_tail()
 

@@ -84,10 +84,7 @@ class Seen:
         )
 
     def note_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """What whoever committed these offsets knew of the records before them.
-
-        What was read here says more: it tells batches at the end of a block apart.
-        """
+        """What whoever committed these offsets knew of the records before them; ours goes first."""
         for item, (offset, _, epoch) in committed.items():
             if epoch != NO_EPOCH and self.epoch_before(item, offset) == NO_EPOCH:
                 self.epochs[item] = (offset, epoch)

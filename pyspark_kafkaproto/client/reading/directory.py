@@ -258,8 +258,8 @@ class Directory:
         self._renamed[topic] = 0
         if found != planned:
             _drop(self._newest, topic)
-        if planned is not None and found != planned:  # else the epochs were committed, with offsets
-            _drop(self._read_epochs, topic)
+            if planned is not None:  # else the epochs were committed with the offsets
+                _drop(self._read_epochs, topic)
         self._topic_ids[topic] = found
 
     def _refuse_another(self, topic: str, planned: bytes, found: bytes | None) -> None:
