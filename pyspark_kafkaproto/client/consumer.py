@@ -292,9 +292,10 @@ class Consumer:
         try:
             if self._on_revoke is not None and self._own:
                 self._on_revoke(self._own)
+            deadline = Deadline.after(self._timeout_s)  # both together
             if self.config.enable_auto_commit:
-                self._commit_last()
-            self._see_commits_through()
+                self._commit_last(deadline)
+            self._see_commits_through(deadline)
         finally:
             self._let_go(None)
 
@@ -336,7 +337,10 @@ class Consumer:
         if not wait:
             self._unwaited.append(commit)
             return
-        self._membership.wait_for(commit, Deadline.after(self._timeout_s))
+        self._see_through(commit, Deadline.after(self._timeout_s))
+
+    def _see_through(self, commit: Commit, deadline: Deadline) -> None:
+        self._membership.wait_for(commit, deadline)
         self._report_commits()
         if commit.error is not None:
             raise commit.error
@@ -369,20 +373,22 @@ class Consumer:
         if commit := self._send_commit(self._moved()):
             self._unwaited.append(commit)
 
-    def _commit_last(self) -> None:
+    def _commit_last(self, deadline: Deadline) -> None:
         """The automatic commit before partitions are given up: the last chance, so it is awaited.
 
         An error is not the reader's: what was not committed is read again, by whoever has it then.
         """
         try:
-            self.commit()
+            self._report_commits()
+            if commit := self._send_commit(self._moved()):
+                self._see_through(commit, deadline)
         except KafkaProtoError as error:
             _log.warning("the positions were not committed, rows will be read again: %s", error)
 
-    def _see_commits_through(self) -> None:
+    def _see_commits_through(self, deadline: Deadline) -> None:
         """Wait for what was not waited for, while it can still be said, and tell how it went."""
         if self._unwaited:
-            self._membership.wait_for(self._unwaited[-1], Deadline.after(self._timeout_s))
+            self._membership.wait_for(self._unwaited[-1], deadline)
         self._report_commits()
 
     def _report_commits(self) -> None:
@@ -419,10 +425,11 @@ class Consumer:
         """
         if self._process != os.getpid() or self._membership.state is State.CLOSED:
             return
+        deadline = Deadline.after(self._timeout_s)  # both together
         try:
             if commit and self.config.enable_auto_commit and self._membership.is_member:
-                self._commit_last()
-            self._see_commits_through()
+                self._commit_last(deadline)
+            self._see_commits_through(deadline)
         finally:
             self._end()
 

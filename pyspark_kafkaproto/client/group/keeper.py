@@ -73,17 +73,19 @@ class Keeper:
 
     def _run(self) -> None:
         member = self._membership
+        end: KafkaProtoError = _too_late(self._config.group_id)
         try:
             while member.state is not State.CLOSED:
                 self._step()
         except BaseException as error:
             # Whatever it is: a reader whose membership is kept by nobody has to know.
-            why = LocalProtocolError(f"keeping the membership failed: {error!r}")
-            why.__cause__ = error
-            member.fail(why)
+            end = LocalProtocolError(f"keeping the membership failed: {error!r}")
+            end.__cause__ = error
+            member.fail(end)
             raise
         finally:
-            self._refuse_commits()
+            member.answer(self._commits, end)
+            member.refuse_commits(end)
             self._coordinator.close()
 
     def _step(self) -> None:
@@ -246,10 +248,6 @@ class Keeper:
         if not again:  # those to come have not failed yet
             self._failed_commits, self._commit_at = 0, 0.0
         self._commits = again + self._commits
-
-    def _refuse_commits(self) -> None:
-        left, self._commits = self._commits + self._membership.take_commits(), []
-        self._membership.answer(left, _too_late(self._config.group_id))
 
     # What the coordinator says about us
 

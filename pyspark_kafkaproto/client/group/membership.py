@@ -80,6 +80,7 @@ class Membership:
         self._polled_at = time.monotonic()
         self._commits: list[Commit] = []
         self._answered: list[Commit] = []
+        self._refusal: KafkaProtoError | None = None
         self.state = State.JOINING
         self.member = GroupMember("", NO_GENERATION, instance_id)
         self.assignment: frozenset[TopicPartition] = frozenset()
@@ -114,6 +115,8 @@ class Membership:
         with self._changed:
             commit = Commit(offsets, self.member, deadline)
             self._commits.append(commit)
+            if self._refusal is not None:
+                self._answer_all(self._refusal)
             self._changed.notify_all()
             return commit
 
@@ -194,6 +197,12 @@ class Membership:
             self._answered += commits
             self._changed.notify_all()
 
+    def refuse_commits(self, error: KafkaProtoError) -> None:
+        """Nobody commits any more: what was not taken is done, and all that will be given."""
+        with self._changed:
+            self._refusal = error
+            self._answer_all(error)
+
     def wait_for_work(self, timeout_s: float) -> None:
         """Return when there is something to join, commit or end, at the latest in `timeout_s`."""
         with self._changed:
@@ -204,6 +213,9 @@ class Membership:
     def has_work(self) -> bool:
         """Whether the keeper has something to do beside heartbeats."""
         return bool(self._commits) or self.state in (State.JOINING, State.CLOSED)
+
+    def _answer_all(self, error: KafkaProtoError) -> None:
+        self.answer(self.take_commits(), error)
 
     def _become(self, state: State) -> None:
         if self.state is not State.CLOSED:

@@ -23,6 +23,7 @@ class FakeGroup:
         others: members that joined, too; subscribers.
         generation: the last one.
         commit: the answer to an OffsetCommit, which is noted in `committed`.
+        fetch: the answer to an OffsetFetch, which says what is noted there.
         shared: what the leader has shared out last, as bytes by member id.
     """
 
@@ -34,7 +35,7 @@ class FakeGroup:
         self._brokers = brokers
         coordinator = FakeCoordinator(brokers, g={})
         self.committed, self.commit = coordinator.offsets["g"], coordinator._commit
-        self.epochs = coordinator.epochs
+        self.fetch, self.epochs = coordinator._fetch, coordinator.epochs
         brokers.versions |= VERSIONS
         brokers.on("JoinGroup", self.join)
         brokers.on("SyncGroup", self.sync)

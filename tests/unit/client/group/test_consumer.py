@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -375,6 +376,28 @@ def test_a_partition_without_leader_and_commit_keeps_no_other_from_beginning(
     assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
     filled.logs["orders", 1].append(b"later")
     assert poll_rows(consumer, 1) == [(1, 20)]
+
+
+def test_a_partition_that_loses_its_leader_as_it_is_to_begin_is_read_later(
+    filled, group, consumer_of, monkeypatch
+):
+    monkeypatch.setattr(reading, "_LOOK_AGAIN_S", 0.01)
+    filled.topics["orders"] = FakeTopic(topic_id_of("orders"), [NOBODY, NOBODY, 1], [0, 0, 0])
+    filled.logs["orders", 2] = FakeLog().fill(2)
+    consumer = consumer_of()
+    assert poll_rows(consumer, 20) == [(2, offset) for offset in range(20)]
+    leaders = filled.topics["orders"].leaders
+
+    def lose_the_first(call):  # offsets are asked for between the two looks at who leads
+        leaders[0] = NOBODY
+        return group.fetch(call)
+
+    filled.on("OffsetFetch", lose_the_first)
+    leaders[:2] = [1, 1]
+    assert poll_rows(consumer, 20) == [(1, offset) for offset in range(20)]
+    filled.on("OffsetFetch", group.fetch)
+    leaders[0] = 1
+    assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
 
 
 def test_where_nobody_leads_any_partition_the_wait_ends_with_an_error(filled, group, consumer_of):
@@ -924,6 +947,37 @@ def test_a_commit_that_fails_with_any_error_leaves_the_member_alive(
     consumer.commit({FIRST: 7})
     assert group.committed["orders", 0] == (7, "")
     consumer.poll(0)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_commit_that_nobody_takes_any_more_is_refused_at_once(
+    filled, group, consumer_of, monkeypatch
+):
+    def fail(*_):
+        raise ZeroDivisionError
+
+    consumer = consumer_of()
+    poll_rows(consumer, 40)
+    monkeypatch.setattr(consumer._keeper, "_keep_time", fail)
+    consumer._keeper._thread.join(PATIENCE_S)
+    for _ in range(2):
+        with pytest.raises(LocalProtocolError, match=r"keeping the membership.*ZeroDivisionError"):
+            consumer.commit({FIRST: 5})
+    assert not filled.asked("OffsetCommit")
+
+
+@pytest.mark.slow
+def test_commits_that_nobody_answers_hold_close_up_for_one_time_out(filled, group, consumer_of):
+    timeout_s = 1.5
+    times = {"default_api_timeout_ms": 1500, "request_timeout_ms": 1500}
+    consumer = consumer_of(**times)
+    poll_rows(consumer, 40)
+    filled.on("OffsetCommit", STALL)
+    consumer.commit({FIRST: 1}, wait=False)
+    began = time.monotonic()
+    with suppress(DeadlineExceeded):  # unless the commit's own time was over first
+        consumer.close()
+    assert time.monotonic() - began < 1.7 * timeout_s
 
 
 @pytest.mark.slow
