@@ -1,20 +1,17 @@
-"""Records as lines: JSON, the bare value, or a template of one's own.
-
-Here at the edge records become Python objects: they are printed one by one.
-"""
+"""Records as lines: JSON, the bare value, or a template of one's own."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from string import Formatter
 from typing import Any
 
 from pyspark_kafkaproto.cli.moments import show_time
 from pyspark_kafkaproto.cli.output import json_text
+from pyspark_kafkaproto.client.following import Record
 from pyspark_kafkaproto.errors import ConfigError
 
-Record = Mapping[str, Any]
 Render = Callable[[Record], bytes]
 
 FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")

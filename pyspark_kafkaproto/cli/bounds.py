@@ -1,0 +1,84 @@
+"""Where `--from` and `--to` point: words, offsets and times as an offset of each partition.
+
+What is not quite as it was asked for is said on standard error; what cannot be meant is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import click
+
+from pyspark_kafkaproto.cli.moments import TIME_EXAMPLE, parse_time
+from pyspark_kafkaproto.client.following import Offsets
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
+
+_LAST = re.compile(r"last:(\d{1,18})")
+# As Spark's option startingOffsets has it, and kcat.
+_OTHERS_LAST = re.compile(r"(?:latest-|last-|-(?=\d+$))(\d*).*")
+# Longer numbers are times in milliseconds.
+_MOST_OFFSET_DIGITS = 12
+
+
+class Bounds:
+    """Where partitions begin and end at this moment, and what lies between."""
+
+    def __init__(self, cluster: KafkaCluster, partitions: set[TopicPartition]) -> None:
+        self._cluster = cluster
+        self._is_stable = cluster.config.is_read_committed
+        self._first = cluster.get_earliest_leader_offsets(partitions)
+        self._last = cluster.get_latest_leader_offsets(partitions)
+
+    def within(self, offsets: Mapping[TopicPartition, int | None]) -> Offsets:
+        """`offsets`, moved to the nearest record that is there; None is behind the last."""
+        return {
+            item: self._last[item]
+            if offset is None
+            else min(max(offset, self._first[item]), self._last[item])
+            for item, offset in offsets.items()
+        }
+
+    def go_on(self, group: str, committed: Offsets) -> Offsets:
+        """Where a group goes on: what it has committed, and what is gone meanwhile is told.
+
+        Raises:
+            ConfigError: what it has committed lies behind the end.
+        """
+        for item, offset in sorted(committed.items()):
+            first, last = self._first[item], self._last[item]
+            if offset < first:
+                gone = f"offsets {offset} to {first - 1} are gone"
+                click.echo(f"{item}: {gone}, it begins at {first} now", err=True)
+            if offset > last and not self._is_stable:  # the last stable offset is no end
+                why = f"group {group!r} has committed {offset} for {item}, which ends at {last}: "
+                why += "its end was cut off, or the topic was made anew (kafkaproto groups reset)"
+                raise ConfigError("--group", group, why)
+        return {item: max(offset, self._first[item]) for item, offset in committed.items()}
+
+    def find(self, option: str, where: str) -> Offsets:
+        """The offset of each partition that `where` means."""
+        if where == "earliest":
+            return dict(self._first)
+        if where == "latest":
+            return dict(self._last)
+        if where.isdecimal() and len(where) <= _MOST_OFFSET_DIGITS:
+            beyond = [item for item, end in sorted(self._last.items()) if int(where) > end]
+            for item in beyond if option == "--from" else ():
+                click.echo(f"{item}: it ends at offset {self._last[item]}", err=True)
+            return self.within(dict.fromkeys(self._first, int(where)))
+        if match := _LAST.fullmatch(where):
+            return self.within({item: end - int(match[1]) for item, end in self._last.items()})
+        if match := _OTHERS_LAST.fullmatch(where):
+            count = match[1] or "N"
+            hint = f"last:{count} for the last {'record' if count == '1' else f'{count} records'}"
+            other = ", or -10m (ms, s, m, h, d, w) for that long ago" if where[0] == "-" else ""
+            raise ConfigError(option, where, f"write {hint} of each partition{other}")
+        others = f"earliest, latest, an offset, last:N, {TIME_EXAMPLE}"
+        time_ms = parse_time(option, where, others)
+        found = self._cluster.get_leader_offsets(self._first.keys(), time_ms)
+        none = sorted(item for item, offset in found.items() if offset is None)
+        for item in none if option == "--from" else ():
+            click.echo(f"{item}: no record is as new as {where}", err=True)
+        return self.within(found)

@@ -1,0 +1,130 @@
+"""Records of partitions up to where these end, and later what has come since.
+
+Reads ranges, as a task of Spark does, and belongs to no group. Offsets mean the same records all
+along, or it is an error: who follows would pass over what is written where a log was cut off, or in
+a topic that was made anew.
+Here at the edge records become Python objects: they are looked at one by one. When to ask again,
+and what is done with a record, is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client.reading.decode import read_batches
+from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import DataLoss
+
+Offsets = dict[TopicPartition, int]
+Record = Mapping[str, Any]
+
+_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+
+
+class Following:
+    """How far some partitions were read.
+
+    Attributes:
+        moved: the next offset of each partition that has moved, for a commit; empty once offsets
+            mean other records, as a commit would pass over those.
+    """
+
+    def __init__(self, cluster: KafkaCluster, starts: Offsets) -> None:
+        self.moved: Offsets = {}
+        self._cluster = cluster
+        self._positions = dict(starts)
+        self._ends: Offsets = {}  # the last ones that were told
+        self._topic_ids: dict[str, bytes | None] = {}
+
+    def count_until(self, stops: Offsets) -> int:
+        """How many offsets there are yet to `stops`: no fewer than records."""
+        return sum(item.count or 0 for item in self._ranges(stops))
+
+    def records_until(self, stops: Offsets) -> Iterator[Record]:
+        """Everything from where it is to `stops`, each partition's in order.
+
+        A record counts as read when `note_read` says so; what gives none (markers, compacted
+        offsets) once all have been taken. Timestamps are microseconds.
+
+        Raises:
+            DataLoss: offsets mean other records than before.
+        """
+        self._ends = stops
+        ranges = self._ranges(stops)
+        if not ranges:
+            if not self._topic_ids:  # who begins at the end follows this topic, too
+                self._check_ids({item.topic for item in stops})
+            return
+        yield from self._records(ranges)
+        ends = {item.topic_partition: item.stop or 0 for item in ranges}
+        self._positions |= ends
+        self.moved |= ends
+
+    def note_read(self, record: Record) -> None:
+        """`record` is done with."""
+        item = TopicPartition(record["topic"], record["partition"])
+        self._positions[item] = self.moved[item] = record["offset"] + 1
+
+    def newer_ends(self) -> Offsets:
+        """Where the partitions end by now.
+
+        Raises:
+            DataLoss: before where they ended, and it is believed (see `KafkaCluster.believed`).
+        """
+
+        def cut_off(ends: Offsets) -> list[TopicPartition]:
+            return sorted(item for item, end in ends.items() if end < self._ends[item])
+
+        ends = self._cluster.believed(
+            lambda: self._cluster.get_latest_leader_offsets(self._ends),
+            lambda ends: not cut_off(ends),
+        )
+        for item in cut_off(ends):  # what is written below would be passed over
+            why = f"{item} ended at offset {self._ends[item]} and ends at {ends[item]} now"
+            raise self._lost(f"{why}: its end was cut off, or the topic was made anew.")
+        return ends
+
+    def _ranges(self, stops: Offsets) -> list[OffsetRange]:
+        return [
+            OffsetRange(*item, self._positions[item], stop)
+            for item, stop in sorted(stops.items())
+            if self._positions[item] < stop
+        ]
+
+    def _records(self, ranges: list[OffsetRange]) -> Iterator[Record]:
+        ids = self._check_ids({item.topic for item in ranges})
+        leaders = self._cluster.find_leaders([item.topic_partition for item in ranges])
+        task = ReadTask(tuple(ranges), leaders, ids)
+        schema = schema_for(_COLUMNS)
+        batches = read_batches(task, self._cluster.config, ReadSettings(), schema)
+        with closing(batches):  # type: ignore[type-var]  # a generator has close()
+            for batch in batches:
+                # As numbers: a timestamp may lie outside of what Python's dates can hold.
+                at = batch.schema.get_field_index("timestamp")
+                micros = batch.column(at).cast("int64")
+                yield from batch.set_column(at, "timestamp", micros).to_pylist()
+
+    def _check_ids(self, topics: set[str]) -> dict[str, bytes | None]:
+        """The topics' ids, which have to be those of before."""
+
+        def ask() -> dict[str, bytes | None]:
+            topology = self._cluster.describe(topics, must_exist=True)
+            return {name: topology.topic(name).topic_id for name in sorted(topics)}
+
+        def made_anew(found: dict[str, bytes | None]) -> list[str]:
+            return [name for name in found if found[name] != self._topic_ids.get(name, found[name])]
+
+        found = self._cluster.believed(ask, lambda found: not made_anew(found))
+        for name in made_anew(found):
+            why = f"topic {name!r} was deleted and made anew while it was being read."
+            raise self._lost(why)
+        self._topic_ids |= found
+        return found
+
+    def _lost(self, why: str) -> DataLoss:
+        self.moved = {}
+        return DataLoss("COULD_NOT_READ_OFFSET_RANGE", why)

@@ -1,0 +1,80 @@
+"""Records up to where partitions end, what a commit may say of them, and ends that came back."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.client.following import Following
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
+from pyspark_kafkaproto.errors import DataLoss
+from pyspark_kafkaproto.records.layout import CONTROL
+from tests.clock import stop_clock
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+@pytest.fixture
+def cluster(brokers):
+    """20 records in each partition of `orders`."""
+    for partition in range(2):
+        brokers.logs["orders", partition].fill(2)
+    with KafkaCluster({"bootstrap.servers": brokers.bootstrap_servers}) as opened:
+        yield opened
+
+
+def offsets_of(records):
+    return [(record["partition"], record["offset"]) for record in records]
+
+
+def test_records_come_by_partition_and_then_what_is_newer(brokers, cluster):
+    following = Following(cluster, {FIRST: 18, SECOND: 19})
+    stops = {FIRST: 20, SECOND: 20}
+    assert following.count_until(stops) == 3
+    assert offsets_of(following.records_until(stops)) == [(0, 18), (0, 19), (1, 19)]
+    assert following.moved == stops
+    assert following.count_until(stops) == 0
+    brokers.logs["orders", 1].append(b"later")
+    assert offsets_of(following.records_until(following.newer_ends())) == [(1, 20)]
+    assert following.moved == {FIRST: 20, SECOND: 21}
+
+
+def test_only_what_is_noted_counts_as_read_until_all_were_taken(cluster):
+    following = Following(cluster, {FIRST: 0})
+    records = following.records_until({FIRST: 3})
+    following.note_read(next(records))
+    next(records)
+    records.close()
+    assert following.moved == {FIRST: 1}
+    assert offsets_of(following.records_until({FIRST: 3})) == [(0, 1), (0, 2)]
+
+
+def test_offsets_without_a_record_are_behind_us_all_the_same(brokers, cluster):
+    brokers.logs["orders", 0].append(b"", key=bytes(4), attributes=CONTROL)
+    following = Following(cluster, {FIRST: 15})
+    assert len(list(following.records_until({FIRST: 21}))) == 5
+    assert following.moved == {FIRST: 21}
+
+
+def test_nothing_may_be_committed_once_the_end_came_back(brokers, cluster, monkeypatch):
+    stop_clock(monkeypatch, routing)
+    following = Following(cluster, {FIRST: 0})
+    for record in following.records_until({FIRST: 20}):
+        following.note_read(record)
+    brokers.logs["orders", 0].cut_off(10)
+    with pytest.raises(DataLoss, match="orders-0 ended at offset 20 and ends at 10 now"):
+        following.newer_ends()
+    assert following.moved == {}
+
+
+@pytest.mark.parametrize("start", [0, 20], ids=["with records", "from the end on"])
+def test_nothing_may_be_committed_in_a_topic_that_was_made_anew(
+    brokers, cluster, monkeypatch, start
+):
+    stop_clock(monkeypatch, routing)
+    following = Following(cluster, {FIRST: start})
+    list(following.records_until({FIRST: 20}))
+    brokers.topics["orders"].topic_id = bytes(range(16))
+    brokers.logs["orders", 0].fill(1)
+    with pytest.raises(DataLoss, match="'orders' was deleted and made anew"):
+        list(following.records_until(following.newer_ends()))
+    assert following.moved == {}
