@@ -1,10 +1,10 @@
 """Records in and out of a cluster: where the control plane meets the data plane.
 
-`reading` brings ranges of offsets as Arrow record batches, and `committed` plans those that a group
-has not seen. `produce` writes such batches (its parts: `writing`), in `transactions` if wanted;
-`decisions` and `batch_commit` make one commit of those of many tasks. `consumer` reads as a member
-of a group (its parts: `group`), and is not imported here: executors do without. `loadtest` does it
-all.
+`reading` brings ranges of offsets as Arrow record batches, `committed` plans those that a group
+has not seen, and `following` goes on with what has come since. `produce` writes such batches (its
+parts: `writing`), in `transactions` if wanted; `decisions` and `batch_commit` make one commit of
+those of many tasks. `consumer` reads as a member of a group (its parts: `group`), and is not
+imported here: executors do without. `loadtest` does it all.
 What writes is loaded on first use: each Python process of Spark that reads would pay for it.
 Nothing here knows of Spark.
 """

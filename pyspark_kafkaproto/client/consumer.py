@@ -32,7 +32,7 @@ from pyspark_kafkaproto.client.group.membership import (
     State,
 )
 from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
-from pyspark_kafkaproto.client.group.tail import Seen
+from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offsets, checked_offsets

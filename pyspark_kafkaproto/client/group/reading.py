@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.arrow import to_record_batches, wanted_columns
-from pyspark_kafkaproto.client.group.tail import Seen, Tail
+from pyspark_kafkaproto.client.group.seen import Seen
+from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.decode import BlockReading
 from pyspark_kafkaproto.client.reading.ranges import ReadSettings

@@ -13,29 +13,21 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
+from pyspark_kafkaproto.client.group.failing import Failing
 from pyspark_kafkaproto.client.group.reset import MADE_AGAIN, Reset, ResetPolicy
+from pyspark_kafkaproto.client.group.seen import Seen
+from pyspark_kafkaproto.client.group.under_way import Pending, UnderWay
 from pyspark_kafkaproto.client.reading.block import Block
-from pyspark_kafkaproto.client.reading.coming import SentFetch
-from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
 from pyspark_kafkaproto.client.reading.exchange import Exchanges, Part
-from pyspark_kafkaproto.client.reading.memory import AnswerMemory
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadTask
 from pyspark_kafkaproto.client.reading.requests import LedRange, Place
-from pyspark_kafkaproto.cluster import CommittedOffset, Leader, Router, TopicPartition
+from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.error_codes import INCONSISTENT_TOPIC_ID, UNKNOWN_TOPIC_ID
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
-from pyspark_kafkaproto.net import (
-    Connection,
-    ConsumerConfig,
-    Deadline,
-    MakeBuffer,
-    retrying,
-    wait_for_answers,
-)
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline, retrying
 from pyspark_kafkaproto.net.retry import is_retriable
 
 _log = logging.getLogger(__name__)
@@ -44,68 +36,6 @@ NO_END: Final = 2**63 - 1
 
 # Whoever was found has to be asked before he is looked for again.
 _LEAST_AGE_S: Final = 0.1
-# An election is over by then, most of the time.
-_WORTH_A_WORD_S: Final = 5.0
-
-
-@dataclass(slots=True)
-class Seen:
-    """What positions stand on, and what a log or topic of another past is known by.
-
-    It outlives a `Tail`: one made anew after an error is to notice what the one before would have,
-    and so is the first of a new generation, as far as it begins where the member was.
-
-    Attributes:
-        topic_ids: of the topics that positions belong to.
-        refused_ids: those of them that a leader does not know; metadata alone may be of the past.
-        epochs: per partition an offset, and the leader epoch of the batch that ends before it.
-        astray: partitions whose position is not there, and that nothing has moved yet.
-        foreign: partitions of these topics at offsets that somebody else has committed, who may
-            have seen before us that the topic was made again; until a leader has answered.
-    """
-
-    topic_ids: dict[str, bytes] = field(default_factory=dict)
-    refused_ids: set[bytes] = field(default_factory=set)
-    epochs: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-    astray: set[TopicPartition] = field(default_factory=set)
-    foreign: set[TopicPartition] = field(default_factory=set)
-
-    def in_next_generation(
-        self, assigned: Collection[TopicPartition], own: Collection[TopicPartition]
-    ) -> Seen:
-        """What of it is true of `assigned`, of which `own` begin where this member was."""
-        own = set(own) - self.foreign
-        topics = {item.topic for item in own} & self.topic_ids.keys()
-        return Seen(
-            topic_ids={topic: self.topic_ids[topic] for topic in topics},
-            refused_ids=self.refused_ids,
-            epochs={item: known for item, known in self.epochs.items() if item in own},
-            foreign={item for item in assigned if item.topic in topics and item not in own},
-        )
-
-    def note_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """What whoever committed these offsets knew of the records before them; ours goes first."""
-        for item, (offset, _, epoch) in committed.items():
-            if epoch != NO_EPOCH and self.epoch_before(item, offset) == NO_EPOCH:
-                self.epochs[item] = (offset, epoch)
-
-    def epoch_before(self, partition: TopicPartition, position: int) -> int:
-        """The leader epoch of the batch that ends before `position`; -1 where it is not known."""
-        offset, epoch = self.epochs.get(partition, (position, NO_EPOCH))
-        return epoch if offset == position else NO_EPOCH
-
-
-class _UnderWay(NamedTuple):
-    """A Fetch that is not answered yet: of which broker and rack, since when (time.monotonic)."""
-
-    sent: SentFetch
-    place: Place
-    since: float
-
-    @property
-    def partitions(self) -> list[RangeProgress]:
-        """What it asks for."""
-        return list(self.sent.asked.values())
 
 
 class Tail(Exchanges):
@@ -138,16 +68,13 @@ class Tail(Exchanges):
             self._directory.note_read(partition, seen.epoch_before(partition, start))
         self._max_wait_s = config.fetch_max_wait_s
         self._min_bytes = config.fetch_min_bytes
-        self._under_way: list[_UnderWay] = []  # the oldest first
-        self._filling: dict[Connection, AnswerMemory] = {}  # with what has come of their answers
-        self._spare: list[AnswerMemory] = []
-        self._ended: _UnderWay | None = None  # the last one; None: others were asked since
+        self._under_way = UnderWay(self._max_wait_s, config.client.request_timeout_s)
+        self._ended: Pending | None = None  # the last one; None: others were asked since
         self._max_age_s = max(config.metadata_max_age_s, _LEAST_AGE_S)
         self._known_until = Deadline.after(self._max_age_s)  # who leads, and who follows
         self._until = Deadline.after(0)
         self._tried_at = 0.0  # since when what may fail now has been tried
-        self._failing: dict[TopicPartition, float] = {}  # no answer, or an error; since when
-        self._warned: set[TopicPartition] = set()  # of those
+        self._failing = Failing(config.client)
         self._resting: dict[RangeProgress, Deadline] = {}  # not asked about before that
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
@@ -156,11 +83,7 @@ class Tail(Exchanges):
     def close(self) -> None:
         """Let go of what is under way."""
         self._leave_nothing_in_flight()
-        for one in self._under_way:
-            one.sent.connection.close()
-        self._under_way.clear()
-        self._spare += self._filling.values()
-        self._filling.clear()
+        self._under_way.close()
 
     def next_blocks(self, deadline: Deadline) -> list[Block]:
         """What one leader has, or nothing; waits up to `deadline` where none had anything.
@@ -248,7 +171,7 @@ class Tail(Exchanges):
         if self._known_until.has_passed:
             self._known_until = Deadline.after(self._max_age_s)
             self._directory.begin_anew()
-        under_way = {item for one in self._under_way for item in one.partitions}
+        under_way = self._under_way.partitions
         # Here alone: a rest that is over before anybody waits for its end is to be noticed, too.
         self._resting = {item: end for item, end in self._resting.items() if not end.has_passed}
         due = [item for item in self._open if item not in under_way and item not in self._resting]
@@ -261,22 +184,21 @@ class Tail(Exchanges):
                 self._asked = [item for item, _ in chosen]
                 self._insist_on_known({item.range.topic for item in self._asked})
                 sent = self._send_to(chosen, deadline)
-                self._under_way.append(_UnderWay(sent, place, time.monotonic()))
+                self._under_way.add(sent, place)
 
     def _free_places(
         self, due: list[RangeProgress], deadline: Deadline
     ) -> dict[Place, list[LedRange]]:
         """Where to ask about them now: whoever has no Fetch of ours, and wants no silence."""
         leaders = self._leaders(due, deadline)
-        for partition in [item for item in self._failing if self._directory.is_in_vain(item)]:
-            del self._failing[partition]  # nobody is to answer about it
+        self._failing.forget(self._directory.is_in_vain)
         silent = self._directory.router.connections.throttling
         talking = {
             item: leader for item, leader in leaders.items() if leader.endpoint not in silent
         }
         resting = [item for item in due if item.topic_partition not in talking]
         self._rest(resting, self._config.retry_backoff_s)
-        busy = {one.place for one in self._under_way}
+        busy = self._under_way.places
         places = self._by_place(due, talking)
         return {place: chosen for place, chosen in places.items() if place not in busy}
 
@@ -341,7 +263,7 @@ class Tail(Exchanges):
 
     # Answers
 
-    def _first_come(self, timeout_s: float) -> _UnderWay | None:
+    def _first_come(self, timeout_s: float) -> Pending | None:
         """Who has answered, of several who was asked first; None: nobody in time.
 
         Raises:
@@ -351,30 +273,11 @@ class Tail(Exchanges):
         if not self._under_way:
             time.sleep(max(0.0, timeout_s))  # all are resting
             return None
-        oldest = self._under_way[0]
-        connections = [one.sent.connection for one in self._under_way]
-        wait_s = min(timeout_s, self._due(oldest).remaining_s)
-        ready = wait_for_answers(connections, wait_s, self._buffer_for)
-        if oldest.sent.connection not in ready and (due := self._due(oldest)).has_passed:
+        come, oldest = self._under_way.first_come(timeout_s), self._under_way.oldest
+        if come is not oldest and (due := self._under_way.due(oldest)).has_passed:
             self._turn_to(oldest, oldest.since)
             due.check(f"broker {oldest.sent.connection.endpoint}: receive")
-        return next((one for one in self._under_way if one.sent.connection in ready), None)
-
-    def _due(self, one: _UnderWay) -> Deadline:
-        """By when its answer has to come, or more of it."""
-        timeout_s = self._config.request_timeout_s
-        heard_at = max(one.since + self._max_wait_s, one.sent.connection.heard_at)
-        return Deadline(heard_at + timeout_s, self._max_wait_s + timeout_s)
-
-    def _buffer_for(self, connection: Connection) -> MakeBuffer:
-        """Memory of its own for an answer that comes while others do."""
-
-        def take(size_bytes: int) -> memoryview:
-            memory = self._spare.pop() if self._spare else AnswerMemory()
-            self._filling[connection] = memory
-            return memory.take(size_bytes)
-
-        return take
+        return come
 
     def _rest_s(self) -> float:
         """How long to wait for an answer: until others are to be asked again.
@@ -384,19 +287,15 @@ class Tail(Exchanges):
         left_s = [end.remaining_s for end in self._resting.values()]
         return min([self._until.remaining_s, *left_s])
 
-    def _answer_of(self, one: _UnderWay) -> list[Part]:
+    def _answer_of(self, one: Pending) -> list[Part]:
         self._turn_to(one, time.monotonic())  # it may have come long ago, and nobody polled
         deadline = Deadline.after(self._config.request_timeout_s)
         arrival = one.sent.connection.begin(deadline, self._memory.take)
         return self._whole_answer(one.sent, arrival, deadline)
 
-    def _turn_to(self, one: _UnderWay, tried_at: float) -> None:
+    def _turn_to(self, one: Pending, tried_at: float) -> None:
         """From here on this is the one whose answer is read, or that fails."""
-        self._under_way.remove(one)
-        filled = self._filling.pop(one.sent.connection, None)
-        if filled is not None:  # what was read before is done with
-            self._spare.append(self._memory)
-            self._memory = filled
+        self._memory = self._under_way.take(one, self._memory)
         self._tried_at = tried_at
         self._ended, self._sent, self._asked = one, one.sent, one.partitions
 
@@ -409,18 +308,17 @@ class Tail(Exchanges):
         for item in self._asked:
             error = failures.get(item.topic_partition)
             if error is None:
-                self._failing.pop(item.topic_partition, None)
-                self._warned.discard(item.topic_partition)
+                self._failing.note_answered(item.topic_partition)
             else:
                 self._rest([item], self._config.retry_backoff_s)
-                self._note_failing({item.topic_partition}, error)
+                self._failing.note({item.topic_partition}, error, self._tried_at)
         return judged
 
     def _recover(self, error: KafkaProtoError) -> None:
         """The same; others come first from now on. Raises what has lasted for too long."""
         super()._recover(error)
         failed = {item.topic_partition for item in self._asked or self._open}
-        self._note_failing(failed, error)
+        self._failing.note(failed, error, self._tried_at)
         _log.debug("nothing fetched for now: %s", error)
         self._open.sort(key=lambda item: item.topic_partition in failed)
         if self._under_way:  # else whoever tries again has waited
@@ -428,23 +326,11 @@ class Tail(Exchanges):
             took_s = time.monotonic() - self._tried_at if self._ended is None else 0.0
             self._rest(self._asked or self._open, max(took_s, self._config.retry_backoff_s))
 
-    def _note_failing(self, failed: set[TopicPartition], error: KafkaProtoError) -> None:
-        """Raises what has lasted for too long; says once what has lasted for long."""
-        now = time.monotonic()
-        since = max(self._tried_at, now - self._config.request_timeout_s)  # whenever we are polled
-        lasted_s = now - min(self._failing.setdefault(item, since) for item in failed)
-        if lasted_s >= min(self._config.default_api_timeout_s, error.patience_s):
-            raise error
-        if lasted_s >= _WORTH_A_WORD_S and not failed <= self._warned:
-            self._warned |= failed
-            names = ", ".join(map(str, sorted(failed)))
-            _log.warning("nothing fetched from %s for %.0f s: %s", names, lasted_s, error)
-
     def _rest(self, partitions: Collection[RangeProgress], for_s: float) -> None:
         """Do not ask about them again before that."""
         self._resting |= dict.fromkeys(partitions, Deadline.after(for_s))
 
-    def _rest_if_early(self, answered: _UnderWay) -> None:
+    def _rest_if_early(self, answered: Pending) -> None:
         """Not every broker holds an answer with nothing in it: it is not asked again at once."""
         early_s = self._max_wait_s - (time.monotonic() - answered.since)
         if early_s > 0:

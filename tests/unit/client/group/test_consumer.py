@@ -11,7 +11,7 @@ import pytest
 
 from pyspark_kafkaproto import arrow
 from pyspark_kafkaproto.client.consumer import Consumer
-from pyspark_kafkaproto.client.group import reading, tail
+from pyspark_kafkaproto.client.group import failing, reading
 from pyspark_kafkaproto.client.group.assignors import Subscriber
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
@@ -1487,8 +1487,7 @@ def each_asked_once(monkeypatch):
     send_to = Tail._send_to
 
     def checked(tail, chosen, deadline):
-        asked = {item for one in tail._under_way for item in one.partitions}
-        assert not asked & {item for item, _ in chosen}
+        assert not tail._under_way.partitions & {item for item, _ in chosen}
         return send_to(tail, chosen, deadline)
 
     monkeypatch.setattr(Tail, "_send_to", checked)
@@ -1561,7 +1560,7 @@ def test_short_polls_try_again_no_more_often_than_long_ones(filled, group, consu
 
 
 def test_a_leader_that_fails_for_long_is_said_once(filled, group, consumer_of, caplog, monkeypatch):
-    monkeypatch.setattr(tail, "_WORTH_A_WORD_S", 0.1)
+    monkeypatch.setattr(failing, "_WORTH_A_WORD_S", 0.1)
     filled.topics["orders"].move(1, 2)
     consumer = consumer_of()
     poll_rows(consumer, 40)

@@ -1,0 +1,59 @@
+"""What a member knows of the logs that its positions are in.
+
+By that it notices that one was cut off, or that a topic was made anew. Nothing is asked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
+from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
+
+
+@dataclass(slots=True)
+class Seen:
+    """What positions stand on, and what a log or topic of another past is known by.
+
+    It outlives a `Tail`: one made anew after an error is to notice what the one before would have,
+    and so is the first of a new generation, as far as it begins where the member was.
+
+    Attributes:
+        topic_ids: of the topics that positions belong to.
+        refused_ids: those of them that a leader does not know; metadata alone may be of the past.
+        epochs: per partition an offset, and the leader epoch of the batch that ends before it.
+        astray: partitions whose position is not there, and that nothing has moved yet.
+        foreign: partitions of these topics at offsets that somebody else has committed, who may
+            have seen before us that the topic was made again; until a leader has answered.
+    """
+
+    topic_ids: dict[str, bytes] = field(default_factory=dict)
+    refused_ids: set[bytes] = field(default_factory=set)
+    epochs: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    astray: set[TopicPartition] = field(default_factory=set)
+    foreign: set[TopicPartition] = field(default_factory=set)
+
+    def in_next_generation(
+        self, assigned: Collection[TopicPartition], own: Collection[TopicPartition]
+    ) -> Seen:
+        """What of it is true of `assigned`, of which `own` begin where this member was."""
+        own = set(own) - self.foreign
+        topics = {item.topic for item in own} & self.topic_ids.keys()
+        return Seen(
+            topic_ids={topic: self.topic_ids[topic] for topic in topics},
+            refused_ids=self.refused_ids,
+            epochs={item: known for item, known in self.epochs.items() if item in own},
+            foreign={item for item in assigned if item.topic in topics and item not in own},
+        )
+
+    def note_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """What whoever committed these offsets knew of the records before them; ours goes first."""
+        for item, (offset, _, epoch) in committed.items():
+            if epoch != NO_EPOCH and self.epoch_before(item, offset) == NO_EPOCH:
+                self.epochs[item] = (offset, epoch)
+
+    def epoch_before(self, partition: TopicPartition, position: int) -> int:
+        """The leader epoch of the batch that ends before `position`; -1 where it is not known."""
+        offset, epoch = self.epochs.get(partition, (position, NO_EPOCH))
+        return epoch if offset == position else NO_EPOCH
