@@ -163,6 +163,7 @@ class Reading:
         if end is None:
             end = list_bounds(self._router, [partition], timestamp)[partition]
         _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)
+        self.seen.epochs.pop(partition, None)  # others may come by the offset that this is of
         self._move(partition, end)
         return end
 

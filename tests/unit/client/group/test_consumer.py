@@ -650,6 +650,23 @@ def test_a_truncation_is_an_error_to_whoever_goes_on_without_a_policy(
     assert group.committed["orders", 0] == (20, "")
 
 
+@pytest.mark.parametrize(("change", "first_offset"), [(truncate, 10), (make_again, 0)])
+def test_the_epoch_of_records_that_are_gone_is_not_committed_with_others(
+    filled, group, first_read, consumer_of, monkeypatch, change, first_offset
+):
+    """What is read anew comes by the same offset, in the middle of what a leader answers."""
+    consumer = first_read(enable_auto_commit="false")
+    monkeypatch.setattr(arrow, "TOPIC_BYTES", 10 * len("orders"))
+    monkeypatch.setattr(arrow._topics, "_kept", None)
+    change(filled)
+    read = range(first_offset, 20)
+    assert poll_rows(consumer, len(read)) == [(0, offset) for offset in read]
+    consumer.commit()
+    assert group.epochs["orders", 0] == (20, -1)
+    consumer.close()
+    assert poll_rows(consumer_of(), 10) == [(0, offset) for offset in range(20, 30)]
+
+
 def test_an_offset_committed_without_its_epoch_is_believed(filled, first_read, consumer_of):
     consumer = first_read(enable_auto_commit="false")
     consumer.commit({FIRST: 20})
