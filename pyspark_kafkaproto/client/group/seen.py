@@ -48,9 +48,9 @@ class Seen:
         )
 
     def note_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """What whoever committed these offsets knew of the records before them; ours goes first."""
+        """What whoever committed these offsets knew of the records before; the later counts."""
         for item, (offset, _, epoch) in committed.items():
-            if epoch != NO_EPOCH and self.epoch_before(item, offset) == NO_EPOCH:
+            if epoch > self.epoch_before(item, offset):
                 self.epochs[item] = (offset, epoch)
 
     def epoch_before(self, partition: TopicPartition, position: int) -> int:

@@ -683,6 +683,15 @@ def test_an_epoch_that_the_leader_does_not_know_is_forgotten(filled, first_read,
     assert poll_rows(consumer_of(), 5) == [(0, offset) for offset in range(15, 20)]
 
 
+def test_a_later_epoch_that_another_member_has_committed_is_believed(filled, group, first_read):
+    """It was told that the log was cut off, and has read what came in the place of that."""
+    consumer = first_read(enable_auto_commit="false")
+    truncate(filled)
+    group.committed["orders", 0], group.epochs["orders", 0] = (20, ""), (20, 1)
+    is_rebalancing(filled)
+    assert poll_rows(consumer, 10) == [(0, offset) for offset in range(20, 30)]
+
+
 def test_an_offset_that_another_member_has_committed_is_believed(filled, group, first_read):
     """It may have seen already that the topic was made again."""
     consumer = first_read()
