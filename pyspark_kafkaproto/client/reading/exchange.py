@@ -211,15 +211,16 @@ class Exchanges(ABC):
         cut: dict[RangeProgress, Skimmed] = {}
         doubted: list[TopicPartition] = []
         for progress, data in parts:
-            if data.error_code == OFFSET_OUT_OF_RANGE:
-                was_doubted = progress.stalled_since is not None
+            was_out_of_range = progress.is_out_of_range
+            progress.is_out_of_range = data.error_code == OFFSET_OUT_OF_RANGE
+            if progress.is_out_of_range:
                 self._loss.reset(progress)
                 is_doubted = progress.stalled_since is not None
                 if is_doubted:
                     doubted.append(progress.topic_partition)
                 # If the offset is there after all, it is the epoch that the leader has not got. Not
                 # on one word: it may be of an old leader, and the log cut off at the next one.
-                if was_doubted or not is_doubted:
+                if was_out_of_range or not is_doubted:
                     self._directory.note_read(progress.topic_partition, NO_EPOCH)
                 continue
             if data.diverging_epoch.end_offset >= 0:

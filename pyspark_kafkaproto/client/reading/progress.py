@@ -14,6 +14,7 @@ class RangeProgress:
 
     Attributes:
         stalled_since: when an answer first came without the records that should be there.
+        is_out_of_range: whether the last answer said that there is no such offset.
         batch_bytes: what the batch at `position` takes, if an answer was too small for it.
     """
 
@@ -23,6 +24,7 @@ class RangeProgress:
     stop: int
     report: RangeReport = field(default_factory=RangeReport)
     stalled_since: float | None = None
+    is_out_of_range: bool = False
     batch_bytes: int = 0
 
     @property

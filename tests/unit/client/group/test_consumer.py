@@ -484,12 +484,19 @@ def test_what_is_written_after_a_truncation_is_read(filled, group, first_read, r
     assert group.committed["orders", 0] == (30, "")
 
 
-def test_a_truncation_is_noticed_behind_the_word_of_an_old_leader(filled, first_read):
+@pytest.mark.parametrize("times_before", [0, 1, 3])
+def test_a_truncation_is_noticed_behind_the_word_of_an_old_leader(
+    filled, first_read, times_before
+):
     """It has no such offset, and another leader has: that one is still to compare the epoch."""
     consumer = first_read()
+    out_of_range = answered(*(Answered(partition_index=part, error_code=1) for part in range(2)))
+    for _ in range(times_before):  # where a leader has had it since
+        asked = len(filled.asked("Fetch"))
+        filled.on("Fetch", out_of_range, DEFAULT)
+        poll_until(consumer, lambda asked=asked: len(filled.asked("Fetch")) > asked + 3, "answers")
     truncate(filled)
-    out_of_range = (Answered(partition_index=part, error_code=1) for part in range(2))
-    filled.on("Fetch", answered(*out_of_range), DEFAULT)
+    filled.on("Fetch", out_of_range, DEFAULT)
     assert poll_rows(consumer, 20) == [(0, offset) for offset in range(10, 30)]
 
 

@@ -51,8 +51,11 @@ def test_brokers_before_version_12_are_told_no_epoch(brokers, config, task):
     assert len(brokers.asked("Fetch")) > 1
 
 
-def _cut_off(brokers, to):
-    """Another leader, who knows less, is elected before the second Fetch; more is written then."""
+def _cut_off(brokers, to, *before):
+    """Another leader, who knows less, is elected before the second Fetch; more is written then.
+
+    `before`: what the old one still answers after the first.
+    """
     log = brokers.logs["orders", 0].fill(10, size_bytes=3000)
 
     def elect(call):
@@ -61,7 +64,7 @@ def _cut_off(brokers, to):
         log.fill(20, size_bytes=3000)
         return fetch(brokers, call)
 
-    brokers.on("Fetch", DEFAULT, elect, DEFAULT)
+    brokers.on("Fetch", DEFAULT, *before, elect, DEFAULT)
     return log
 
 
@@ -72,6 +75,14 @@ def test_log_cut_off_below_what_was_read_is_a_data_loss(brokers, config, task, c
     ) as caught:
         read(task((0, 0, 100)), config())
     assert caught.value.condition == "COULD_NOT_READ_OFFSET_RANGE"
+
+
+def test_log_cut_off_is_noticed_behind_an_old_leader_that_falls_back(brokers, config, task, clock):
+    """One that has nothing more, and then not even what was read."""
+    said = Answered(high_watermark=20), Answered(error_code=1, high_watermark=-1)
+    _cut_off(brokers, 10, *map(answered, said))
+    with pytest.raises(DataLoss, match=r"offset 20 are gone.*epoch 0 up to offset 10 only"):
+        read(task((0, 0, 100)), config())
 
 
 def test_log_cut_off_below_what_was_read_is_read_on_when_told_so(
