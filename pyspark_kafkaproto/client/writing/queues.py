@@ -266,15 +266,15 @@ class PartitionQueue:
         self._is_misnumbered = self.identity.is_idempotent
         self.is_shortened |= sum(part.records for part in parts) < batch.records
 
-    def restart(self, identity: Identity, batch: Batch) -> None:
-        """Begin sequences anew under `identity`, with `batch` or what was put in its place.
+    def restart(self, identity: Identity, place: tuple[int, ...]) -> None:
+        """Begin sequences anew under `identity`, from that place (`Batch.order`) on.
 
         What comes before it may be written already: only under its own epoch and sequence does a
         broker know it again. All of that is settled first.
         """
         is_waiting = self._next_identity is not None
-        place = min(self._begins_anew_at, batch.order) if is_waiting else batch.order
-        self._next_identity, self._begins_anew_at = identity, place
+        self._begins_anew_at = min(self._begins_anew_at, place) if is_waiting else place
+        self._next_identity = identity
         self._is_misnumbered = True
 
     def _begins_anew_with(self, batch: Batch) -> bool:

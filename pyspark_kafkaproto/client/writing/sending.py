@@ -384,12 +384,12 @@ class Sender:
         elif verdict is Verdict.REFUSED:
             parts = self._refuse(queue, batch, data, error)
             self.held_bytes += sum(part.size_bytes for part in parts) - batch.size_bytes
-            if sum(part.records for part in parts) < batch.records and queue.may_come_twice:
-                self._begin_anew_after(queue, batch, error)
+            if sum(part.records for part in parts) < batch.records:
+                self._rows_fell_out(queue, batch, parts, error)
         elif verdict is Verdict.FORGOTTEN:
             _log.warning("%s: sequences begin anew", error)
             self._try_later(queue, batch, error, asked)
-            queue.restart(self._renew(queue.identity, error), batch)
+            queue.restart(self._renew(queue.identity, error), batch.order)
         elif verdict is Verdict.LATER:
             self._try_later(queue, batch, error, asked, leader)
         else:
@@ -397,11 +397,24 @@ class Sender:
         if queue.head is not None:
             self._ready[queue.partition] = queue
 
-    def _begin_anew_after(self, queue: PartitionQueue, batch: Batch, error: BrokerError) -> None:
-        """Rows fell out of a batch, and what comes behind it was sent with other sequences."""
+    def _rows_fell_out(
+        self, queue: PartitionQueue, batch: Batch, parts: list[Batch], error: BrokerError
+    ) -> None:
+        """Have nothing take sequences that something else was sent with, and may be written.
+
+        What comes behind was sent with others; and where nothing is left of a batch that may be
+        written itself, a broker could take the next one for that.
+        """
+        is_gone = batch.is_doubtful and not parts and queue.identity.is_idempotent
+        if not (is_gone or queue.may_come_twice):
+            return
+        doubtful = batch if is_gone else queue.in_doubt_after(batch)
         if not queue.identity.is_transactional:
-            queue.restart(self._renew(queue.identity, error), batch)
-        elif (doubtful := queue.in_doubt_after(batch)) is not None:
+            # What is left of one that may be written goes before that: under the sequences of that
+            # one the broker refuses it, if it has that one.
+            place = (batch.order[0] + 1,) if batch.is_doubtful else batch.order
+            queue.restart(self._renew(queue.identity, error), place)
+        elif doubtful is not None:
             raise cannot_go_on(queue, doubtful) from error
 
     # Failures

@@ -72,16 +72,34 @@ def verdict_on(
     error = BrokerError(code, "Produce", f"{queue.partition}, {batch}", text)
     if code == DUPLICATE_SEQUENCE_NUMBER:
         return Verdict.WRITTEN, error
+    is_told_apart = queue.identity.is_idempotent and code in _ABOUT_RECORDS | _ABOUT_THE_PRODUCER
+    if is_told_apart and queue.is_passed(batch) and batch.may_be_written:
+        return Verdict.WRITTEN, error
     if code in _ABOUT_RECORDS:
         return Verdict.REFUSED, error
-    if code in _ABOUT_THE_PRODUCER and queue.identity.is_idempotent:
-        if queue.is_passed(batch) and batch.may_be_written:
-            return Verdict.WRITTEN, error
-        if code == OUT_OF_ORDER_SEQUENCE_NUMBER and queue.is_overtaking(batch):
-            return Verdict.OVERTOOK, error
-        # Inside a transaction nothing can be begun anew but the transaction.
-        return (Verdict.FATAL if queue.identity.is_transactional else Verdict.FORGOTTEN), error
+    if is_told_apart:
+        return _about_sequences(queue, batch, error)
     return (Verdict.LATER if error.error.is_retriable else Verdict.FATAL), error
+
+
+def _about_sequences(
+    queue: PartitionQueue, batch: Batch, error: BrokerError
+) -> tuple[Verdict, BrokerError]:
+    if error.code == OUT_OF_ORDER_SEQUENCE_NUMBER and queue.is_overtaking(batch):
+        return Verdict.OVERTOOK, error
+    if batch.is_of_doubtful:
+        return Verdict.FATAL, _written_whole(queue, batch, error)
+    # Inside a transaction nothing can be begun anew but the transaction.
+    return (Verdict.FATAL if queue.identity.is_transactional else Verdict.FORGOTTEN), error
+
+
+def _written_whole(queue: PartitionQueue, batch: Batch, error: BrokerError) -> BrokerError:
+    """The error of what is left of a batch that a broker refused, and has from an earlier try."""
+    return BrokerError(
+        error.code, error.api, f"{queue.partition}, {batch}",
+        "a part of a batch that was refused when it was sent again, and whose first try seems to "
+        "be written: what the topic takes has changed in between. It is not written once more",
+    )  # fmt: skip
 
 
 def out_of_order(queue: PartitionQueue, batch: Batch, later: Batch) -> BrokerError:
@@ -94,13 +112,13 @@ def out_of_order(queue: PartitionQueue, batch: Batch, later: Batch) -> BrokerErr
 
 
 def cannot_go_on(queue: PartitionQueue, batch: Batch) -> LocalProtocolError:
-    """The error of a transaction in which rows were refused before `batch`, of unknown outcome.
+    """The error of a transaction in which `batch`, of unknown outcome, or rows before it, fell out.
 
     What comes after such rows gets new sequences, to which `batch` with its old ones could fit. A
     new epoch would tell them apart: inside a transaction there is none to be had.
     """
     return LocalProtocolError(
-        f"{queue.partition}, {batch}: sent, and may still be written, while rows before it were "
+        f"{queue.partition}, {batch}: sent, and may still be written, while rows up to it were "
         "refused: with both the transaction cannot go on; abort it and write again"
     )
 

@@ -376,6 +376,17 @@ def test_rows_that_fall_out_while_others_may_still_come_end_the_transaction(
     assert values(brokers.logs["orders", 0]) == [b"a"]
 
 
+def test_a_row_that_may_be_written_and_is_put_aside_ends_the_transaction(brokers, producer, level):
+    """The next one with its sequence would be taken for it."""
+    del level
+    writer = known(producer(transactional_id="mine", dead_letter_topic="many"))
+    brokers.on("Produce", close(), refusing(_INVALID_RECORD), DEFAULT)
+    writer.send(ROWS[:1])
+    with pytest.raises(LocalProtocolError, match=r"orders-0, row 1 .*may still be written.*abort"):
+        writer.flush()
+    writer.abort_transaction()
+
+
 @pytest.mark.parametrize("is_lost_first", [False, True])
 def test_a_batch_that_is_split_while_others_may_still_come_ends_nothing(
     brokers, producer, level, is_lost_first

@@ -485,9 +485,7 @@ def test_what_is_written_after_a_truncation_is_read(filled, group, first_read, r
 
 
 @pytest.mark.parametrize("times_before", [0, 1, 3])
-def test_a_truncation_is_noticed_behind_the_word_of_an_old_leader(
-    filled, first_read, times_before
-):
+def test_a_truncation_is_noticed_behind_the_word_of_an_old_leader(filled, first_read, times_before):
     """It has no such offset, and another leader has: that one is still to compare the epoch."""
     consumer = first_read()
     out_of_range = answered(*(Answered(partition_index=part, error_code=1) for part in range(2)))

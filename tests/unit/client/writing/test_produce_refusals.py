@@ -15,7 +15,7 @@ from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.records import Columns, decode
 from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first
-from tests.fake_broker import DEFAULT, FakeTopic, topic_id_of
+from tests.fake_broker import DEFAULT, FakeTopic, close, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_produce import produce, refusing, values, write
 
@@ -228,6 +228,90 @@ def test_what_is_left_of_a_batch_is_written_under_the_next_epoch(brokers, produc
     epochs = [HEADER.unpack_from(batch.data)[10] for batch in log.batches]
     assert epochs == [0] + [1] * (len(epochs) - 1)
     assert len(epochs) > 4
+
+
+def written_then_closed(brokers):
+    """A leader that hangs up once it has written what it was sent."""
+
+    def answer(call):
+        produce(brokers, call)
+        return close()
+
+    return answer
+
+
+def test_a_batch_that_is_written_is_not_written_again_in_halves(brokers, producer):
+    """Its answer was lost, and max.message.bytes lowered before it was sent again."""
+    brokers.on("Produce", written_then_closed(brokers), size_limited(brokers, 200))
+    writer = producer()
+    writer.send(numbered(20))
+    with pytest.raises(
+        BrokerError, match=r"orders-0, 10 rows, 0 to 9.*first try.*not written once"
+    ):
+        writer.flush()
+    assert values(brokers.logs["orders", 0]) == texts(range(20))
+
+
+@pytest.mark.parametrize("lost", [close(), refusing(6)], ids=["no answer", "an error"])
+def test_a_batch_that_was_lost_is_written_in_halves(brokers, producer, lost):
+    brokers.on("Produce", lost, size_limited(brokers, 200))
+    writer = producer()
+    writer.send(numbered(20))
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == texts(range(20))
+
+
+def test_what_is_left_of_a_batch_that_is_written_is_not_written_again(brokers, producer, letters):
+    """Nor where batches behind it, which may be written too, want another epoch."""
+    writer = producer(dead_letter_topic="letters", batch_size=100)
+    writer.send(numbered(1))
+    writer.flush()
+    log = brokers.logs["orders", 0]
+    refuse = _only_orders(brokers, INVALID_TIMESTAMP, True, texts([3]))
+    brokers.on("Produce", written_then_closed(brokers), refuse)
+    writer.send([ProducerRecord(f"{n}", partition=0) for n in range(1, 41)])
+    with pytest.raises(BrokerError, match=r"orders-0.*first try.*not written once"):
+        writer.flush()
+    written = [int(value) for value in values(log)]
+    assert written == list(range(len(written)))
+
+
+def test_what_follows_a_row_that_may_be_written_is_not_taken_for_it(brokers, producer, letters):
+    """Not where as many rows come next as were put aside, under the same sequences."""
+    refuse = _only_orders(brokers, INVALID_TIMESTAMP, True, texts([0]))
+    brokers.on("Produce", written_then_closed(brokers), refuse)
+    writer = producer(dead_letter_topic="letters")
+    writer.send(numbered(1))
+    writer.flush()
+    writer.send([ProducerRecord("next", partition=0)])
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == [b"0", b"next"]
+    assert values(letters) == [b"0"]
+
+
+def test_a_batch_behind_which_others_are_written_is_there_once_whatever_is_refused(
+    brokers, producer
+):
+    writer = producer(batch_size=100)
+    writer.send(numbered(1))
+    writer.flush()
+    seen = []
+
+    def answer(call):
+        (item,) = _sent(call)
+        if b"1" not in _values(bytes(item.records)):
+            return produce(brokers, call)
+        seen.append(call)
+        if len(seen) > 1:
+            return refusing(MESSAGE_TOO_LARGE)(call)
+        produce(brokers, call)
+        return refusing(7)(call)
+
+    brokers.on("Produce", answer)
+    writer.send([ProducerRecord(f"{n}", partition=0) for n in range(1, 41)])
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == texts(range(41))
+    assert len(seen) == 2
 
 
 def test_a_record_that_the_broker_refuses_is_named(brokers, producer):
