@@ -154,10 +154,15 @@ class Consumer:
         One that is not there (any more) is left out for as long as no reset has moved it, with
         auto.offset.reset=none at every time: whoever began there would pass over records.
         """
-        return {item: committed.offset for item, committed in self._committable.items()}
+        return {item: committed.offset for item, committed in self.committable.items()}
 
     @property
-    def _committable(self) -> dict[TopicPartition, CommittedOffset]:
+    def committable(self) -> dict[TopicPartition, CommittedOffset]:
+        """`positions` with the leader epochs of the records before them, as `commit` commits them.
+
+        For `Producer.send_offsets_to_transaction`: whoever goes on notices by an epoch that the log
+        was cut off below its offset.
+        """
         return {} if self._reading is None else self._reading.committable
 
     @property
@@ -360,7 +365,7 @@ class Consumer:
             known |= {item: committed.offset for item, committed in commit.offsets.items()}
         return {
             item: committed
-            for item, committed in self._committable.items()
+            for item, committed in self.committable.items()
             if known.get(item) != committed.offset
         }
 

@@ -101,6 +101,33 @@ def values(*names, count=50):
     return sorted(f"{name}{n}" for name in names for n in range(count))
 
 
+def test_offsets_of_a_reader_are_committed_with_their_leader_epochs(tools, topic, make):
+    producer, deadline = make(), Deadline.after(30)
+    producer.begin_transaction()
+    producer.send(records("a"))
+    producer.commit_transaction()
+    properties = {
+        "bootstrap.servers": tools.bootstrap_servers,
+        "group.id": topic,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": "false",
+        "isolation.level": "read_committed",
+    }
+    ends = [50 // PARTITIONS + 1] * PARTITIONS  # with the marker
+    with Consumer(properties, {topic}) as reader:
+        while sorted(reader.positions.values()) != ends:
+            deadline.check("the rows")
+            reader.poll(0.1)
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction(reader.committable, topic, reader.group_member)
+        producer.commit_transaction()
+        assert {item: at.offset for item, at in reader.committable.items()} == reader.positions
+        offsets = reader.committable
+    with KafkaCluster({"bootstrap.servers": tools.bootstrap_servers}) as cluster:
+        assert cluster.get_group_offsets({topic}) == {topic: offsets}
+    assert {at.leader_epoch for at in offsets.values()} == {0}
+
+
 def test_offsets_of_who_reads_no_more_are_refused(tools, topic, make):
     with Producer({"bootstrap.servers": tools.bootstrap_servers}, topic=topic) as plain:
         plain.send(records("a"))

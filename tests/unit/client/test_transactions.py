@@ -9,7 +9,7 @@ import pytest
 from pyspark_kafkaproto.client import ProducerRecord
 from pyspark_kafkaproto.client import produce as produce_module
 from pyspark_kafkaproto.client.writing import compressing
-from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.errors import (
     BrokerError,
     KafkaProtoError,
@@ -182,6 +182,21 @@ def test_what_is_announced_and_what_is_not(brokers, producer, level):
     assert all(request.transactional_id == "mine" for request in brokers.asked("Produce"))
     highest = max(call.header.api_version for call in brokers.calls if call.api == "Produce")
     assert highest == 11 if level == 1 else highest >= 12
+
+
+def test_an_offset_is_committed_with_the_epoch_and_text_that_are_given(brokers, producer, level):
+    del level
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    other = TopicPartition("orders", 1)
+    offsets = {ONE: CommittedOffset(17, "by me", 3), other: 18}
+    writer.send_offsets_to_transaction(offsets, "group")
+    (request,) = brokers.asked("TxnOffsetCommit")
+    sent = [
+        (item.committed_offset, item.committed_metadata, item.committed_leader_epoch)
+        for item in request.topics[0].partitions
+    ]
+    assert sent == [(17, "by me", 3), (18, "", -1)]
 
 
 def test_a_transaction_stays_open_for_kafkas_minute(brokers, producer, level):

@@ -672,6 +672,14 @@ def test_the_epoch_of_records_that_are_gone_is_not_committed_with_others(
     assert poll_rows(consumer_of(), 10) == [(0, offset) for offset in range(20, 30)]
 
 
+def test_positions_are_told_with_their_leader_epochs_where_these_are_known(filled, first_read):
+    consumer = first_read()
+    assert consumer.committable == {
+        FIRST: CommittedOffset(20, leader_epoch=0),
+        SECOND: CommittedOffset(20),
+    }
+
+
 def test_an_offset_committed_without_its_epoch_is_believed(filled, first_read, consumer_of):
     consumer = first_read(enable_auto_commit="false")
     consumer.commit({FIRST: 20})
