@@ -146,7 +146,7 @@ def abort_batch(
         job: of `name`: with it nothing of other jobs is touched, and nobody fenced, who may well
             have fenced this one. Without it whoever decides for `name` is fenced.
         is_undecided: whether nobody can have decided this job: the log is not asked then, which
-            may be what has failed.
+            may be what has failed. That it was given up is written to it last, if it can be.
 
     Raises:
         KafkaProtoError: what was decided is not known, or a transaction could not be aborted.
@@ -166,8 +166,23 @@ def abort_batch(
             complete(deciding or held.enter_context(_deciding_surely(log, name)))
         if job or last is None or not is_behind(batch, last.batch):
             _sweep_rest(log, name, job, deciding)
+        if job and decided is None:
+            _give_up(log, name, batch, job)
         # Else another driver has come after: what is open is that one's.
     return decided is None
+
+
+def _give_up(log: DecisionLog, name: str, batch: str, job: str) -> None:
+    """Tell attempts that write from here on (`kept_unless_over`); what has begun before is swept.
+
+    A stream's are left to its next batch: that one may have the number of this one.
+    """
+    try:
+        log.give_up(batch)
+    except KafkaProtoError as error:
+        _log.warning("late attempts of a job that was given up are not told: %s", error)
+    else:
+        _sweep_rest(log, name, job, None)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -90,11 +90,15 @@ class Decision:
 
 @dataclass(slots=True)
 class _Seen:
-    """What of a log was read: up to which offset of which topic, and the last of each name."""
+    """What of a log was read: up to which offset of which topic, and the last of each name.
+
+    `given_up`: batches that were.
+    """
 
     topic_id: bytes | None
     position: int
     last: dict[str, Decision]
+    given_up: set[str] = field(default_factory=set)
 
 
 # Workers of Spark live from batch to batch: what one has read it need not read again.
@@ -178,7 +182,9 @@ class DecisionLog:
         )
         seen = self._seen_before(self._topic_id, stop)
         if stop > seen.position:
-            seen.last |= self._last_of(seen.position, stop)
+            last, given_up = self._last_of(seen.position, stop)
+            seen.last |= last
+            seen.given_up |= given_up
             seen.position = stop
         return dict(seen.last)
 
@@ -197,6 +203,22 @@ class DecisionLog:
         """Up to where this process has read."""
         return _seen[self._key].position
 
+    def give_up(self, batch: str) -> None:
+        """Note that a batch was given up, for what it has under way and comes late to find.
+
+        A record without a value, which decides nothing: compaction takes it away after a day
+        (delete.retention.ms).
+
+        Args:
+            batch: which; its name is that of no other one, nor of what decides.
+        """
+        with self._plain_producer() as producer:
+            _written_mark(producer, self.prefix, batch)
+
+    def is_given_up(self, batch: str) -> bool:
+        """Whether `give_up` was called for it, as far as `read` has read."""
+        return batch in _seen[self._key].given_up
+
     def check_unseen(self, name: str, start: int, stop: int) -> None:
         """Refuse to decide for `name` behind decisions that were not read.
 
@@ -204,7 +226,8 @@ class DecisionLog:
             LocalProtocolError: there are such from offset `start` to before `stop`.
         """
         # Whoever else decided for this name is fenced: what there is of it has ended.
-        unseen = [found for other, found in self._records(start, stop) if other == name]
+        records = self._records(start, stop)
+        unseen = [found for other, found in records if other == name and found is not None]
         if unseen:
             raise LocalProtocolError(
                 f"{name!r} has decided {unseen[-1]}: a broker that was behind told that topic "
@@ -250,11 +273,14 @@ class DecisionLog:
 
     # Reading
 
-    def _last_of(self, start: int, stop: int) -> dict[str, Decision]:
-        """The last decision of each name between two offsets, whoever leads the topic by now."""
+    def _last_of(self, start: int, stop: int) -> tuple[dict[str, Decision], set[str]]:
+        """The last decision of each name between two offsets, whoever leads the topic by now.
+
+        And the names without one, which were given up.
+        """
         for _ in self.router.opinions():
             try:
-                return dict(self._records(start, stop, "read_committed"))
+                return _last_said(self._records(start, stop, "read_committed"))
             except DataLoss as error:
                 lost = error
         _seen.pop(self._key, None)
@@ -306,10 +332,12 @@ class DecisionLog:
 
     def _mark(self) -> int:
         """The offset of a record that decides nothing: who took it knows all that is before it."""
-        with self.producer(
-            ProducerConfig(client=self.config, enable_idempotence=False)
-        ) as producer:
+        with self._plain_producer() as producer:
             return _written_mark(producer, self.prefix)
+
+    def _plain_producer(self) -> Producer:
+        """For what does no harm where it is written twice."""
+        return self.producer(ProducerConfig(client=self.config, enable_idempotence=False))
 
     def _stable_end(self, least: int) -> int:
         """The end of the log, `least` or more, once every transaction before it has ended.
@@ -330,7 +358,8 @@ class DecisionLog:
 
     def _records(
         self, start: int, stop: int, isolation_level: str = "read_uncommitted"
-    ) -> Iterator[tuple[str, Decision]]:
+    ) -> Iterator[tuple[str, Decision | None]]:
+        """Names and what is said of them; None: nothing is decided (see `give_up`)."""
         from pyspark_kafkaproto.arrow import schema_for  # noqa: PLC0415 - pyarrow, for this alone
         from pyspark_kafkaproto.client.reading.decode import read_batches  # noqa: PLC0415 - as above
 
@@ -342,8 +371,8 @@ class DecisionLog:
         for batch in read_batches(task, config, settings, schema_for(["key", "value"])):
             for key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 prefix, name = _read_key(key, self.topic)
-                if prefix == self.prefix and value is not None:
-                    yield name, self._read_value(name, value)
+                if prefix == self.prefix and name != _NOBODY:
+                    yield name, None if value is None else self._read_value(name, value)
 
     def _leaders(self) -> Mapping[TopicPartition, Leader]:
         deadline = self.router.deadline()
@@ -491,9 +520,22 @@ class Deciding:
             self.log.check_unseen(self.name, start, offset)
 
 
-def _written_mark(producer: Producer, prefix: str) -> int:
-    """Write a record that decides nothing, for nobody; its offset."""
-    producer.send([ProducerRecord(None, key=_key(prefix, _NOBODY), partition=0)])
+def _last_said(
+    records: Iterator[tuple[str, Decision | None]],
+) -> tuple[dict[str, Decision], set[str]]:
+    last: dict[str, Decision] = {}
+    given_up: set[str] = set()
+    for name, found in records:
+        if found is None:
+            given_up.add(name)
+        else:
+            last[name] = found
+    return last, given_up
+
+
+def _written_mark(producer: Producer, prefix: str, name: str = _NOBODY) -> int:
+    """Write a record that decides nothing; its offset."""
+    producer.send([ProducerRecord(None, key=_key(prefix, name), partition=0)])
     return _written_at(producer)
 
 

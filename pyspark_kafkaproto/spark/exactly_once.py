@@ -52,7 +52,7 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
         """Write one task's rows into a transaction, which stays open."""
         log = log_of(self._options)
         report = write_rows(self._options, iterator, id_of_task(log, BATCH_JOBS, self._ids))
-        return kept_unless_over(log, BATCH_JOBS, report, lambda last: last == self._job)
+        return kept_unless_over(log, BATCH_JOBS, report, lambda last: last == self._job, self._job)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """All tasks have written: decide, and end their transactions."""
@@ -130,7 +130,11 @@ def writers_of(messages: Sequence[WriterCommitMessage | None]) -> list[Writer]:
 
 
 def kept_unless_over(
-    log: DecisionLog, name: str, report: TaskReport, is_over: Callable[[str], bool]
+    log: DecisionLog,
+    name: str,
+    report: TaskReport,
+    is_over: Callable[[str], bool],
+    job: str = "",
 ) -> TaskReport:
     """What an attempt has written; its transaction is aborted if its batch has ended without it.
 
@@ -142,18 +146,21 @@ def kept_unless_over(
         name: whose batch it is.
         report: of the attempt, whose transaction is open: what is decided from here on sweeps it.
         is_over: whether the batch is, by the last one that `name` has decided.
+        job: its batch, where that is a job's: no others are said to be given up.
     """
     if report.writer is None:
         return report
     try:
         last = log.read().get(name)
-        if last is None or report.writer in last.writers or not is_over(last.batch):
+        is_late = last is not None and report.writer not in last.writers and is_over(last.batch)
+        if not (is_late or log.is_given_up(job)):
             return report
         abort_transactions(log.router, [report.writer])
     except KafkaProtoError as error:
         _log.warning("whether %s came too late is not known: %s", report.writer, error)
         return report
-    _log.info("%s came too late, and was aborted: %s", report.writer, last)
+    why = last if is_late else "its job was given up"
+    _log.info("%s came too late, and was aborted: %s", report.writer, why)
     return replace(report, writer=None)
 
 

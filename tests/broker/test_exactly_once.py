@@ -172,6 +172,20 @@ def test_an_attempt_that_begins_once_its_job_has_ended_leaves_nothing_open(optio
     assert seen(options) == Counter(kept=ROWS)
 
 
+@pytest.mark.parametrize("has_read", [True, False], ids=["the driver's process", "another one"])
+def test_an_attempt_that_begins_once_its_job_was_given_up_leaves_nothing_open(
+    options, attempt, monkeypatch, has_read
+):
+    job, other = exactly_once_writer(options), exactly_once_writer(options)
+    job.abort([attempt(job, "failed", 0), None])
+    if not has_read:
+        monkeypatch.setattr(decisions, "_seen", {})
+    assert attempt(job, "late", 0, number=1).writer is None
+    assert batch_commit.open_transactions(log_of(options)) == {}
+    other.commit([attempt(other, "kept", 0)])
+    assert seen(options) == Counter(kept=ROWS)
+
+
 def test_an_attempt_that_begins_once_its_micro_batch_has_ended_leaves_nothing_open(
     options, attempt
 ):
