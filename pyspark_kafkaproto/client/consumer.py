@@ -34,6 +34,7 @@ from pyspark_kafkaproto.client.group.membership import (
 from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.process import check_process
+from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offsets, checked_offsets
 from pyspark_kafkaproto.cluster.groups import GroupMember
@@ -116,7 +117,7 @@ class Consumer:
         self._seen = Seen()
         self._held: _Held | None = None
         self._unwaited: list[Commit] = []
-        self._committed: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, CommittedOffset] = {}
         self._process = os.getpid()
         self._commit_at = time.monotonic() + self.config.auto_commit_interval_s
         self._membership = Membership(self.config.group_instance_id)
@@ -290,7 +291,9 @@ class Consumer:
 
     def _has_been_at(self, partition: TopicPartition, offset: int) -> bool:
         """Whether this member has left `partition` at `offset`, or committed that last."""
-        return offset in (self._left_at.get(partition), self._committed.get(partition))
+        committed = self._committed.get(partition)
+        is_committed = committed is not None and committed.offset == offset
+        return is_committed or self._left_at.get(partition) == offset
 
     def _give_up(self) -> None:
         """Say how far we came, while we may; then let others read on from there."""
@@ -362,11 +365,11 @@ class Consumer:
         """Positions that were not committed yet, or not given to commit."""
         known = dict(self._committed)
         for commit in self._unwaited:
-            known |= {item: committed.offset for item, committed in commit.offsets.items()}
+            known |= commit.offsets
         return {
             item: committed
             for item, committed in self.committable.items()
-            if known.get(item) != committed.offset
+            if _has_moved(known.get(item), committed)
         }
 
     def _commit_when_due(self) -> None:
@@ -411,7 +414,7 @@ class Consumer:
                 self._on_commit(offsets, commit.error)
 
     def _note_committed(self, commit: Commit) -> None:
-        self._committed |= {item: committed.offset for item, committed in commit.offsets.items()}
+        self._committed |= commit.offsets
 
     @property
     def _timeout_s(self) -> float:
@@ -460,3 +463,14 @@ class Consumer:
             _log.warning("the group notices only when the session ends: %s", error)
         finally:
             coordinator.close()
+
+
+def _has_moved(known: CommittedOffset | None, now: CommittedOffset) -> bool:
+    """Whether a position is to be committed, of which `known` is.
+
+    Where other records have come to stand before the same offset, it is. What was given without an
+    epoch, perhaps with a text, stays as it is.
+    """
+    if known is None or known.offset != now.offset:
+        return True
+    return known.leader_epoch not in (NO_EPOCH, now.leader_epoch)

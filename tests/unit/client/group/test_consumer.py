@@ -696,6 +696,27 @@ def test_an_epoch_that_the_leader_does_not_know_is_forgotten(filled, first_read,
     assert poll_rows(consumer_of(), 5) == [(0, offset) for offset in range(15, 20)]
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_offset_that_is_reached_again_is_committed_with_its_new_epoch(
+    filled, group, first_read, waits
+):
+    consumer = first_read(enable_auto_commit="false")
+    consumer.commit(wait=waits)
+    truncate(filled)
+    filled.logs["orders", 0].cut_off(10)
+    filled.logs["orders", 0].fill(1)
+    assert poll_rows(consumer, 10) == [(0, offset) for offset in range(10, 20)]
+    consumer.commit()
+    assert group.epochs["orders", 0] == (20, filled.logs["orders", 0].epoch)
+
+
+def test_an_offset_that_was_given_is_not_committed_again(filled, group, first_read):
+    consumer = first_read()
+    consumer.commit({FIRST: CommittedOffset(20, "by me")})
+    consumer.close()
+    assert group.committed["orders", 0] == (20, "by me")
+
+
 def test_a_later_epoch_that_another_member_has_committed_is_believed(filled, group, first_read):
     """It was told that the log was cut off, and has read what came in the place of that."""
     consumer = first_read(enable_auto_commit="false")
