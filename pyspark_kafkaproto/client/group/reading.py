@@ -58,6 +58,7 @@ class Reading:
     ) -> None:
         self.positions: dict[TopicPartition, int] = {}
         self._later = set(assigned)
+        self._told: set[TopicPartition] = set()  # of an error: others come before it does again
         self._look_again = Deadline.after(_LOOK_AGAIN_S)
         self._config = config
         self._router = router
@@ -73,7 +74,8 @@ class Reading:
 
         Raises:
             CorruptRecords: at the position; again at the next call.
-            BrokerError: see `starting_positions` about offsets that are not there.
+            BrokerError: see `starting_positions` about offsets that are not there; again once
+                the other partitions have nothing more.
         """
         try:
             batch = next(self._rows, None)
@@ -83,9 +85,11 @@ class Reading:
                 batch = next(self._rows, None)
         except BaseException:
             # What was fetched and not handed out is fetched again.
-            self.close()
-            self._tail, self._rows = self._new_tail(), iter(())
+            self._read_anew()
             raise
+        if batch is None and self._told:
+            self._told.clear()
+            self._read_anew()
         return batch
 
     @property
@@ -128,8 +132,7 @@ class Reading:
                 _log.info("%s are not read yet, a transaction holds offsets: %s", led, error)
                 return
             self._begin_at(starts)
-            self.close()
-            self._tail = self._new_tail()
+            self._read_anew()
 
     def _decoded(self, blocks: list[Block]) -> Iterator[pa.RecordBatch]:
         settings = ReadSettings(fail_on_data_loss=False)
@@ -153,13 +156,22 @@ class Reading:
         self.positions[partition] = offset
         self.seen.astray.discard(partition)
 
+    def _read_anew(self) -> None:
+        self.close()
+        self._tail, self._rows = self._new_tail(), iter(())
+
     def _new_tail(self) -> Tail:
-        return Tail(self.positions, self._config, self._router, self._reset, self.seen)
+        if self._told >= self.positions.keys():
+            self._told.clear()
+        positions = {item: at for item, at in self.positions.items() if item not in self._told}
+        return Tail(positions, self._config, self._router, self._reset, self.seen)
 
     def _reset(self, partition: TopicPartition, why: str, end: int | None = None) -> int:
         """See `Reset`: rows that are read again, or passed over, are said."""
         self.seen.astray.add(partition)
+        self._told.add(partition)
         timestamp = _reset_timestamp(self._config, [partition], why)
+        self._told.discard(partition)
         if end is None:
             end = list_bounds(self._router, [partition], timestamp)[partition]
         _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)

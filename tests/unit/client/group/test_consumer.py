@@ -358,6 +358,30 @@ def test_without_a_policy_nothing_committed_is_an_error(filled, group, consumer_
         poll_until(consumer, lambda: False, "the error")
 
 
+def test_a_position_that_is_an_error_keeps_no_other_from_being_read(filled, group, consumer_of):
+    filled.logs["orders", 0].start = 12
+    group.committed |= {("orders", 0): (3, ""), ("orders", 1): (0, "")}
+    consumer = consumer_of(auto_offset_reset="none")
+    gone = r"orders-0: .*no offset 3 .*is none"
+
+    def poll_rows_around_errors(consumer, count):
+        rows = []
+        deadline = Deadline.after(PATIENCE_S)
+        while len(rows) < count:
+            deadline.check(f"waiting for {count} rows; there are {len(rows)}")
+            with suppress(BrokerError):
+                rows += rows_of(consumer.poll(0.05))
+        return rows
+
+    read = poll_rows_around_errors(consumer, 20)
+    assert read == [(1, offset) for offset in range(20)]
+    with pytest.raises(BrokerError, match=gone):
+        poll_until(consumer, lambda: False, "the error again")
+    filled.logs["orders", 1].fill(2)
+    assert poll_rows_around_errors(consumer, 20) == [(1, offset) for offset in range(20, 40)]
+    assert consumer.positions == {SECOND: 40}
+
+
 @pytest.mark.parametrize("committed", [{}, {("orders", 1): (0, "")}])
 def test_a_partition_without_leader_and_commit_keeps_no_other_from_beginning(
     filled, group, consumer_of, caplog, monkeypatch, committed
