@@ -1,4 +1,4 @@
-"""A wheel brings the native codec to machines without a compiler; how wheels are built is sound."""
+"""A wheel brings the native codec to machines without a compiler; how it is built is sound."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ batch = encode_batch([NewRecord(b"value")])
 assert decode(batch, start=0, stop=1, wanted=Columns.VALUE).rows == 1
 """
 
+# As pyspark/sql/worker/lookup_data_sources.py looks for sources.
+LOOK_UP = """
+from pkgutil import iter_modules
+print(*(item.name for item in iter_modules() if item.name.startswith("pyspark_")))
+"""
+
 
 def test_wheels_are_built_for_every_python_that_is_supported():
     settings = tomllib.loads((ROOT / "cibuildwheel.toml").read_text())["tool"]["cibuildwheel"]
@@ -34,12 +40,38 @@ def test_wheels_are_built_for_every_python_that_is_supported():
     assert "Inflow" in settings["test-command"][2]
 
 
-@pytest.mark.long
-def test_a_wheel_decodes_natively_where_there_is_no_compiler(tmp_path):
-    source = tmp_path / "source"
+def cloned(folder):
+    source = folder / "source"
     subprocess.run(
         ["git", "clone", "--quiet", "--depth", "1", f"file://{ROOT}", str(source)], check=True
     )
+    return source
+
+
+@pytest.mark.long
+def test_spark_finds_the_source_of_an_editable_install_from_any_folder(tmp_path):
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    python = str(venv / "bin" / "python")
+    install = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    subprocess.run([*install, "--no-deps", "-e", str(cloned(tmp_path))], check=True)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [python, "-c", LOOK_UP],
+        check=True,
+        env=bare,
+        cwd=elsewhere,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["pyspark_kafkaproto"]
+
+
+@pytest.mark.long
+def test_a_wheel_decodes_natively_where_there_is_no_compiler(tmp_path):
+    source = cloned(tmp_path)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     wheels, folder = tmp_path / "wheels", tmp_path / "installed"
     subprocess.run([*pip, "wheel", "--no-deps", "-w", str(wheels), str(source)], check=True)
