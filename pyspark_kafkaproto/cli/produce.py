@@ -78,14 +78,25 @@ def produce(
         producer.check_topics({topic})  # until here Ctrl-C leaves nothing half done
         interrupts = held.enter_context(_heeded())
         lines = _lines(_arrivals(file, producer.config.linger_s, interrupts), interrupts)
-        for records in _records(lines, key_separator, null_marker, common):
-            producer.send(records)
-            if not records:
-                _merge(written, producer.flush())
+        wrong: _NoRecord | None = None
+        try:
+            for records in _records(lines, key_separator, null_marker, common):
+                producer.send(records)
+                if not records:
+                    _merge(written, producer.flush())
+        except _NoRecord as error:  # it ends the reading, as Ctrl-C does
+            wrong = error
         _merge(written, producer.flush())
-    show(_shown(written), _HEADINGS, as_json=as_json)
+    if written or wrong is None:
+        show(_shown(written), _HEADINGS, as_json=as_json)
+    if wrong is not None:
+        raise wrong
     if interrupts.count:
         click.get_current_context().exit(interrupted_code())
+
+
+class _NoRecord(ConfigError):
+    """A line is none."""
 
 
 class _Interrupts:
@@ -192,7 +203,11 @@ def _records(
     null_marker: str | None,
     common: Mapping[str, Any],
 ) -> Iterator[list[ProducerRecord]]:
-    """Records as they come; none where nothing came."""
+    """Records as they come; none where nothing came.
+
+    Raises:
+        _NoRecord: a line has no separator; those before it were given.
+    """
     from pyspark_kafkaproto.client import ProducerRecord  # noqa: PLC0415 - as above
 
     # As bytes as they were given: lines may be in any encoding.
@@ -201,14 +216,17 @@ def _records(
     number = 0
     for lines in arrivals:
         records = []
+        wrong: _NoRecord | None = None
         for raw in lines:
             number += 1
             key, value = None, raw.removesuffix(b"\r")
             if mark is not None:
                 key, found, value = value.partition(mark)
                 if not found:
-                    text = f"line {number} does not have it"
-                    raise ConfigError("--key-separator", separator, text)
+                    before = "; those before it are written" if number > 1 else ""
+                    text = f"line {number} does not have it{before}"
+                    wrong = _NoRecord("--key-separator", separator, text)
+                    break
             records.append(
                 ProducerRecord(
                     value=None if value == null else value,
@@ -217,6 +235,8 @@ def _records(
                 )
             )
         yield from (records[first : first + _ROWS] for first in range(0, len(records), _ROWS))
+        if wrong is not None:
+            raise wrong
         if not records:
             yield records
 

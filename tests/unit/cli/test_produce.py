@@ -48,6 +48,16 @@ def test_a_file_with_keys_is_written(run, brokers, tmp_path):
     assert values(brokers.logs["orders", 0]) + values(brokers.logs["orders", 1]) == [b"v", b"w:x"]
 
 
+def test_lines_before_one_without_a_key_are_written_and_told(run, brokers):
+    done = run("orders", "-k", ":", "-p", "1", "--json", lines="k:a\nk:b\nbad\nk:c\n")
+    assert done.exit_code == 2
+    assert values(brokers.logs["orders", 1]) == [b"a", b"b"]
+    assert json.loads(done.stdout) == [
+        {"topic": "orders", "partition": 1, "records": 2, "first_offset": 0, "last_offset": 1}
+    ]
+    assert "line 3 does not have it; those before it are written" in done.stderr
+
+
 @pytest.fixture
 def piped(run):
     """Runs the command on a pipe; meanwhile `write` writes to it, given the pipe's two ends."""
