@@ -40,8 +40,10 @@ def gather(
     """
     found = dict(_from_environment(environ))
     named = environ.get(FILE_VARIABLE)
-    chosen = file or (Path(named) if named else None)
-    found |= {} if chosen is None else read_properties(chosen)
+    if file is not None:
+        found |= read_properties(file, "--config-file")
+    elif named:
+        found |= read_properties(Path(named), FILE_VARIABLE)
     found |= dict(map(_pair, pairs))
     found |= {SERVERS: servers} if servers else {}
     if not found.get(SERVERS):

@@ -38,12 +38,13 @@ _STATUS_COLUMNS = {
 
 
 def _data_dir_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    shown = str(default_data_dir()).replace(str(Path.home()), "~", 1)
     return click.option(
         "--data-dir",
         type=click.Path(file_okay=False, resolve_path=True, path_type=Path),
         default=default_data_dir,
-        show_default=str(default_data_dir()).replace(str(Path.home()), "~", 1),
-        help="Where the broker keeps its data from start to start.",
+        show_default=False,  # click would bracket it twice
+        help=f"Where the broker keeps its data from start to start.  [default: {shown}]",
     )(command)
 
 

@@ -121,8 +121,9 @@ def _replication(replicas: int) -> dict[str, str]:
 
 
 def _properties_of_environment() -> dict[str, str]:
-    path = os.environ.get("KAFKAPROTO_BROKER_PROPERTIES")
-    properties = read_properties(Path(path)) if path else {}
+    variable = "KAFKAPROTO_BROKER_PROPERTIES"
+    path = os.environ.get(variable)
+    properties = read_properties(Path(path), variable) if path else {}
     _refuse_ours(properties)
     return properties
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.devbroker.connector import connector_jars
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
@@ -32,9 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parse(arguments)
     try:
         options = read_options(given)
-        parse_read_options(lowered(options))  # Spark takes seconds to start: refuse before
+        ranges = find_ranges(options)  # Spark takes seconds to start: refuse before
         spark = _session(given)
-        warm_up(spark, options)
+        warm_up(spark, options, ranges)
         result = compare(spark, options, runs=given.runs)
     except KafkaProtoError as error:
         print(f"Error: {error}", file=sys.stderr)
@@ -43,21 +44,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if result.is_same else NOT_WELL
 
 
-def warm_up(spark: SparkSession, options: Mapping[str, str]) -> None:
-    """Read a few rows with both sources: Spark's start is not for whoever reads first to pay."""
-    if first := first_rows(options, spark.sparkContext.defaultParallelism):
-        compare(spark, first)
+def find_ranges(options: Mapping[str, str]) -> list[OffsetRange]:
+    """What `options` mean at this moment, without what is empty.
 
-
-def first_rows(options: Mapping[str, str], most: int) -> dict[str, str]:
-    """Options for the first row in each of `most` partitions that `options` mean; {} for none."""
-    low = lowered(options)
-    read = parse_read_options(low)
+    Raises:
+        KafkaProtoError: wrong options, no such topic, nobody who answers.
+    """
+    read = parse_read_options(lowered(options))
     with KafkaCluster(read.driver) as cluster:
-        ranges = [item for item in plan_closed_ranges(cluster, read) if item.count]
-    if not ranges:
-        return {}
-    rows = [replace(item, stop=(item.start or 0) + 1) for item in ranges[:most]]
+        return [item for item in plan_closed_ranges(cluster, read) if item.count]
+
+
+def warm_up(spark: SparkSession, options: Mapping[str, str], ranges: Sequence[OffsetRange]) -> None:
+    """Read a few rows with both sources: Spark's start is not for whoever reads first to pay."""
+    if ranges:
+        compare(spark, first_rows(options, ranges[: spark.sparkContext.defaultParallelism]))
+
+
+def first_rows(options: Mapping[str, str], ranges: Sequence[OffsetRange]) -> dict[str, str]:
+    """Options for the first row in each of `ranges`, of the cluster that `options` name."""
+    rows = [replace(item, stop=(item.start or 0) + 1) for item in ranges]
+    low = lowered(options)
     client = {name: text for name, text in low.items() if name.startswith("kafka.")}
     # What is lost meanwhile is for the comparison to tell.
     return client | {"offsetRanges": ranges_json(rows), "failOnDataLoss": "false"}

@@ -23,12 +23,16 @@ _ESCAPE = re.compile(r"\\(?:u(?P<code>[0-9a-fA-F]{4})|(?P<plain>.))", re.DOTALL)
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def read_properties(path: Path) -> dict[str, str]:
-    """The properties in a file of Kafka's format; ConfigError if it cannot be read."""
+def read_properties(path: Path, named_by: str = "properties file") -> dict[str, str]:
+    """The properties in a file of Kafka's format, which `named_by` (a flag, a variable) names.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError("properties file", str(path), f"cannot be read ({error})") from error
+        raise ConfigError(named_by, str(path), f"cannot be read ({error})") from error
     return parse_properties(text)
 
 

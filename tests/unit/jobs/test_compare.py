@@ -56,7 +56,7 @@ def test_what_differs_is_named_with_both_sides(theirs):
 def test_exit_code_says_whether_rows_are_the_same(monkeypatch, capsys):
     results = [comparison({}), comparison(comparison({}).ours.digests)]
     monkeypatch.setattr(job, "_session", lambda given: None)
-    monkeypatch.setattr(job, "warm_up", lambda spark, options: None)
+    monkeypatch.setattr(job, "find_ranges", lambda options: [])
     monkeypatch.setattr(job, "compare", lambda spark, options, runs: results.pop())
     words = ["--bootstrap-servers", "b:9092", "--option", "subscribe=a"]
     assert job.main([*words, "--json"]) == 0
@@ -71,6 +71,13 @@ def test_wrong_options_are_refused_before_spark_starts(monkeypatch, capsys):
         ConfigError("startingOffsets", "soon", "")
     )
     assert "startingOffsets" in capsys.readouterr().err
+
+
+def test_a_topic_that_is_not_there_is_said_before_spark_starts(brokers, monkeypatch, capsys):
+    monkeypatch.setattr(job, "_session", lambda given: pytest.fail("Spark was started"))
+    words = ["--bootstrap-servers", brokers.bootstrap_servers, "--option", "subscribe=oders"]
+    assert job.main(words) != 0
+    assert "oders" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -105,9 +112,12 @@ def test_both_sources_read_a_row_of_a_few_partitions_before_anything_is_timed(
     assert whole == (servers | {"subscribe": "a", "startingOffsets": "latest-5"}, 3)
 
 
-def test_where_there_is_nothing_to_read_nothing_is_warmed_up(brokers):
+def test_where_there_is_nothing_to_read_nothing_is_warmed_up(brokers, monkeypatch):
     assign = {"assign": '{"a": [1]}', "kafka.bootstrap.servers": brokers.bootstrap_servers}
-    assert job.first_rows(assign, 4) == {}
+    ranges = job.find_ranges(assign)
+    assert ranges == []
+    monkeypatch.setattr(job, "compare", lambda *_: pytest.fail("something was read"))
+    job.warm_up(None, assign, ranges)
 
 
 def test_options_come_from_a_file_and_arguments(tmp_path, monkeypatch):
