@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pyspark_kafkaproto.client.codec import say_which_codec
@@ -84,7 +85,8 @@ def stream_writer(schema: StructType, options: Mapping[str, str]) -> DataSourceS
         )
     except ImportError as error:
         raise UnsupportedVersion(
-            "this version of Spark has no Arrow writers for streams: 4.1 is the first one"
+            f"writing streams needs PySpark 4.1 or later, this is {pyspark.__version__}; "
+            "batches can be written, those of foreachBatch too"
         ) from error
     checked = _checked(schema, options)
     if checked.transactions is None:

@@ -62,6 +62,45 @@ print("RESULT " + json.dumps({
 spark.stop()
 """
 
+# What differs from one version of Spark to the next: an empty plan, writers, and what is refused.
+OLDER = """
+import json, sys
+from pyspark.sql import SparkSession
+
+servers, topic = sys.argv[1:]
+spark = SparkSession.builder.getOrCreate()
+kafka = {"kafka.bootstrap.servers": servers}
+
+def read(**options):
+    return spark.read.format("kafkaproto").options(**kafka, **options).load()
+
+def write(prefix):
+    rows = spark.range(prefix * 10, prefix * 10 + 10).selectExpr("CAST(id AS STRING) AS value")
+    writer = rows.write.format("kafkaproto").options(**kafka, topic=topic).mode("append")
+    (writer.option("transactionalIdPrefix", topic) if prefix else writer).save()
+
+def refusal(stream, checkpoint):
+    try:
+        stream.option("checkpointLocation", checkpoint).start().awaitTermination(60)
+    except Exception as error:
+        return str(error)
+
+write(0)
+write(1)
+nothing = read(subscribePattern="^no-such-topic$").count()
+written = sorted(int(row.value) for row in read(subscribe=topic).collect())
+ticks = spark.readStream.format("rate").load().selectExpr("CAST(value AS STRING) AS value")
+out = ticks.writeStream.format("kafkaproto").options(**kafka, topic=topic)
+events = spark.readStream.format("kafkaproto").options(**kafka, subscribe=topic).load()
+print("RESULT " + json.dumps({
+    "version": spark.version,
+    "nothing": nothing,
+    "written": written,
+    "refusals": [refusal(out, "out"), refusal(events.writeStream.format("noop"), "in")],
+}))
+spark.stop()
+"""
+
 
 @pytest.fixture(scope="module")
 def topic(broker, new_topic):
@@ -75,10 +114,10 @@ def topic(broker, new_topic):
 EXPECTED = [[partition, at, str(at)] for partition in range(4) for at in range(50)]
 
 
-def run_reader(servers, topic, folder, environment, *conf):
-    """What READER prints, run by spark-submit's Python with these settings."""
+def run_reader(servers, topic, folder, environment, *conf, text=READER):
+    """What READER, or `text`, prints, run by spark-submit's Python with these settings."""
     script = folder / "reader.py"
-    script.write_text(READER)
+    script.write_text(text)
     settings = [
         *("spark.ui.enabled=false", "spark.driver.bindAddress=127.0.0.1"),
         *("spark.driver.host=127.0.0.1", "spark.log.level=ERROR", *conf),
@@ -165,7 +204,7 @@ def test_a_standalone_cluster_reads_with_the_package_shipped_as_an_archive(broke
 
 
 @pytest.mark.long
-def test_the_oldest_spark_reads_batches(broker, topic, tmp_path):
+def test_the_oldest_spark_reads_and_writes_batches(broker, topic, new_topic, tmp_path):
     libraries = tmp_path / "libraries"
     subprocess.run(
         [
@@ -183,3 +222,11 @@ def test_the_oldest_spark_reads_batches(broker, topic, tmp_path):
     )
     assert result["version"] == OLDEST
     assert result["rows"] == EXPECTED
+    older = run_reader(
+        *(broker.bootstrap_servers, new_topic(), tmp_path, environment, "spark.master=local[2]"),
+        text=OLDER,
+    )
+    assert (older["nothing"], older["written"]) == (0, list(range(20)))
+    writing, reading = older["refusals"]
+    assert f"writing streams needs PySpark 4.1 or later, this is {OLDEST}" in writing
+    assert f"reading streams needs PySpark 4.2 or later, this is {OLDEST}" in reading

@@ -95,9 +95,14 @@ def test_pickled_reader_reads_the_planned_partitions(brokers):
     assert values == 2 * [f"{offset} ".ljust(10, ".") for offset in range(20)]
 
 
-def test_empty_plan_of_spark_gives_no_rows(brokers):
+@pytest.mark.parametrize("planned", [InputPartition(None), None], ids=["since 4.2", "4.0 and 4.1"])
+def test_empty_plan_of_spark_gives_no_rows(brokers, planned):
     reader = source(brokers).reader(default_schema(include_headers=False))
-    assert list(reader.read(InputPartition(None))) == []
+    assert list(reader.read(planned)) == []
+
+
+def test_input_partition_of_another_source_is_refused(brokers):
+    reader = source(brokers).reader(default_schema(include_headers=False))
     with pytest.raises(LocalProtocolError, match="not an input partition of this source"):
         reader.read(InputPartition(0))
 
