@@ -7,8 +7,10 @@ from typing import NamedTuple
 import pytest
 
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster.coordinators import GROUP_KEY, find_coordinators
 from pyspark_kafkaproto.net import Deadline
-from tests.fault.conftest import RECORDS, killed, lead_as_at_first, wait_for_all
+from tests.fault.conftest import PAUSE_S, RECORDS, killed, lead_as_at_first, wait_for_all
+from tests.waiting import until
 
 pytestmark = pytest.mark.fault
 
@@ -27,10 +29,19 @@ def loss(trio, kafka, topic, new_name):
     group = new_name("group")
     wait_for_all(trio, topic)
     lead_as_at_first(trio)  # other tests have killed nodes
-    leaders = kafka.find_leaders(kafka.get_partitions({topic}))
-    kafka.set_consumer_offsets(group, dict.fromkeys(leaders, 4))
-    coordinator = kafka._router.coordinators([group], Deadline.after(30))[group]
-    partition, leader = next(item for item in leaders.items() if item[1].endpoint == coordinator)
+    partitions = kafka.get_partitions({topic})
+    kafka.set_consumer_offsets(group, dict.fromkeys(partitions, 4))
+    found = {}
+
+    def is_led_by_the_coordinator():  # elections take a moment, and nodes hear of them one by one
+        soon = Deadline.after(30)
+        coordinator = find_coordinators(kafka._router, {group}, soon, GROUP_KEY)[group]
+        leaders = kafka.find_leaders(partitions).items()
+        found.update(item for item in leaders if item[1].endpoint == coordinator)
+        return found
+
+    until(is_led_by_the_coordinator, 30, "the coordinator to lead a partition", pause_s=PAUSE_S)
+    partition, leader = found.popitem()
     with killed(trio, leader.node_id):
         yield Loss(group, partition, leader.epoch)
 

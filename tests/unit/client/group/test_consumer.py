@@ -1368,7 +1368,9 @@ def test_nobody_is_to_blame_for_half_an_answer_while_the_member_was_away(
 def test_logins_that_fail_to_be_renewed_lose_and_double_no_row(filled, group, consumer_of):
     filled.topics["orders"].move(1, 2)
     want_login(filled)
-    consumer = consumer_of(max_partition_fetch_bytes=200, **AS_KEYWORDS)
+    # Every other login fails, of two threads: in a row often enough that many tries are wanted.
+    tries = {"max_partition_fetch_bytes": 200, "retry_backoff_max_ms": 20}
+    consumer = consumer_of(**tries, **AS_KEYWORDS)
     login_again(filled, consumer._router.connections)
     found = poll_rows(consumer, 40)
     assert sorted(found) == [(number, offset) for number in (0, 1) for offset in range(20)]
