@@ -66,8 +66,9 @@ class Batch:
         tries: how often it was sent and failed.
         may_be_written: of one of those tries nobody knows how it ended.
         may_come: one of those was never answered: a broker may write it at any time.
-        is_of_doubtful: it is in the place of one that may be written, or a part of that. A broker
-            that has that one does not know it again by the sequences of this one.
+        doubtful: the place of the one that it is a part of and that may be written, of several the
+            smallest; empty for none. A broker that has that one does not know it again by the
+            sequences of this one.
         failures: what was tried and how it ended, different ones only.
     """
 
@@ -80,7 +81,7 @@ class Batch:
     tries: int = 0
     may_be_written: bool = False
     may_come: bool = False
-    is_of_doubtful: bool = False
+    doubtful: tuple[int, ...] = ()
     failures: list[str] = field(default_factory=list)
 
     @property
@@ -102,7 +103,7 @@ class Batch:
     @property
     def is_doubtful(self) -> bool:
         """Whether its records may be written already, also those of it alone."""
-        return self.may_be_written or self.is_of_doubtful
+        return self.may_be_written or bool(self.doubtful)
 
     def note(self, error: KafkaProtoError, *, was_sent: bool = True) -> None:
         """Remember a try that failed; one that never left this machine is none of `retries`."""

@@ -214,9 +214,17 @@ class PartitionQueue:
         if not self.is_passed(batch):
             self._last_order = batch.order
             self._expected = next_sequence(batch.base_sequence, batch.records)
+        if len(batch.order) > 1:
+            self._settle_doubts(batch)
         self.failures_in_a_row = 0
         self.first_seen.clear()
         self.written.add(batch, base_offset)
+
+    def _settle_doubts(self, part: Batch) -> None:
+        """A broker that took a part has none of what it is a part of."""
+        for item in chain(self.in_flight, self.returned):
+            if item.doubtful == part.order[: len(item.doubtful)]:
+                item.doubtful = ()
 
     def excuse(self, delay_s: float) -> None:
         """Nobody was there to send: what has its time has so much more of it."""
@@ -257,6 +265,21 @@ class PartitionQueue:
         later = (item for item in self.returned if item.order > batch.order)
         return next((item for item in later if item.may_come), None)
 
+    def doubted_after(self, batch: Batch) -> Batch | None:
+        """One behind `batch` that may be written: another epoch would have it written again."""
+        later = (item for item in self.returned if item.order > batch.order)
+        return next((item for item in later if item.is_doubtful), None)
+
+    def has_vanished(self, batch: Batch, parts: list[Batch]) -> bool:
+        """Whether a broker may have `batch`, which `parts` are left of, with nothing to show it.
+
+        Other parts of the one that it is a part of show that, where they come to its sequences.
+        """
+        if parts or not batch.is_doubtful or not self.identity.is_idempotent:
+            return False
+        others = [item for item in self.returned if item.doubtful == batch.doubtful]
+        return not others or any(item.may_be_written for item in (batch, *others))
+
     def replace(self, batch: Batch, parts: list[Batch]) -> None:
         """Send `parts` in the place of a batch in flight: what is left of it, or its pieces."""
         self.in_flight.remove(batch)
@@ -265,6 +288,17 @@ class PartitionQueue:
         self.has_failed = True
         self._is_misnumbered = self.identity.is_idempotent
         self.is_shortened |= sum(part.records for part in parts) < batch.records
+
+    def pass_over(self, batch: Batch) -> bool:
+        """Go on behind a batch that may be written and that nothing is left of, as if it were.
+
+        What comes next keeps its sequences: a broker takes them, or has them, if it has that batch.
+        Else it refuses them, and those begin anew. False where they are to begin anew already.
+        """
+        if self._next_identity is not None:
+            return False
+        self._expected = next_sequence(batch.base_sequence, batch.records)
+        return True
 
     def restart(self, identity: Identity, place: tuple[int, ...]) -> None:
         """Begin sequences anew under `identity`, from that place (`Batch.order`) on.

@@ -197,7 +197,7 @@ class Refusals:
             order=(*batch.order, index),
             base_sequence=batch.base_sequence,
             spans=[span_of(numbers[row] for row in rows)],
-            is_of_doubtful=batch.is_doubtful,
+            doubtful=batch.order if batch.may_be_written else batch.doubtful,
         )
 
     def _puts_aside(self, topic: str | None) -> bool:

@@ -405,17 +405,25 @@ class Sender:
         What comes behind was sent with others; and where nothing is left of a batch that may be
         written itself, a broker could take the next one for that.
         """
-        is_gone = batch.is_doubtful and not parts and queue.identity.is_idempotent
-        if not (is_gone or queue.may_come_twice):
+        is_transactional = queue.identity.is_transactional
+        place = batch.order
+        if queue.has_vanished(batch, parts):
+            if not is_transactional and batch.may_be_written and queue.pass_over(batch):
+                return
+            doubtful = batch if is_transactional else queue.doubted_after(batch)
+        elif queue.may_come_twice:
+            doubtful = queue.in_doubt_after(batch) if is_transactional else None
+            if batch.is_doubtful:
+                # What is left of one that may be written goes before the next epoch: under the
+                # sequences of that one the broker refuses it, if it has that one.
+                *above, last = batch.order if parts else batch.doubtful
+                place = (*above, last + 1)
+        else:
             return
-        doubtful = batch if is_gone else queue.in_doubt_after(batch)
-        if not queue.identity.is_transactional:
-            # What is left of one that may be written goes before that: under the sequences of that
-            # one the broker refuses it, if it has that one.
-            place = (batch.order[0] + 1,) if batch.is_doubtful else batch.order
-            queue.restart(self._renew(queue.identity, error), place)
-        elif doubtful is not None:
+        if doubtful is not None:
             raise cannot_go_on(queue, doubtful) from error
+        if not is_transactional:
+            queue.restart(self._renew(queue.identity, error), place)
 
     # Failures
 

@@ -87,7 +87,7 @@ def _about_sequences(
 ) -> tuple[Verdict, BrokerError]:
     if error.code == OUT_OF_ORDER_SEQUENCE_NUMBER and queue.is_overtaking(batch):
         return Verdict.OVERTOOK, error
-    if batch.is_of_doubtful:
+    if batch.doubtful:
         return Verdict.FATAL, _written_whole(queue, batch, error)
     # Inside a transaction nothing can be begun anew but the transaction.
     return (Verdict.FATAL if queue.identity.is_transactional else Verdict.FORGOTTEN), error
@@ -112,14 +112,18 @@ def out_of_order(queue: PartitionQueue, batch: Batch, later: Batch) -> BrokerErr
 
 
 def cannot_go_on(queue: PartitionQueue, batch: Batch) -> LocalProtocolError:
-    """The error of a transaction in which `batch`, of unknown outcome, or rows before it, fell out.
+    """The error where `batch`, of unknown outcome, or rows before it, fell out.
 
     What comes after such rows gets new sequences, to which `batch` with its old ones could fit. A
-    new epoch would tell them apart: inside a transaction there is none to be had.
+    new epoch would tell them apart: inside a transaction there is none to be had, and under one a
+    broker does not know again what it has.
     """
+    what = "the write cannot go on"
+    if queue.identity.is_transactional:
+        what = "the transaction cannot go on; abort it and write again"
     return LocalProtocolError(
         f"{queue.partition}, {batch}: sent, and may still be written, while rows up to it were "
-        "refused: with both the transaction cannot go on; abort it and write again"
+        f"refused: with both {what}"
     )
 
 

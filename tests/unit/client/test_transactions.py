@@ -9,6 +9,7 @@ import pytest
 from pyspark_kafkaproto.client import ProducerRecord
 from pyspark_kafkaproto.client import produce as produce_module
 from pyspark_kafkaproto.client.writing import compressing
+from pyspark_kafkaproto.client.writing.refusals import REASON_HEADER
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -400,6 +401,24 @@ def test_a_row_that_may_be_written_and_is_put_aside_ends_the_transaction(brokers
     with pytest.raises(LocalProtocolError, match=r"orders-0, row 1 .*may still be written.*abort"):
         writer.flush()
     writer.abort_transaction()
+
+
+def test_a_part_that_is_written_shows_that_the_whole_is_not(brokers, producer, level):
+    """What is left of that can be put aside then, and the transaction goes on."""
+    del level
+    writer = known(producer(transactional_id="mine", dead_letter_topic="many"))
+    refuse = refusing(_TOO_LARGE)
+
+    def answer(call):
+        topics = call.request.topic_data
+        data = b"".join(bytes(item.records) for topic in topics for item in topic.partition_data)
+        is_letter = REASON_HEADER.encode() in data
+        return produce(brokers, call) if is_letter or b"bad" not in data else refuse(call)
+
+    brokers.on("Produce", close(), answer)
+    writer.send([ProducerRecord(text, partition=0) for text in ("good", "bad", "better")])
+    writer.commit_transaction()
+    assert values(brokers.logs["orders", 0]) == [b"a", b"good", b"better"]
 
 
 @pytest.mark.parametrize("is_lost_first", [False, True])

@@ -10,12 +10,12 @@ from pyspark_kafkaproto.client.writing import refusals
 from pyspark_kafkaproto.client.writing.plain import decoded_batch, records_of
 from pyspark_kafkaproto.client.writing.refusals import RecordRefused
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.records import Columns, decode
 from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first
-from tests.fake_broker import DEFAULT, FakeTopic, close, topic_id_of
+from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_produce import produce, refusing, values, write
 
@@ -287,6 +287,83 @@ def test_what_follows_a_row_that_may_be_written_is_not_taken_for_it(brokers, pro
     writer.flush()
     assert values(brokers.logs["orders", 0]) == [b"0", b"next"]
     assert values(letters) == [b"0"]
+
+
+@pytest.mark.parametrize("written", [0, 1, 2], ids=["none", "the row", "both"])
+def test_what_follows_a_row_that_may_be_written_is_written_once(
+    brokers, producer, letters, written
+):
+    """Both were sent, and no answer came."""
+    row, later = (f"{n}".ljust(60, ".") for n in (1, 2))
+    refuse = _only_orders(brokers, INVALID_TIMESTAMP, True, [row.encode()])
+    fates = iter(range(2))
+
+    def answer(call):
+        number = next(fates, None)
+        if number is None:
+            return refuse(call)
+        if number < written:
+            produce(brokers, call)
+        return close() if number else STALL
+
+    writer = producer(dead_letter_topic="letters", batch_size=100)
+    writer.send(numbered(1))
+    writer.flush()
+    brokers.on("Produce", answer)
+    writer.send([ProducerRecord(text, partition=0) for text in (row, later)])
+    writer.flush()
+    found = values(brokers.logs["orders", 0])
+    assert found == [b"0", *[row.encode()] * (written > 0), later.encode()]
+    assert values(letters) == [row.encode()]
+
+
+@pytest.mark.parametrize("is_lost_first", [False, True])
+def test_a_half_behind_one_that_may_be_written_is_not_taken_for_it(
+    brokers, producer, letters, is_lost_first
+):
+    """One row each, and the first one is put aside: the other would have its sequence."""
+    writer = producer(dead_letter_topic="letters")
+    writer.send(numbered(1))
+    writer.flush()
+    refuse = _only_orders(brokers, INVALID_TIMESTAMP, True, texts([1]))
+    lost = [close()] if is_lost_first else []
+    faults = [*lost, refusing(MESSAGE_TOO_LARGE), written_then_closed(brokers), refuse]
+    brokers.on("Produce", *faults)
+    writer.send([ProducerRecord(f"{n}", partition=0) for n in (1, 2)])
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == texts(range(3))
+    assert values(letters) == [b"1"]
+
+
+def test_halves_that_are_put_aside_leave_their_sequences_to_no_other_half(
+    brokers, producer, letters
+):
+    """Of four rows two are written, answered with nothing, and refused one by one then."""
+    writer = producer(dead_letter_topic="letters")
+    writer.send(numbered(1))
+    writer.flush()
+    refuse = _only_orders(brokers, MESSAGE_TOO_LARGE, False, texts([1, 2]))
+    too_large = refusing(MESSAGE_TOO_LARGE)
+    brokers.on("Produce", close(), too_large, written_then_closed(brokers), refuse)
+    writer.send([ProducerRecord(f"{n}", partition=0) for n in range(1, 5)])
+    with pytest.raises(LocalProtocolError, match=r"orders-0, 2 rows, 3 to 4 .*cannot go on$"):
+        writer.flush()
+    assert values(brokers.logs["orders", 0]) == texts(range(3))
+
+
+@pytest.mark.parametrize("bad", [1, 2])
+def test_a_row_of_a_batch_that_was_lost_is_put_aside_and_the_others_written(
+    brokers, producer, letters, bad
+):
+    writer = producer(dead_letter_topic="letters")
+    writer.send(numbered(1))
+    writer.flush()
+    refuse = _only_orders(brokers, MESSAGE_TOO_LARGE, False, texts([bad]))
+    brokers.on("Produce", close(), refuse)
+    writer.send([ProducerRecord(f"{n}", partition=0) for n in (1, 2)])
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == texts({0, 1, 2} - {bad})
+    assert values(letters) == texts([bad])
 
 
 def test_a_batch_behind_which_others_are_written_is_there_once_whatever_is_refused(
