@@ -87,7 +87,7 @@ class Reading:
             # What was fetched and not handed out is fetched again.
             self._read_anew()
             raise
-        if batch is None and self._told:
+        if batch is None and self._told and not self._tail.unheard:  # polls may be short
             self._told.clear()
             self._read_anew()
         return batch

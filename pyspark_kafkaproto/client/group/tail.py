@@ -47,6 +47,9 @@ class Tail(Exchanges):
         router: whom to ask through.
         reset: what becomes of positions that are not there.
         seen: what the positions stand on, None: nothing yet; topic ids are noted in it.
+
+    Attributes:
+        unheard: partitions without an answer or a failure yet, nor word that nobody leads them.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class Tail(Exchanges):
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
         ]
+        self.unheard = set(positions)
 
     def close(self) -> None:
         """Let go of what is under way."""
@@ -111,6 +115,7 @@ class Tail(Exchanges):
             return []
         answered = self._ended
         assert answered is not None  # noqa: S101 - these are the parts of its answer
+        self.unheard -= {item.topic_partition for item in answered.partitions}
         self._seen.foreign -= {part.progress.topic_partition for part in parts}
         for part in parts:
             if not part.data.error_code:
@@ -192,6 +197,7 @@ class Tail(Exchanges):
         """Where to ask about them now: whoever has no Fetch of ours, and wants no silence."""
         leaders = self._leaders(due, deadline)
         self._failing.forget(self._directory.is_in_vain)
+        self.unheard -= {item.topic_partition for item in due} - leaders.keys()
         silent = self._directory.router.connections.throttling
         talking = {
             item: leader for item, leader in leaders.items() if leader.endpoint not in silent
@@ -318,6 +324,7 @@ class Tail(Exchanges):
         """The same; others come first from now on. Raises what has lasted for too long."""
         super()._recover(error)
         failed = {item.topic_partition for item in self._asked or self._open}
+        self.unheard -= failed
         self._failing.note(failed, error, self._tried_at)
         _log.debug("nothing fetched for now: %s", error)
         self._open.sort(key=lambda item: item.topic_partition in failed)

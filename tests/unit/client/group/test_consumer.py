@@ -382,6 +382,35 @@ def test_a_position_that_is_an_error_keeps_no_other_from_being_read(filled, grou
     assert consumer.positions == {SECOND: 40}
 
 
+@pytest.mark.parametrize("is_led", [True, False])
+@pytest.mark.parametrize("timeout_s", [0, 0.001])
+def test_a_position_that_is_an_error_keeps_no_other_from_polls_shorter_than_an_answer(
+    filled, group, consumer_of, timeout_s, is_led
+):
+    """Nor does a third one, that nobody leads, keep the error from being told again."""
+
+    def answer_late(call):
+        time.sleep(0.005)
+        return fetch(filled, call)
+
+    filled.logs["orders", 0].start = 12
+    group.committed |= {("orders", 0): (3, ""), ("orders", 1): (0, "")}
+    if not is_led:
+        filled.topics["orders"] = FakeTopic(topic_id_of("orders"), [1, 1, NOBODY], [0, 0, 0])
+        group.committed["orders", 2] = (0, "")
+    filled.on("Fetch", answer_late)
+    consumer = consumer_of(auto_offset_reset="none")
+    rows, errors = [], 0
+    deadline = Deadline.after(PATIENCE_S)
+    while errors < 3 or len(rows) < 20:
+        deadline.check(f"{len(rows)} rows, {errors} errors")
+        try:
+            rows += rows_of(consumer.poll(timeout_s))
+        except BrokerError:
+            errors += 1
+    assert rows == [(1, offset) for offset in range(20)]
+
+
 @pytest.mark.parametrize("committed", [{}, {("orders", 1): (0, "")}])
 def test_a_partition_without_leader_and_commit_keeps_no_other_from_beginning(
     filled, group, consumer_of, caplog, monkeypatch, committed
