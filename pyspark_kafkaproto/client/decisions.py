@@ -207,12 +207,17 @@ class DecisionLog:
         """Note that a batch was given up, for what it has under way and comes late to find.
 
         A record without a value, which decides nothing: compaction takes it away after a day
-        (delete.retention.ms).
+        (delete.retention.ms). No longer than an election is waited for: a job has failed, and its
+        user waits.
 
         Args:
             batch: which; its name is that of no other one, nor of what decides.
         """
-        with self._plain_producer() as producer:
+        most = {
+            name: min(getattr(self.config, name), _TIMEOUT_S)
+            for name in ("request_timeout_s", "default_api_timeout_s")
+        }
+        with self._plain_producer(replace(self.config, **most)) as producer:
             _written_mark(producer, self.prefix, batch)
 
     def is_given_up(self, batch: str) -> bool:
@@ -332,12 +337,12 @@ class DecisionLog:
 
     def _mark(self) -> int:
         """The offset of a record that decides nothing: who took it knows all that is before it."""
-        with self._plain_producer() as producer:
+        with self._plain_producer(self.config) as producer:
             return _written_mark(producer, self.prefix)
 
-    def _plain_producer(self) -> Producer:
+    def _plain_producer(self, client: ClientConfig) -> Producer:
         """For what does no harm where it is written twice."""
-        return self.producer(ProducerConfig(client=self.config, enable_idempotence=False))
+        return self.producer(ProducerConfig(client=client, enable_idempotence=False))
 
     def _stable_end(self, least: int) -> int:
         """The end of the log, `least` or more, once every transaction before it has ended.

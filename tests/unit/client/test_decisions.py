@@ -1,21 +1,24 @@
 """The decision log: what is read of it, and how its topic is made."""
 
 import json
+import time
 from contextlib import ExitStack
 
 import pytest
 
 from pyspark_kafkaproto.client import decisions
 from pyspark_kafkaproto.client.decisions import DecisionLog
-from pyspark_kafkaproto.errors import LocalProtocolError
+from pyspark_kafkaproto.errors import DeadlineExceeded, LocalProtocolError
 from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.net import ClientConfig, pool
 from tests.fake_broker import DEFAULT, FakeCluster, FakeTopic, metadata, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_past import lead_in_the_past
+from tests.fake_produce import refusing
 
 TOPIC, PREFIX = "decisions", "orders"
+_NOT_ENOUGH_REPLICAS = 19
 _NOT_ALLOWED = 29
 
 
@@ -133,6 +136,15 @@ def test_decisions_of_a_topic_made_again_are_not_read_on_from_the_one_before(bro
     with pytest.raises(LocalProtocolError, match=r"from offset 2 to 3 .*created again"):
         DecisionLog(log.config, TOPIC, PREFIX).read()
     assert last(log) == "batch 10 (done, 0 transactions)"
+
+
+def test_a_job_that_failed_does_not_wait_for_long_to_have_it_noted(brokers, log, monkeypatch):
+    monkeypatch.setattr(decisions, "_TIMEOUT_S", 0.3)
+    brokers.on("Produce", refusing(_NOT_ENOUGH_REPLICAS))
+    began = time.monotonic()
+    with pytest.raises(DeadlineExceeded, match="NOT_ENOUGH_REPLICAS"):
+        log.give_up("some job")
+    assert time.monotonic() - began < 5
 
 
 def test_whoever_may_not_see_the_topics_configuration_trusts_it(brokers, log):
