@@ -105,6 +105,11 @@ class Batch:
         """Whether its records may be written already, also those of it alone."""
         return self.may_be_written or bool(self.doubtful)
 
+    @property
+    def doubtful_of_parts(self) -> tuple[int, ...]:
+        """What is `doubtful` of those that come in its place."""
+        return self.order if self.may_be_written else self.doubtful
+
     def note(self, error: KafkaProtoError, *, was_sent: bool = True) -> None:
         """Remember a try that failed; one that never left this machine is none of `retries`."""
         self.tries += was_sent

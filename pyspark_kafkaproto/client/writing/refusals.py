@@ -197,7 +197,7 @@ class Refusals:
             order=(*batch.order, index),
             base_sequence=batch.base_sequence,
             spans=[span_of(numbers[row] for row in rows)],
-            doubtful=batch.order if batch.may_be_written else batch.doubtful,
+            doubtful=batch.doubtful_of_parts,
         )
 
     def _puts_aside(self, topic: str | None) -> bool:
@@ -264,6 +264,7 @@ class Refusals:
             order=(*batch.order, 0),
             base_sequence=batch.base_sequence,
             spans=[span_of(numbers)],
+            doubtful=batch.doubtful_of_parts,
         )
 
     def _may_be_mended(self, queue: PartitionQueue, error: BrokerError) -> bool:
@@ -298,6 +299,7 @@ class Refusals:
             order=(*batch.order, 0),
             base_sequence=batch.base_sequence,
             spans=[span_of(numbers)],
+            doubtful=batch.doubtful_of_parts,
         )
 
 

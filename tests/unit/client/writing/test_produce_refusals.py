@@ -351,6 +351,28 @@ def test_halves_that_are_put_aside_leave_their_sequences_to_no_other_half(
     assert values(brokers.logs["orders", 0]) == texts(range(3))
 
 
+def test_letters_that_are_written_are_not_written_again_shortened(brokers, producer, letters):
+    refuse = _only_orders(brokers, INVALID_RECORD, True, [b"a" * 3000, b"b" * 3000])
+    limited = size_limited(brokers, 1500)
+    seen = []
+
+    def answer(call):
+        if call.request.topic_data[0].name != "letters":
+            return refuse(call)
+        seen.append(call)
+        if len(seen) > 1:
+            return limited(call)
+        produce(brokers, call)
+        return close()
+
+    brokers.on("Produce", answer)
+    writer = producer(dead_letter_topic="letters")
+    writer.send([ProducerRecord(text * 3000, partition=0) for text in "ab"])
+    with pytest.raises(BrokerError, match=r"letters-0.*first try.*not written once"):
+        writer.flush()
+    assert values(letters) == [b"a" * 3000, b"b" * 3000]
+
+
 @pytest.mark.parametrize("bad", [1, 2])
 def test_a_row_of_a_batch_that_was_lost_is_put_aside_and_the_others_written(
     brokers, producer, letters, bad
