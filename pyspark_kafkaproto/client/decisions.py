@@ -206,9 +206,9 @@ class DecisionLog:
     def give_up(self, batch: str) -> None:
         """Note that a batch was given up, for what it has under way and comes late to find.
 
-        A record without a value, which decides nothing: compaction takes it away after a day
-        (delete.retention.ms). No longer than an election is waited for: a job has failed, and its
-        user waits.
+        A record without a value, which decides nothing: compaction takes it away, a day later at
+        the earliest (delete.retention.ms). No longer than an election is waited for: a job has
+        failed, and its user waits.
 
         Args:
             batch: which; its name is that of no other one, nor of what decides.

@@ -139,3 +139,17 @@ def test_a_schema_may_be_given(spark, broker, events):
     assert {row.value for row in ours.load().collect()} == {"value"}
     with pytest.raises(Exception, match="schema"):
         theirs.load()
+
+
+def test_a_string_column_takes_utf_8_alone(spark, broker, new_topic):
+    topic = new_topic(configs=KEPT)
+    produce(broker.bootstrap_servers, topic, 0, [NewRecord(b"\xff", None, FIRST_MS)])
+    reader = (
+        spark.read.format("kafkaproto")
+        .option("kafka.bootstrap.servers", broker.bootstrap_servers)
+        .option("subscribe", topic)
+    )
+    (row,) = reader.load().selectExpr("CAST(value AS STRING)").collect()
+    assert row.value == "\N{REPLACEMENT CHARACTER}"
+    with pytest.raises(Exception, match="UTF"):
+        reader.schema("value string").load().collect()

@@ -179,8 +179,8 @@ class PartitionQueue:
         if not self.in_flight:
             return True
         # A broker knows five batches: one that may be written already goes alone, or it would be
-        # forgotten over those sent with it.
-        if self.head.tries or self.in_flight[-1].tries:
+        # forgotten over those sent with it. So do parts of one, until one of them is written.
+        if any(batch.tries or batch.doubtful for batch in (self.head, self.in_flight[-1])):
             return False
         if self.has_failed or self._is_misnumbered or self._begins_anew_with(self.head):
             return False

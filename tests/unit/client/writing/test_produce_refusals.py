@@ -335,6 +335,30 @@ def test_a_half_behind_one_that_may_be_written_is_not_taken_for_it(
     assert values(letters) == [b"1"]
 
 
+def test_a_half_of_a_batch_that_is_written_is_not_written_again_behind_one_that_was_put_aside(
+    brokers, producer, letters
+):
+    """Nor where it was on its way with that one, and its connection was lost."""
+    refuse = _only_orders(brokers, INVALID_TIMESTAMP, False, texts([1]))
+
+    def answer(call):
+        is_second = _values(bytes(_sent(call)[0].records)) == texts([2, 3])
+        if is_second and not lost:
+            lost.append(call)
+            return close()
+        return refuse(call)
+
+    lost = []
+    writer = producer(dead_letter_topic="letters")
+    writer.send(numbered(1))
+    writer.flush()
+    brokers.on("Produce", written_then_closed(brokers), answer)
+    writer.send([ProducerRecord(f"{n}", partition=0) for n in range(1, 4)])
+    with pytest.raises(BrokerError, match=r"orders-0, 2 rows, 2 to 3 .*not written once"):
+        writer.flush()
+    assert values(brokers.logs["orders", 0]) == texts(range(4))
+
+
 def test_halves_that_are_put_aside_leave_their_sequences_to_no_other_half(
     brokers, producer, letters
 ):
