@@ -114,6 +114,15 @@ def append(log: FakeLog, data: bytes) -> tuple[int, int]:
     return 0, offset
 
 
+def values_in(data: bytes) -> list[bytes]:
+    """What a batch holds, as a producer sends it."""
+    records = HEADER.unpack_from(data)[12]
+    decoded = decode(data, start=0, stop=records, wanted=Columns.VALUE)
+    offsets = memoryview(decoded.value.offsets).cast("B").cast("i")
+    content = bytes(decoded.value.data)
+    return [content[offsets[n] : offsets[n + 1]] for n in range(records)]
+
+
 def values(log: FakeLog) -> list[bytes | None]:
     """What the log holds, in its order."""
     block = b"".join(batch.data for batch in log.batches)

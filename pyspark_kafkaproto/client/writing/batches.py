@@ -105,10 +105,23 @@ class Batch:
         """Whether its records may be written already, also those of it alone."""
         return self.may_be_written or bool(self.doubtful)
 
-    @property
-    def doubtful_of_parts(self) -> tuple[int, ...]:
-        """What is `doubtful` of those that come in its place."""
-        return self.order if self.may_be_written else self.doubtful
+    def part(self, index: int, data: bytes, numbers: Iterable[int]) -> Batch:
+        """One that comes in its place, the `index`th of perhaps several.
+
+        Args:
+            index: its place among those.
+            data: the record batch.
+            numbers: of its rows.
+        """
+        span = span_of(numbers)
+        return Batch(
+            data=data,
+            records=span.stop,
+            order=(*self.order, index),
+            base_sequence=self.base_sequence,
+            spans=[span],
+            doubtful=self.order if self.may_be_written else self.doubtful,
+        )
 
     def note(self, error: KafkaProtoError, *, was_sent: bool = True) -> None:
         """Remember a try that failed; one that never left this machine is none of `retries`."""

@@ -262,13 +262,14 @@ class PartitionQueue:
 
     def in_doubt_after(self, batch: Batch) -> Batch | None:
         """One behind `batch` that was sent, and that a broker may still write."""
-        later = (item for item in self.returned if item.order > batch.order)
-        return next((item for item in later if item.may_come), None)
+        return next((item for item in self._returned_after(batch) if item.may_come), None)
 
     def doubted_after(self, batch: Batch) -> Batch | None:
         """One behind `batch` that may be written: another epoch would have it written again."""
-        later = (item for item in self.returned if item.order > batch.order)
-        return next((item for item in later if item.is_doubtful), None)
+        return next((item for item in self._returned_after(batch) if item.is_doubtful), None)
+
+    def _returned_after(self, batch: Batch) -> Iterator[Batch]:
+        return (item for item in self.returned if item.order > batch.order)
 
     def has_vanished(self, batch: Batch, parts: list[Batch]) -> bool:
         """Whether a broker may have `batch`, which `parts` are left of, with nothing to show it.

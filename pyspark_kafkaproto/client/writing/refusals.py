@@ -12,7 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Collection, Sequence
 
-from pyspark_kafkaproto.client.writing.batches import Batch, span_of
+from pyspark_kafkaproto.client.writing.batches import Batch
 from pyspark_kafkaproto.client.writing.plain import (
     ProducerRecord,
     decoded_batch,
@@ -191,14 +191,8 @@ class Refusals:
         numbers: Sequence[int],
         index: int,
     ) -> Batch:
-        return Batch(
-            data=encoded_part(decoded, rows, self._config.codec, self._config.level),
-            records=len(rows),
-            order=(*batch.order, index),
-            base_sequence=batch.base_sequence,
-            spans=[span_of(numbers[row] for row in rows)],
-            doubtful=batch.doubtful_of_parts,
-        )
+        data = encoded_part(decoded, rows, self._config.codec, self._config.level)
+        return batch.part(index, data, (numbers[row] for row in rows))
 
     def _puts_aside(self, topic: str | None) -> bool:
         return self.dead_letter_topic is not None and topic != self.dead_letter_topic
@@ -258,14 +252,8 @@ class Refusals:
         smaller = _cut(letter) if _our_headers(letter) else None
         if smaller is None:
             return None
-        return Batch(
-            data=encoded_records([smaller], self._config.codec, self._config.level),
-            records=1,
-            order=(*batch.order, 0),
-            base_sequence=batch.base_sequence,
-            spans=[span_of(numbers)],
-            doubtful=batch.doubtful_of_parts,
-        )
+        data = encoded_records([smaller], self._config.codec, self._config.level)
+        return batch.part(0, data, numbers)
 
     def _may_be_mended(self, queue: PartitionQueue, error: BrokerError) -> bool:
         """Whether single records of a batch can be put aside, or written in another form."""
@@ -293,14 +281,8 @@ class Refusals:
             if not ours or TIMESTAMP_HEADER in dict(ours):
                 return None
             letters[row] = _untimed(letters[row])
-        return Batch(
-            data=encoded_records(letters, self._config.codec, self._config.level),
-            records=batch.records,
-            order=(*batch.order, 0),
-            base_sequence=batch.base_sequence,
-            spans=[span_of(numbers)],
-            doubtful=batch.doubtful_of_parts,
-        )
+        data = encoded_records(letters, self._config.codec, self._config.level)
+        return batch.part(0, data, numbers)
 
 
 def _untimed(letter: ProducerRecord) -> ProducerRecord:

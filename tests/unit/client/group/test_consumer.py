@@ -103,6 +103,11 @@ def committing_each(outcome):
     return answer
 
 
+def divide_by_zero(*_):
+    """What no error of ours is."""
+    raise ZeroDivisionError
+
+
 @pytest.fixture
 def noted():
     return Noted()
@@ -1048,13 +1053,10 @@ def test_a_plain_tuple_names_a_partition(filled, group, consumer_of):
 def test_a_commit_that_fails_with_any_error_leaves_the_member_alive(
     filled, group, consumer_of, monkeypatch
 ):
-    def fail(*_):
-        raise ZeroDivisionError
-
     consumer = consumer_of()
     poll_rows(consumer, 40)
     with monkeypatch.context() as patched:
-        patched.setattr(consumer._keeper._coordinator, "commit", fail)
+        patched.setattr(consumer._keeper._coordinator, "commit", divide_by_zero)
         with pytest.raises(LocalProtocolError, match=r"commit.*ZeroDivisionError"):
             consumer.commit({FIRST: 5})
     consumer.commit({FIRST: 7})
@@ -1066,12 +1068,9 @@ def test_a_commit_that_fails_with_any_error_leaves_the_member_alive(
 def test_a_commit_that_nobody_takes_any_more_is_refused_at_once(
     filled, group, consumer_of, monkeypatch
 ):
-    def fail(*_):
-        raise ZeroDivisionError
-
     consumer = consumer_of()
     poll_rows(consumer, 40)
-    monkeypatch.setattr(consumer._keeper, "_keep_time", fail)
+    monkeypatch.setattr(consumer._keeper, "_keep_time", divide_by_zero)
     consumer._keeper._thread.join(PATIENCE_S)
     for _ in range(2):
         with pytest.raises(LocalProtocolError, match=r"keeping the membership.*ZeroDivisionError"):

@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
-from pyspark_kafkaproto.client.writing.plain import decoded_batch, records_of
 from pyspark_kafkaproto.errors import KafkaProtoError
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first
 from tests.fake_broker import FakeTopic, close, topic_id_of
 from tests.fake_log import FakeLog
-from tests.fake_produce import produce, refusing, values
+from tests.fake_produce import produce, refusing, values, values_in
 
 NOT_LEADER, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP = 6, 7, 10, 32
 MOST_FAULTS = 40
@@ -69,8 +68,7 @@ class Leader:
         self.asked += 1
         (item,) = call.request.topic_data[0].partition_data
         data = bytes(item.records)
-        count = HEADER.unpack_from(data)[12]
-        held = [one.value for one in records_of(decoded_batch(data, count), range(count))]
+        held = values_in(data)
         if self.late and self.source.random() < 0.4:
             produce(self.brokers, self.late.pop(0))
             self.trace.append(("late", values(self.brokers.logs["orders", 0])))

@@ -17,7 +17,7 @@ from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, topic_id_of
 from tests.fake_log import FakeLog
-from tests.fake_produce import produce, refusing, values, write
+from tests.fake_produce import produce, refusing, values, values_in, write
 
 ROWS = 60
 MESSAGE_TOO_LARGE = 10
@@ -85,7 +85,7 @@ def record_refusing(brokers, code, names_records, bad):
 
     def answer(call):
         (item,) = _sent(call)
-        held = _values(bytes(item.records))
+        held = values_in(bytes(item.records))
         found = [index for index, value in enumerate(held) if value in bad]
         if not found:
             return produce(brokers, call)
@@ -128,14 +128,6 @@ def time_limited(brokers, names_records, refused=()):
 
 def _sent(call):
     return [item for topic in call.request.topic_data for item in topic.partition_data]
-
-
-def _values(data):
-    records = HEADER.unpack_from(data)[12]
-    decoded = decode(data, start=0, stop=records, wanted=Columns.VALUE)
-    offsets = memoryview(decoded.value.offsets).cast("B").cast("i")
-    content = bytes(decoded.value.data)
-    return [content[offsets[n] : offsets[n + 1]] for n in range(records)]
 
 
 @pytest.mark.parametrize("codec", first(2, ["none", "zstd", "gzip", "snappy", "lz4"]))
@@ -342,7 +334,7 @@ def test_a_half_of_a_batch_that_is_written_is_not_written_again_behind_one_that_
     refuse = _only_orders(brokers, INVALID_TIMESTAMP, False, texts([1]))
 
     def answer(call):
-        is_second = _values(bytes(_sent(call)[0].records)) == texts([2, 3])
+        is_second = values_in(bytes(_sent(call)[0].records)) == texts([2, 3])
         if is_second and not lost:
             lost.append(call)
             return close()
@@ -422,7 +414,7 @@ def test_a_batch_behind_which_others_are_written_is_there_once_whatever_is_refus
 
     def answer(call):
         (item,) = _sent(call)
-        if b"1" not in _values(bytes(item.records)):
+        if b"1" not in values_in(bytes(item.records)):
             return produce(brokers, call)
         seen.append(call)
         if len(seen) > 1:
@@ -796,7 +788,7 @@ def orders_refusing(brokers, bad):
     kind = ProduceResponse.Topic.Partition
 
     def written(call, topic, item):
-        held = _values(bytes(item.records))
+        held = values_in(bytes(item.records))
         found = [index for index, value in enumerate(held) if value in bad]
         if topic.name == "letters" or not found:
             return write(brokers, call, topic.name, item)
