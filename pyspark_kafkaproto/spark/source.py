@@ -5,10 +5,9 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-import pyspark
 from pyspark.sql.datasource import DataSource
 
-from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError, UnsupportedVersion
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.spark.columns import checked_schema, default_schema, parse_columns
 from pyspark_kafkaproto.spark.options import (
     damaged_column,
@@ -17,7 +16,7 @@ from pyspark_kafkaproto.spark.options import (
     parse_read_options,
 )
 from pyspark_kafkaproto.spark.read import KafkaReader
-from pyspark_kafkaproto.spark.stream.options import parse_stream_options
+from pyspark_kafkaproto.spark.stream.options import parse_stream_options, refuse_limits
 from pyspark_kafkaproto.spark.stream.refused import RefusedStream
 from pyspark_kafkaproto.spark.workers import spare_the_collector
 
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafkaproto.spark.stream.reader import KafkaStreamReader
 
-# What streams are limited by came with PySpark 4.2; batches need none of it.
-_FOR_STREAMS = "pyspark.sql.streaming.datasource"
+# What streams are limited by came with PySpark 4.2.
+_FOR_LIMITS = "pyspark.sql.streaming.datasource"
 
 
 class DefaultSource(DataSource):
@@ -68,7 +67,7 @@ class DefaultSource(DataSource):
     ) -> KafkaStreamReader | RefusedStream:
         """A reader of micro-batches of the columns in `schema`, all options checked.
 
-        One that raises what is wrong, where something is, or this PySpark reads batches alone.
+        One that raises what is wrong, where something is.
         """
         try:
             return self._stream_reader(schema)
@@ -76,16 +75,19 @@ class DefaultSource(DataSource):
             return RefusedStream(error)
 
     def _stream_reader(self, schema: StructType) -> KafkaStreamReader:
-        if find_spec(_FOR_STREAMS) is None:
-            raise UnsupportedVersion(
-                f"reading streams needs PySpark 4.2 or later, this is {pyspark.__version__}; "
-                "batches can be read"
+        schema, options = self._checked(schema), parse_stream_options(lowered(self.options))
+        if find_spec(_FOR_LIMITS) is None:
+            from pyspark_kafkaproto.spark.stream.unlimited import (  # noqa: PLC0415 - one of the two
+                UnlimitedStreamReader,
             )
-        from pyspark_kafkaproto.spark.stream.reader import (  # noqa: PLC0415 - 4.0 cannot import it
-            KafkaStreamReader,
+
+            refuse_limits(lowered(self.options))
+            return UnlimitedStreamReader(schema, options)
+        from pyspark_kafkaproto.spark.stream.limited import (  # noqa: PLC0415 - 4.1 cannot import it
+            LimitedStreamReader,
         )
 
-        return KafkaStreamReader(self._checked(schema), parse_stream_options(lowered(self.options)))
+        return LimitedStreamReader(schema, options)
 
     def _checked(self, schema: StructType) -> StructType:
         columns = option_value(lowered(self.options), "columns")

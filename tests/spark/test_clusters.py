@@ -62,7 +62,8 @@ print("RESULT " + json.dumps({
 spark.stop()
 """
 
-# What differs from one version of Spark to the next: an empty plan, writers, and what is refused.
+# What differs from one version of Spark to the next: an empty plan, writers, streams, and what is
+# refused.
 OLDER = """
 import json, sys
 from pyspark.sql import SparkSession
@@ -79,24 +80,39 @@ def write(prefix):
     writer = rows.write.format("kafkaproto").options(**kafka, topic=topic).mode("append")
     (writer.option("transactionalIdPrefix", topic) if prefix else writer).save()
 
+def run(stream, checkpoint):
+    stream.option("checkpointLocation", checkpoint).start().awaitTermination(60)
+
 def refusal(stream, checkpoint):
     try:
-        stream.option("checkpointLocation", checkpoint).start().awaitTermination(60)
+        run(stream, checkpoint)
     except Exception as error:
         return str(error)
 
+def events(**options):
+    source = spark.readStream.format("kafkaproto").options(**kafka, subscribe=topic, **options)
+    return source.load().writeStream
+
+def streamed():
+    # What is in the folder of the stream's rows after one more run.
+    stream = events(startingOffsets="earliest").format("parquet").option("path", "rows")
+    run(stream.trigger(availableNow=True), "checkpoint")
+    return sorted(int(row.value) for row in spark.read.parquet("rows").collect())
+
 write(0)
+first = streamed()
 write(1)
 nothing = read(subscribePattern="^no-such-topic$").count()
 written = sorted(int(row.value) for row in read(subscribe=topic).collect())
 ticks = spark.readStream.format("rate").load().selectExpr("CAST(value AS STRING) AS value")
 out = ticks.writeStream.format("kafkaproto").options(**kafka, topic=topic)
-events = spark.readStream.format("kafkaproto").options(**kafka, subscribe=topic).load()
+limited = events(maxOffsetsPerTrigger=5).format("noop")
 print("RESULT " + json.dumps({
     "version": spark.version,
     "nothing": nothing,
     "written": written,
-    "refusals": [refusal(out, "out"), refusal(events.writeStream.format("noop"), "in")],
+    "streamed": [first, streamed()],
+    "refusals": [refusal(out, "out"), refusal(limited, "in")],
 }))
 spark.stop()
 """
@@ -204,7 +220,9 @@ def test_a_standalone_cluster_reads_with_the_package_shipped_as_an_archive(broke
 
 
 @pytest.mark.long
-def test_the_oldest_spark_reads_and_writes_batches(broker, topic, new_topic, tmp_path):
+def test_the_oldest_spark_reads_and_writes_batches_and_reads_streams(
+    broker, topic, new_topic, tmp_path
+):
     libraries = tmp_path / "libraries"
     subprocess.run(
         [
@@ -227,6 +245,7 @@ def test_the_oldest_spark_reads_and_writes_batches(broker, topic, new_topic, tmp
         text=OLDER,
     )
     assert (older["nothing"], older["written"]) == (0, list(range(20)))
-    writing, reading = older["refusals"]
+    assert older["streamed"] == [list(range(10)), list(range(20))]
+    writing, limiting = older["refusals"]
     assert f"writing streams needs PySpark 4.1 or later, this is {OLDEST}" in writing
-    assert f"reading streams needs PySpark 4.2 or later, this is {OLDEST}" in reading
+    assert f"limits need PySpark 4.2 or later; this is {OLDEST}" in limiting

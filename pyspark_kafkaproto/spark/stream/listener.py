@@ -7,6 +7,7 @@ a listener to a session.
 
 from __future__ import annotations
 
+import ast
 import json
 import logging
 from collections.abc import Iterable, Mapping
@@ -123,7 +124,15 @@ def _hindmost(offsets: Iterable[Mapping[TopicPartition, int]]) -> dict[TopicPart
 def _kafka_offsets(text: str | None) -> dict[TopicPartition, int]:
     """The offsets of a Kafka source; none where the text is another source's."""
     try:
-        loaded = json.loads(text or "null")
+        loaded = _loaded(text or "null")
         return from_json(loaded) if isinstance(loaded, dict) else {}
-    except (ValueError, ConfigError):
+    except (ValueError, SyntaxError, ConfigError):
         return {}
+
+
+def _loaded(text: str) -> Any:
+    """What JSON says; or a literal of Python's, which Spark Connect makes of it before 4.3."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return ast.literal_eval(text)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyspark
+
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.option_table import Use
 from pyspark_kafkaproto.spark.options import (
@@ -20,6 +22,8 @@ from pyspark_kafkaproto.spark.options import (
 )
 from pyspark_kafkaproto.spark.starts import Latest
 from pyspark_kafkaproto.spark.stream.limits import StreamLimits
+
+_LIMITS = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +66,19 @@ def parse_stream_options(options: Mapping[str, str]) -> StreamOptions:
         limits=StreamLimits(most, least, values["maxTriggerDelay"], values["maxBytesPerTrigger"]),
         commit_group=values["commitGroupId"],
     )
+
+
+def refuse_limits(options: Mapping[str, str]) -> None:
+    """Refuse what an engine cannot keep to that knows no limits.
+
+    Raises:
+        ConfigError: names the option and the version that has it.
+    """
+    for name in _LIMITS:
+        if name.lower() in options:
+            raise ConfigError(
+                name,
+                options[name.lower()],
+                f"limits need PySpark 4.2 or later; this is {pyspark.__version__}, where a batch "
+                "takes all there is: leave it out",
+            )

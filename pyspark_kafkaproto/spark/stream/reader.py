@@ -2,57 +2,46 @@
 
 On the driver one process per source and query asks where partitions end and plans; it keeps its
 connections. Readers that are pickled for tasks open nothing. What is read stands in the offsets
-alone, so a batch that is run again reads the same records.
+alone, so a batch that is run again reads the same records. Where the next batch ends is what
+engines ask in two ways: `limited` and `unlimited` answer it.
 """
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 
 from pyspark_kafkaproto.client.codec import say_which_codec
-from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.read import TaskPartition, read_partition
 from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNow
 from pyspark_kafkaproto.spark.stream.commits import GroupCommits
-from pyspark_kafkaproto.spark.stream.limits import MOST
 from pyspark_kafkaproto.spark.stream.offsets import StreamOffsets, from_json, to_json
 from pyspark_kafkaproto.spark.stream.options import StreamOptions
-from pyspark_kafkaproto.spark.stream.planning import plan_batch, refuse_losses
+from pyspark_kafkaproto.spark.stream.planning import plan_batch
 from pyspark_kafkaproto.spark.stream.starting import (
     resolve_stream_start,
     start_of_logged_batch_0,
 )
 from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail
-from pyspark_kafkaproto.spark.stream.taking import Taking
 from pyspark_kafkaproto.spark.workers import configure_logging
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-_log = logging.getLogger(__name__)
-
 # The engine asks an idle source every 10 ms. Answered at once, that is a tenth of a core.
 _IDLE_PACE_S = 0.1
 
 
-class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One Kafka source of a streaming query.
+class KafkaStreamReader(DataSourceStreamReader):
+    """One Kafka source of a streaming query; a subclass knows where its next batch ends.
 
     Offsets are those of Spark's own connector, `{"topic":{"0":23}}`, each the next one to read.
     """
@@ -63,23 +52,17 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._first: Offsets | None = None  # where a query without a checkpoint starts
         self._start_refused: ConfigError | None = None
         self._is_asked = False  # whether this run has been asked where a batch ends
-        self._is_batch_0_logged = False
-        self._latest: Offsets = {}
-        self._available: AvailableNow | None = None
+        self._available: AvailableNow | None = None  # beyond these ends no query starts
         self._idle_since: float | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return shipped(KafkaStreamReader, self._schema, self._options)
+        return shipped(type(self), self._schema, self._options)
 
     @cached_property
     def _tail(self) -> Tail:
         configure_logging()
         say_which_codec()
         return Tail(self._options.read)
-
-    @cached_property
-    def _taking(self) -> Taking:
-        return Taking(self._tail, self._options.limits)
 
     @cached_property
     def _commits(self) -> GroupCommits | None:
@@ -94,15 +77,13 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise
         return commits
 
-    # Offsets
-
     @packets_with_errors()
     def initialOffset(self) -> StreamOffsets:  # noqa: N802 - Spark's name
         """Where a query without a checkpoint starts. Asked several times: the same answer.
 
         The engine also asks before it repeats a batch 0 that an earlier run has logged. Then it is
         no error if the start does not fit partitions that were added since. So this does not raise
-        it: `latestOffset`, which the engine asks next of a fresh query, does.
+        it: `latestOffset`, which the engine asks of a fresh query, does.
         """
         if self._first is None:
             try:
@@ -111,60 +92,10 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._first, self._start_refused = {}, error
         return to_json(self._first)
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Never ReadAllAvailable: that one then means Trigger.Once."""
-        return ReadMaxRows(self._options.limits.max_offsets or MOST)
-
-    @packets_with_errors()
-    def latestOffset(self, start: StreamOffsets, limit: ReadLimit) -> StreamOffsets:  # noqa: N802
-        """Where the next micro-batch ends; `start` itself if there is to be none."""
-        at = from_json(start)
-        if self._start_refused is not None and not self._is_batch_0_logged:
-            raise self._start_refused
-        was_asked, self._is_asked = self._is_asked, True
-        if self._commits is not None:
-            self._commits.keep_alive()
-        if self._is_fresh(at) and not isinstance(limit, ReadAllAvailable):
-            # An empty batch 0 logs the start: after a restart it may have moved, and partitions
-            # may have been added.
-            self._is_batch_0_logged = True
-            return start
-        self._keep_pace()
-        self._latest = self._ends(at)
-        refuse_losses(self._options.read, at, self._latest)
-        taken = self._take(at, limit)
-        is_idle = taken == at
-        if is_idle and was_asked and at and self._commits is not None:
-            # The engine has done with what comes before, and tells `commit` of it only when there
-            # is a next batch: after a restart, maybe not for days.
-            self._commits.commit(at)
-        self._idle_since = time.monotonic() if is_idle else None
-        return start if is_idle else to_json(taken)
-
-    def reportLatestOffset(self) -> StreamOffsets | None:  # noqa: N802 - Spark's name
-        """Where partitions ended when `latestOffset` last looked."""
-        return to_json(self._latest) if self._latest else None
-
-    @packets_with_errors()
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Remember where partitions end now: the query ends there."""
-        self._available = AvailableNow(self._tail.ends({}))
-
-    # Batches
-
     @packets_with_errors()
     def partitions(self, start: StreamOffsets, end: StreamOffsets) -> list[TaskPartition]:
         """The input partitions of the micro-batch [start, end)."""
-        at, until = from_json(start), from_json(end)
-        if self._is_unfinished_start(at):
-            self._is_batch_0_logged = True
-            if self._start_refused is not None:
-                at = self._resolve_start(until)
-            at = start_of_logged_batch_0(self._options.read, at, until)
-        if self._available is not None:
-            self._available.check(until, self._tail.ends(until))
-        tasks = plan_batch(self._tail, self._options.read, at, until)
-        return [TaskPartition(task) for task in tasks]
+        return self._plan(from_json(start), from_json(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one input partition."""
@@ -184,7 +115,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if part is not None:
                 part.close()
 
-    # How these are answered
+    # What the answers have in common
 
     def _resolve_start(self, among: Offsets | None = None) -> Offsets:
         snapshot = None
@@ -193,24 +124,42 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             snapshot = self._available.ends
         return resolve_stream_start(self._tail, self._options.read, snapshot, among)
 
-    def _is_fresh(self, at: Offsets) -> bool:
-        return not self._is_batch_0_logged and self._first == at
+    def _plan(self, at: Offsets, until: Offsets) -> list[TaskPartition]:
+        tasks = plan_batch(self._tail, self._options.read, at, until)
+        return [TaskPartition(task) for task in tasks]
 
     def _is_unfinished_start(self, at: Offsets) -> bool:
         """Whether an earlier run has logged batch 0, which is run again before anything else."""
         return not self._is_asked and self._first == at
 
+    def _start_of_batch_0(self, at: Offsets, until: Offsets) -> Offsets:
+        """Where the batch 0 begins that an earlier run has logged."""
+        if self._start_refused is not None:
+            at = self._resolve_start(until)
+        return start_of_logged_batch_0(self._options.read, at, until)
+
+    def _note_asked(self) -> bool:
+        """The engine asks where a batch ends; whether this run was asked before."""
+        was_asked, self._is_asked = self._is_asked, True
+        if self._commits is not None:
+            self._commits.keep_alive()
+        return was_asked
+
     def _keep_pace(self) -> None:
         if self._idle_since is not None:
             time.sleep(max(0.0, self._idle_since + _IDLE_PACE_S - time.monotonic()))
 
-    def _ends(self, at: Mapping[TopicPartition, int]) -> Offsets:
-        if self._available is None:
-            return self._tail.ends(at)
-        return self._available.ends_beyond(at, self._tail.ends)
+    def _note_taken(self, at: Offsets, taken: Offsets, *, is_done: bool) -> bool:
+        """The next batch is [at, taken); whether there is none.
 
-    def _take(self, at: Offsets, limit: ReadLimit) -> Offsets:
-        if isinstance(limit, ReadAllAvailable):
-            return self._latest
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else MOST
-        return self._taking.take(at, self._latest, most, waits=self._available is None)
+        Args:
+            at: where the stream is.
+            taken: where the batch ends.
+            is_done: whether the engine has done with what comes before `at`. It tells `commit` so
+                only when there is a next batch: after a restart, maybe not for days.
+        """
+        is_idle = taken == at
+        if is_idle and is_done and at and self._commits is not None:
+            self._commits.commit(at)
+        self._idle_since = time.monotonic() if is_idle else None
+        return is_idle

@@ -58,8 +58,8 @@ def start_of_logged_batch_0(options: ReadOptions, first: _Offsets, end: _Offsets
     """Where batch 0 starts that an earlier run has logged and not finished.
 
     This source logs an empty batch 0, at the start: so what is resolved now lies there or beyond.
-    Trigger.Once, or Spark's own connector, may have logged records too. Partitions that were added
-    since are not part of the batch.
+    Trigger.Once, PySpark before 4.2, or Spark's own connector, may have logged records too.
+    Partitions that were added since are not part of the batch.
     """
     starts = {item: min(first.get(item, offset), offset) for item, offset in end.items()}
     moved = [item for item, offset in end.items() if first.get(item, 0) > offset > 0]
@@ -69,8 +69,8 @@ def start_of_logged_batch_0(options: ReadOptions, first: _Offsets, end: _Offsets
         _log.warning(
             "batch 0 was logged by an earlier run and not finished, and a checkpoint does not say "
             "where it starts: it is read from where the start lies now, but not beyond its end. "
-            'This source logs it empty; if Trigger.Once or format("kafka") has logged it, what it '
-            "was to read before %s is not read",
+            "This source logs it empty from PySpark 4.2 on; if that has not, Trigger.Once or "
+            'format("kafka") has logged it, what it was to read before %s is not read',
             ", ".join(f"{item} at {starts[item]}" for item in sorted(moved + unsure)),
         )
     return starts

@@ -6,11 +6,12 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
-from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError, UnsupportedVersion
+from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError
 from pyspark_kafkaproto.net import pool
 from pyspark_kafkaproto.spark import DefaultSource, shipping
 from pyspark_kafkaproto.spark import source as source_module
 from pyspark_kafkaproto.spark.columns import default_schema
+from pyspark_kafkaproto.spark.stream.unlimited import UnlimitedStreamReader
 from tests.fake_broker import FakeCluster
 
 
@@ -58,11 +59,16 @@ def test_options_are_read_whatever_their_case(brokers):
         source(brokers, MaxPartitions="none").reader(default_schema(include_headers=False))
 
 
-def test_pyspark_without_streams_says_what_it_needs(brokers, monkeypatch):
-    monkeypatch.setattr(source_module, "_FOR_STREAMS", "pyspark.no_such_module")
-    reader = source(brokers).streamReader(default_schema(include_headers=False))
-    with pytest.raises(UnsupportedVersion, match=r"needs PySpark 4\.2 or later, this is 4"):
-        reader.initialOffset()
+def test_pyspark_without_limits_reads_streams_and_refuses_limits(brokers, monkeypatch):
+    monkeypatch.setattr(source_module, "_FOR_LIMITS", "pyspark.no_such_module")
+    schema = default_schema(include_headers=False)
+    reader = source(brokers).streamReader(schema)
+    assert isinstance(reader, UnlimitedStreamReader)
+    reader = source(brokers, MaxOffsetsPerTrigger="10").streamReader(schema)
+    with pytest.raises(
+        ConfigError, match=r"'maxOffsetsPerTrigger' is '10': limits need PySpark 4\.2 or later"
+    ):
+        reader.latestOffset()
 
 
 def test_a_stream_that_is_refused_says_why_at_whatever_is_asked_first(brokers):

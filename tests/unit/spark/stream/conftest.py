@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from pyspark.sql.types import StructType
 
-from pyspark_kafkaproto.cluster import routing
+from pyspark_kafkaproto.cluster import KafkaCluster, routing
 from pyspark_kafkaproto.net import connection, deadline, retry
 from pyspark_kafkaproto.spark.stream import commits, reader, tail, taking
+from pyspark_kafkaproto.spark.stream.limited import LimitedStreamReader
 from pyspark_kafkaproto.spark.stream.options import parse_stream_options
-from pyspark_kafkaproto.spark.stream.reader import KafkaStreamReader
 from tests.clock import stop_clock
 from tests.fake_broker import FakeCluster
 
@@ -32,7 +34,13 @@ def brokers():
 
 
 @pytest.fixture
-def stream(brokers, clock):
+def stream_class():
+    """Who answers the engine."""
+    return LimitedStreamReader
+
+
+@pytest.fixture
+def stream(brokers, clock, stream_class):
     """A stream reader with the given options, as the driver's process has it."""
     readers = []
 
@@ -42,9 +50,24 @@ def stream(brokers, clock):
         }
         if "subscribepattern" not in given and "assign" not in given:
             given.setdefault("subscribe", "orders")
-        readers.append(KafkaStreamReader(StructType(), parse_stream_options(given)))
+        readers.append(stream_class(StructType(), parse_stream_options(given)))
         return readers[-1]
 
     yield make
     for made in readers:
         made.stop()
+
+
+@pytest.fixture
+def group(monkeypatch):
+    """What the stream's group has committed."""
+    committed = {}
+    found = {"g": SimpleNamespace(members=())}
+
+    def commit(self, group, offsets):
+        committed.update({item: at.offset for item, at in offsets.items()})
+
+    monkeypatch.setattr(KafkaCluster, "describe_groups", lambda self, groups: found)
+    monkeypatch.setattr(KafkaCluster, "get_consumer_offsets", lambda *_: dict(committed))
+    monkeypatch.setattr(KafkaCluster, "set_consumer_offsets", commit)
+    return committed

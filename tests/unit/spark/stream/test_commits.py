@@ -162,6 +162,17 @@ def test_listener_commits_the_batch_that_was_read(kafka, clock):
     assert listener.behind == BehindLatest(12, 12, 12.0)
 
 
+def test_listener_reads_offsets_as_older_clients_of_spark_connect_have_them(kafka, clock):
+    listener = OffsetCommitListener(CONFIG, "g")
+    made = progress({})
+    made.progress.sources = [
+        SimpleNamespace(endOffset="{'orders': {'0': 8}}", latestOffset="None"),
+        SimpleNamespace(endOffset="rate source: 17", latestOffset=None),
+    ]
+    listener.onQueryProgress(made)
+    assert [each[ONE][0] for each in kafka.commits] == [8]
+
+
 def test_listener_leaves_other_queries_alone(kafka, clock):
     listener = OffsetCommitListener(CONFIG, "g", query_name="orders")
     listener.onQueryProgress(progress({"orders": {"0": 8}}, name="another"))

@@ -2,12 +2,11 @@
 
 import json
 import pickle
-from types import SimpleNamespace
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
@@ -17,27 +16,11 @@ from pyspark_kafkaproto.spark.stream.limits import MOST
 from tests.fake_broker import DEFAULT, FakeTopic, cut, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_past import behind, lead_in_the_past
+from tests.unit.spark.stream.partitions import add_partition, ranges
 
 NO_LIMIT = ReadMaxRows(MOST)
 BEGINNING = {"orders": {"0": 10, "1": 0}}
 END = {"orders": {"0": 100, "1": 30}}
-
-
-def add_partition(brokers, *, start=0, stop=0):
-    topic = brokers.topics["orders"]
-    number = len(topic.leaders)
-    topic.leaders.append(1)
-    topic.epochs.append(0)
-    log = brokers.logs["orders", number] = FakeLog()
-    log.start, log.stop = start, stop
-
-
-def ranges(partitions):
-    return [
-        (item.partition, item.start, item.stop)
-        for partition in partitions
-        for item in partition.task.ranges
-    ]
 
 
 def started(reader):
@@ -382,21 +365,6 @@ def test_large_batches_are_split_as_batch_reads_are(stream):
 
 
 # Commits to a group
-
-
-@pytest.fixture
-def group(monkeypatch):
-    """What the stream's group has committed."""
-    committed = {}
-    found = {"g": SimpleNamespace(members=())}
-
-    def commit(self, group, offsets):
-        committed.update({item: at.offset for item, at in offsets.items()})
-
-    monkeypatch.setattr(KafkaCluster, "describe_groups", lambda self, groups: found)
-    monkeypatch.setattr(KafkaCluster, "get_consumer_offsets", lambda *_: dict(committed))
-    monkeypatch.setattr(KafkaCluster, "set_consumer_offsets", commit)
-    return committed
 
 
 ALL_READ = {TopicPartition("orders", 0): 100, TopicPartition("orders", 1): 30}

@@ -1,0 +1,118 @@
+"""The questions of PySpark 4.0 and 4.1 to a stream, in the order in which they come."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from pyspark.sql.types import StructType
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
+from pyspark_kafkaproto.spark.stream.unlimited import UnlimitedStreamReader
+from tests.unit.spark.stream.partitions import add_partition, ranges
+
+BEGINNING = {"orders": {"0": 10, "1": 0}}
+END = {"orders": {"0": 100, "1": 30}}
+LATER = {"orders": {"0": 100, "1": 31}}
+ALL_READ = {TopicPartition("orders", 0): 100, TopicPartition("orders", 1): 30}
+
+
+@pytest.fixture
+def stream_class():
+    return UnlimitedStreamReader
+
+
+def resumed(make, logged, **options):
+    """A run from a checkpoint: the engine says by a plan of nothing what was logged last."""
+    reader = make(**options)
+    assert reader.partitions(logged, logged) == []
+    return reader
+
+
+def test_fresh_query_reads_from_its_start_to_where_all_ends(stream):
+    reader = stream(startingOffsets="earliest")
+    assert reader.latestOffset() == END
+    assert reader.initialOffset() == BEGINNING
+    assert ranges(reader.partitions(BEGINNING, END)) == [(0, 10, 100), (1, 0, 30)]
+
+
+def test_fresh_query_from_the_latest_offsets_logs_them_as_an_empty_batch(brokers, stream):
+    """Else records that come between a kill in batch 0 and the restart would be left out."""
+    reader = stream()
+    assert reader.latestOffset() == END
+    brokers.logs["orders", 1].stop = 31
+    assert reader.initialOffset() == END
+    assert reader.partitions(END, END) == []
+    again = resumed(stream, END)
+    assert again.initialOffset() == LATER
+    assert again.partitions(LATER, END) == [], "batch 0, once more"
+    assert again.latestOffset() == LATER
+    assert ranges(again.partitions(END, LATER)) == [(1, 30, 31)]
+
+
+def test_batch_0_is_run_again_from_its_start(stream):
+    again = resumed(stream, END, startingOffsets="earliest")
+    start = again.initialOffset()
+    assert ranges(again.partitions(start, END)) == [(0, 10, 100), (1, 0, 30)]
+    assert again.latestOffset() == END
+
+
+def test_start_that_fits_no_more_does_not_keep_batch_0_from_being_run_again(brokers, stream):
+    numbers = '{"orders":{"0":50,"1":-2}}'
+    add_partition(brokers, stop=7)
+    again = resumed(stream, END, startingOffsets=numbers)
+    assert ranges(again.partitions(again.initialOffset(), END)) == [(0, 50, 100), (1, 0, 30)]
+    end = again.latestOffset()
+    assert ranges(again.partitions(END, end)) == [(2, 0, 7)]
+
+
+def test_start_that_cannot_be_is_refused_before_anything_is_logged(stream):
+    with pytest.raises(ConfigError, match="START_OFFSET_DOES_NOT_MATCH_ASSIGNED"):
+        stream(startingOffsets='{"orders":{"0":50}}').latestOffset()
+    with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        stream(subscribe="misspelt").latestOffset()
+
+
+def test_restarted_query_goes_on_where_it_was_and_never_looks_at_its_start(brokers, stream):
+    brokers.logs["orders", 1].stop = 31
+    reader = resumed(stream, END, startingOffsets='{"orders":{"0":0}}')
+    assert reader.latestOffset() == LATER
+    assert ranges(reader.partitions(END, LATER)) == [(1, 30, 31)]
+    assert reader.latestOffset() == LATER, "nothing has come: no batch"
+
+
+def test_idle_stream_asks_at_a_sensible_pace(stream, clock):
+    reader = resumed(stream, END)
+    reader.latestOffset()
+    began = clock.now
+    reader.latestOffset()
+    assert clock.now - began == pytest.approx(0.1)
+
+
+def test_end_that_came_back_fails_the_query_before_it_is_logged(brokers, stream, clock):
+    reader = resumed(stream, END)
+    brokers.logs["orders", 1].stop = 29
+    with pytest.raises(DataLoss, match="orders-1 offset was changed from 30 to 29"):
+        reader.latestOffset()
+
+
+def test_what_is_done_is_committed_though_no_batch_follows(stream, group):
+    reader = stream(commitGroupId="g", startingOffsets="earliest")
+    reader.latestOffset()
+    assert group == {}, "the batch is still to be run"
+    reader.latestOffset()
+    assert group == ALL_READ
+
+
+def test_what_a_run_of_one_batch_has_read_is_committed_by_the_next(stream, group):
+    """Trigger.Once, and AvailableNow here: their runs ask once, before their only batch."""
+    reader = resumed(stream, END, commitGroupId="g")
+    assert reader.latestOffset() == END
+    assert group == ALL_READ
+
+
+def test_reader_that_is_pickled_reads_alike(stream):
+    made = pickle.loads(pickle.dumps(stream()))
+    assert type(made) is UnlimitedStreamReader
+    assert made._schema == StructType()
