@@ -131,7 +131,7 @@ def _kafka_offsets(text: str | None) -> dict[TopicPartition, int]:
 
 
 def _loaded(text: str) -> Any:
-    """What JSON says; or a literal of Python's, which Spark Connect makes of it before 4.3."""
+    """What JSON says; or a literal of Python's, as older clients of Spark Connect have it."""
     try:
         return json.loads(text)
     except ValueError:
