@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import click
 
@@ -25,7 +25,7 @@ from pyspark_kafkaproto.cluster import (
     TopicPartition,
     ToTime,
 )
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 
 _LIST = {"group": "Group", "type": "Type", "state": "State", "protocol_type": "Protocol"}
 _GROUP = {
@@ -204,7 +204,12 @@ def reset(
         confirmed(f"Move the offsets of group {group}?", is_sure=is_sure)
         # Just what was shown: the partitions' ends may have moved on meanwhile.
         shown = ToOffsets({item: moved.after for item, moved in planned.items()})
-        planned = cluster.reset_consumer_offsets(group, shown)
+        try:
+            planned = cluster.reset_consumer_offsets(group, shown)
+        except KafkaProtoError as error:
+            if error.usable:  # some partitions are moved, though others were refused
+                show(_moved_rows(error.usable), _MOVED, as_json=as_json)
+            raise
     show(_moved_rows(planned), _MOVED, as_json=as_json)
 
 
@@ -245,11 +250,15 @@ def delete(
     confirmed(f"Delete what {', '.join(names)} committed for {shown}?", is_sure=is_sure)
     with gathered(as_json=as_json) as rows:
         for name in names:
-            cluster.delete_consumer_offsets(name, partitions)
-            rows += [
-                {"group": name, **item._asdict(), "result": "deleted"}
-                for item in sorted(partitions)
-            ]
+            try:
+                cluster.delete_consumer_offsets(name, partitions)
+            except KafkaProtoError as error:
+                if done := sorted(error.usable or ()):
+                    rows.extend(_forgotten_rows(name, done))
+                    shown = ", ".join(map(str, done))
+                    click.echo(f"deleted offsets of {name} for {shown}", err=True)
+                raise
+            rows.extend(_forgotten_rows(name, sorted(partitions)))
             click.echo(f"deleted offsets of {name}", err=True)
 
 
@@ -298,6 +307,10 @@ def _member_rows(item: DescribedGroup) -> list[dict[str, object]]:
         }
         for member in item.members
     ]
+
+
+def _forgotten_rows(group: str, partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:
+    return [{"group": group, **item._asdict(), "result": "deleted"} for item in partitions]
 
 
 def _moved_rows(moved: Mapping[TopicPartition, Moved]) -> list[dict[str, object]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 import click
 
 from pyspark_kafkaproto.cli.connection import (
@@ -24,7 +27,7 @@ from pyspark_kafkaproto.cluster import (
 )
 from pyspark_kafkaproto.cluster.configs import check_each_once
 from pyspark_kafkaproto.error_codes import TOPIC_ALREADY_EXISTS
-from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
 
 PARTITION_COLUMNS = {
     "topic": "Topic",
@@ -226,23 +229,56 @@ def alter(
         cluster.find_leaders(offsets)
         confirmed(f"Delete the oldest records of {_names(offsets)}?", is_sure=is_sure)
 
-    def grow_and_change(*, validate_only: bool) -> None:
-        if changes:
-            resource = ConfigResource("topic", name)
-            cluster.alter_configs({resource: changes}, validate_only=validate_only)
-        if partitions:
-            cluster.add_partitions({name: partitions}, validate_only=validate_only)
-
+    steps: list[Callable[..., None]] = []
+    if changes:
+        steps.append(partial(cluster.alter_configs, {ConfigResource("topic", name): changes}))
+    if partitions:
+        steps.append(partial(cluster.add_partitions, {name: partitions}))
     # All of it or nothing: what can be refused is asked before anything is done, and offsets,
     # which nobody validates, come first.
-    grow_and_change(validate_only=True)
-    begins = sorted(cluster.delete_records(offsets).items())
-    for item, offset in begins:
+    for step in steps:
+        step(validate_only=True)
+    begins = _delete_records(cluster, name, offsets, as_json=as_json)
+    has_changed = bool(begins)
+    try:
+        for step in steps:
+            step(validate_only=False)
+            has_changed = True
+    except KafkaProtoError:
+        if has_changed:
+            _tell_altered(name, begins, "altered in part", as_json=as_json)
+        raise
+    _tell_altered(name, begins, "altered", as_json=as_json)
+
+
+def _delete_records(
+    cluster: KafkaCluster, name: str, offsets: Mapping[TopicPartition, int], *, as_json: bool
+) -> dict[TopicPartition, int]:
+    """Delete them, and tell where each partition begins now, also where others refused."""
+    try:
+        begins = cluster.delete_records(offsets)
+    except KafkaProtoError as error:
+        if error.usable:
+            _tell_begins(error.usable)
+            _tell_altered(name, error.usable, "altered in part", as_json=as_json)
+        raise
+    _tell_begins(begins)
+    return begins
+
+
+def _tell_begins(begins: Mapping[TopicPartition, int]) -> None:
+    for item, offset in sorted(begins.items()):
         click.echo(f"{item} begins at offset {offset} now", err=True)
-    grow_and_change(validate_only=False)
-    earliest = [{"partition": item.partition, "offset": offset} for item, offset in begins]
-    row = {"topic": name, "result": "altered", "earliest": earliest}
-    tell([row], f"topic {name} altered", as_json=as_json)
+
+
+def _tell_altered(
+    name: str, begins: Mapping[TopicPartition, int], result: str, *, as_json: bool
+) -> None:
+    earliest = [
+        {"partition": item.partition, "offset": offset} for item, offset in sorted(begins.items())
+    ]
+    row = {"topic": name, "result": result, "earliest": earliest}
+    tell([row], f"topic {name} {result}", as_json=as_json)
 
 
 def partition_rows(topology: Topology) -> list[dict[str, object]]:

@@ -59,6 +59,9 @@ class AdminWindow:
 
         Returns:
             The earliest offset of each partition from now on.
+
+        Raises:
+            BrokerError: a partition refused; `usable` has what would be returned of the others.
         """
         return delete_records(self._router, by_partition(before))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 from pyspark_kafkaproto.cluster.given import (
     Offsets,
@@ -65,12 +66,8 @@ class GroupWindow:
             BrokerError: a partition was refused; `usable` has the set that was committed.
             ConfigError: such an offset, or partition, there cannot be.
         """
-        try:
+        with _of_one_group():
             self.set_group_offsets({group: offsets})
-        except KafkaProtoError as error:
-            if error.usable is not None:
-                error.usable = {item.partition for item in error.usable}
-            raise
 
     def set_group_offsets(self, offsets: Mapping[str, Offsets]) -> None:
         """Commit for many groups without members, all at once.
@@ -99,7 +96,8 @@ class GroupWindow:
             dry_run: whether to only tell what would be.
 
         Raises:
-            BrokerError: the group has members.
+            BrokerError: the group has members, or a partition was refused; `usable` has those
+                that were moved all the same.
             ConfigError: there is nothing to move, or nothing committed to shift.
         """
         chosen = None if partitions is None else checked_partitions(partitions)
@@ -111,9 +109,11 @@ class GroupWindow:
         """Forget what `group` has committed for `partitions`.
 
         Raises:
-            BrokerError: members of the group read such a topic, or there is no such group.
+            BrokerError: members of the group read such a topic, or there is no such group;
+                `usable` has the set that is done all the same.
         """
-        delete_offsets(self._router, group, checked_partitions(partitions))
+        with _of_one_group():
+            delete_offsets(self._router, group, checked_partitions(partitions))
 
     # Groups
 
@@ -162,3 +162,14 @@ class GroupWindow:
             BrokerError: without `topics`, a group that is not there; or a topic that is not there.
         """
         return lag_of(self._router, groups, topics)
+
+
+@contextmanager
+def _of_one_group() -> Iterator[None]:
+    """An error's `usable` as the set of partitions: the group is the caller's."""
+    try:
+        yield
+    except KafkaProtoError as error:
+        if error.usable is not None:
+            error.usable = {item.partition for item in error.usable}
+        raise

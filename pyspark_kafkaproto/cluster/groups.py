@@ -176,7 +176,7 @@ def delete_offsets(router: Router, group: str, partitions: Collection[TopicParti
 
     Raises:
         BrokerError: members of the group read such a topic, or there is no such group; `usable`
-            has the partitions that are done.
+            has the (group, partition) pairs that are done.
     """
     check_groups([group])
 

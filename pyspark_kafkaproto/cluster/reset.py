@@ -22,7 +22,7 @@ from pyspark_kafkaproto.cluster.offsets import (
 )
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,26 @@ def reset_offsets(
         dry_run: whether to only tell what would be.
 
     Raises:
-        BrokerError: the group has members.
+        BrokerError: the group has members, or a partition was refused; `usable` has those that
+            were moved all the same.
         ConfigError: there is nothing to move, or nothing committed to shift.
     """
+    try:
+        moved = _planned(router, group, to, partitions)
+    except KafkaProtoError as error:
+        error.usable = None  # what was answered so far: nothing is moved yet
+        raise
+    if not dry_run:
+        _commit(router, group, moved)
+    return moved
+
+
+def _planned(
+    router: Router,
+    group: str,
+    to: ResetTo,
+    partitions: Collection[TopicPartition] | None,
+) -> dict[TopicPartition, Moved]:
     check_has_no_members(router, group)
     before = fetch_offsets(router, {group})[group]
     chosen = _chosen(group, to, partitions, before)
@@ -106,11 +123,16 @@ def reset_offsets(
         found = wanted[item]
         after = min(max(most if found is None else found, least), most)
         moved[item] = Moved(before[item].offset if item in before else None, after)
-    if not dry_run:
-        commit_offsets(
-            router, {group: {item: CommittedOffset(to.after) for item, to in moved.items()}}
-        )
     return moved
+
+
+def _commit(router: Router, group: str, moved: Mapping[TopicPartition, Moved]) -> None:
+    offsets = {item: CommittedOffset(to.after) for item, to in moved.items()}
+    try:
+        commit_offsets(router, {group: offsets})
+    except KafkaProtoError as error:
+        error.usable = {item.partition: moved[item.partition] for item in error.usable or ()}
+        raise
 
 
 def _chosen(

@@ -30,7 +30,12 @@ from pyspark_kafkaproto.error_codes import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    KafkaProtoError,
+    UnsupportedVersion,
+)
 from pyspark_kafkaproto.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -191,6 +196,9 @@ def delete_records(
 
     Returns:
         The earliest offset of each partition from now on.
+
+    Raises:
+        BrokerError: a partition refused; `usable` has what would be returned of the others.
     """
     for partition, offset in before.items():
         if offset < 0 and offset != ALL_RECORDS:
@@ -198,7 +206,11 @@ def delete_records(
 
     # Brokers know "all" too, but another try would delete what was written since the first.
     every = [partition for partition, offset in before.items() if offset == ALL_RECORDS]
-    ends = list_bounds(router, every, LATEST_TIMESTAMP, read_committed=False)
+    try:
+        ends = list_bounds(router, every, LATEST_TIMESTAMP, read_committed=False)
+    except KafkaProtoError as error:
+        error.usable = None  # the ends of others: nothing is deleted yet
+        raise
     offsets = {**before, **ends}
 
     def make_request(partitions: list[TopicPartition]) -> DeleteRecordsRequest:

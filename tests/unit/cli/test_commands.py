@@ -32,6 +32,9 @@ from pyspark_kafkaproto.messages.delete_records import DeleteRecordsResponse
 from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
+from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
+from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteResponse
 from pyspark_kafkaproto.spark.option_table import OPTIONS
 from pyspark_kafkaproto.wire.ids import id_text
 from tests.clock import stop_clock
@@ -564,6 +567,81 @@ def test_programs_are_told_what_was_deleted_where_the_rest_was_refused(brokers, 
     done = command("topics", "delete", "empty", "orders", "--yes", "--json")
     assert done.exit_code == 1
     assert json.loads(done.stdout) == [{"topic": "empty", "result": "deleted"}]
+
+
+def refusing_second(response, code):
+    """An answer about both partitions of orders: the second one's is an error."""
+    part = response.Topic.Partition
+    both = part(partition_index=0), part(partition_index=1, error_code=code)
+    return response(topics=(response.Topic(name="orders", partitions=both),))
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_records_that_were_deleted_are_told_where_other_partitions_refuse(
+    brokers, command, as_json
+):
+    brokers.on("DeleteRecords", refusing_second(DeleteRecordsResponse, 1))
+    words = ("topics", "alter", "orders", "--delete-records", "0=0", "--delete-records", "1=99")
+    done = command(*words, "--yes", *["--json"] * as_json)
+    assert done.exit_code == 1
+    assert "orders-0 begins at offset 0 now\n" in done.stderr
+    assert "orders-1" in done.stderr.partition("Error: ")[2]
+    row = {"topic": "orders", "result": "altered in part"}
+    row |= {"earliest": [{"partition": 0, "offset": 0}]}
+    assert json.loads(done.stdout or "[]") == [row] * as_json
+
+
+def test_ends_that_are_known_are_not_told_as_records_that_were_deleted(brokers, command):
+    brokers.on("ListOffsets", refusing_second(ListOffsetsResponse, 29))
+    words = ("topics", "alter", "orders", "--delete-records", "0=-1", "--delete-records", "1=-1")
+    done = command(*words, "--yes", "--json")
+    assert (done.exit_code, done.stdout) == (5, "")
+    assert "begins at" not in done.stderr
+
+
+def test_settings_that_were_changed_are_told_where_partitions_are_not_added(brokers, rows, command):
+    """Another one may have added some since it was asked whether that can be done."""
+    well = IncrementalAlterConfigsResponse.Resource(resource_type=2, resource_name="orders")
+    brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))
+    part = CreatePartitionsResponse.Topic
+    fine, late = part(name="orders"), part(name="orders", error_code=37)
+    brokers.on(
+        "CreatePartitions", *(CreatePartitionsResponse(results=(item,)) for item in (fine, late))
+    )
+    done = command("topics", "alter", "orders", "--unset", "a", "-p", "3", "--json")
+    assert done.exit_code == 1
+    row = {"topic": "orders", "result": "altered in part", "earliest": []}
+    assert json.loads(done.stdout) == [row]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_offsets_that_were_reset_are_told_where_other_partitions_refuse(brokers, command, as_json):
+    FakeCoordinator(brokers, g={("orders", 0): (20, ""), ("orders", 1): (0, "")})
+    brokers.on("OffsetCommit", refusing_second(OffsetCommitResponse, 29))
+    words = ("groups", "reset", "g", "--shift=-5", "--yes", *["--json"] * as_json)
+    done = command(*words)
+    assert done.exit_code == 5
+    assert "orders-1" in done.stderr
+    moved = {"topic": "orders", "partition": 0, "before": 20, "after": 15}
+    if as_json:
+        assert json.loads(done.stdout) == [moved]
+    else:
+        (_, row) = done.stdout.splitlines()
+        assert row.split() == ["orders", "0", "20", "15"]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_offsets_that_were_deleted_are_told_where_other_partitions_refuse(
+    brokers, command, as_json
+):
+    describing(brokers, classic("g", assigned(1)))
+    brokers.on("OffsetDelete", refusing_second(OffsetDeleteResponse, 86))
+    words = ("groups", "delete", "g", "--topic", "orders", "--yes", *["--json"] * as_json)
+    done = command(*words)
+    assert done.exit_code == 1
+    assert "deleted offsets of g for orders-0\n" in done.stderr
+    row = {"group": "g", "topic": "orders", "partition": 0, "result": "deleted"}
+    assert json.loads(done.stdout or "[]") == [row] * as_json
 
 
 @pytest.mark.slow

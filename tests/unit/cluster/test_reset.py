@@ -15,6 +15,7 @@ from pyspark_kafkaproto.cluster import (
     ToTime,
 )
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from tests.unit.cluster.committing import FakeCoordinator
 from tests.unit.cluster.test_members import assigned, classic, consumer, describing
 
@@ -86,3 +87,19 @@ def test_nothing_to_move_and_nothing_to_shift_are_errors(coordinator, kafka):
         kafka.reset_consumer_offsets("g", ShiftBy(1), {FIRST, SECOND})
     with pytest.raises(ConfigError, match="milliseconds since 1970"):
         kafka.reset_consumer_offsets("g", ToTime(-1))
+
+
+def test_an_error_has_what_was_moved_all_the_same(brokers, coordinator, kafka):
+    part = OffsetCommitResponse.Topic
+    both = tuple(part.Partition(partition_index=at, error_code=29 * at) for at in (0, 1))
+    refused = OffsetCommitResponse(topics=(part(name="orders", partitions=both),))
+    brokers.on("OffsetCommit", refused)
+    with pytest.raises(BrokerError) as caught:
+        kafka.reset_consumer_offsets("g", ToLatest(), {FIRST, SECOND})
+    assert caught.value.usable == {FIRST: Moved(20, 50)}
+
+
+def test_an_error_before_anything_is_moved_has_nothing(coordinator, kafka):
+    with pytest.raises(BrokerError) as caught:
+        kafka.reset_consumer_offsets("g", ToOffsets({FIRST: 1, TopicPartition("orders", 9): 1}))
+    assert not caught.value.usable
