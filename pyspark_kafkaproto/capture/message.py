@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pyspark_kafkaproto.error_codes import UNSUPPORTED_VERSION
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
 from pyspark_kafkaproto.messages import find_api, key_of, request_class, response_class
+from pyspark_kafkaproto.wire.cursor import Buffer
 from pyspark_kafkaproto.wire.declaration import Message as Declared
 from pyspark_kafkaproto.wire.frame import (
     CLIENT_ID_POS,
@@ -22,6 +23,12 @@ from pyspark_kafkaproto.wire.frame import (
 )
 
 API_VERSIONS, SASL_HANDSHAKE = key_of("ApiVersions"), key_of("SaslHandshake")
+FETCH = key_of("Fetch")
+# The log of the controllers, which brokers follow with Fetch: its records hold SCRAM credentials
+# and the values of secret settings. It is the only topic of such a Fetch.
+_LOG_NAME, _LOG_ID = "__cluster_metadata", bytes(15) + b"\x01"
+METADATA_LOG = frozenset({_LOG_NAME, _LOG_ID})
+_ANSWER_FRONT = slice(4, 128)  # behind the correlation id: its first topic is named in there
 # Of APIs that only brokers use among themselves there is no class, but they are frames all right.
 _API_KEY_MAX = 127
 _VERSION_MAX = 40
@@ -145,6 +152,8 @@ class Message:
     @property
     def is_hidden(self) -> bool:
         """Whether all of its body is secret when its fields cannot be told apart."""
+        if self.kind == RESPONSE and self.api_key in {None, FETCH} and _is_of_log(self.payload):
+            return True
         return self.kind == TOKEN or self.api_key in SECRET_APIS or self.may_be_secret
 
     @property
@@ -236,6 +245,16 @@ SECRET_APIS = frozenset(
         _FETCH_SNAPSHOT,
     }
 )
+
+
+def names_log(data: Buffer) -> bool:
+    """Whether the name or the id of the controllers' log is in there."""
+    shown = bytes(data)
+    return _LOG_ID in shown or _LOG_NAME.encode() in shown
+
+
+def _is_of_log(answer: bytes | bytearray) -> bool:
+    return names_log(answer[_ANSWER_FRONT])
 
 
 def is_request(head: bytes, size_bytes: int, *, any_api: bool = False) -> bool:

@@ -1,7 +1,8 @@
 """What nobody is to see: the bytes of secrets in a frame, and the frame without them.
 
 Passwords and tokens of SASL, delegation tokens, values of configurations, SCRAM credentials:
-what the declarations call secret, and whole bodies that might hold one and cannot be read.
+what the declarations call secret, the records of the controllers' log, and whole bodies that might
+hold one and cannot be read.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 
 from pyspark_kafkaproto.capture.frames import HEAD_BYTES
 from pyspark_kafkaproto.capture.message import (
+    FETCH,
     REQUEST,
     RESPONSE,
     SASL_HANDSHAKE,
@@ -17,6 +19,7 @@ from pyspark_kafkaproto.capture.message import (
     Message,
     Peers,
     is_request,
+    names_log,
 )
 from pyspark_kafkaproto.capture.tree import frame_bytes, tree
 from pyspark_kafkaproto.wire.cursor import Buffer
@@ -73,6 +76,8 @@ class Speakers:
         api_key, version, correlation_id = REQUEST_START.unpack_from(payload)
         self._has_tokens = api_key == SASL_HANDSHAKE and version == 0
         if self._has_tokens:  # its answer is no token
+            self._expect(correlation_id, api_key, version)
+        if api_key == FETCH and names_log(payload):  # its answer holds what is not to be seen
             self._expect(correlation_id, api_key, version)
         if api_key not in SECRET_APIS:
             return payload

@@ -7,7 +7,14 @@ the whole body where it might hold one and cannot be read field by field.
 from __future__ import annotations
 
 from pyspark_kafkaproto.capture.batches import RECORDS_MAX, Room, open_records
-from pyspark_kafkaproto.capture.message import REQUEST, TOKEN, Message
+from pyspark_kafkaproto.capture.message import (
+    FETCH,
+    METADATA_LOG,
+    REQUEST,
+    RESPONSE,
+    TOKEN,
+    Message,
+)
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
 from pyspark_kafkaproto.messages import find_api, key_of
 from pyspark_kafkaproto.messages.consumer_protocol import (
@@ -60,6 +67,8 @@ def tree(message: Message, records_max: int = RECORDS_MAX) -> Node:
     if body.problem and message.is_hidden:
         _hide(message, root, len(frame))
         return root
+    if message.kind == RESPONSE and message.api_key == FETCH:
+        _hide_log(root)
     _open(message, root, frame, records_max)
     return root
 
@@ -84,6 +93,15 @@ def _hide(message: Message, root: Node, stop: int) -> None:
     root.children = [child for child in root.children if child.start >= 0 and child.stop <= start]
     node = root.add("unread", start, stop)
     node.kind, node.is_secret = "bytes", True
+
+
+def _hide_log(root: Node) -> None:
+    """Nothing of the records is to be seen where they are of the controllers' log."""
+    for topic in root.walk():
+        names = (node.value for node in topic.children if node.name in {"topic", "topic_id"})
+        if any(name in METADATA_LOG for name in names):
+            for node in topic.walk():
+                node.is_secret |= node.kind == "records"
 
 
 def _header(message: Message, frame: bytes, root: Node) -> int:
@@ -128,7 +146,7 @@ def _open(message: Message, root: Node, frame: bytes, records_max: int) -> None:
     room = Room(records_max)
     embeds = message.api_key in _GROUP_APIS
     for node in list(root.walk()):
-        if node.is_null or node.problem:
+        if node.is_null or node.problem or node.is_secret:
             continue
         if node.kind == "records":
             open_records(node, room)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from base64 import b64encode
 
 import pytest
 
@@ -16,6 +17,7 @@ from pyspark_kafkaproto.capture.statistics import Statistics
 from pyspark_kafkaproto.capture.tree import tree
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.messages.alter_configs import AlterConfigsRequest
+from pyspark_kafkaproto.messages.fetch import FetchRequest, FetchResponse
 from pyspark_kafkaproto.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -213,6 +215,62 @@ def test_what_damage_makes_unreadable_is_hidden_as_a_whole(request_):
                 texts = [*detail_lines(message), json.dumps(as_json(message, with_fields=True))]
                 assert "s3cret" not in "".join(texts), (version, at, byte)
     assert hidden > 30
+
+
+METADATA_LOG = {12: {"topic": "__cluster_metadata"}, 17: {"topic_id": bytes(15) + b"\x01"}}
+
+
+def credentials(version, correlation_id):
+    """Request and answer of a broker that follows the controllers' log."""
+    asked = FetchRequest.Topic.Partition(partition=0)
+    part = FetchResponse.Topic.Partition(partition_index=0, high_watermark=9, records=b"s3cret" * 9)
+    topic, answer = FetchRequest.Topic, FetchResponse.Topic
+    named = METADATA_LOG[version]
+    request = FetchRequest(topics=(topic(partitions=(asked,), **named),))
+    response = FetchResponse(responses=(answer(partitions=(part,), **named),))
+    return (
+        encode_request(request, version, correlation_id, "raft-client-1"),
+        encode_response(response, version, correlation_id),
+    )
+
+
+@pytest.mark.parametrize("kept", [None, 150])
+@pytest.mark.parametrize("version", METADATA_LOG)
+def test_the_controllers_log_shows_none_of_its_records(version, kept):
+    """It holds SCRAM credentials and the values of secret settings, as a FetchSnapshot does."""
+    asked, answer = credentials(version, 1)
+    talk = Talk().open().say(0, asked)
+    talk.packet(1, payload=answer, keep=kept)  # the second is one that a snaplen has cut
+    talk.seqs[1] += len(answer)
+    unasked = credentials(version, 77)[1]
+    talk.say(1, unasked)
+    if version > 12:  # of a version that is not known here
+        later = credentials(version, 2)
+        talk.say(0, later[0][:6] + b"\x00\x27" + later[0][8:]).say(1, later[1])
+    messages, _ = read(talk.pcap())
+    assert len(messages) == (3 if version == 12 else 5)
+    texts = [text for message in messages for text in detail_lines(message)]
+    texts += [json.dumps(as_json(message, with_fields=True)) for message in messages]
+    texts.append(page_of(talk.pcap()))
+    for text in texts:
+        assert "s3cret" not in text
+        assert b"s3cret".hex() not in text.replace(" ", "")
+        assert b64encode(b"s3cret").decode() not in text
+    if kept is None:
+        assert any("high_watermark: 9" in text for text in texts)
+
+
+@pytest.mark.parametrize("version", METADATA_LOG)
+def test_no_capture_of_ours_holds_records_of_the_controllers_log(version):
+    speakers = Speakers()
+    asked, answer = credentials(version, 5)
+    assert speakers.hide_request(memoryview(asked)[4:]) == asked[4:]
+    hidden = bytes(speakers.hide_response(memoryview(answer)[4:]))
+    assert hidden == answer[4:].replace(b"s3cret", bytes(6))
+    speakers.hide_request(asked[4:])
+    assert b"s3cret" not in bytes(speakers.hide_response(answer[4:90]))  # only its start is kept
+    other = fetch_response(5, b"s3cret")[4:]
+    assert speakers.hide_response(other) is other
 
 
 def test_what_is_remembered_of_unanswered_requests_is_bounded_and_nothing_shows(monkeypatch):
