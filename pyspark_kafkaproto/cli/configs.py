@@ -54,6 +54,7 @@ def describe(cluster: KafkaCluster, kind: str, name: str, every: bool, as_json: 
             "value": "(secret)" if entry.is_sensitive else entry.value,
             "source": entry.source,
             "is_read_only": entry.is_read_only,
+            "is_sensitive": entry.is_sensitive,
         }
         for _, entry in sorted(cluster.describe_configs({resource})[resource].items())
         if every or not entry.is_default

@@ -154,7 +154,11 @@ def offsets(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> Non
 @click.argument("group")
 @click.option("--to-earliest", is_flag=True, help="To the first record that is there.")
 @click.option("--to-latest", is_flag=True, help="Behind the last record.")
-@click.option("--to-time", metavar="TIME", help="To the first record of TIME or later.")
+@click.option(
+    "--to-time",
+    metavar="TIME",
+    help="To the first record of TIME or later; without a zone local time.",
+)
 @click.option("--back-by", metavar="SPAN", help="To the first record of the last 90s, 10m, 2h, 7d.")
 @click.option("--shift", type=int, metavar="COUNT", help="So many on, or back: --shift=-100.")
 @click.option("--to", "named", metavar="TOPIC:PARTITION=OFFSET", multiple=True)
@@ -290,7 +294,9 @@ def _group_row(item: DescribedGroup) -> dict[str, object]:
         "group": item.group,
         "type": item.type,
         "state": item.state,
+        "protocol_type": item.protocol_type,
         "assignor": item.assignor,
+        "epoch": item.epoch,
         "members": len(item.members),
     }
 
@@ -304,6 +310,7 @@ def _member_rows(item: DescribedGroup) -> list[dict[str, object]]:
             "instance_id": member.instance_id,
             "member_id": member.member_id,
             "assignment": [str(partition) for partition in sorted(member.assignment)],
+            "target": [str(partition) for partition in sorted(member.target)],
         }
         for member in item.members
     ]

@@ -26,7 +26,8 @@ _AT = {"topic": "Topic", "partition": "Partition", "offset": "Offset"}
 @click.option(
     "--at",
     metavar="WHEN",
-    help="earliest, latest, last-stable, max-timestamp, or a time: 2026-11-21T08:00, -10m.",
+    help="earliest, latest, last-stable, max-timestamp, or a time: 2026-11-21T08:00 (local time, "
+    "or with its zone), -10m.",
 )
 @json_option
 def offsets(cluster: KafkaCluster, topics: tuple[str, ...], at: str | None, as_json: bool) -> None:

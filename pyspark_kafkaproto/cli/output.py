@@ -23,7 +23,7 @@ from rich.text import Text
 
 from pyspark_kafkaproto.wire.printable import printed
 
-_ENDLESS = 100_000
+_ENDLESS = 2**31  # columns: the longest text that the protocol can carry
 # JSON itself escapes those below the blank alone.
 _CONTROLS = re.compile("[\x7f-\x9f]")
 

@@ -56,7 +56,13 @@ _CONSUMER_PROTOCOL = "consumer"
 
 _NOT_A_CONSUMER_GROUP = (UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND)
 _DEAD = "Dead"
-_NO_SUCH_GROUP = "there is no such group: check its name (kafkaproto groups list)"
+_CHECK_NAME = "check its name (kafkaproto groups list)"
+_NO_SUCH_GROUP = f"there is no such group: {_CHECK_NAME}"
+# Brokers say the same of both.
+_NOT_DESCRIBED = (
+    "there is no such group, or it is a share or streams group, which are listed and not "
+    f"described: {_CHECK_NAME}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +166,7 @@ def find_listed(
 def no_such_group(group: str, usable: object = None) -> BrokerError:
     """The error for a group that there is not."""
     subject = f"group {group!r}"
-    return BrokerError(GROUP_ID_NOT_FOUND, "DescribeGroups", subject, _NO_SUCH_GROUP, usable)
+    return BrokerError(GROUP_ID_NOT_FOUND, "DescribeGroups", subject, _NOT_DESCRIBED, usable)
 
 
 def delete_groups(router: Router, groups: Collection[str]) -> None:

@@ -338,6 +338,8 @@ def test_groups(brokers, rows, command):
     assert rows("groups", "offsets", "g")[0]["metadata"] == "by me"
     (described,) = rows("groups", "describe", "g")
     assert described["members"][0]["assignment"] == ["orders-0"]
+    assert described["members"][0]["target"] == ["orders-0"]
+    assert (described["protocol_type"], described["epoch"]) == ("consumer", None)
     assert "m0" in command("groups", "describe", "g").stdout
     assert [(row["lag"], row["owner"]) for row in rows("lag", "g")] == [(10, "m0")]
     refused = command("groups", "reset", "g", "--to-earliest", "--yes")
@@ -416,8 +418,12 @@ def test_configs_are_shown_and_altered(brokers, rows, command):
     )
     found = part(resource_type=2, resource_name="orders", configs=entries)
     brokers.on("DescribeConfigs", DescribeConfigsResponse(results=(found,)))
-    shown = {row["name"]: row["value"] for row in rows("configs", "describe", "topic", "orders")}
-    assert shown == {"retention.ms": "5", "password": "(secret)"}
+    told = rows("configs", "describe", "topic", "orders")
+    assert {row["name"]: row["value"] for row in told} == {
+        "retention.ms": "5",
+        "password": "(secret)",
+    }
+    assert [row["is_sensitive"] for row in told] == [True, False]
     assert len(rows("configs", "describe", "topic", "orders", "--all")) == 3
     assert rows("topics", "describe", "orders")["configs"][0]["name"] == "retention.ms"
 

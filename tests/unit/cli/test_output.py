@@ -21,6 +21,18 @@ def test_a_table_has_a_line_for_each_row_whatever_is_in_it():
     assert plain.split() == ["naïve", "☃", "-"]
 
 
+def test_a_line_of_a_pipe_is_as_long_as_its_row():
+    """A member of a group may read ten thousand partitions, or more."""
+    many = [f"orders-{number}" for number in range(20_000)]
+    rows = [{"member": "a", "partitions": many}, {"member": "b", "partitions": []}]
+    lines = table_text(rows, {"member": "Member", "partitions": "Partitions"}).splitlines()
+    assert [line.split(maxsplit=1) for line in lines] == [
+        ["Member", "Partitions"],
+        ["a", ", ".join(many)],
+        ["b", "-"],
+    ]
+
+
 def test_json_holds_no_control_character_and_the_same_text():
     text = json_text({"group": EVIL + "\x7f ☃"})
     assert not {char for char in text if char < " " or "\x7f" <= char < "\xa0"}

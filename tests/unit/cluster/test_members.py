@@ -168,6 +168,13 @@ def test_group_that_there_is_not_is_an_error_beside_those_there_are(brokers, kaf
     assert caught.value.usable.keys() == {"there"}
 
 
+def test_groups_that_are_listed_alone_are_not_said_not_to_be_there(brokers, kafka):
+    """Brokers say the same of a share group, which `list_groups` tells of, as of none at all."""
+    describing(brokers)
+    with pytest.raises(BrokerError, match="or it is a share or streams group, which are listed"):
+        kafka.describe_groups({"share"})
+
+
 def test_broker_without_consumer_groups_is_asked_for_classic_ones(brokers, kafka):
     describing(brokers, classic("old", assigned(0)))
     del brokers.versions["ConsumerGroupDescribe"]
