@@ -30,10 +30,13 @@ def read_properties(path: Path, named_by: str = "properties file") -> dict[str, 
         ConfigError: it cannot be read.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        data = path.read_bytes()
+    except OSError as error:
         raise ConfigError(named_by, str(path), f"cannot be read ({error})") from error
-    return parse_properties(text)
+    try:
+        return parse_properties(data.decode())
+    except UnicodeDecodeError:  # Java takes every file for ISO 8859-1
+        return parse_properties(data.decode("latin-1"))
 
 
 def parse_properties(text: str) -> dict[str, str]:

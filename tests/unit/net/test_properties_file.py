@@ -44,3 +44,10 @@ def test_pem_text_in_a_file_is_whole():
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ConfigError, match="nowhere"):
         read_properties(tmp_path / "nowhere")
+
+
+def test_a_file_that_is_not_utf_8_is_read_as_java_reads_it(tmp_path):
+    file = tmp_path / "client.properties"
+    for encoding in ("utf-8", "latin-1"):
+        file.write_bytes("# für den Nachtlauf\nssl.key.password=pässwörd\n".encode(encoding))
+        assert read_properties(file) == {"ssl.key.password": "pässwörd"}
