@@ -142,8 +142,9 @@ def telling_deleted(kind: str, names: Collection[str], *, as_json: bool) -> Iter
 
 
 def _tell_deleted(kind: str, names: Collection[str], *, as_json: bool) -> None:
-    rows = [{kind: name, "result": "deleted"} for name in sorted(names)]
-    tell(rows, f"deleted {', '.join(sorted(names))}", as_json=as_json)
+    done = sorted(set(names))
+    rows = [{kind: name, "result": "deleted"} for name in done]
+    tell(rows, f"deleted {', '.join(done)}", as_json=as_json)
 
 
 def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -253,7 +253,7 @@ def delete(
     shown = ", ".join(map(str, sorted(partitions)))
     confirmed(f"Delete what {', '.join(names)} committed for {shown}?", is_sure=is_sure)
     with gathered(as_json=as_json) as rows:
-        for name in names:
+        for name in dict.fromkeys(names):
             try:
                 cluster.delete_consumer_offsets(name, partitions)
             except KafkaProtoError as error:

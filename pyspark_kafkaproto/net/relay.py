@@ -91,8 +91,9 @@ class Listener:
     """
 
     def __init__(self, host: str, port: int, serve: Callable[[FrameStream], None]) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            self._sock = socket.create_server((host, port))
+            self._sock = socket.create_server((host, port), family=family)
         except OSError as error:
             reason = f"{host} cannot listen there: {error.strerror}"
             raise ConfigError("--listen", port, reason) from error

@@ -1,6 +1,7 @@
 """The recording proxy in front of scripted brokers: clients stay on it, and all is recorded."""
 
 import io
+import socket
 from contextlib import closing
 from struct import pack
 from threading import Event, Thread
@@ -20,15 +21,31 @@ from tests.fake_broker import FakeCluster
 from tests.unit.capture.wire import read
 
 
-def test_every_connection_goes_through_the_tap_and_into_the_file():
+def has_ipv6():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        pytest.param("::1", marks=pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")),
+    ],
+)
+def test_every_connection_goes_through_the_tap_and_into_the_file(host):
     file = io.BytesIO()
     with FakeCluster({"orders": 2}, nodes=2) as fake:
         fake.topics["orders"].move(1, 2)
         target = Endpoint.parse(fake.bootstrap_servers.split(",")[0])
         with (
-            Tap(0, target, file.write) as tap,
+            Tap(0, target, file.write, host) as tap,
             KafkaCluster({"bootstrap.servers": str(tap.endpoint)}) as cluster,
         ):
+            assert tap.endpoint.host == host
             partitions = cluster.get_partitions(["orders"])
             assert set(cluster.get_latest_leader_offsets(partitions).values()) == {0}
         ports = {int(server.rpartition(":")[2]) for server in fake.bootstrap_servers.split(",")}

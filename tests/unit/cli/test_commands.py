@@ -566,6 +566,17 @@ def test_what_was_done_is_told_to_programs(brokers, rows, command):
     ]
 
 
+def test_what_is_named_twice_is_deleted_and_told_once(brokers, rows):
+    part = DeleteTopicsResponse.Topic
+    brokers.on("DeleteTopics", DeleteTopicsResponse(responses=(part(name="empty"),)))
+    (done,) = rows("topics", "delete", "empty", "empty", "--yes")
+    assert done == {"topic": "empty", "result": "deleted"}
+    FakeCoordinator(brokers, g={("orders", 0): (20, "")})
+    describing(brokers, classic("g"))
+    (done,) = rows("groups", "delete", "g", "g", "--topic", "orders:0", "--yes")
+    assert done["group"] == "g"
+
+
 def test_programs_are_told_what_was_deleted_where_the_rest_was_refused(brokers, command):
     part = DeleteTopicsResponse.Topic
     topics = part(name="empty"), part(name="orders", error_code=73)
