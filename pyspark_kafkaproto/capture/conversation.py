@@ -110,6 +110,10 @@ class Conversation:
         if self._shared.others:
             text = f"{self._shared.others} connections carried neither Kafka nor TLS"
             self._shared.note(0, None, text)
+        if self._shared.undecided:
+            text = f"{self._shared.undecided} connections show too little to tell what they carry: "
+            text += "they were caught in the middle, or cut to the start of each packet"
+            self._shared.note(0, None, text)
         return self.taken()
 
     def _check_link(self, packet: Packet) -> None:

@@ -73,6 +73,7 @@ class Shared:
         out: messages and notes that are ready.
         topic_names: topic ids to names.
         others: how many connections carried neither Kafka nor TLS.
+        undecided: how many said something, and too little to tell what.
         pending: how many requests wait for a response, of all connections.
     """
 
@@ -81,6 +82,7 @@ class Shared:
         self.out: list[Any] = []
         self.topic_names: dict[bytes, str] = {}
         self.others = 0
+        self.undecided = 0
         self.pending = 0
         self._make_note = make_note
         self._count = 0
@@ -211,8 +213,14 @@ class Connection:
         if self.kind == KAFKA:
             self._end_kafka()
         else:
+            self.shared.undecided += self.kind == UNDECIDED and self._has_spoken
             for side in self.sides:
                 side.frames.begin_again(is_in_step=False)
+
+    @property
+    def _has_spoken(self) -> bool:
+        shown = any(side.seen_bytes for side in self.sides)
+        return shown or any(assembler.missing_bytes for assembler in self.assemblers)
 
     def release(self) -> None:
         """Nobody will ask for it again: give back what came after its end and still waits."""
@@ -272,6 +280,7 @@ class _Side:
 
     Attributes:
         role: REQUEST for the client, RESPONSE for the broker, None while nobody knows.
+        seen_bytes: captured while it was undecided.
     """
 
     def __init__(self, connection: Connection, index: int) -> None:
@@ -279,7 +288,7 @@ class _Side:
         self.frames = Frames(self, connection.shared.budget, is_in_step=connection.has_start)
         self._connection = connection
         self._index = index
-        self._seen_bytes = 0
+        self.seen_bytes = 0
         self._tls_records = 0
         self._pattern: tuple[int, re.Pattern[bytes] | None] = (-1, None)
 
@@ -293,11 +302,11 @@ class _Side:
             if self._tls_records > (not connection.has_start):
                 connection.settle(TLS)
                 return
-        self._seen_bytes += len(chunk)
+        self.seen_bytes += len(chunk)
         self.frames.feed(chunk, time_ns)
         most_bytes = _UNDECIDED_BYTES_MAX if connection.has_start else _CAUGHT_BYTES_MAX
         may_be_kafka = connection.is_named or self.frames.is_inside
-        if self._seen_bytes > most_bytes and not may_be_kafka:
+        if self.seen_bytes > most_bytes and not may_be_kafka:
             connection.settle(OTHER)
 
     def gap(self, size_bytes: int, time_ns: int) -> None:

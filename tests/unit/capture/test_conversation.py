@@ -539,6 +539,25 @@ def test_other_traffic_in_the_middle_of_a_capture_ends_the_search(monkeypatch):
     assert notes[-1].text == "1 connections carried neither Kafka nor TLS"
 
 
+@pytest.mark.parametrize("kept", [0, 20])
+@pytest.mark.parametrize("ports", [(), (9092,)])
+def test_a_connection_that_shows_too_little_of_itself_is_told_of(ports, kept):
+    """Caught in the middle, by a capture that keeps the start of each packet alone."""
+    talk = Talk()
+    for number in range(1, 4):
+        for side, frame in ((0, fetch_request(number)), (1, fetch_response(number))):
+            talk.packet(side, payload=frame, keep=14 + 40 + kept)
+            talk.seqs[side] += len(frame)
+    messages, notes = read(talk.pcap(), ports)
+    assert messages == []
+    (note,) = notes
+    assert note.text.startswith("1 connections show too little to tell what they carry: they were ")
+
+
+def test_a_connection_on_which_nothing_is_said_is_none_to_tell_of():
+    assert read(Talk().open().close().pcap()) == ([], [])
+
+
 def test_a_frame_beyond_the_memory_that_is_left_keeps_its_start():
     talk = fetches(Talk().open(), 1)
     big = fetch_response(2, b"z" * 200_000)
