@@ -72,7 +72,6 @@ class Message:
         skipped_bytes: passed over in front of it, because no frame could be found in them.
         latency_ns: from the request's last byte to the response's; None for all but responses.
         answers: the number of the request that a response answers.
-        may_be_secret: of a response whose request is not known: whether one for secrets waits.
         topic_names: topic ids to names, as far as the capture has told so far.
         problem: why its body cannot be read; known after `body` was called.
     """
@@ -85,7 +84,6 @@ class Message:
         "correlation_id",
         "kind",
         "latency_ns",
-        "may_be_secret",
         "number",
         "payload",
         "peers",
@@ -113,7 +111,6 @@ class Message:
         client_id: str | None = None,
         latency_ns: int | None = None,
         answers: int | None = None,
-        may_be_secret: bool = False,
         topic_names: Mapping[bytes, str] = NO_NAMES,
     ) -> None:
         self.number = number
@@ -129,7 +126,6 @@ class Message:
         self.client_id = client_id
         self.latency_ns = latency_ns
         self.answers = answers
-        self.may_be_secret = may_be_secret
         self.topic_names = topic_names
         self.problem = ""
         self._body: Declared | bool | None = False
@@ -152,9 +148,12 @@ class Message:
     @property
     def is_hidden(self) -> bool:
         """Whether all of its body is secret when its fields cannot be told apart."""
-        if self.kind == RESPONSE and self.api_key in {None, FETCH} and _is_of_log(self.payload):
-            return True
-        return self.kind == TOKEN or self.api_key in SECRET_APIS or self.may_be_secret
+        if self.kind == RESPONSE:
+            if self.api_key is None:  # it may answer whatever was not captured
+                return True
+            if self.api_key == FETCH and names_log(self.payload[_ANSWER_FRONT]):
+                return True
+        return self.kind == TOKEN or self.api_key in SECRET_APIS
 
     @property
     def is_read(self) -> bool:
@@ -251,10 +250,6 @@ def names_log(data: Buffer) -> bool:
     """Whether the name or the id of the controllers' log is in there."""
     shown = bytes(data)
     return _LOG_ID in shown or _LOG_NAME.encode() in shown
-
-
-def _is_of_log(answer: bytes | bytearray) -> bool:
-    return names_log(answer[_ANSWER_FRONT])
 
 
 def is_request(head: bytes, size_bytes: int, *, any_api: bool = False) -> bool:

@@ -17,7 +17,6 @@ from pyspark_kafkaproto.capture.message import (
     REQUEST,
     RESPONSE,
     SASL_HANDSHAKE,
-    SECRET_APIS,
     TOKEN,
     Asked,
     Message,
@@ -134,7 +133,6 @@ class Connection:
         self.is_named = is_named
         self.kind = UNDECIDED
         self.pending: dict[int, Asked] = {}
-        self._secrets = 0  # of them, those for secrets
         self.pending_changes = 0
         self.has_tokens = False
         self.last_ns = 0
@@ -158,7 +156,6 @@ class Connection:
         self.answered(correlation_id)  # which nobody will
         self.pending_changes += 1
         self.shared.pending += 1
-        self._secrets += asked.api_key in SECRET_APIS
         self.pending[correlation_id] = asked
         is_crowded = self.shared.pending > _ALL_PENDING_MAX
         if len(self.pending) > (_FEW_PENDING if is_crowded else _PENDING_MAX):
@@ -169,14 +166,8 @@ class Connection:
         asked = self.pending.pop(correlation_id, None)
         if asked is not None:
             self.shared.pending -= 1
-            self._secrets -= asked.api_key in SECRET_APIS
             self.pending_changes += 1
         return asked
-
-    @property
-    def expects_secrets(self) -> bool:
-        """Whether a request waits whose response holds secrets."""
-        return self._secrets > 0
 
     def settle(self, kind: str, client: int = 0) -> None:
         """It has become clear what the connection carries; a client is known of Kafka's alone."""
@@ -240,7 +231,6 @@ class Connection:
             self.shared.note(self.last_ns, self.peers, _unanswered(self.pending))
             self.shared.pending -= len(self.pending)
             self.pending.clear()
-            self._secrets = 0
 
     def _assign(self, client: int) -> None:
         self.sides[client].role = REQUEST
@@ -415,9 +405,7 @@ class _Side:
             if connection.has_tokens:
                 self._take_token(frame)
             else:
-                may_be_secret = connection.expects_secrets  # and its correlation id damaged
-                facts = {"correlation_id": correlation_id, "may_be_secret": may_be_secret}
-                self._add(frame, RESPONSE, **facts)
+                self._add(frame, RESPONSE, correlation_id=correlation_id)
             return
         message = self._add(
             frame,
