@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from pyspark_kafkaproto.cluster.groups import CommittedOffset, fetch_offsets
+from pyspark_kafkaproto.cluster.groups import CommittedOffset, fetch_listed_offsets
 from pyspark_kafkaproto.cluster.members import (
     DescribedGroup,
     Member,
@@ -61,7 +61,7 @@ def lag_of(
     names, described = _find(router, groups)
     owners = {group: item.owners for group, item in described.items() if item is not None}
     # As Kafka's tool does: an open transaction of one group must not hold up the table.
-    committed = fetch_offsets(router, names, require_stable=False)
+    committed = fetch_listed_offsets(router, names, require_stable=False)
     for group in names if topics is None else ():
         if not committed[group] and group in described and described[group] is None:
             raise no_such_group(group)
@@ -81,7 +81,7 @@ def lag_text(rows: Iterable[Lag]) -> str:
     rows = list(rows)
     width = 7 if any(row.owner for row in rows) else 6
     header = ("Group", "Topic", "Partition", "Offset", "LogSize", "Lag", "Owner")
-    cells = [["-" if cell is None else str(cell) for cell in row[:width]] for row in rows]
+    cells = [["-" if cell in {None, ""} else str(cell) for cell in row[:width]] for row in rows]
     table = [list(header[:width]), *cells]
     widths = [max(len(row[at]) for row in table) for at in range(width)]
     return "\n".join(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition, lag_text
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from tests.unit.cluster.committing import FakeCoordinator
 from tests.unit.cluster.test_members import assigned, classic, describing, listed
 
@@ -48,6 +48,17 @@ def test_all_groups_are_found_and_owners_looked_up_where_there_are_members(
     ]
     assert [request.groups for request in brokers.asked("DescribeGroups")] == [("h",)]
     assert not any(request.require_stable for request in brokers.asked("OffsetFetch"))
+
+
+def test_a_group_without_a_name_is_one_of_all(brokers, coordinator, kafka):
+    """Brokers take commits without a group's name, which clients send that were given none."""
+    coordinator.offsets[""] = {FIRST: (7, "")}
+    brokers.on("ListGroups", listed(("", "Classic", "Empty"), ("g", "Classic", "Empty")))
+    rows = kafka.lag()
+    assert short(rows) == [("", 0, 7, 50, 43), ("g", 0, 20, 50, 30)]
+    assert lag_text(rows).splitlines()[1].split() == ["-", "orders", "0", "7", "50", "43"]
+    with pytest.raises(ConfigError, match="expected the name of a consumer group"):
+        kafka.lag({""})
 
 
 def test_partition_that_is_read_and_not_committed_for_has_a_row(brokers, coordinator, kafka):
