@@ -23,8 +23,19 @@ class Damaged(NamedTuple):
     reason: str
 
 
-def damaged_at(block: Buffer, error: CorruptRecords, *, read_committed: bool) -> Damaged:
+def damaged_at(
+    block: Buffer, error: CorruptRecords, *, read_to: int, read_committed: bool
+) -> Damaged:
     """The batch that `error` was raised about, if reading can go on behind it.
+
+    A message of magic 0 or 1 has the offset of the last one in it. Whether there are others, and
+    where the first one is, stands in what is damaged: it stands for all from `read_to` on.
+
+    Args:
+        block: what the batch is in.
+        error: names its position.
+        read_to: the offset up to which all before it was read.
+        read_committed: whether transactions that were aborted are left out.
 
     Raises:
         CorruptRecords: `error` itself: where the batch ends is not known, or it may be a control
@@ -43,9 +54,8 @@ def damaged_at(block: Buffer, error: CorruptRecords, *, read_committed: bool) ->
         raise error from None
     if not _tells_its_end(view, header):
         raise error
-    return Damaged(
-        header.base_offset, header.last_offset + 1, view[header.pos : header.stop], error.reason
-    )
+    start = min(header.base_offset, read_to) if header.is_message else header.base_offset
+    return Damaged(start, header.last_offset + 1, view[header.pos : header.stop], error.reason)
 
 
 def _tells_its_end(view: memoryview, header: batch.BatchHeader) -> bool:

@@ -160,7 +160,7 @@ class BlockReading:
         damaged = self._damaged(error)
         if damaged is None:
             return None
-        lost = min(damaged.stop, self._block.stop) - max(damaged.start, self._start)
+        lost = min(damaged.stop, self._block.stop) - self._start  # with the hole before it
         report = self._block.progress.report
         report.damaged += 1
         report.passed_over += max(0, lost)
@@ -174,7 +174,12 @@ class BlockReading:
         block = self._block
         block.finish()  # the batch behind may tell where the damaged one ends
         try:
-            return damaged_at(block.records, error, read_committed=self._config.is_read_committed)
+            return damaged_at(
+                block.records,
+                error,
+                read_to=self._start,
+                read_committed=self._config.is_read_committed,
+            )
         except CorruptRecords:
             if not block.has_broken_off or self._start == block.start:
                 raise

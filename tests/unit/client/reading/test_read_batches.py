@@ -226,6 +226,39 @@ def test_damaged_batches_are_left_out_and_said(brokers, config, task, caplog, da
     assert f"{20 - len(left)} offsets passed over, {len(damaged)} batches damaged" in caplog.text
 
 
+@pytest.mark.parametrize(("start", "stop", "left_out"), [(0, 8, (2, 7)), (3, 5, (3, 7))])
+def test_damaged_message_leaves_out_all_that_are_inside(
+    brokers, config, task, caplog, start, stop, left_out
+):
+    """Its own offset is that of the last of them; where the first one is, nobody can read."""
+    log = brokers.logs["orders", 0]
+    log.append(b"v0", b"v1")
+    log.batches.append(Batch(wrapper(1, 6, message_set(1, range(5)), codec=1), 7))
+    log.stop = 7
+    log.append(b"v7")
+    _damage(log, 1, at=40)
+    with caplog.at_level(logging.INFO):
+        rows = read(task((0, start, stop)), config(), ASIDE, mode=Mode.PERMISSIVE).to_pylist()
+    sound = [at for at in (0, 1, 7) if start <= at < stop]
+    assert [row["offset"] for row in rows if row["aside"] is None] == sound
+    assert [row["offset"] for row in rows if row["aside"] is not None] == [left_out[0]]
+    assert f"offsets [{left_out[0]}, {left_out[1]}) are left out" in caplog.text
+    passed_over = stop - start - len(sound)
+    assert f"{len(sound)} rows" in caplog.text
+    assert f"{passed_over} offsets passed over, 1 batches damaged" in caplog.text
+
+
+def test_hole_before_a_damaged_batch_is_passed_over_with_it(brokers, config, task, caplog):
+    """Rows and what was passed over make up the range, as they do where nothing is damaged."""
+    log = brokers.logs["orders", 0].fill(3)
+    del log.batches[1]
+    _damage(log, 1)
+    with caplog.at_level(logging.INFO):
+        assert read(task((0, 0, 30)), config(), mode=Mode.DROPMALFORMED).num_rows == 10
+    assert "10 rows" in caplog.text
+    assert "20 offsets passed over, 1 batches damaged" in caplog.text
+
+
 def test_damaged_batch_is_kept_aside_as_it_came(brokers, config, task):
     log = brokers.logs["orders", 0].fill(3)
     _damage(log, 1)
