@@ -37,6 +37,8 @@ _SNAPPY_MAX_RATIO: Final = 22
 _ZSTD_SKIPPABLE: Final = 0x184D2A5  # the magic number of frames without content, its last digit off
 _ZSTD_RLE: Final = 1  # the type of a block that is one byte, repeated
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_FLAGS_POS: Final = 3
+_GZIP_HEADER_SUM: Final = 0x02  # flag: the header has a checksum of its own
 _GZIP_PIECE_BYTES: Final = 1 << 10
 _LZ4_PIECE_BYTES: Final = 64 << 10
 _LZ4_SMALL_BYTES: Final = 64 << 10  # what Java's producer makes blocks of
@@ -197,7 +199,10 @@ def _gunzip_member(
     Reads in pieces of `piece_bytes`, each twice the one before it: the library copies what it is
     given beyond the member's end, and many small members must not cost the square of their number.
     """
-    member = _isal_zlib().decompressobj(wbits=31)
+    flags = int.from_bytes(data[pos + _GZIP_FLAGS_POS : pos + _GZIP_FLAGS_POS + 1])
+    # isal takes the checksum of a header that comes in pieces for wrong. It is as rare as can be.
+    library = zlib if flags & _GZIP_HEADER_SUM else _isal_zlib()
+    member = library.decompressobj(wbits=31)
     content = b""
     while not member.eof:
         piece = data[pos : pos + piece_bytes]
@@ -205,7 +210,7 @@ def _gunzip_member(
             raise _cut(GZIP)
         try:
             content += member.decompress(piece, max_length=left + 1 - len(content))
-        except _isal_zlib().error as error:
+        except library.error as error:
             raise _damaged(GZIP, error) from error
         if len(content) > left:
             raise _over(limit_bytes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 import tracemalloc
+import zlib
 
 import cramjam
 import lz4.frame
@@ -47,6 +48,14 @@ def halves(stream_of) -> bytes:
     return stream_of(BODY[:middle]) + stream_of(BODY[middle:])
 
 
+def gzip_with_sum(data: bytes) -> bytes:
+    """With a header longer than the pieces in which members behind the first are read."""
+    comment = b"c" * 3000
+    header = b"\x1f\x8b\x08\x12" + bytes(6) + comment + b"\x00"
+    sum16 = zlib.crc32(header) & 0xFFFF
+    return header + sum16.to_bytes(2, "little") + gzip.compress(data)[10:]
+
+
 def xerial(data: bytes, size: int = 1000) -> bytes:
     out = [b"\x82SNAPPY\x00" + b"\x00\x00\x00\x01" * 2]
     for start in range(0, len(data), size):
@@ -74,6 +83,8 @@ STREAMS = {
         lambda: b"\x1f\x8b\x08\x08" + gzip.compress(BODY, mtime=0)[4:10] + b"name\x00"
         + gzip.compress(BODY)[10:],
     ),
+    "gzip with a sum of its header": (GZIP, lambda: gzip_with_sum(BODY)),
+    "gzip with sums of long headers": (GZIP, lambda: halves(gzip_with_sum)),
     "snappy raw": (SNAPPY, lambda: bytes(cramjam.snappy.compress_raw(BODY))),
     "snappy in xerial's framing": (SNAPPY, lambda: xerial(BODY)),
     "snappy in two xerial streams": (SNAPPY, lambda: halves(xerial)),
