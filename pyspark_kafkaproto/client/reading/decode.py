@@ -181,8 +181,9 @@ class BlockReading:
                 read_committed=self._config.is_read_committed,
             )
         except CorruptRecords:
-            if not block.has_broken_off or self._start == block.start:
+            if not block.has_broken_off or block.progress.doubted == self._start:
                 raise
+        block.progress.doubted = self._start
         block.leave_rest(self._start)
         self._pos = len(block.memory)
         return None

@@ -15,6 +15,7 @@ class RangeProgress:
     Attributes:
         stalled_since: when an answer first came without the records that should be there.
         is_out_of_range: whether the last answer said that there is no such offset.
+        doubted: where a damaged batch was asked for again, as nothing told its end; once, not more.
         batch_bytes: what the batch at `position` takes, if an answer was too small for it.
     """
 
@@ -25,6 +26,7 @@ class RangeProgress:
     report: RangeReport = field(default_factory=RangeReport)
     stalled_since: float | None = None
     is_out_of_range: bool = False
+    doubted: int | None = None
     batch_bytes: int = 0
 
     @property

@@ -280,20 +280,42 @@ def test_damage_is_told_before_the_rest_has_come(brokers, config, task, log):
         next(batches)
 
 
-def test_damaged_batch_whose_end_the_next_would_tell_is_asked_for_again(brokers, config, task, log):
-    """A compacted batch with a wrong CRC: only the batch behind it shows where it ends."""
+def damaged_and_compacted(log):
+    """Append a batch of the offsets 100 to 119 whose CRC is wrong, and five batches behind it.
+
+    Only the batch behind it shows where it ends.
+    """
     kept = [NewRecord(b"x" * 300, offset_delta=delta) for delta in range(0, 20, 2)]
     data = bytearray(encode_batch(kept, base_offset=100, last_offset_delta=19))
     data[-3] ^= 1
     log.batches.append(Batch(bytes(data), 120))
     log.stop = 120
     log.fill(5, size_bytes=300)
-    brokers.on("Fetch", cut_at(brokers, 11 * BATCH + 700), DEFAULT)
+
+
+def read_around_damage(config, task):
     settings = ReadSettings(mode=Mode.DROPMALFORMED)
-    config = config(retry_backoff_ms=1)
-    batches = read_batches(task((0, 0, 170)), config, settings, schema_for(["offset"]))
-    found = [each for batch in batches for each in batch.column("offset").to_pylist()]
-    assert found == [*range(100), *range(120, 170)]
+    batches = read_batches(task, config(retry_backoff_ms=1), settings, schema_for(["offset"]))
+    return [each for batch in batches for each in batch.column("offset").to_pylist()]
+
+
+# It may be what the answer that breaks off begins with, too.
+@pytest.mark.parametrize(("start", "batches_before"), [(0, 10), (100, 0)])
+def test_damaged_batch_whose_end_the_next_would_tell_is_asked_for_again(
+    brokers, config, task, log, start, batches_before
+):
+    damaged_and_compacted(log)
+    brokers.on("Fetch", cut_at(brokers, (batches_before + 1) * BATCH + 1500), DEFAULT)
+    found = read_around_damage(config, task((0, start, 170)))
+    assert found == [*range(start, 100), *range(120, 170)]
+    assert asked(brokers) == [start, 100]
+
+
+def test_damaged_batch_whose_end_no_answer_tells_is_an_error(brokers, config, task, log):
+    damaged_and_compacted(log)
+    brokers.on("Fetch", cut_at(brokers, 11 * BATCH + 1500), cut_at(brokers, BATCH + 1500))
+    with pytest.raises(CorruptRecords, match=r"record batch at offset 100 .*CRC-32C"):
+        read_around_damage(config, task((0, 0, 170)))
     assert asked(brokers) == [0, 100]
 
 
