@@ -38,7 +38,8 @@ from pyspark_kafkaproto.client.writing.queues import Identity, PartitionQueue, W
 from pyspark_kafkaproto.client.writing.refusals import Refusals
 from pyspark_kafkaproto.client.writing.sending import Sender
 from pyspark_kafkaproto.client.writing.targets import Target, Targets
-from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
+from pyspark_kafkaproto.cluster import Router, TopicPartition
+from pyspark_kafkaproto.cluster.given import Offsets, checked_offsets
 from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import (
@@ -199,26 +200,28 @@ class Producer:
 
     def send_offsets_to_transaction(
         self,
-        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        offsets: Offsets,
         group: str,
         member: GroupMember | None = None,
     ) -> None:
         """Commit the offsets of a consumer group with this transaction.
 
         Args:
-            offsets: the next ones to read.
+            offsets: the next ones to read, as `Consumer.commit` takes them.
             group: the consumer group.
             member: who read them (`Consumer.group_member`), so that the group can refuse one that
                 is no member any more; None is nobody, which a group with members takes as well.
 
         Raises:
             LocalProtocolError: no transaction is open.
+            ConfigError: such an offset, or partition, there cannot be; the transaction stays open.
             BrokerError: they cannot be committed; the transaction can only be aborted then.
         """
         transactions = self._transactional
         transactions.check_open()
+        given = checked_offsets(offsets)
         with self._ending_on_error():
-            transactions.add_offsets(offsets, group, member)
+            transactions.add_offsets(given, group, member)
 
     def commit_transaction(self, *, within_s: float | None = None) -> dict[TopicPartition, Written]:
         """Write what was sent, and commit; what was written, by partition.

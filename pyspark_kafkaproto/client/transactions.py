@@ -143,7 +143,7 @@ class Transactions:
 
     def add_offsets(
         self,
-        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        offsets: Mapping[TopicPartition, CommittedOffset],
         group: str,
         member: GroupMember | None = None,
     ) -> None:
@@ -277,7 +277,7 @@ class Transactions:
 
     def _commit_offsets(
         self,
-        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        offsets: Mapping[TopicPartition, CommittedOffset],
         group: str,
         member: GroupMember,
     ) -> None:
@@ -308,7 +308,7 @@ class Transactions:
 
 
 def _topics(
-    offsets: Mapping[TopicPartition, int | CommittedOffset],
+    offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> tuple[TxnOffsetCommitRequest.Topic, ...]:
     topic_of = TxnOffsetCommitRequest.Topic
     return tuple(
@@ -317,17 +317,12 @@ def _topics(
             partitions=tuple(
                 topic_of.Partition(
                     partition_index=item.partition,
-                    committed_offset=found.offset,
-                    committed_leader_epoch=found.leader_epoch,
-                    committed_metadata=found.metadata,
+                    committed_offset=offsets[item].offset,
+                    committed_leader_epoch=offsets[item].leader_epoch,
+                    committed_metadata=offsets[item].metadata,
                 )
                 for item in own
-                for found in (_offset(offsets[item]),)
             ),
         )
         for topic, own in by_topic(sorted(offsets))
     )
-
-
-def _offset(given: int | CommittedOffset) -> CommittedOffset:
-    return given if isinstance(given, CommittedOffset) else CommittedOffset(given)

@@ -13,6 +13,7 @@ from pyspark_kafkaproto.client.writing.refusals import REASON_HEADER
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.errors import (
     BrokerError,
+    ConfigError,
     KafkaProtoError,
     LocalProtocolError,
     RemoteProtocolError,
@@ -198,6 +199,18 @@ def test_an_offset_is_committed_with_the_epoch_and_text_that_are_given(brokers, 
         for item in request.topics[0].partitions
     ]
     assert sent == [(17, "by me", 3), (18, "", -1)]
+
+
+def test_offsets_are_taken_as_a_commit_takes_them(brokers, producer, level):
+    del level
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    with pytest.raises(ConfigError, match=r"offset of orders-0.* is -1"):
+        writer.send_offsets_to_transaction({("orders", 0): -1}, "group")
+    writer.send_offsets_to_transaction({("orders", 0): 17}, "group")
+    writer.commit_transaction()
+    (request,) = brokers.asked("TxnOffsetCommit")
+    assert request.topics[0].partitions[0].committed_offset == 17
 
 
 def test_a_transaction_stays_open_for_kafkas_minute(brokers, producer, level):
