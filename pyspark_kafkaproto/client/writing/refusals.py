@@ -113,8 +113,9 @@ class Refusals:
         Raises:
             RecordRefused: such records fail the write.
         """
-        place = TopicPartition(topic, partition) if topic and partition >= 0 else topic
-        self._check_may_be_put_aside(str(place or "a row without a topic"), row, reason, topic)
+        if not self._puts_aside(topic):
+            place = TopicPartition(topic, partition) if topic and partition >= 0 else topic
+            raise RecordRefused(str(place or "a row without a topic"), row, reason)
         self._put_aside(record, row, topic or "", partition, reason)
 
     def refuse_batch(
@@ -132,37 +133,47 @@ class Refusals:
         Raises:
             BrokerError: such records fail the write.
         """
+        parts = self._left_of(queue, batch, data, error)
+        queue.replace(batch, parts)
+        return parts
+
+    def _left_of(
+        self,
+        queue: PartitionQueue,
+        batch: Batch,
+        data: ProduceResponse.Topic.Partition,
+        error: BrokerError,
+    ) -> list[Batch]:
+        """Its halves where any of its records may be at fault; else what can be written of it.
+
+        The rest is put aside.
+        """
         decoded = decoded_batch(batch.data, batch.records)
         numbers = batch.row_numbers()
         reasons = _reasons(data, batch, error)
-        if batch.records > 1 and (error.code in TOO_LARGE or not reasons):
-            if error.code in TOO_LARGE:
+        is_too_large = error.code in TOO_LARGE
+        if batch.records > 1 and (is_too_large or not reasons):
+            if is_too_large:
                 half = max(_LEAST_LIMIT_BYTES, decoded.max_batch_bytes // 2)
                 queue.limit_bytes = min(queue.limit_bytes, half)
             elif not self._may_be_mended(queue, error):
                 raise error
             middle = batch.records // 2
-            groups = [list(range(middle)), list(range(middle, batch.records))]
-        elif error.code in TOO_LARGE and (
-            letter := self._cut_letter(queue, batch, decoded, numbers)
-        ):
-            queue.replace(batch, [letter])
-            return [letter]
-        elif error.code == INVALID_TIMESTAMP and (
-            letters := self._untimed_letters(queue, batch, decoded, numbers, reasons)
-        ):
-            queue.replace(batch, [letters])
+            halves = (range(middle), range(middle, batch.records))
+            return [
+                self._part(batch, decoded, index, rows, numbers)
+                for index, rows in enumerate(halves)
+            ]
+        letters = None
+        if is_too_large:
+            letters = self._cut_letter(queue, batch, decoded, numbers)
+        elif error.code == INVALID_TIMESTAMP:
+            letters = self._untimed_letters(queue, batch, decoded, numbers, reasons)
+        if letters is not None:
             return [letters]
-        else:
-            self._put_aside_rows(queue, decoded, reasons, numbers, error)
-            groups = [[row for row in range(batch.records) if row not in reasons]]
-        parts = [
-            self._part(batch, decoded, rows, numbers, index)
-            for index, rows in enumerate(groups)
-            if rows
-        ]
-        queue.replace(batch, parts)
-        return parts
+        self._put_aside_rows(queue, decoded, reasons, numbers, error)
+        kept = [row for row in range(batch.records) if row not in reasons]
+        return [self._part(batch, decoded, 0, kept, numbers)] if kept else []
 
     def _put_aside_rows(
         self,
@@ -187,9 +198,9 @@ class Refusals:
         self,
         batch: Batch,
         decoded: Decoded,
+        index: int,
         rows: Sequence[int],
         numbers: Sequence[int],
-        index: int,
     ) -> Batch:
         data = encoded_part(decoded, rows, self._config.codec, self._config.level)
         return batch.part(index, data, (numbers[row] for row in rows))
@@ -197,11 +208,9 @@ class Refusals:
     def _puts_aside(self, topic: str | None) -> bool:
         return self.dead_letter_topic is not None and topic != self.dead_letter_topic
 
-    def _check_may_be_put_aside(
-        self, subject: str, row: int, reason: str, topic: str | None
-    ) -> None:
-        if not self._puts_aside(topic):
-            raise RecordRefused(subject, row, reason)
+    def _has_letters(self, queue: PartitionQueue) -> bool:
+        """Whether it is one of the dead letter topic, where rows of the user's may go as well."""
+        return queue.partition.topic == self.dead_letter_topic
 
     def _put_aside(
         self,
@@ -246,7 +255,7 @@ class Refusals:
 
         None where it is no letter, or has nothing left to leave out.
         """
-        if queue.partition.topic != self.dead_letter_topic:
+        if not self._has_letters(queue):
             return None
         (letter,) = records_of(decoded, [0])
         smaller = _cut(letter) if _our_headers(letter) else None
@@ -257,9 +266,8 @@ class Refusals:
 
     def _may_be_mended(self, queue: PartitionQueue, error: BrokerError) -> bool:
         """Whether single records of a batch can be put aside, or written in another form."""
-        topic = queue.partition.topic
-        is_letters = topic is not None and topic == self.dead_letter_topic
-        return self._puts_aside(topic) or (is_letters and error.code == INVALID_TIMESTAMP)
+        is_untimed = self._has_letters(queue) and error.code == INVALID_TIMESTAMP
+        return self._puts_aside(queue.partition.topic) or is_untimed
 
     def _untimed_letters(
         self,
@@ -273,7 +281,7 @@ class Refusals:
 
         None where one of those is no letter, or was refused with the time of now.
         """
-        if queue.partition.topic != self.dead_letter_topic:
+        if not self._has_letters(queue):
             return None
         letters = records_of(decoded, range(batch.records))
         for row in refused:
