@@ -41,6 +41,7 @@ from pyspark_kafkaproto.client.writing.batches import Batch, Rows, Span
 from pyspark_kafkaproto.client.writing.identity import new_identity
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.client.writing.sending import Sender
+from pyspark_kafkaproto.client.writing.sequences import Sequences
 from pyspark_kafkaproto.cluster import Router
 from pyspark_kafkaproto.devbroker import KafkaTools
 from pyspark_kafkaproto.errors import DevBrokerFailed
@@ -186,7 +187,7 @@ def _queues(config: ProducerConfig, router: Router, topic: str) -> list[Partitio
     return [
         PartitionQueue(
             partition,
-            identity,
+            Sequences(identity),
             config.batch_size,
             topic_id=topology.topic(topic).topic_id,
             leader=topology.leader(partition),
@@ -210,11 +211,11 @@ def _encoded(
                 )
             start = queue.builder.append(columns, None, start, time.time_ns() // 1_000_000)
             if start < batch.num_rows:
-                yield (queue, *queue.seal(queue.builder))
+                yield (queue, *queue.sequences.seal(queue.builder))
                 queue = next(turns)
     for queue in queues:
         if queue.builder is not None and queue.builder.rows:
-            yield (queue, *queue.seal(queue.builder))
+            yield (queue, *queue.sequences.seal(queue.builder))
 
 
 def _no_error(*what: object) -> NoReturn:

@@ -34,9 +34,10 @@ from pyspark_kafkaproto.client.writing.picking import (
     rows_but,
 )
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord, record_at, to_arrow
-from pyspark_kafkaproto.client.writing.queues import Identity, PartitionQueue, Written
+from pyspark_kafkaproto.client.writing.queues import PartitionQueue, Written
 from pyspark_kafkaproto.client.writing.refusals import Refusals
 from pyspark_kafkaproto.client.writing.sending import Sender
+from pyspark_kafkaproto.client.writing.sequences import Identity, Sequences
 from pyspark_kafkaproto.client.writing.targets import Target, Targets
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offsets, checked_offsets
@@ -502,7 +503,7 @@ class Producer:
         topic = target.topic
         queue = PartitionQueue(
             TopicPartition(topic.name, partition),
-            self._who(),
+            Sequences(self._who()),
             self._open_batches.limit_bytes,
             topic_id=topic.topic_id,
             leader=target.leaders.get(partition),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from pyspark_kafkaproto.client.writing.queues import Identity
+from pyspark_kafkaproto.client.writing.sequences import Identity
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.asking import check_complete
 from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY

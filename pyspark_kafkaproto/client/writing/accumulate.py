@@ -166,7 +166,7 @@ class Accumulator:
     def _offer(self, full: Full) -> None:
         """Number and seal a batch, and give it to the sender."""
         queue, builder, spans = full
-        data, records, sequence = queue.seal(builder)
+        data, records, sequence = queue.sequences.seal(builder)
         if len(self._spare) < _SPARE_BUILDERS and queue.limit_bytes == self.limit_bytes:
             self._spare.append(builder)
         self._sender.offer(queue, Batch(data, records, queue.next_order(), sequence, spans))

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from pyspark_kafkaproto.client.writing.queues import Identity
+from pyspark_kafkaproto.client.writing.sequences import Identity
 from pyspark_kafkaproto.client.writing.verdicts import WITHOUT_IDEMPOTENT_WRITE
 from pyspark_kafkaproto.cluster import Router
 from pyspark_kafkaproto.error_codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_PRODUCER_EPOCH

@@ -5,7 +5,7 @@ more of its partition is sent until every batch in flight has come back or was w
 go out again in their order. With idempotence the broker refuses what would overtake; without it
 there is one batch of a partition in flight at a time.
 
-Protocol: KIP-98 (idempotent producer), KIP-360 (epoch bumps).
+Which sequences they go under is `sequences`'.
 """
 
 from __future__ import annotations
@@ -15,31 +15,12 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
 
-from pyspark_kafkaproto.client.writing.batches import Batch, Span, next_sequence
+from pyspark_kafkaproto.client.writing.batches import Batch, Span
+from pyspark_kafkaproto.client.writing.sequences import Identity, Sequences
 from pyspark_kafkaproto.cluster import Leader, TopicPartition
 from pyspark_kafkaproto.net import Endpoint
-from pyspark_kafkaproto.records import BatchBuilder, restamped
-
-# A broker knows the last five batches of a producer, to tell a repeated one by.
-_MOST_IN_FLIGHT = 5
-_NO_SEQUENCE = -1
-# After so long a silence a broker may have forgotten the producer (producer.id.expiration.ms).
-_KNOWN_S = 600.0
-
-
-class Identity(NamedTuple):
-    """Who writes: producer id and epoch, -1 without idempotence; whether inside transactions."""
-
-    producer_id: int = -1
-    epoch: int = -1
-    is_transactional: bool = False
-
-    @property
-    def is_idempotent(self) -> bool:
-        """Whether batches carry sequence numbers."""
-        return self.producer_id >= 0
+from pyspark_kafkaproto.records import BatchBuilder
 
 
 @dataclass(slots=True)
@@ -88,6 +69,7 @@ class PartitionQueue:
     """The batches of one partition that are not yet written.
 
     Attributes:
+        sequences: whom and which sequences its batches are written under.
         builder: the batch that is being filled, with the spans of its rows.
         opened_at: when its first row came.
         waiting: finished, never sent. returned: sent, and to be sent again. in_flight: sent.
@@ -98,7 +80,7 @@ class PartitionQueue:
     """
 
     partition: TopicPartition
-    identity: Identity
+    sequences: Sequences
     limit_bytes: int
     topic_id: bytes | None = None
     leader: Leader | None = None
@@ -112,17 +94,15 @@ class PartitionQueue:
     paused_until: float = 0.0
     first_seen: dict[str, float] = field(default_factory=dict)
     failures_in_a_row: int = 0
+    has_failed: bool = False  # a batch came back while others were in flight
     written: Written = field(default_factory=Written)
     _batches: int = 0
     _last_order: tuple[int, ...] = ()  # of the latest batch that was written
-    _next_sequence: int = 0
-    _expected: int = 0  # the sequence that the broker expects: of the first batch not written
-    _known_until: float = 0.0  # the broker has written for this identity, and knows it till then
-    has_failed: bool = False  # a batch came back while others were in flight
-    is_shortened: bool = False  # rows fell out: what is in flight has sequences others are to have
-    _is_misnumbered: bool = False  # sequences of what waits are no longer those to send
-    _next_identity: Identity | None = None  # for batches from this place on
-    _begins_anew_at: tuple[int, ...] = ()
+
+    @property
+    def identity(self) -> Identity:
+        """Who writes."""
+        return self.sequences.identity
 
     @property
     def head(self) -> Batch | None:
@@ -134,24 +114,6 @@ class PartitionQueue:
     def unsent(self) -> Iterator[Batch]:
         """Everything that is to be sent, in its order."""
         return chain(self.returned, self.waiting)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether every finished batch was written."""
-        return not (self.waiting or self.returned or self.in_flight)
-
-    def seal(self, builder: BatchBuilder) -> tuple[bytes, int, int]:
-        """The next batch's bytes, number of records and base sequence; its builder begins anew."""
-        records = builder.rows
-        sequence = self._next_sequence if self.identity.is_idempotent else _NO_SEQUENCE
-        data = builder.finish(
-            producer_id=self.identity.producer_id,
-            producer_epoch=self.identity.epoch,
-            base_sequence=sequence,
-            is_transactional=self.identity.is_transactional,
-        )
-        self._next_sequence = next_sequence(self._next_sequence, records)
-        return data, records, sequence
 
     def next_order(self) -> tuple[int, ...]:
         """The place of the next batch."""
@@ -182,21 +144,20 @@ class PartitionQueue:
         # forgotten over those sent with it. So do parts of one, until one of them is written.
         if any(batch.tries or batch.doubtful for batch in (self.head, self.in_flight[-1])):
             return False
-        if self.has_failed or self._is_misnumbered or self._begins_anew_with(self.head):
+        sequences = self.sequences
+        if self.has_failed or sequences.is_misnumbered or sequences.begins_anew_with(self.head):
             return False
-        return len(self.in_flight) < self._most_in_flight(now)
-
-    def _most_in_flight(self, now: float) -> int:
-        """One, until the broker knows the producer: it takes any sequence for a first one."""
-        return _MOST_IN_FLIGHT if self.identity.is_idempotent and now < self._known_until else 1
+        return len(self.in_flight) < sequences.most_in_flight(now)
 
     def take(self) -> Batch:
         """The head, in flight from now on."""
         self.has_failed = False
-        if self.head is not None and self._begins_anew_with(self.head):
-            self._begin_anew()
-        if self._is_misnumbered:
-            self._number_anew()
+        if self.head is not None and self.sequences.begins_anew_with(self.head):
+            self.sequences.begin_anew()
+            self.written.restarts += 1
+        if self.sequences.is_misnumbered:
+            # One that is passed is sent again to hear its offset, and not to be written.
+            self.sequences.number_anew(item for item in self.unsent() if not self.is_passed(item))
         batch = self.returned.pop(0) if self.returned else self.waiting.popleft()
         self.in_flight.append(batch)
         return batch
@@ -210,10 +171,10 @@ class PartitionQueue:
     def deliver(self, batch: Batch, base_offset: int, now: float) -> None:
         """A batch in flight was written."""
         self.in_flight.remove(batch)
-        self._known_until = now + _KNOWN_S
+        self.sequences.note_known(now)
         if not self.is_passed(batch):
             self._last_order = batch.order
-            self._expected = next_sequence(batch.base_sequence, batch.records)
+            self.sequences.go_on_behind(batch)
         if len(batch.order) > 1:
             self._settle_doubts(batch)
         self.failures_in_a_row = 0
@@ -246,10 +207,6 @@ class PartitionQueue:
         """
         earlier = (item for item in self.returned if item.order < batch.order)
         return next((item for item in earlier if not item.may_be_written), None)
-
-    def is_overtaking(self, batch: Batch) -> bool:
-        """Whether a batch was refused only because one before it was."""
-        return batch.base_sequence != self._expected
 
     @property
     def may_come_twice(self) -> bool:
@@ -287,58 +244,5 @@ class PartitionQueue:
         for part in parts:
             insort(self.returned, part, key=lambda item: item.order)
         self.has_failed = True
-        self._is_misnumbered = self.identity.is_idempotent
-        self.is_shortened |= sum(part.records for part in parts) < batch.records
-
-    def pass_over(self, batch: Batch) -> bool:
-        """Go on behind a batch that may be written and that nothing is left of, as if it were.
-
-        What comes next keeps its sequences: a broker takes them, or has them, if it has that batch.
-        Else it refuses them, and those begin anew. False where they are to begin anew already.
-        """
-        if self._next_identity is not None:
-            return False
-        self._expected = next_sequence(batch.base_sequence, batch.records)
-        return True
-
-    def restart(self, identity: Identity, place: tuple[int, ...]) -> None:
-        """Begin sequences anew under `identity`, from that place (`Batch.order`) on.
-
-        What comes before it may be written already: only under its own epoch and sequence does a
-        broker know it again. All of that is settled first.
-        """
-        is_waiting = self._next_identity is not None
-        self._begins_anew_at = min(self._begins_anew_at, place) if is_waiting else place
-        self._next_identity = identity
-        self._is_misnumbered = True
-
-    def _begins_anew_with(self, batch: Batch) -> bool:
-        return self._next_identity is not None and batch.order >= self._begins_anew_at
-
-    def _begin_anew(self) -> None:
-        assert self._next_identity is not None  # noqa: S101 - who calls this has looked
-        self.identity, self._next_identity = self._next_identity, None
-        self._expected = 0
-        self._known_until = 0.0
-        self._is_misnumbered = True
-        self.written.restarts += 1
-
-    def _number_anew(self) -> None:
-        """Sequences of what is finished and of this identity, from the one the broker expects."""
-        sequence = self._expected
-        for batch in self.unsent():
-            if self._begins_anew_with(batch):
-                break
-            if self.is_passed(batch):  # sent again to hear its offset, and not to be written
-                continue
-            batch.base_sequence = sequence
-            batch.data = restamped(
-                batch.data,
-                producer_id=self.identity.producer_id,
-                producer_epoch=self.identity.epoch,
-                base_sequence=sequence,
-                is_transactional=self.identity.is_transactional,
-            )
-            sequence = next_sequence(sequence, batch.records)
-        self._next_sequence = sequence
-        self._is_misnumbered = self.is_shortened = False
+        left = sum(part.records for part in parts)
+        self.sequences.note_replaced(is_shorter=left < batch.records)

@@ -20,7 +20,8 @@ from itertools import chain
 
 from pyspark_kafkaproto.client.writing.batches import Batch
 from pyspark_kafkaproto.client.writing.links import Link, SentProduce
-from pyspark_kafkaproto.client.writing.queues import Identity, PartitionQueue
+from pyspark_kafkaproto.client.writing.queues import PartitionQueue
+from pyspark_kafkaproto.client.writing.sequences import Identity
 from pyspark_kafkaproto.client.writing.verdicts import (
     Verdict,
     after_last_try,
@@ -389,7 +390,7 @@ class Sender:
         elif verdict is Verdict.FORGOTTEN:
             _log.warning("%s: sequences begin anew", error)
             self._try_later(queue, batch, error, asked)
-            queue.restart(self._renew(queue.identity, error), batch.order)
+            queue.sequences.restart(self._renew(queue.identity, error), batch.order)
         elif verdict is Verdict.LATER:
             self._try_later(queue, batch, error, asked, leader)
         else:
@@ -408,7 +409,7 @@ class Sender:
         is_transactional = queue.identity.is_transactional
         place = batch.order
         if queue.has_vanished(batch, parts):
-            if not is_transactional and batch.may_be_written and queue.pass_over(batch):
+            if not is_transactional and batch.may_be_written and queue.sequences.pass_over(batch):
                 return
             doubtful = batch if is_transactional else queue.doubted_after(batch)
         elif queue.may_come_twice:
@@ -423,7 +424,7 @@ class Sender:
         if doubtful is not None:
             raise cannot_go_on(queue, doubtful) from error
         if not is_transactional:
-            queue.restart(self._renew(queue.identity, error), place)
+            queue.sequences.restart(self._renew(queue.identity, error), place)
 
     # Failures
 
@@ -433,7 +434,7 @@ class Sender:
         link.drop()
         self._router.note_failure(link.endpoint, error)
         for queue, batch in lost:
-            if queue.is_shortened and queue.identity.is_transactional:
+            if queue.sequences.is_shortened and queue.identity.is_transactional:
                 raise cannot_go_on(queue, batch) from error
             batch.may_be_written = batch.may_come = True
             self._try_later(queue, batch, error, link.endpoint)

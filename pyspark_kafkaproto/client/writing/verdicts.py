@@ -85,7 +85,7 @@ def verdict_on(
 def _about_sequences(
     queue: PartitionQueue, batch: Batch, error: BrokerError
 ) -> tuple[Verdict, BrokerError]:
-    if error.code == OUT_OF_ORDER_SEQUENCE_NUMBER and queue.is_overtaking(batch):
+    if error.code == OUT_OF_ORDER_SEQUENCE_NUMBER and queue.sequences.is_overtaking(batch):
         return Verdict.OVERTOOK, error
     if batch.doubtful:
         return Verdict.FATAL, _written_whole(queue, batch, error)

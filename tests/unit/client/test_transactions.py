@@ -379,7 +379,7 @@ def once_rows_fell_out(writer, fault):
     def answer(call):
         del call
         deadline = Deadline.after(10)
-        while not any(queue.is_shortened for queue in writer._targets.queues()):
+        while not any(queue.sequences.is_shortened for queue in writer._targets.queues()):
             deadline.check("waiting for the refusal to be read")
             time.sleep(0.001)
         return fault
