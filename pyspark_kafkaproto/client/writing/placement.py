@@ -114,7 +114,7 @@ class Placement:
 
 def _first_say(given: pa.Array | None, keyed: pa.Array) -> pa.Array:
     """Row by row what it says itself, else its key; null where neither does (-1 in `keyed`)."""
-    import pyarrow as pa  # noqa: PLC0415 - as above
+    import pyarrow as pa  # noqa: PLC0415 - heavy, and there already when a row is
     import pyarrow.compute as pc  # noqa: PLC0415 - only where partitions are mixed
 
     by_key = pc.if_else(pc.less(keyed, 0), pa.scalar(None, pa.int32()), keyed)

@@ -187,7 +187,7 @@ def records_of(decoded: Decoded, rows: Iterable[int]) -> list[ProducerRecord]:
 
 def _columns(decoded: Decoded) -> WriteColumns:
     value, key, headers = decoded.value, decoded.key, decoded.headers
-    assert value is not None and key is not None and headers is not None  # noqa: S101, PT018 - as above
+    assert value is not None and key is not None and headers is not None  # noqa: S101, PT018 - all were decoded
     assert decoded.timestamps is not None  # noqa: S101 - as above
     return WriteColumns(
         rows=decoded.rows,

@@ -217,11 +217,11 @@ class PartitionQueue:
         is_sent = self.in_flight or any(batch.may_be_written for batch in self.returned)
         return bool(is_sent) and self.identity.is_idempotent
 
-    def in_doubt_after(self, batch: Batch) -> Batch | None:
+    def coming_after(self, batch: Batch) -> Batch | None:
         """One behind `batch` that was sent, and that a broker may still write."""
         return next((item for item in self._returned_after(batch) if item.may_come), None)
 
-    def doubted_after(self, batch: Batch) -> Batch | None:
+    def doubtful_after(self, batch: Batch) -> Batch | None:
         """One behind `batch` that may be written: another epoch would have it written again."""
         return next((item for item in self._returned_after(batch) if item.is_doubtful), None)
 

@@ -411,9 +411,9 @@ class Sender:
         if queue.has_vanished(batch, parts):
             if not is_transactional and batch.may_be_written and queue.sequences.pass_over(batch):
                 return
-            doubtful = batch if is_transactional else queue.doubted_after(batch)
+            doubtful = batch if is_transactional else queue.doubtful_after(batch)
         elif queue.may_come_twice:
-            doubtful = queue.in_doubt_after(batch) if is_transactional else None
+            doubtful = queue.coming_after(batch) if is_transactional else None
             if batch.is_doubtful:
                 # What is left of one that may be written goes before the next epoch: under the
                 # sequences of that one the broker refuses it, if it has that one.

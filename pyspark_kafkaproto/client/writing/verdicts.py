@@ -65,7 +65,10 @@ class Verdict(Enum):
 def verdict_on(
     queue: PartitionQueue, batch: Batch, data: ProduceResponse.Topic.Partition
 ) -> tuple[Verdict, BrokerError]:
-    """The verdict, and the error to remember or to raise, which names partition, rows and size."""
+    """The verdict, and the error to remember or to raise, which names partition, rows and size.
+
+    Where the code can come after the batch was appended, the batch `may_be_written` from here on.
+    """
     code = data.error_code
     batch.may_be_written |= code not in _NOT_APPENDED
     text = "; ".join(filter(None, (data.error_message, _ADVICE.get(code))))
@@ -88,15 +91,15 @@ def _about_sequences(
     if error.code == OUT_OF_ORDER_SEQUENCE_NUMBER and queue.sequences.is_overtaking(batch):
         return Verdict.OVERTOOK, error
     if batch.doubtful:
-        return Verdict.FATAL, _written_whole(queue, batch, error)
+        return Verdict.FATAL, _written_whole(error)
     # Inside a transaction nothing can be begun anew but the transaction.
     return (Verdict.FATAL if queue.identity.is_transactional else Verdict.FORGOTTEN), error
 
 
-def _written_whole(queue: PartitionQueue, batch: Batch, error: BrokerError) -> BrokerError:
+def _written_whole(error: BrokerError) -> BrokerError:
     """The error of what is left of a batch that a broker refused, and has from an earlier try."""
     return BrokerError(
-        error.code, error.api, f"{queue.partition}, {batch}",
+        error.code, error.api, error.subject,
         "a part of a batch that was refused when it was sent again, and whose first try seems to "
         "be written: what the topic takes has changed in between. It is not written once more",
     )  # fmt: skip
