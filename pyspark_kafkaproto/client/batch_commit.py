@@ -164,11 +164,11 @@ def abort_batch(
             abort_transactions(log.router, writers)
         elif not decided.is_done:  # its transactions do not live long, and nobody may come after
             complete(deciding or held.enter_context(_deciding_surely(log, name)))
+        # Where another driver has come after, what is open is that one's.
         if job or last is None or not is_behind(batch, last.batch):
             _sweep_rest(log, name, job, deciding)
         if job and decided is None:
             _give_up(log, name, batch, job)
-        # Else another driver has come after: what is open is that one's.
     return decided is None
 
 
@@ -346,7 +346,14 @@ def open_transactions(log: DecisionLog) -> Mapping[str, list[ListedTransaction]]
 
 
 def _check_all_open(log: DecisionLog, batch: str, writers: Collection[Writer]) -> float:
-    """How many seconds a decision about them may take."""
+    """Refuse to decide about transactions of which one cannot be committed any more.
+
+    Returns:
+        How many seconds the decision may take.
+
+    Raises:
+        LocalProtocolError: says which, and why.
+    """
     by_id = {writer.transactional_id: writer for writer in writers}
     found = describe_transactions(log.router, by_id)
     now_ms = int(_now_s() * 1000)
@@ -389,6 +396,6 @@ def _now_s() -> float:
 
 def _unfinished(log: DecisionLog, name: str, last: Decision, batch: str) -> LocalProtocolError:
     return LocalProtocolError(
-        f"{last} of {name!r} is not complete, and {batch} comes: {log.command('recover')} "
+        f"{last} of {name!r} is not complete, and batch {batch} comes: {log.command('recover')} "
         "completes it"
     )

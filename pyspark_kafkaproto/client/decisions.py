@@ -21,12 +21,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from pyspark_kafkaproto.client.produce import Producer
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord
-from pyspark_kafkaproto.cluster import Leader, NewTopic, Router, TopicPartition
+from pyspark_kafkaproto.cluster import Leader, NewTopic, Router, Topic, TopicPartition
 from pyspark_kafkaproto.cluster.configs import ConfigResource, describe_configs
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.cluster.topics import create_topics
@@ -50,17 +50,17 @@ from pyspark_kafkaproto.net import ClientConfig, ProducerConfig, connections_for
 _log = logging.getLogger(__name__)
 
 _REPLICAS: Final = 3
+_MOST_BYTES: Final = 4 << 20  # of a decision, which names each task of its batch
 # Small segments: what compaction has not reached yet is read by everybody who comes.
 _CONFIGS: Final = {
     "cleanup.policy": "compact",
     "segment.bytes": str(8 << 20),
     "min.cleanable.dirty.ratio": "0.1",
-    "max.message.bytes": str(4 << 20),
+    "max.message.bytes": str(_MOST_BYTES),
 }
 # A decision that one broker alone has, and loses, was carried out in part: brokers are as careful
 # with their own log of transactions (transaction.state.log.min.isr).
 _SAFE_CONFIGS: Final = {"min.insync.replicas": "2"}
-_MOST_BYTES: Final = 4 << 20
 # A decision takes milliseconds, or seconds where a broker dies meanwhile. One left open by a dead
 # driver is waited for by everybody, so long, and until brokers look for such (every 10 s). Longer
 # than brokers that are killed count as alive (broker.session.timeout.ms, 9 s) and are replaced.
@@ -103,8 +103,8 @@ class _Seen:
 
 # Workers of Spark live from batch to batch: what one has read it need not read again.
 _seen: dict[tuple[ClientConfig, str, str], _Seen] = {}
-# Topics whose configuration was looked at, and is good.
-_kept: set[tuple[ClientConfig, str]] = set()
+# Topics whose configuration was looked at: brokers keep what is decided there.
+_keeping: set[tuple[ClientConfig, str]] = set()
 
 
 class DecisionLog:
@@ -154,9 +154,9 @@ class DecisionLog:
             return
         if count != 1:
             raise ConfigError("decisionTopic", self.topic, f"it has {count} partitions, not one")
-        if (self.config, self.topic) not in _kept:
-            self._check_kept()
-            _kept.add((self.config, self.topic))
+        if (self.config, self.topic) not in _keeping:
+            self._check_keeps()
+            _keeping.add((self.config, self.topic))
 
     def read(self, *, surely: bool = False) -> Mapping[str, Decision]:
         """The last decision of each name, as of now: whoever is still deciding is waited for.
@@ -250,7 +250,7 @@ class DecisionLog:
         """Who decides for `name` from now on; whoever did before is fenced."""
         return Deciding(self, name)
 
-    def _check_kept(self) -> None:
+    def _check_keeps(self) -> None:
         """Refuse a topic that brokers delete decisions from; whoever may not see that trusts it."""
         resource = ConfigResource("topic", self.topic)
         try:
@@ -294,10 +294,10 @@ class DecisionLog:
             f"nothing is decided or aborted: {lost.text}"
         ) from lost
 
-    def _describe(self) -> Any:
+    def _describe(self) -> Topic:
         deadline = self.router.deadline()
 
-        def attempt() -> Any:
+        def attempt() -> Topic:
             return self.router.topology({self.topic}, deadline).topic(self.topic)
 
         return self.router.retrying("find the decision topic", attempt, deadline)

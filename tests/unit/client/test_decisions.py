@@ -28,7 +28,7 @@ def new_log(monkeypatch):
     pools = {}
     monkeypatch.setattr(pool, "_pools", pools)
     monkeypatch.setattr(decisions, "_seen", {})
-    monkeypatch.setattr(decisions, "_kept", set())
+    monkeypatch.setattr(decisions, "_keeping", set())
     with ExitStack() as clusters:
 
         def make(topics, nodes=1):
