@@ -30,7 +30,10 @@ _SHOWN = 5
 
 
 class Asker(Protocol):
-    """Whom to ask through: what this module needs of a `Router`, which imports this module."""
+    """Whom to ask through: what this module and `coordinators` need of a `Router`.
+
+    That imports both of them.
+    """
 
     config: ClientConfig
 

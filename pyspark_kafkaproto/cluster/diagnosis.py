@@ -203,17 +203,21 @@ def _topic_rights(topic: MetadataResponse.Topic) -> Finding:
         row = error_code(topic.error_code)
         advice = "check its name; or this user lacks the right DESCRIBE on it"
         return Finding("rights", subject, BROKEN, f"{row.name} ({row.code})", advice)
-    return _rights("rights", subject, topic.topic_authorized_operations)
+    return _rights(subject, topic.topic_authorized_operations)
 
 
-def _rights(hop: str, subject: str, bits: int) -> Finding:
+def _rights(subject: str, bits: int) -> Finding:
     if bits == _NOT_TOLD:
-        return Finding(hop, subject, OK, "seen; this broker does not tell the rights")
+        return Finding("rights", subject, OK, "seen; this broker does not tell the rights")
     rights = [name for bit, name in _RIGHTS.items() if bits >> bit & 1]
     if _READ in rights:
-        return Finding(hop, subject, OK, ", ".join(rights))
-    advice = f"kafka-acls --add --allow-principal User:… --operation READ, on {subject}"
-    return Finding(hop, subject, BROKEN, f"READ is missing; there is {rights or 'none'}", advice)
+        return Finding("rights", subject, OK, ", ".join(rights))
+    detail = f"READ is missing; there is {', '.join(rights) or 'none'}"
+    return Finding("rights", subject, BROKEN, detail, _how_to_allow(subject))
+
+
+def _how_to_allow(subject: str) -> str:
+    return f"kafka-acls --add --allow-principal User:… --operation READ, on {subject}"
 
 
 def _try_group(
@@ -254,7 +258,7 @@ def _ask_about_group(
     if code:
         findings.append(_refused_group("rights", subject, code))
     else:
-        findings.append(_rights("rights", subject, described.authorized_operations))
+        findings.append(_rights(subject, described.authorized_operations))
     return code
 
 
@@ -275,5 +279,5 @@ def _refused_group(hop: str, subject: str, code: int) -> Finding:
     elif row.is_retriable:
         advice = "try again in a moment"
     else:
-        advice = f"kafka-acls --add --allow-principal User:… --operation READ, on {subject}"
+        advice = _how_to_allow(subject)
     return Finding(hop, subject, BROKEN, f"{row.name} ({row.code})", advice)

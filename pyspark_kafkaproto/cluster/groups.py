@@ -34,14 +34,16 @@ from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteRequest, Offse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from pyspark_kafkaproto.net import Deadline, Endpoint
 
-BY_NAME = 9  # the last version of OffsetFetch and OffsetCommit that names topics
+GROUPS_PER_REQUEST = 100
 
-_GROUPS_PER_REQUEST = 100
+_BY_NAME = 9  # the last version of OffsetFetch and OffsetCommit that names topics
 _LAST_OF_ONE_GROUP = 7  # later versions of OffsetFetch ask about many
 _LAST_UNSTABLE = 6  # earlier ones cannot wait for open transactions
 _NOTHING_COMMITTED = -1
+_NO_SUCH_PARTITION = "there is no such topic or partition"
+INSTANCE_TAKEN_OVER = "another member has come with the same group.instance.id and taken over"
 _COMMIT_ADVICE = {
-    UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    UNKNOWN_TOPIC_OR_PARTITION: _NO_SUCH_PARTITION,
     UNKNOWN_MEMBER_ID: "the group has live members, and only they may commit: stop them, or "
     "commit to a group of its own",
 }
@@ -50,11 +52,11 @@ _NO_LONGER = (
     "committed before (if rows take longer than max.poll.interval.ms, raise it)"
 )
 _MEMBER_ADVICE = {
-    UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    UNKNOWN_TOPIC_OR_PARTITION: _NO_SUCH_PARTITION,
     ILLEGAL_GENERATION: _NO_LONGER,
     UNKNOWN_MEMBER_ID: _NO_LONGER,
     REBALANCE_IN_PROGRESS: "the group is sharing out anew: poll, and commit then",
-    FENCED_INSTANCE_ID: "another member has come with the same group.instance.id and taken over",
+    FENCED_INSTANCE_ID: INSTANCE_TAKEN_OVER,
 }
 _DELETE_ADVICE = {
     GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic: stop them first",
@@ -185,7 +187,7 @@ def commit_offsets(
     who = {} if member is None else _as_member(member)
     what = f"commit offsets of {named(offsets)}"
     read = partial(_read_commit, advice=_COMMIT_ADVICE if member is None else _MEMBER_ADVICE)
-    question = Question(what, make_request, read, _by_group, BY_NAME)
+    question = Question(what, make_request, read, _by_group, _BY_NAME)
     _ask_per_partition(router, question, wanted)
 
 
@@ -284,7 +286,7 @@ def _forms(
         asked = topics(OffsetFetchRequest.Topic)
         return OffsetFetchRequest(group_id=part[0], topics=asked, require_stable=stable)
 
-    yield Question(what, of_many, _read_offsets, cut(_GROUPS_PER_REQUEST), BY_NAME)
+    yield Question(what, of_many, _read_offsets, cut(GROUPS_PER_REQUEST), _BY_NAME)
     for most, stable in ((_LAST_OF_ONE_GROUP, require_stable), (_LAST_UNSTABLE, False)):
         yield Question(what, partial(of_one, stable=stable), _read_one_group, cut(1), most)
 

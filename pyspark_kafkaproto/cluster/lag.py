@@ -22,10 +22,10 @@ from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology
 
-_WITH_MEMBERS = {"", "Stable", "PreparingRebalance", "CompletingRebalance"} | {
-    "Assigning",
-    "Reconciling",
-}
+# States of a group that may have members; brokers before 2.6 do not tell: "".
+_WITH_MEMBERS = frozenset(
+    {"", "Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
+)
 
 
 class Lag(NamedTuple):

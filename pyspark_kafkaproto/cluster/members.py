@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
-from pyspark_kafkaproto.cluster.groups import check_groups, named
+from pyspark_kafkaproto.cluster.groups import GROUPS_PER_REQUEST, check_groups, named
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
@@ -50,7 +50,6 @@ GROUP_STATES: Final = (
     *("Assigning", "Reconciling", "NotReady"),
 )
 
-_GROUPS_PER_REQUEST = 100
 _VERSION_BYTES = 2
 _CONSUMER_PROTOCOL = "consumer"
 
@@ -180,7 +179,7 @@ def delete_groups(router: Router, groups: Collection[str]) -> None:
         f"delete {named(groups)}",
         lambda part: DeleteGroupsRequest(groups_names=tuple(part)),
         _read_deleted,
-        cut(_GROUPS_PER_REQUEST),
+        cut(GROUPS_PER_REQUEST),
     )
     ask(router, question, groups, router.coordinators)
 
@@ -220,7 +219,7 @@ def _find_consumer_groups(
         f"describe {named(groups)}",
         lambda part: ConsumerGroupDescribeRequest(group_ids=tuple(part)),
         _read_consumer,
-        cut(_GROUPS_PER_REQUEST),
+        cut(GROUPS_PER_REQUEST),
     )
     try:
         return ask(router, question, groups, router.coordinators)
@@ -287,7 +286,7 @@ def _find_classic_groups(
         f"describe {named(groups)}",
         lambda part: DescribeGroupsRequest(groups=tuple(part)),
         _read_classic,
-        cut(_GROUPS_PER_REQUEST),
+        cut(GROUPS_PER_REQUEST),
     )
     return ask(router, question, groups, router.coordinators)
 

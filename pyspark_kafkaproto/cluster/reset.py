@@ -127,7 +127,7 @@ def _planned(
 
 
 def _commit(router: Router, group: str, moved: Mapping[TopicPartition, Moved]) -> None:
-    offsets = {item: CommittedOffset(to.after) for item, to in moved.items()}
+    offsets = {item: CommittedOffset(move.after) for item, move in moved.items()}
     try:
         commit_offsets(router, {group: offsets})
     except KafkaProtoError as error:

@@ -21,7 +21,7 @@ from pyspark_kafkaproto.client.group.subscription import (
     subscription_bytes,
 )
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
-from pyspark_kafkaproto.cluster.groups import GroupMember, commit_offsets
+from pyspark_kafkaproto.cluster.groups import INSTANCE_TAKEN_OVER, GroupMember, commit_offsets
 from pyspark_kafkaproto.cluster.members import read_assignment
 from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
@@ -50,14 +50,13 @@ _PROTOCOL_TYPE: Final = "consumer"
 _JOIN_GRACE_S: Final = 5.0
 _LAST_LEAVE_OF_ONE: Final = 2
 
-
 _ADVICE: Final = {
     INCONSISTENT_GROUP_PROTOCOL: "its other members share partitions out in a way that is not in "
     "our partition.assignment.strategy, or it is no group of consumers",
     INVALID_SESSION_TIMEOUT: "the broker does not allow this session.timeout.ms: see its "
     "group.min.session.timeout.ms and group.max.session.timeout.ms",
     GROUP_MAX_SIZE_REACHED: "the group has as many members as the broker's group.max.size allows",
-    FENCED_INSTANCE_ID: "another member has come with the same group.instance.id and taken over",
+    FENCED_INSTANCE_ID: INSTANCE_TAKEN_OVER,
 }
 
 

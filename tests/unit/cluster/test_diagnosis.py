@@ -110,7 +110,7 @@ def test_wrong_advertised_address_says_which_line_to_set(brokers, kafka_at):
     ("bits", "result", "detail"),
     [
         (READ_AND_DESCRIBE, "ok", "READ, DESCRIBE"),
-        (DESCRIBE, "broken", "READ is missing"),
+        (DESCRIBE, "broken", "READ is missing; there is DESCRIBE"),
         (-(2**31), "ok", "does not tell"),
     ],
 )
