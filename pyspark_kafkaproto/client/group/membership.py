@@ -206,11 +206,11 @@ class Membership:
     def wait_for_work(self, timeout_s: float) -> None:
         """Return when there is something to join, commit or end, at the latest in `timeout_s`."""
         with self._changed:
-            if not self.has_work:
+            if not self._has_work:
                 self._changed.wait(timeout_s)
 
     @property
-    def has_work(self) -> bool:
+    def _has_work(self) -> bool:
         """Whether the keeper has something to do beside heartbeats."""
         return bool(self._commits) or self.state in (State.JOINING, State.CLOSED)
 

@@ -46,7 +46,7 @@ class Tail(Exchanges):
         config: the member's.
         router: whom to ask through.
         reset: what becomes of positions that are not there.
-        seen: what the positions stand on, None: nothing yet; topic ids are noted in it.
+        seen: what the positions stand on; topic ids are noted in it.
 
     Attributes:
         unheard: partitions without an answer or a failure yet, nor word that nobody leads them.
@@ -58,9 +58,8 @@ class Tail(Exchanges):
         config: ConsumerConfig,
         router: Router,
         reset: Reset,
-        seen: Seen | None = None,
+        seen: Seen,
     ) -> None:
-        seen = seen or Seen()
         ranges = tuple(OffsetRange(*item, start, NO_END) for item, start in positions.items())
         task = ReadTask(ranges, {}, seen.topic_ids)
         self._loss: ResetPolicy

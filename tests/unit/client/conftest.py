@@ -34,8 +34,7 @@ def own_connections(monkeypatch):
 @pytest.fixture(autouse=True)
 def own_producer_ids(monkeypatch):
     """Producer ids kept for the next producer that end with the test."""
-    if hasattr(identity, "_kept"):
-        monkeypatch.setattr(identity, "_kept", deque(maxlen=identity._kept.maxlen))
+    monkeypatch.setattr(identity, "_kept", deque(maxlen=identity._kept.maxlen))
 
 
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["", "pieces"])

@@ -10,6 +10,7 @@ import pytest
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import Fetcher, ReadSettings, read_batches
+from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.client.reading import fetch, probe
 from pyspark_kafkaproto.client.reading.ranges import Mode
@@ -326,6 +327,10 @@ def test_answers_that_break_off_spoil_no_guess_of_sizes(brokers, config, task, l
     assert 300 < bytes_per_offset < 330
 
 
+def no_reset(partition, why, end=None):
+    pytest.fail(f"{partition} was at {end}: {why}")
+
+
 def test_member_reads_what_breaks_off_once_and_from_all_partitions(brokers, log):
     brokers.logs["orders", 1].fill(10, size_bytes=300)
     brokers.on("Fetch", cut_at(brokers, 3 * BATCH), DEFAULT)
@@ -334,7 +339,7 @@ def test_member_reads_what_breaks_off_once_and_from_all_partitions(brokers, log)
     )
     router = Router(config.client)
     positions = {TopicPartition("orders", number): 0 for number in (0, 1)}
-    tail = Tail(positions, config, router, lambda _partition, position: position)
+    tail = Tail(positions, config, router, no_reset, Seen())
     deadline = Deadline.after(10)
     found = []
     while len(found) < 200 and not deadline.has_passed:
