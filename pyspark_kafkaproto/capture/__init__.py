@@ -1,10 +1,11 @@
-"""The protocol analyser: captured bytes in, the conversation out. Pure: no socket, no thread.
+"""The protocol analyser: captured bytes in, the conversation out. No socket, no thread of its own.
 
-pcap, pcapng   packets out of capture files, and frames into them; merged: of several
+pcap, pcapng   packets out of capture files; merged: of several
 link           from a link layer's bytes to a TCP segment
 tcp            segments to byte streams: order, overlaps, losses
 frames         a byte stream to frames: the size prefix, and finding the next one after a loss
-conversation   connections, requests matched to responses
+conversation   connections, requests matched to responses; sides: the two of each, and what they
+               make of their frames
 fast_path      nearly all packets of a large pcap, taken without being looked at one by one; _run:
                the rest of a frame natively
 reading        a whole capture: what `read_messages` gives
@@ -14,6 +15,8 @@ about          the topics, partitions, offsets and errors of a message; subjects
 tree           its fields with their byte ranges; batches (batches.py) and message sets opened
 secrets        byte ranges that nobody is to see
 selection      which messages are shown · statistics: counts and latencies · report, page: showing
+recorder       the other way: frames into a pcapng, under the names of `naming`; frame_file: onto a
+               disk that may be full
 
 Memory is bounded whatever a capture holds: see `conversation.Limits`. It must not know brokers,
 and nothing below it knows captures. Formats: the pcap and pcapng drafts of the IETF's opsawg; the

@@ -4,7 +4,8 @@
 has not seen, and `following` goes on with what has come since. `produce` writes such batches (its
 parts: `writing`), in `transactions` if wanted; `decisions` and `batch_commit` make one commit of
 those of many tasks. `consumer` reads as a member of a group (its parts: `group`), and is not
-imported here: executors do without. `loadtest` does it all.
+imported here: executors do without. `loadtest` does it all. `codec` warns of a slow one, `process`
+refuses what a fork has copied, `processors` counts what there is to compute with.
 What writes is loaded on first use: each Python process of Spark that reads would pay for it.
 Nothing here knows of Spark.
 """

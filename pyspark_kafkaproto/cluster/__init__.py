@@ -5,8 +5,8 @@ to ask, `advertised` says why it cannot be reached, `asking` puts questions abou
 many brokers at once. `offsets`, `log_sizes`, `groups`, `members`, `reset`, `lag`, `topics`,
 `configs` and `transactions` each ask about their subject; `health` and `diagnosis` say what is
 wrong. `kafka_cluster`, with `group_window` and `admin_window`, is the face that users see; `given`
-checks what they pass in. `capturing`, `ring` and `topic_ids` keep what is said on connections, for
-errors and captures. This room knows nothing of records, Arrow or Spark.
+and `names` check what they pass in. `capturing`, `ring` and `topic_ids` keep what is said on
+connections, for errors and captures. This room knows nothing of records, Arrow or Spark.
 """
 
 from pyspark_kafkaproto.cluster.capturing import capture_observer, error_observer

@@ -1,9 +1,11 @@
 """The embedded broker: a real Apache Kafka in KRaft mode, without Docker and without Maven.
 
-`broker` starts and stops it, `tools` runs Kafka's own command-line programs against it or any other
-broker, `jars` brings both through PySpark's Ivy, `java` finds and starts the JVM. This room does
-not speak the protocol: it looks at files, ports and processes alone, so that a fault in our
-client cannot hide in the broker it is tested against. POSIX systems only.
+`broker` starts and stops it: each `node` a JVM with its `settings`, ended by a `watchdog` with
+whoever started it; `logs` say why one ended, `running` finds one that runs. `tools` runs Kafka's
+own command-line programs against it or any other broker, `jars` brings both through PySpark's Ivy
+(`connector`: Spark's connector too), `java` finds and starts the JVM. This room does not speak the
+protocol: it looks at `files`, ports and `processes` alone, so that a fault in our client cannot
+hide in the broker it is tested against. POSIX systems only.
 """
 
 from pyspark_kafkaproto.devbroker.broker import DevBroker, default_data_dir

@@ -1,12 +1,15 @@
 """Sockets, deadlines, connections, retries: everything that waits for a peer.
 
 `transport` and `tls` own the sockets to brokers, `relay` and `ports` those of servers; `connection`
-speaks request and response over one, in `versions` that both sides know, and logs in by
-`authentication`; `pool` keeps connections per configuration, `waiting` waits for several; `retry`
-is the one loop that tries again; `hints` say what a beginning that breaks tells; `config`,
-`consumer_config` and `producer_config` are Kafka's client properties as values, `security` those
-about TLS and SASL, `properties_file` a file of them. This room knows messages only as things to
-send and receive: what a topic or a group is stands in `cluster`.
+speaks request and response over one, in `versions` that both sides know, tells `observing` of its
+frames, and has large answers as an `arrival`, which `_inflow` receives natively; it logs in by
+`authentication`: `login` picks a mechanism of `sasl`, `jaas` and `oauth` say with what. `pool`
+keeps connections per configuration, `waiting` waits for several; `retry` is the one loop that tries
+again, `bounded` ends calls that know no time-out; `hints` say what a beginning that breaks tells.
+`config`, `consumer_config` and `producer_config` are Kafka's client properties as values, made by
+the readers in `properties`, `security` those about TLS and SASL, `stores` the certificates that
+these name, `secret` a text never shown; `properties_file` is a file of them. This room knows
+messages only as things to send and receive: what a topic or a group is stands in `cluster`.
 """
 
 from pyspark_kafkaproto.net.arrival import Arrival
