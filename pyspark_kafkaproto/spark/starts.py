@@ -95,7 +95,7 @@ _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
 
 def parse_start(option: str, text: str) -> Limit:
     """Any form of limit; but a batch has nothing to read from `latest` on."""
-    limit = _parse(option, text)
+    limit = parse_limit(option, text)
     if isinstance(limit, Latest) or _has(limit, Latest):
         raise ConfigError(
             option, text, f"a batch cannot start at latest: expected earliest, {_FORMS}"
@@ -105,7 +105,7 @@ def parse_start(option: str, text: str) -> Limit:
 
 def parse_end(option: str, text: str) -> Limit:
     """Any form of limit; but a batch that ends at `earliest` has nothing to read."""
-    limit = _parse(option, text)
+    limit = parse_limit(option, text)
     if isinstance(limit, Earliest) or _has(limit, Earliest):
         raise ConfigError(
             option, text, f"a batch cannot end at earliest: expected latest, {_FORMS}"
@@ -115,7 +115,11 @@ def parse_end(option: str, text: str) -> Limit:
 
 def parse_limit(option: str, text: str) -> Limit:
     """Any form of limit, `earliest` and `latest` among them."""
-    return _parse(option, text)
+    limit = _parse_word(option, text)
+    if limit is not None:
+        return limit
+    words = f"earliest, latest, {_FORMS}"
+    return Specific(_load_numbers(option, text, _EARLIEST_OFFSET, words, _named))
 
 
 def parse_fallback(option: str, text: str) -> Limit | None:
@@ -186,15 +190,6 @@ def check_named(
 def is_number(item: object, least: int) -> bool:
     """Whether something out of JSON is a whole number that Kafka can take."""
     return isinstance(item, int) and not isinstance(item, bool) and least <= item < 2**63
-
-
-def _parse(option: str, text: str) -> Limit:
-    limit = _parse_word(option, text)
-    if limit is not None:
-        return limit
-    words = f"earliest, latest, {_FORMS}"
-    numbers = _load_numbers(option, text, _EARLIEST_OFFSET, words, _named)
-    return Specific(numbers)
 
 
 def _parse_word(option: str, text: str) -> Limit | None:
