@@ -1,4 +1,4 @@
-"""What Spark registers as `kafkaproto`: wiring only."""
+"""What Spark registers as `kafkaproto`: wiring, and which columns there are."""
 
 from __future__ import annotations
 
@@ -45,12 +45,16 @@ class DefaultSource(DataSource):
         """The format's name."""
         return "kafkaproto"
 
+    @property
+    def _given(self) -> dict[str, str]:
+        return lowered(self.options)
+
     def schema(self) -> StructType:
         """All columns, or those of the option `columns`."""
         spare_the_collector()
-        columns = option_value(lowered(self.options), "columns")
-        include_headers = option_value(lowered(self.options), "includeHeaders")
-        aside = damaged_column(lowered(self.options))
+        columns = option_value(self._given, "columns")
+        include_headers = option_value(self._given, "includeHeaders")
+        aside = damaged_column(self._given)
         if columns is None:
             return default_schema(include_headers=include_headers, damaged_column=aside)
         chosen = parse_columns("columns", columns, aside)
@@ -60,7 +64,7 @@ class DefaultSource(DataSource):
     def reader(self, schema: StructType) -> KafkaReader:
         """A batch reader of the columns in `schema`, all options checked."""
         spare_the_collector()
-        return KafkaReader(self._checked(schema), parse_read_options(lowered(self.options)))
+        return KafkaReader(self._checked(schema), parse_read_options(self._given))
 
     def streamReader(  # noqa: N802 - Spark's name
         self, schema: StructType
@@ -75,13 +79,13 @@ class DefaultSource(DataSource):
             return RefusedStream(error)
 
     def _stream_reader(self, schema: StructType) -> KafkaStreamReader:
-        schema, options = self._checked(schema), parse_stream_options(lowered(self.options))
+        schema, options = self._checked(schema), parse_stream_options(self._given)
         if find_spec(_FOR_LIMITS) is None:
             from pyspark_kafkaproto.spark.stream.unlimited import (  # noqa: PLC0415 - one of the two
                 UnlimitedStreamReader,
             )
 
-            refuse_limits(lowered(self.options))
+            refuse_limits(self._given)
             return UnlimitedStreamReader(schema, options)
         from pyspark_kafkaproto.spark.stream.limited import (  # noqa: PLC0415 - 4.1 cannot import it
             LimitedStreamReader,
@@ -90,8 +94,8 @@ class DefaultSource(DataSource):
         return LimitedStreamReader(schema, options)
 
     def _checked(self, schema: StructType) -> StructType:
-        columns = option_value(lowered(self.options), "columns")
-        aside = damaged_column(lowered(self.options))
+        columns = option_value(self._given, "columns")
+        aside = damaged_column(self._given)
         if columns is not None and parse_columns("columns", columns, aside) != schema:
             raise ConfigError(
                 "columns", columns, f".schema(…) says {schema.simpleString()}: give one of them"
@@ -100,7 +104,7 @@ class DefaultSource(DataSource):
         return checked_schema(schema, aside)
 
     def _check_headers(self, option: str, shown: str, chosen: StructType) -> None:
-        include_headers = option_value(lowered(self.options), "includeHeaders")
+        include_headers = option_value(self._given, "includeHeaders")
         if include_headers and "headers" not in chosen.fieldNames():
             raise ConfigError(
                 option, shown, "includeHeaders is true, so headers must be among them"
@@ -111,7 +115,7 @@ class DefaultSource(DataSource):
         from pyspark_kafkaproto.spark.write import batch_writer  # noqa: PLC0415 - readers do without
 
         spare_the_collector()
-        return batch_writer(schema, lowered(self.options), overwrite=overwrite)
+        return batch_writer(schema, self._given, overwrite=overwrite)
 
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: StructType, overwrite: bool
@@ -120,4 +124,4 @@ class DefaultSource(DataSource):
         from pyspark_kafkaproto.spark.write import stream_writer  # noqa: PLC0415 - as above
 
         del overwrite
-        return stream_writer(schema, lowered(self.options))
+        return stream_writer(schema, self._given)
