@@ -48,7 +48,7 @@ _TYPES: Final = {
     "headers": _HEADERS,
 }
 
-COLUMN_NAMES: Final = tuple(_TYPES)
+COLUMN_NAMES: Final = tuple(_TYPES)  # in the order of Spark's own source
 
 # What is kept of a batch that cannot be read. No other column has this type: it marks the column,
 # whose name is the user's.
@@ -78,25 +78,21 @@ _WANTED: Final = {
 
 
 def schema_for(
-    column_names: Iterable[str] | None = None,
+    column_names: Iterable[str],
     string_columns: Collection[str] = (),
     *,
-    headers: bool = False,
     damaged_column: str | None = None,
 ) -> pa.Schema:
     """The Arrow schema of some of the columns, in the order given.
 
     Args:
-        column_names: any of COLUMN_NAMES, each once; None for all in Spark's order.
+        column_names: any of COLUMN_NAMES, each once.
         string_columns: which of key and value are strings instead of binary.
-        headers: with `column_names` None, whether the headers are among them.
         damaged_column: the name, among `column_names`, of the column for damaged batches.
 
     Raises:
         ConfigError: a name that is unknown or there twice.
     """
-    if column_names is None:
-        column_names = COLUMN_NAMES if headers else COLUMN_NAMES[:-1]
     names = list(column_names)
     allowed = f"the columns are {', '.join(COLUMN_NAMES)}, each at most once"
     if len(set(names)) != len(names) or not set(names) <= {*_TYPES, damaged_column}:

@@ -62,7 +62,8 @@ class ConfigError(KafkaProtoError, ValueError):
 class ConnectionFailed(KafkaProtoError, ConnectionError):
     """A broker could not be reached or was lost; `stage` says how far the connection came.
 
-    Stages in their order: resolve, connect, TLS handshake, handshake, token, send, receive.
+    Stages in their order: resolve, connect, TLS handshake, handshake, token, send, receive; or
+    bootstrap, where no broker that was asked tells of the cluster.
     """
 
     def __init__(self, broker: str, stage: str, reason: str) -> None:

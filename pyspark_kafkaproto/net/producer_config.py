@@ -26,7 +26,7 @@ from pyspark_kafkaproto.net.properties import (
 INT32_MAX: Final = 2**31 - 1
 
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-# The least, the most and the default of the codecs that have levels (KIP-390).
+# The least and the most of the codecs that have levels (KIP-390).
 _LEVELS: Final = {"gzip": (1, 9), "lz4": (1, 17), "zstd": (-131072, 22)}
 _ACKS: Final = {"0": 0, "1": 1, "-1": -1, "all": -1}
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"

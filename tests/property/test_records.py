@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_kafkaproto.arrow import schema_for, to_record_batches
+from pyspark_kafkaproto.arrow import COLUMN_NAMES, schema_for, to_record_batches
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import Columns, NewRecord, _kernel, encode_batch, reference
 from pyspark_kafkaproto.records.encoding import sealed
@@ -23,7 +23,7 @@ from tests.examples import examples
 from tests.unit.records.batches import raw_batch
 from tests.unit.records.messages import message, sealed_message, wrapper
 
-SCHEMA = schema_for(headers=True)
+SCHEMA = schema_for(COLUMN_NAMES)
 # The size and seed of the random schedule; KAFKAPROTO_MUTATIONS makes it as long as one likes.
 MUTATIONS = int(os.environ.get("KAFKAPROTO_MUTATIONS", "4000"))
 SEED = int(os.environ.get("KAFKAPROTO_SEED", "20240229"))

@@ -11,7 +11,7 @@ import pytest
 from pyspark_kafkaproto.client import codec
 
 _WHO = {
-    "reader": "list(read_batches(ReadTask(()), config, ReadSettings(), schema_for()))",
+    "reader": "list(read_batches(ReadTask(()), config, ReadSettings(), schema_for([])))",
     "producer": "Producer({'bootstrap.servers': 'localhost:1'})",
     "member": "Consumer({'bootstrap.servers': 'localhost:1', 'group.id': 'g'}, {'orders'})",
 }

@@ -5,7 +5,7 @@ import logging
 import pyarrow as pa
 import pytest
 
-from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.arrow import COLUMN_NAMES, schema_for
 from pyspark_kafkaproto.client import Mode, ReadSettings, read_batches
 from pyspark_kafkaproto.client.reading import decode as decode_module
 from pyspark_kafkaproto.errors import CorruptRecords
@@ -13,7 +13,7 @@ from pyspark_kafkaproto.records import NewRecord, encode_batch
 from tests.fake_log import Batch
 from tests.unit.records.messages import message, message_set, wrapper
 
-ALL = schema_for(headers=True)
+ALL = schema_for(COLUMN_NAMES)
 ABORTED_ID, COMMITTED_ID = 7, 8
 TRANSACTIONAL = 0x10
 
