@@ -42,7 +42,7 @@ from tests.fake_broker import DEFAULT, topic_id_of
 from tests.fake_past import lead_in_the_past
 from tests.unit.cli.processes import kafkaproto as kafkaproto_process
 from tests.unit.cluster.committing import FakeCoordinator
-from tests.unit.cluster.test_members import assigned, classic, describing, listed
+from tests.unit.cluster.fake_groups import assigned, classic, describing, listed
 
 WHOLE = [f"{offset} ".encode().ljust(10, b".") for offset in range(30)]
 

@@ -6,7 +6,7 @@ from pyspark_kafkaproto.cli.output import json_text, table_text
 from pyspark_kafkaproto.cli.record_format import as_json
 from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
 from tests.unit.cluster.committing import FakeCoordinator
-from tests.unit.cluster.test_members import listed
+from tests.unit.cluster.fake_groups import listed
 
 # A window's title, a red word and a row of its own; CSI in one character; a right-to-left mark.
 EVIL = "x\x1b]0;t\x07\x1b[31m\nprod\tEmpty\r\x9b2J\u202e"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
-from tests.unit.cluster.test_members import describing
+from tests.unit.cluster.fake_groups import describing
 
 
 class FakeCoordinator:
@@ -18,12 +18,13 @@ class FakeCoordinator:
     def __init__(self, brokers, **offsets):
         self.offsets = {group: dict(own) for group, own in offsets.items()}
         self.epochs = {}
-        brokers.on("OffsetFetch", self._fetch)
-        brokers.on("OffsetCommit", self._commit)
+        brokers.on("OffsetFetch", self.fetch)
+        brokers.on("OffsetCommit", self.commit)
         brokers.on("OffsetDelete", self._delete)
         describing(brokers)
 
-    def _fetch(self, call):
+    def fetch(self, call):
+        """The answer to an OffsetFetch, which says what is noted in `offsets`."""
         part = OffsetFetchResponse.Group
         if call.header.api_version < 8:
             return OffsetFetchResponse(topics=self._topics(call.request, OffsetFetchResponse))
@@ -56,7 +57,8 @@ class FakeCoordinator:
         offset, epoch = self.epochs.get(item, (-1, -1))
         return epoch if own.get(item, (-1, ""))[0] == offset else -1
 
-    def _commit(self, call):
+    def commit(self, call):
+        """The answer to an OffsetCommit, which is noted there."""
         own = self.offsets.setdefault(call.request.group_id, {})
         own |= {
             (topic.name, item.partition_index): (item.committed_offset, item.committed_metadata)

@@ -7,7 +7,7 @@ import pytest
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition, lag_text
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from tests.unit.cluster.committing import FakeCoordinator
-from tests.unit.cluster.test_members import assigned, classic, describing, listed
+from tests.unit.cluster.fake_groups import assigned, classic, describing, listed
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 GONE = TopicPartition("gone", 0)

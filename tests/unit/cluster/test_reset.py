@@ -17,7 +17,7 @@ from pyspark_kafkaproto.cluster import (
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from tests.unit.cluster.committing import FakeCoordinator
-from tests.unit.cluster.test_members import assigned, classic, consumer, describing
+from tests.unit.cluster.fake_groups import assigned, classic, consumer, describing
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

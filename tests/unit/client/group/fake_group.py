@@ -34,8 +34,8 @@ class FakeGroup:
         self.shared = {}
         self._brokers = brokers
         coordinator = FakeCoordinator(brokers, g={})
-        self.committed, self.commit = coordinator.offsets["g"], coordinator._commit
-        self.fetch, self.epochs = coordinator._fetch, coordinator.epochs
+        self.committed, self.commit = coordinator.offsets["g"], coordinator.commit
+        self.fetch, self.epochs = coordinator.fetch, coordinator.epochs
         brokers.versions |= VERSIONS
         brokers.on("JoinGroup", self.join)
         brokers.on("SyncGroup", self.sync)
