@@ -137,6 +137,11 @@ def values(log: FakeLog) -> list[bytes | None]:
     return found
 
 
+def stamped(log: FakeLog) -> list[tuple[int, int, int]]:
+    """Producer id, epoch and first sequence of each batch in the log."""
+    return [HEADER.unpack_from(batch.data)[9:12] for batch in log.batches]
+
+
 def init_producer_id(cluster: FakeCluster, call: Call) -> InitProducerIdResponse:
     """The default answer to InitProducerId: a new one each time."""
     del call

@@ -9,48 +9,17 @@ import pytest
 
 from pyspark_kafkaproto.client import Fetcher, ReadSettings
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
-from pyspark_kafkaproto.errors import ConnectionFailed, DataLoss, DeadlineExceeded
-from pyspark_kafkaproto.net.transport import Transport
+from pyspark_kafkaproto.errors import DataLoss
 from tests.examples import first
 from tests.fake_broker import DEFAULT
 from tests.fake_log import Answered, fetch
 from tests.unit.client.answers import answered
+from tests.unit.client.faults import MOST_CALLS, Failing, lost, timed_out
 from tests.unit.client.rows import rows, rows_of
 
 pytestmark = pytest.mark.usefixtures("answers_in_pieces")
 
 PIECE_BYTES = 5000  # a read of the logs below takes a few dozen
-MOST = 250
-
-
-class Failing:
-    """Transport's methods, of which the k-th call fails."""
-
-    def __init__(self, patch, k, error):
-        self.calls, self.k, self.error = 0, k, error
-        for name in ("connect", "send", "receive_into", "receive_some"):
-            patch.setattr(Transport, name, self.counted(name, getattr(Transport, name)))
-
-    def counted(self, name, method):
-        def call(*args):
-            self.calls += 1
-            if self.calls == self.k:
-                raise self.error(name)
-            return method(*args)
-
-        return call
-
-    @property
-    def is_over(self):
-        return self.calls < self.k
-
-
-def lost(stage):
-    return ConnectionFailed("a broker", stage, "the k-th call fails")
-
-
-def timed_out(stage):
-    return DeadlineExceeded(f"a broker: {stage}", 30)
 
 
 # Either way a call fails, the next one is another connection's.
@@ -71,7 +40,7 @@ def test_reading_two_partitions_of_two_leaders(brokers, config, task, clock, mon
         assert sorted(found) == rows(0, 0, 80) + rows(1, 0, 80)
         if failing.is_over:
             break
-    assert 20 < k < MOST
+    assert 20 < k < MOST_CALLS
 
 
 def read_with_each_call_failing(patches, error, planned, config, prepare, settings=None):
@@ -90,7 +59,7 @@ def read_with_each_call_failing(patches, error, planned, config, prepare, settin
             yield found
         if failing.is_over:
             break
-    assert 8 < k < MOST
+    assert 8 < k < MOST_CALLS
 
 
 @pytest.mark.slow
@@ -193,4 +162,4 @@ def test_asking_for_offsets_of_two_leaders(brokers, clock, monkeypatch, error):
         assert offsets == {TopicPartition("orders", 0): 10, TopicPartition("orders", 1): 20}
         if failing.is_over:
             break
-    assert 10 < k < MOST
+    assert 10 < k < MOST_CALLS

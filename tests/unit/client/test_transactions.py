@@ -24,10 +24,9 @@ from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.records import compression
-from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first
 from tests.fake_broker import DEFAULT, api_versions, close
-from tests.fake_produce import produce, refusing, values
+from tests.fake_produce import produce, refusing, stamped, values
 from tests.unit.client.faults import while_others_are_sent
 
 ONE = TopicPartition("orders", 0)
@@ -307,11 +306,7 @@ def test_after_a_commit_that_was_denied_the_next_transaction_begins(
 
 def numbers_of(brokers):
     """Partition, producer id, epoch and first sequence of each batch that the brokers wrote."""
-    return [
-        (place, *HEADER.unpack_from(batch.data)[9:12])
-        for place, log in brokers.logs.items()
-        for batch in log.batches
-    ]
+    return [(place, *stamp) for place, log in brokers.logs.items() for stamp in stamped(log)]
 
 
 @pytest.mark.parametrize("flushed", [[], [b"flushed"]], ids=["nothing sent", "sent"])

@@ -11,8 +11,7 @@ from pyspark_kafkaproto.client.writing import identity
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from tests.fake_broker import DEFAULT, metadata
-from tests.fake_produce import INVALID_PRODUCER_EPOCH, refusing, values
-from tests.unit.client.writing.test_produce_faults import headers
+from tests.fake_produce import INVALID_PRODUCER_EPOCH, refusing, stamped, values
 
 TOPIC_AUTHORIZATION_FAILED = 29
 UNKNOWN_PRODUCER_ID = 59
@@ -46,7 +45,7 @@ def stamps(brokers, partition=0):
     """Producer id, epoch and sequence of each batch in the log; ids count from 1."""
     return [
         (producer_id - BEFORE_FIRST, *rest)
-        for producer_id, *rest in headers(brokers.logs["orders", partition])
+        for producer_id, *rest in stamped(brokers.logs["orders", partition])
     ]
 
 

@@ -14,14 +14,19 @@ from pyspark_kafkaproto.errors import (
     RemoteProtocolError,
 )
 from pyspark_kafkaproto.messages.produce import ProduceResponse
-from pyspark_kafkaproto.net import wait_for_answers
 from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, cut, topic_id_of
 from tests.fake_log import FakeLog
-from tests.fake_produce import produce, refusing, values, write
-from tests.unit.client.faults import while_others_are_sent
-from tests.unit.client.test_kth_failure import MOST, Failing, lost, timed_out
+from tests.fake_produce import produce, refusing, stamped, values, write
+from tests.unit.client.faults import (
+    MOST_CALLS,
+    Failing,
+    lost,
+    timed_out,
+    wait_until_answered,
+    while_others_are_sent,
+)
 
 pytestmark = pytest.mark.usefixtures("compressed_in_threads")
 
@@ -42,11 +47,6 @@ def write_all(writer, partition=0):
     second = writer.flush()[TopicPartition("orders", partition)]
     second.merge(first[TopicPartition("orders", partition)])
     return second
-
-
-def headers(log):
-    """Producer id, epoch and sequence of each batch in a log."""
-    return [HEADER.unpack_from(batch.data)[9:12] for batch in log.batches]
 
 
 def after(count, *answers):
@@ -178,10 +178,10 @@ def test_a_forgotten_producer_goes_on_in_the_next_epoch(brokers, producer, code,
     log = brokers.logs["orders", 0]
     assert values(log) == EXPECTED
     assert written.restarts == 1
-    assert [epoch for _, epoch, _ in headers(log)] == [0] * place + [1] * (
-        len(headers(log)) - place
+    assert [epoch for _, epoch, _ in stamped(log)] == [0] * place + [1] * (
+        len(stamped(log)) - place
     )
-    assert headers(log)[place] == (1001, 1, 0)
+    assert stamped(log)[place] == (1001, 1, 0)
 
 
 @pytest.mark.parametrize("unknown", [7, 20])
@@ -210,14 +210,14 @@ def test_what_may_be_written_is_not_written_again_in_the_next_epoch(
     assert len(put_aside) == (then == 87)
     assert found == [value for value in EXPECTED[:21] if value not in put_aside]
     expected_epochs = [0, 1] if then != 45 else [0]  # 45 means no more than that it overtook
-    assert sorted({epoch for _, epoch, _ in headers(brokers.logs["orders", 0])}) == expected_epochs
+    assert sorted({epoch for _, epoch, _ in stamped(brokers.logs["orders", 0])}) == expected_epochs
 
 
 def test_an_epoch_that_somebody_else_passed_costs_a_new_id(brokers, producer):
     brokers.on("Produce", *after(1, refusing(47)))
     assert write_all(producer(batch_size=100)).restarts == 1
     assert values(brokers.logs["orders", 0]) == EXPECTED
-    assert {producer_id for producer_id, _, _ in headers(brokers.logs["orders", 0])} == {1001, 1002}
+    assert {producer_id for producer_id, _, _ in stamped(brokers.logs["orders", 0])} == {1001, 1002}
 
 
 def test_a_batch_that_is_there_already_is_written(brokers, producer):
@@ -241,7 +241,7 @@ def test_sequences_wrap_at_2_31(brokers, producer):
     writer.flush()
     log = brokers.logs["orders", 0]
     assert values(log) == EXPECTED
-    sent = [sequence for _, _, sequence in headers(log)]
+    sent = [sequence for _, _, sequence in stamped(log)]
     assert max(sent) < 2**31
     assert sent.index(min(sent)) > 0
 
@@ -296,16 +296,10 @@ def test_retries_are_counted(brokers, producer):
         writer.flush()
 
 
-def answered(writer):
-    """Wait until the answer to what is in flight has come; nobody takes it."""
-    (link,) = writer._sender._links.values()
-    assert wait_for_answers([link.connection], 10)
-
-
 def test_batches_that_wait_for_the_next_call_do_not_grow_old(brokers, producer, clock):
     writer = producer(batch_size=100)
     writer.send(numbered())
-    answered(writer)
+    wait_until_answered(writer)
     clock.now += 1000
     writer.send(numbered(start=ROWS))
     writer.flush()
@@ -318,7 +312,7 @@ def test_pieces_of_a_refused_batch_do_not_grow_old(brokers, producer, clock):
     writer.send(numbered())
     writer._open_batches.finish_all()
     writer._sender.pump()
-    answered(writer)
+    wait_until_answered(writer)
     clock.now += 1000
     writer.flush()
     assert values(brokers.logs["orders", 0]) == EXPECTED
@@ -390,7 +384,7 @@ def test_the_kth_use_of_a_socket_fails(brokers, producer, monkeypatch, error):
             assert found == [f"{n}".encode() for n in range(partition, 2 * ROWS, 2)]
         if failing.is_over:
             break
-    assert 20 < k < MOST
+    assert 20 < k < MOST_CALLS
 
 
 @pytest.mark.parametrize(

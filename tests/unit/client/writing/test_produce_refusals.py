@@ -13,11 +13,10 @@ from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.records import Columns, decode
-from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, topic_id_of
 from tests.fake_log import FakeLog
-from tests.fake_produce import produce, refusing, values, values_in, write
+from tests.fake_produce import produce, refusing, stamped, values, values_in, write
 
 ROWS = 60
 MESSAGE_TOO_LARGE = 10
@@ -217,7 +216,7 @@ def test_what_is_left_of_a_batch_is_written_under_the_next_epoch(brokers, produc
     log = brokers.logs["orders", 0]
     assert values(log) == texts(n for n in range(41) if n != 1)
     assert values(letters) == texts([1])
-    epochs = [HEADER.unpack_from(batch.data)[10] for batch in log.batches]
+    epochs = [epoch for _, epoch, _ in stamped(log)]
     assert epochs == [0] + [1] * (len(epochs) - 1)
     assert len(epochs) > 4
 

@@ -16,9 +16,13 @@ from tests.fake_broker import DEFAULT, STALL, FakeTopic, Fault, close, metadata,
 from tests.fake_log import FakeLog
 from tests.fake_login import AS_KEYWORDS, logged_in, want_login
 from tests.fake_produce import produce, refusing, values
-from tests.unit.client.writing.test_produce_faults import answered, numbered
+from tests.unit.client.faults import wait_until_answered
 
 SLOW_S = 1.0  # the first wait after a failure, in tests of what it costs
+
+
+def numbered(count, start=0, partition=0):
+    return [ProducerRecord(f"{n}", partition=partition) for n in range(start, start + count)]
 
 
 def expected(count):
@@ -59,7 +63,7 @@ def test_the_time_of_a_caller_who_is_away_is_not_the_brokers(brokers, producer, 
     writer.send(numbered(10))
     writer._open_batches.finish_all()
     writer._sender.pump()
-    answered(writer)
+    wait_until_answered(writer)
     clock.now += 1000
     writer.send(numbered(10, 10))
     writer.flush()
