@@ -97,7 +97,7 @@ class Link:
         if not self.sent:
             is_hurried = others_wait and self.has_failed
             within = deadline.sooner(_HURRIED_S) if is_hurried else deadline
-            self.connection = router.connections.get(self.endpoint, within)
+            self.connection = router.connect(self.endpoint, within)
             self.has_failed = False
         connection = self.connection
         assert connection is not None  # noqa: S101 - there is one while something is in flight

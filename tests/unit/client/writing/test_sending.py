@@ -57,6 +57,20 @@ def test_a_broker_that_cannot_be_reached_uses_up_no_retries(brokers, producer):
     assert values(brokers.logs["orders", 0]) == expected(1)
 
 
+def test_a_leader_whose_advertised_address_is_not_reached_says_what_to_set(
+    brokers, producer, caplog
+):
+    brokers.topics["orders"].move(0, 2)
+    brokers.advertised = {2: ("nowhere.invalid", 9092)}
+    writer = producer(delivery_timeout_ms=600, request_timeout_ms=500, linger_ms=0)
+    writer.send(numbered(1))
+    with pytest.raises(DeadlineExceeded, match="advertises this address") as caught:
+        writer.flush()
+    told = [text for text in caplog.messages if "advertised.listeners=PLAINTEXT://" in text]
+    assert len(told) == 1, "it was tried for 0.6 s"
+    assert told[0] in str(caught.value)
+
+
 def test_the_time_of_a_caller_who_is_away_is_not_the_brokers(brokers, producer, clock):
     brokers.on("Produce", refusing(6), DEFAULT)
     writer = producer()
