@@ -69,7 +69,11 @@ class Tap:
         self._lock = threading.Condition()  # notified when a connection has ended
         self._streams: set[FrameStream] = set()
         self._is_closed = False
-        first = Listener(host, port, lambda stream: self._serve(stream, to))
+        try:
+            first = Listener(host, port, lambda stream: self._serve(stream, to))
+        except OSError as error:
+            reason = f"{host} cannot listen there: {error.strerror}"
+            raise ConfigError("--listen", port, reason) from error
         self._listeners = {to: first}
         self.endpoint = first.endpoint
         try:
@@ -105,7 +109,7 @@ class Tap:
             listener.close()
 
     def _listen(self, broker: Endpoint) -> Endpoint:
-        """Where the tap takes connections for `broker`."""
+        """Where the tap takes connections for `broker`; OSError: there is no port left for it."""
         with self._lock:
             if broker not in self._listeners:
                 listener = Listener(self._host, 0, lambda stream: self._serve(stream, broker))
@@ -219,7 +223,7 @@ class _Talk:
             if changed is message:
                 return payload
             return encode_response(changed, version, number)[SIZE_PREFIX_BYTES:]
-        except KafkaProtoError as error:
+        except (KafkaProtoError, OSError) as error:
             api = find_api(api_key)
             _log.warning("%s is passed on as it is: %s", api.name if api else api_key, error)
             return payload

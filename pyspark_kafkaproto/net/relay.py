@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from pyspark_kafkaproto.errors import ConfigError, RemoteProtocolError
+from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.transport import Endpoint, open_socket
 from pyspark_kafkaproto.wire.frame import SIZE_PREFIX_BYTES, frame_size
@@ -88,15 +88,14 @@ class Listener:
 
     Attributes:
         endpoint: where it listens.
+
+    Raises:
+        OSError: nobody can listen there.
     """
 
     def __init__(self, host: str, port: int, serve: Callable[[FrameStream], None]) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        try:
-            self._sock = socket.create_server((host, port), family=family)
-        except OSError as error:
-            reason = f"{host} cannot listen there: {error.strerror}"
-            raise ConfigError("--listen", port, reason) from error
+        self._sock = socket.create_server((host, port), family=family)
         self.endpoint = Endpoint(*self._sock.getsockname()[:2])
         self._serve = serve
 

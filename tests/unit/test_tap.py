@@ -3,6 +3,7 @@
 import io
 import socket
 from contextlib import closing
+from errno import EMFILE
 from struct import pack
 from threading import Event, Thread
 from unittest.mock import Mock
@@ -13,7 +14,7 @@ from pyspark_kafkaproto.capture.link import ACK, FIN
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
-from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
+from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint, relay
 from pyspark_kafkaproto.net.relay import FrameStream
 from pyspark_kafkaproto.tap import Tap, _Talk
 from pyspark_kafkaproto.wire.frame import encode_response
@@ -109,6 +110,21 @@ def test_a_port_that_is_taken_is_named():
     nobody, write = Endpoint("127.0.0.1", 1), io.BytesIO().write
     with Tap(0, nobody, write) as tap, pytest.raises(ConfigError, match=str(tap.endpoint.port)):
         Tap(tap.endpoint.port, nobody, write)
+
+
+def test_a_broker_that_gets_no_port_is_told_of_as_it_is(monkeypatch, caplog):
+    def full(*_):
+        raise OSError(EMFILE, "Too many open files")
+
+    with FakeCluster({"orders": 1}) as fake:
+        fake.advertised = {1: ("localhost", fake.places()[1][1])}
+        with Tap(0, Endpoint.parse(fake.bootstrap_servers), io.BytesIO().write) as tap:
+            monkeypatch.setattr(relay.socket, "create_server", full)
+            with KafkaCluster({"bootstrap.servers": str(tap.endpoint)}) as cluster:
+                cluster.get_partitions(["orders"])
+    told = next(text for text in caplog.messages if "is passed on as it is" in text)
+    assert "Too many open files" in told
+    assert "--listen" not in told, "the port that the user gave is open"
 
 
 class Silence:
