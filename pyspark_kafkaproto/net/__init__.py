@@ -4,7 +4,7 @@
 speaks request and response over one, in `versions` that both sides know, tells `observing` of its
 frames, and has large answers as an `arrival`, which `_inflow` receives natively; it logs in by
 `authentication`: `login` picks a mechanism of `sasl`, `jaas` and `oauth` say with what. `pool`
-keeps connections per configuration, `waiting` waits for several; `retry` is the one loop that tries
+keeps connections per configuration, `waiting` waits for several; `retry` is the loop that tries
 again, `bounded` ends calls that know no time-out; `hints` say what a beginning that breaks tells.
 `config`, `consumer_config` and `producer_config` are Kafka's client properties as values, made by
 the readers in `properties`, `security` those about TLS and SASL, `stores` the certificates that

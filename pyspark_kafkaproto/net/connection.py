@@ -429,7 +429,7 @@ class Connection:
         self._versions.note(answer)
 
     def _log_in(self, deadline: Deadline) -> None:
-        # As above: this brings hashes, and what asks for tokens.
+        # Those pay for hashes, and for what asks for tokens, who log in.
         from pyspark_kafkaproto.net.authentication import authenticate  # noqa: PLC0415
 
         self._renew_login_at, self.login_ends_at = authenticate(self, self._config, deadline)

@@ -1,8 +1,9 @@
-"""The one retry loop, driven by the flags of the error table and always bounded by a deadline.
+"""The retry loop, driven by the flags of the error table and always bounded by a deadline.
 
-Nothing else in the package tries again by itself: a retry inside a retry multiplies both times and
-hides the first error. What to refresh before the next try (metadata, a coordinator) is the caller's
-business, told by the error.
+Nothing in this room tries again beside it: a retry inside a retry multiplies both times and hides
+the first error. What to refresh before the next try (metadata, a coordinator) is the caller's
+business, told by the error. Who has other work between two tries (a writer's other partitions, a
+member's heartbeats) does without the loop, by its `is_retriable`, `Backoff` and `given_up`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ no connection: `tls` and `login` do, when a connection is made.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from pyspark_kafkaproto.errors import ConfigError
@@ -29,6 +29,7 @@ from pyspark_kafkaproto.net.secret import HIDDEN, Secret
 PLAINTEXT = "PLAINTEXT"
 PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
+_STORE_TYPES = ("PEM", "PKCS12", "JKS")
 OAUTHBEARER = "OAUTHBEARER"
 
 _PACKAGE = "org.apache.kafka.common.security."
@@ -88,16 +89,10 @@ def _mechanism(name: str, given: str) -> str:
     return mechanism
 
 
-def _store_type(*allowed: str) -> Callable[[str, str], str]:
-    def read(name: str, given: str) -> str:
-        if given.strip().upper() not in allowed:
-            raise ConfigError(name, given, f"expected one of {', '.join(allowed)}")
-        return given.strip().upper()
-
-    return read
-
-
-_store = _store_type("PEM", "PKCS12", "JKS")
+def _store_type(name: str, given: str) -> str:
+    if given.strip().upper() not in _STORE_TYPES:
+        raise ConfigError(name, given, f"expected one of {', '.join(_STORE_TYPES)}")
+    return given.strip().upper()
 
 
 def _identification(name: str, given: str) -> str:
@@ -159,11 +154,11 @@ class SecurityConfig:
     ssl_endpoint_identification_algorithm: str = kafka_property(
         "ssl.endpoint.identification.algorithm", _identification, "https"
     )
-    ssl_truststore_type: str | None = kafka_property("ssl.truststore.type", _store)
+    ssl_truststore_type: str | None = kafka_property("ssl.truststore.type", _store_type)
     ssl_truststore_location: str | None = kafka_property("ssl.truststore.location", text)
     ssl_truststore_certificates: str | None = kafka_property("ssl.truststore.certificates", text)
     ssl_truststore_password: Secret | None = kafka_property("ssl.truststore.password", secret)
-    ssl_keystore_type: str | None = kafka_property("ssl.keystore.type", _store)
+    ssl_keystore_type: str | None = kafka_property("ssl.keystore.type", _store_type)
     ssl_keystore_location: str | None = kafka_property("ssl.keystore.location", text)
     ssl_keystore_key: Secret | None = kafka_property("ssl.keystore.key", secret)
     ssl_keystore_certificate_chain: str | None = kafka_property(

@@ -1,4 +1,4 @@
-"""Byte streams to brokers: TCP with deadlines. The only place that calls a socket.
+"""Byte streams to brokers: TCP with deadlines; `tls` encrypts what goes over one.
 
 It moves bytes and knows nothing of Kafka. Errors are ConnectionFailed (which broker, which stage,
 why) or DeadlineExceeded. SO_RCVBUF is left alone on purpose: setting it switches off the kernel's
