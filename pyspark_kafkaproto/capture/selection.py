@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,12 +9,7 @@ from typing import NamedTuple
 from pyspark_kafkaproto.capture.about import about
 from pyspark_kafkaproto.capture.message import Message, Peers
 from pyspark_kafkaproto.capture.subjects import About
-from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.messages.apis import APIS
 from pyspark_kafkaproto.wire.ids import id_of
-
-_DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>us|ms|s|m)")
-_UNITS_NS = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
 
 
 class Shown(NamedTuple):
@@ -89,27 +83,3 @@ def _is_about(topic: str, found: About, message: Message) -> bool:
 
 def _host(address: str) -> str:
     return address.rpartition(":")[0].strip("[]")
-
-
-def api_named(text: str) -> str:
-    """The API's name however it is capitalised, or by its number.
-
-    Raises:
-        ConfigError: there is no such API; names those that are alike.
-    """
-    for api in APIS:
-        if text.lower() == api.name.lower() or text == str(api.key):
-            return api.name
-    from difflib import get_close_matches  # noqa: PLC0415  for an error alone
-
-    near = get_close_matches(text, [api.name for api in APIS], 3, 0.4)
-    expected = f"did you mean {' or '.join(near)}?" if near else "expected a name such as Fetch"
-    raise ConfigError("--api", text, expected)
-
-
-def duration_ns(text: str) -> int:
-    """`100ms`, `1.5s`, `250us`, `2m` in nanoseconds; ConfigError for anything else."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise ConfigError("--slow", text, "expected a duration such as 100ms, 1.5s, 250us or 2m")
-    return round(float(match["number"]) * _UNITS_NS[match["unit"]])

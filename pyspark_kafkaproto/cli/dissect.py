@@ -33,12 +33,14 @@ from pyspark_kafkaproto.capture.report import (
     note_as_json,
     note_line,
 )
-from pyspark_kafkaproto.capture.selection import Selection, Shown, api_named, duration_ns
+from pyspark_kafkaproto.capture.selection import Selection, Shown
 from pyspark_kafkaproto.capture.statistics import ApiCount, Statistics
 from pyspark_kafkaproto.capture.subjects import About
 from pyspark_kafkaproto.cli.interrupts import interrupted_code
+from pyspark_kafkaproto.cli.moments import parse_span
 from pyspark_kafkaproto.cli.output import counted, json_text, table_text
 from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.messages.apis import APIS
 
 _PROGRESS_MESSAGES = 500
 # Notes that wait for a message of their connection to be shown.
@@ -62,7 +64,7 @@ _EXCLUDING = (("html", "json"), ("html", "stats"), ("html", "detail"), ("stats",
 @click.option("--topic", "topics", multiple=True, metavar="NAME", help="Name or id; repeatable.")
 @click.option("--client", "clients", multiple=True, metavar="ID", help="Client id or address.")
 @click.option("--errors", is_flag=True, help="Error codes, and what cannot be read.")
-@click.option("--slow", metavar="DURATION", help="Responses that took longer, such as 100ms.")
+@click.option("--slow", metavar="SPAN", help="Responses that took longer, such as 100ms.")
 @click.option("--follow", type=int, metavar="CONNECTION", help="One connection, by its number.")
 @click.option("--stats", is_flag=True, help="Counts and latencies in place of messages.")
 @click.option("--html", metavar="FILE", help="Write a page; - for standard output.")
@@ -89,11 +91,11 @@ def dissect(
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     _check_output(files, options)
     selection = Selection(
-        apis=[api_named(name) for name in options["apis"]],
+        apis=[_api_named(name) for name in options["apis"]],
         topics=options["topics"],
         clients=options["clients"],
         only_errors=options["errors"],
-        slower_than_ns=duration_ns(options["slow"]) if options["slow"] else None,
+        slower_than_ns=_slower_than_ns(options["slow"]) if options["slow"] else None,
         connection=options["follow"],
     )
     with ExitStack() as stack:
@@ -109,6 +111,22 @@ def dissect(
         is_interrupted = _show(chosen.of(items), ", ".join(files), options)
     if is_interrupted:
         ctx.exit(interrupted_code())
+
+
+def _api_named(text: str) -> str:
+    """The API's name however it is capitalised, or by its number."""
+    for api in APIS:
+        if text.lower() == api.name.lower() or text == str(api.key):
+            return api.name
+    from difflib import get_close_matches  # noqa: PLC0415  for an error alone
+
+    near = get_close_matches(text, [api.name for api in APIS], 3, 0.4)
+    expected = f"did you mean {' or '.join(near)}?" if near else "expected a name such as Fetch"
+    raise ConfigError("--api", text, expected)
+
+
+def _slower_than_ns(text: str) -> int:
+    return round(parse_span("--slow", text) * 1e9)
 
 
 def _check_output(files: Collection[str], options: dict[str, Any]) -> None:

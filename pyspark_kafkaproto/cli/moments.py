@@ -9,19 +9,19 @@ from math import inf
 
 from pyspark_kafkaproto.errors import ConfigError
 
-_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_SECONDS = {"us": 1e-6, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _MOST_S = 100 * 366 * 86400
 _MOST_DIGITS = 18  # of a time in milliseconds that brokers can be asked for
-_SPAN = re.compile(r"(?P<count>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d|w)")
+_SPAN = re.compile(r"(?P<count>\d+(?:\.\d+)?)(?P<unit>us|ms|s|m|h|d|w)")
 TIME_EXAMPLE = "2026-11-21T08:00, 2026-11-21T08:00:00+01:00, -10m, or milliseconds since 1970"
 
 
 def parse_span(option: str, text: str) -> float:
-    """`500ms`, `90s`, `10m`, `2h`, `7d`, `1w` as seconds; else ConfigError."""
+    """`250us`, `500ms`, `90s`, `10m`, `2h`, `7d`, `1w` as seconds; else ConfigError."""
     match = _SPAN.fullmatch(text.strip())
     seconds = float(match["count"]) * _SECONDS[match["unit"]] if match else inf
     if seconds > _MOST_S:
-        raise ConfigError(option, text, "expected a span such as 90s, 10m, 2h or 7d")
+        raise ConfigError(option, text, "expected a span such as 100ms, 90s, 10m, 2h or 7d")
     return seconds
 
 

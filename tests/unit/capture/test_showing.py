@@ -11,11 +11,10 @@ from pyspark_kafkaproto.capture.message import Message, Peers
 from pyspark_kafkaproto.capture.page import Page
 from pyspark_kafkaproto.capture.report import as_json, detail_lines, line, note_line
 from pyspark_kafkaproto.capture.secrets import Speakers
-from pyspark_kafkaproto.capture.selection import Selection, api_named, duration_ns
+from pyspark_kafkaproto.capture.selection import Selection
 from pyspark_kafkaproto.capture.sides import _request_facts
 from pyspark_kafkaproto.capture.statistics import Statistics
 from pyspark_kafkaproto.capture.tree import tree
-from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.messages.alter_configs import AlterConfigsRequest
 from pyspark_kafkaproto.messages.fetch import FetchRequest, FetchResponse
 from pyspark_kafkaproto.messages.sasl_authenticate import (
@@ -105,21 +104,6 @@ def test_json_has_the_same_for_programs(messages):
 def test_filters(messages, wanted, numbers):
     selection = Selection(**wanted)
     assert [message.number for message in messages if selection.choose(message)] == numbers
-
-
-def test_names_and_durations_as_people_write_them():
-    assert [api_named(text) for text in ("fetch", "FETCH", "1")] == ["Fetch"] * 3
-    with pytest.raises(ConfigError, match="did you mean Metadata"):
-        api_named("Metadta")
-    assert [duration_ns(text) for text in ("100ms", "1.5s", "250us", "2m")] == [
-        100_000_000,
-        1_500_000_000,
-        250_000,
-        120_000_000_000,
-    ]
-    for text in ("100", "-1s", "fast"):
-        with pytest.raises(ConfigError, match="expected a duration"):
-            duration_ns(text)
 
 
 def test_statistics(messages):

@@ -286,6 +286,11 @@ def test_notes_are_of_the_connections_that_the_filters_let_through(filters, is_s
     assert ("connection 4, " in said) == is_said
 
 
+@pytest.mark.parametrize("name", ["fetch", "FETCH", "1"])
+def test_an_api_is_known_by_its_name_in_any_case_and_by_its_number(name):
+    assert run(CAPTURE, "--api", name).stdout == run(CAPTURE, "--api", "Fetch").stdout != ""
+
+
 def test_standard_input():
     assert run("-", input=CAPTURE.read_bytes()).stdout == run(CAPTURE).stdout
 
@@ -298,7 +303,8 @@ def test_a_port_that_nobody_uses():
     ("arguments", "text"),
     [
         ((CAPTURE, "--api", "Ftch"), "did you mean Fetch"),
-        ((CAPTURE, "--slow", "soon"), "expected a duration"),
+        ((CAPTURE, "--api", "Metadta"), "did you mean Metadata"),
+        ((CAPTURE, "--slow", "soon"), "expected a span such as 100ms"),
         ((__file__,), "cannot be read as a capture"),
     ],
 )

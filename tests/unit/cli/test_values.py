@@ -28,7 +28,15 @@ RECORD = {
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("500ms", 0.5), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("1w", 604800)]
+    ("text", "seconds"),
+    [
+        ("250us", 0.00025),
+        ("500ms", 0.5),
+        ("90s", 90),
+        ("1.5m", 90),
+        ("2h", 7200),
+        ("1w", 604800),
+    ],
 )
 def test_spans(text, seconds):
     assert parse_span("--watch", text) == seconds
