@@ -107,13 +107,12 @@ class Conversation:
                 connection.finish()
                 connection.release()
         self.flows.clear()
-        if self._shared.others:
-            text = f"{self._shared.others} connections carried neither Kafka nor TLS"
+        if others := self._shared.others:
+            text = f"{_connections(others)} carried neither Kafka nor TLS"
             self._shared.note(0, None, text)
-        if self._shared.undecided:
-            text = f"{self._shared.undecided} connections show too little to tell what they carry: "
-            text += "they were caught in the middle, or cut to the start of each packet"
-            self._shared.note(0, None, text)
+        if undecided := self._shared.undecided:
+            text = "too little to tell what is said: caught in the middle, or packets are cut"
+            self._shared.note(0, None, f"{_connections(undecided)} had {text}")
         return self.taken()
 
     def _check_link(self, packet: Packet) -> None:
@@ -202,3 +201,7 @@ class Conversation:
             connection.assemblers[1 - side].is_finished = True
         if connection.is_closed:
             connection.finish()
+
+
+def _connections(count: int) -> str:
+    return "1 connection" if count == 1 else f"{count} connections"

@@ -525,7 +525,7 @@ def test_what_is_no_kafka_is_counted_and_left_alone(greeting):
     talk = Talk().open().say(0, greeting).say(1, b"HTTP/1.1 200 OK\r\n" + bytes(2000))
     messages, notes = read(talk.close().pcap())
     assert messages == []
-    assert notes[-1].text == "1 connections carried neither Kafka nor TLS"
+    assert notes[-1].text == "1 connection carried neither Kafka nor TLS"
 
 
 def test_other_traffic_in_the_middle_of_a_capture_ends_the_search(monkeypatch):
@@ -534,7 +534,7 @@ def test_other_traffic_in_the_middle_of_a_capture_ends_the_search(monkeypatch):
     for _ in range(900):
         talk.say(0, os.urandom(1400))
     _, notes = read(talk.pcap())
-    assert notes[-1].text == "1 connections carried neither Kafka nor TLS"
+    assert notes[-1].text == "1 connection carried neither Kafka nor TLS"
 
 
 @pytest.mark.parametrize("kept", [0, 20])
@@ -549,7 +549,7 @@ def test_a_connection_that_shows_too_little_of_itself_is_told_of(ports, kept):
     messages, notes = read(talk.pcap(), ports)
     assert messages == []
     (note,) = notes
-    assert note.text.startswith("1 connections show too little to tell what they carry: they were ")
+    assert note.text.startswith("1 connection had too little to tell what is said: caught in the ")
 
 
 def test_a_connection_on_which_nothing_is_said_is_none_to_tell_of():
