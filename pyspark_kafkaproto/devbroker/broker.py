@@ -301,10 +301,10 @@ class DevBroker(KafkaTools):
                         f"{self.start_timeout_s:g} s; it logged:\n{node.explain()}"
                     )
                 time.sleep(_PAUSE_S)
-        for address in self._addresses_of(nodes):
-            wait_until_answers(LOOPBACK, address, deadline)
+        for port in self._client_ports(nodes):
+            wait_until_answers(LOOPBACK, port, deadline)
 
-    def _addresses_of(self, nodes: Sequence[Node]) -> list[int]:
+    def _client_ports(self, nodes: Sequence[Node]) -> list[int]:
         cluster = self._started
         return [
             cluster.ports[node.node_id - 1][name] for node in nodes for name in cluster.listeners
