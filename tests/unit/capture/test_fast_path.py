@@ -1,4 +1,4 @@
-"""FastPath packets taken at one go, natively or not: the same as when each is looked at."""
+"""Packets that the fast path takes at one go, natively or not: as when each is looked at."""
 
 import io
 import random
@@ -13,7 +13,7 @@ from pyspark_kafkaproto.capture.link import ACK, FIN, RAW, RST, SYN
 from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX, Source
 from pyspark_kafkaproto.capture.report import line, note_line
 from tests.examples import first
-from tests.property.test_capture import damaged, originals
+from tests.unit.capture.damage import damaged, originals
 from tests.unit.capture.talks import fetch_request, fetch_response
 from tests.unit.capture.wire import Talk, ethernet
 from tests.unit.capture.wire import pcap as pcap_of

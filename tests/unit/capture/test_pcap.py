@@ -8,38 +8,14 @@ import pytest
 from pyspark_kafkaproto.capture import open_capture
 from pyspark_kafkaproto.capture.link import ETHERNET, RAW
 from pyspark_kafkaproto.errors import UnreadableCapture
-from tests.unit.capture.wire import pcap
+from tests.unit.capture.wire import DATA, block, enhanced, interface, option, pcap, section
 
 TIME_NS = 1_700_000_000_123_456_789
-DATA = b"\x01\x02\x03\x04\x05"
 
 
 def packets(data):
     reader = open_capture(io.BytesIO(data))
     return list(reader), reader.damage
-
-
-def block(kind, body, order="<"):
-    body += bytes(-len(body) % 4)
-    size = len(body) + 12
-    return pack(order + "II", kind, size) + body + pack(order + "I", size)
-
-
-def section(order="<"):
-    return block(0x0A0D0D0A, pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1), order)
-
-
-def option(code, value, order="<"):
-    return pack(order + "HH", code, len(value)) + value + bytes(-len(value) % 4)
-
-
-def interface(link_type, options=b"", order="<", snap=0):
-    return block(1, pack(order + "HHI", link_type, 0, snap) + options, order)
-
-
-def enhanced(number, ticks, data=DATA, order="<"):
-    sizes = (number, ticks >> 32, ticks & 0xFFFFFFFF, len(data), len(data) + 1)
-    return block(6, pack(order + "IIIII", *sizes) + data + bytes(-len(data) % 4), order)
 
 
 @pytest.mark.parametrize("order", "<>")

@@ -1,4 +1,4 @@
-"""Captures made by hand: TCP segments in every wrapping, as pcap."""
+"""Captures made by hand: TCP segments in every wrapping, as pcap; the blocks of pcapng."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pyspark_kafkaproto.capture import Message, Note, open_capture, read_message
 from pyspark_kafkaproto.capture.link import ACK, ETHERNET, FIN, RST, SYN
 
 CLIENT, BROKER = ("10.0.0.1", 50000), ("10.0.0.2", 9092)
+DATA = b"\x01\x02\x03\x04\x05"  # of a packet that is nothing
 _START_NS = 1_700_000_000_000_000_000
 
 
@@ -45,6 +46,32 @@ def pcap(packets, link_type=ETHERNET, order="<", magic=0xA1B2C3D4, snap=262144):
         sizes = (len(data), size[0] if size else len(data))
         parts.append(pack(order + "IIII", seconds, fraction // unit_ns, *sizes) + data)
     return b"".join(parts)
+
+
+def block(kind, body, order="<"):
+    """A block of a pcapng file."""
+    body += bytes(-len(body) % 4)
+    size = len(body) + 12
+    return pack(order + "II", kind, size) + body + pack(order + "I", size)
+
+
+def section(order="<"):
+    """The block that a pcapng file begins with."""
+    return block(0x0A0D0D0A, pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1), order)
+
+
+def option(code, value, order="<"):
+    return pack(order + "HH", code, len(value)) + value + bytes(-len(value) % 4)
+
+
+def interface(link_type, options=b"", order="<", snap=0):
+    return block(1, pack(order + "HHI", link_type, 0, snap) + options, order)
+
+
+def enhanced(number, ticks, data=DATA, order="<"):
+    """The block of one packet, cut by a byte, from the interface with this number."""
+    sizes = (number, ticks >> 32, ticks & 0xFFFFFFFF, len(data), len(data) + 1)
+    return block(6, pack(order + "IIIII", *sizes) + data + bytes(-len(data) % 4), order)
 
 
 def tcp(source, target, seq, ack, flags, payload):
