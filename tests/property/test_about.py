@@ -16,16 +16,16 @@ from pyspark_kafkaproto.wire import quick
 from pyspark_kafkaproto.wire.declaration import Request, Response
 from pyspark_kafkaproto.wire.frame import encode_request, encode_response
 from pyspark_kafkaproto.wire.schema import encode
-from tests.property.test_messages import (
+from tests.property.messages import (
     CLASSES,
     carried,
     draw_damaged,
     sized,
     some_of,
     structs,
+    untagged,
     versions_of,
 )
-from tests.property.test_quick import untagged
 
 some_classes = some_of([cls for cls in CLASSES if issubclass(cls, Request | Response)])
 ID = bytes(range(16))

@@ -1,95 +1,22 @@
-"""Every message in every version: what is written is read, and damage is never worse than an error.
-
-The values are drawn from the declarations themselves, so a new message is tested as it appears.
-"""
-
-from functools import cache
+"""Every message in every version: what is written is read, damage is never worse than an error."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_kafkaproto.errors import RemoteProtocolError
-from pyspark_kafkaproto.messages import consumer_protocol, request_class, response_class
-from pyspark_kafkaproto.messages.apis import APIS
 from pyspark_kafkaproto.wire.schema import decode, encode
-
-CLASSES = [
-    *(request_class(api.key) for api in APIS),
-    *(response_class(api.key) for api in APIS),
-    consumer_protocol.ConsumerProtocolAssignment,
-    consumer_protocol.ConsumerProtocolSubscription,
-]
-
-NUMBERS = {
-    **{f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)},
-    "uint16": (0, 2**16 - 1),
-}
-KINDS = {
-    **{kind: st.integers(*bounds) for kind, bounds in NUMBERS.items()},
-    "bool": st.booleans(),
-    "float64": st.floats(allow_nan=False),
-    "string": st.text(max_size=3),
-    "bytes": st.binary(max_size=3),
-    "records": st.binary(max_size=200),
-    "uuid": st.binary(min_size=16, max_size=16),
-}
-EMPTY = {"string": "", "bytes": b"", "records": b""}
-# Well above every tag that is declared.
-UNKNOWN_TAGS = st.dictionaries(st.integers(100, 2**32 - 1), st.binary(max_size=3), max_size=2).map(
-    lambda tags: tuple(sorted(tags.items()))
+from tests.property.messages import (
+    CLASSES,
+    carried,
+    draw_damaged,
+    sized,
+    some_classes,
+    structs,
+    versions_of,
 )
 
-
-def sized(examples):
-    """How many inputs a test draws; a busy machine is no reason to fail."""
-    slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    return settings(max_examples=examples, suppress_health_check=slow)
-
-
-@cache
-def structs(cls):
-    """Instances of a class, without a thought for what one version can carry."""
-    fields = {name: values(field) for name, field in cls.FIELDS.items()}
-    return st.builds(cls, **fields, unknown_tagged_fields=UNKNOWN_TAGS)
-
-
-def values(field):
-    one = KINDS[field.kind] if isinstance(field.kind, str) else structs(field.kind)
-    some = st.lists(one, max_size=2).map(tuple) if field.is_array else one
-    return some if field.nullable is None else st.none() | some
-
-
-def carried(struct, version, *, flexible):
-    """The same, with only what `version` has."""
-    cls = type(struct)
-    kept = {
-        name: carried_value(field, getattr(struct, name), version, flexible=flexible)
-        for name, field in cls.FIELDS.items()
-        if version in field.versions
-    }
-    return cls(**kept, unknown_tagged_fields=struct.unknown_tagged_fields if flexible else ())
-
-
-def carried_value(field, value, version, *, flexible):
-    if value is None:
-        return None if field.is_nullable(version) else something(field)
-    if isinstance(field.kind, str):
-        return value
-    if field.is_array:
-        return tuple(carried(item, version, flexible=flexible) for item in value)
-    return carried(value, version, flexible=flexible)
-
-
-def something(field):
-    """A value that is not null."""
-    if field.is_array:
-        return ()
-    return EMPTY[field.kind] if isinstance(field.kind, str) else field.kind()
-
-
-def versions_of(cls):
-    return range(cls.VERSIONS.min, cls.VERSIONS.max + 1)
+each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 
 
 def assert_what_is_written_is_read(cls, data):
@@ -101,16 +28,6 @@ def assert_what_is_written_is_read(cls, data):
         assert encode(decode(cls, body, version), version) == body
 
 
-def draw_damaged(cls, data):
-    """(version, bytes): a message of the class with a few of its bytes replaced."""
-    version = data.draw(st.sampled_from(versions_of(cls)))
-    message = carried(data.draw(structs(cls)), version, flexible=cls.is_flexible(version))
-    body = encode(message, version)
-    start = data.draw(st.integers(0, len(body)))
-    stop = data.draw(st.integers(start, min(len(body), start + 4)))
-    return version, body[:start] + data.draw(st.binary(max_size=4)) + body[stop:]
-
-
 def assert_damage_is_an_error_or_another_message(cls, data):
     version, damaged = draw_damaged(cls, data)
     try:
@@ -119,24 +36,6 @@ def assert_damage_is_an_error_or_another_message(cls, data):
         return
     # Read without an error, so it is a message of this version like any other.
     assert type(decode(cls, encode(other, version), version)) is cls
-
-
-each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-
-
-def some_of(classes):
-    """Plain pytest draws for some of them, tests/run.sh for all."""
-    return pytest.mark.parametrize(
-        "cls",
-        [
-            pytest.param(cls, marks=() if number % 20 == 0 else pytest.mark.slow)
-            for number, cls in enumerate(classes)
-        ],
-        ids=lambda cls: cls.__name__,
-    )
-
-
-some_classes = some_of(CLASSES)
 
 
 @some_classes

@@ -13,12 +13,13 @@ from pyspark_kafkaproto.wire import schema
 from pyspark_kafkaproto.wire.cursor import Cursor
 from pyspark_kafkaproto.wire.quick import UNEXPECTED, quick_reader
 from pyspark_kafkaproto.wire.schema import codec_of, decode, encode
-from tests.property.test_messages import (
+from tests.property.messages import (
     carried,
     draw_damaged,
     sized,
     some_classes,
     structs,
+    untagged,
     versions_of,
 )
 
@@ -43,19 +44,6 @@ def slowly(cls, version, body):
         return codec_of(cls, version).read(cursor), cursor.pos
     except RemoteProtocolError:
         return None
-
-
-def untagged(struct):
-    """The same without tagged fields, which a quick reader leaves to the codec."""
-    values = {}
-    for name, field in type(struct).FIELDS.items():
-        value = getattr(struct, name)
-        if field.tag is not None:
-            value = field.default
-        elif not isinstance(field.kind, str) and value is not None:
-            value = tuple(map(untagged, value)) if field.is_array else untagged(value)
-        values[name] = value
-    return type(struct)(**values)
 
 
 @some_classes
