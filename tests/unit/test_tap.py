@@ -113,7 +113,7 @@ def test_a_port_that_is_taken_is_named():
 
 
 def test_a_broker_that_gets_no_port_is_told_of_as_it_is(monkeypatch, caplog):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(EMFILE, "Too many open files")
 
     with FakeCluster({"orders": 1}) as fake:
