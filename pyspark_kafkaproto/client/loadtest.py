@@ -240,9 +240,12 @@ class LoadTest:
 
         with Producer(self._config, topic=self._topic) as producer:
             producer.check_topics({self._topic})
-            until = self._began + self._seconds
-            while not self._stopped.is_set() and (now := time.monotonic()) < until:
-                count = self._due(now)
+            began = time.monotonic()  # whatever it took to come so far, something is written
+            while not self._stopped.is_set():
+                spent_s = time.monotonic() - began
+                if spent_s >= self._seconds:
+                    break
+                count = self._due(spent_s)
                 values = pa.array(self._messages.make(count), pa.binary())
                 producer.send(pa.RecordBatch.from_arrays([values], ["value"]))
                 if not count:
@@ -250,11 +253,11 @@ class LoadTest:
             written = producer.flush()
         self._acknowledged = sum(item.records for item in written.values())
 
-    def _due(self, now: float) -> int:
+    def _due(self, spent_s: float) -> int:
         """How many messages to send now; none still lets the producer send what has waited."""
         if self._rate is None:
             return self._rows
-        due = int((now - self._began) * self._rate) + 1 - self._messages.made
+        due = int(spent_s * self._rate) + 1 - self._messages.made
         return max(0, min(self._rows, due))
 
     # The consumer's thread
