@@ -2,7 +2,8 @@
 
 Spark repeats a micro-batch whose commit it has not noted, and may split it over tasks differently.
 So the driver looks up what was decided before it ships a writer, and tasks of a batch that is
-decided write nothing. Which query it is only tasks know: they tell the driver.
+decided read all their rows, and write nothing. Which query it is only tasks know: they tell the
+driver.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
         if last == batch:
             configure_logging()
             _log.info("batch %s is decided: it is not written again", batch)
+            for _ in iterator:  # what has state in Spark notes it behind its last row
+                pass
             return TaskReport(0, {}, 0, None, query)
         check_order(log, query, batch, last)
         report = write_rows(self._options, iterator, id_of_task(log, query))
