@@ -49,6 +49,7 @@ OPINIONS = 3
 """How many brokers have to agree. Spark's own connector asks three times too, but any broker."""
 _BETWEEN_OPINIONS_S = 0.3
 _BOOTSTRAP = "bootstrap"  # the stage behind those of a connection
+_BEFORE_CONNECTED = ("resolve", "connect")
 
 
 class Router:
@@ -137,10 +138,19 @@ class Router:
                 return answer
         failed = _all_failed(failures)
         if self._topology is None and not self._told:
+            failed = self._advised(failed)
             is_misspelt = getattr(failed, "stage", "") == "resolve"
             left_s = began + self.config.connection_setup_timeout_s - time.monotonic()
             failed.patience_s = 0.0 if is_misspelt else max(0.0, left_s)
         raise failed
+
+    def _advised(self, error: KafkaProtoError) -> KafkaProtoError:
+        """`error`, with what to look at where not even a connection was made."""
+        if not isinstance(error, ConnectionFailed) or error.stage not in _BEFORE_CONNECTED:
+            return error
+        name = self.config.named("bootstrap.servers")
+        advice = f"is {name} right, and does a broker run there? `kafkaproto doctor` may tell more"
+        return ConnectionFailed(error.broker, error.stage, f"{error.reason} ({advice})")
 
     def waits_for(self) -> dict[Endpoint, KafkaProtoError | None]:
         """Whom it has asked in vain so far, and why; empty once anybody has answered."""

@@ -64,7 +64,9 @@ class LimitedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):
         self._latest = self._ends(at)
         refuse_losses(self._options.read, at, self._latest)
         taken = self._take(at, limit)
-        return start if self._note_taken(at, taken, is_done=was_asked) else to_json(taken)
+        # A run that goes on is not asked before a batch is done that was logged and not finished.
+        is_done = was_asked or at != self._first
+        return start if self._note_taken(at, taken, is_done=is_done) else to_json(taken)
 
     def reportLatestOffset(self) -> StreamOffsets | None:  # noqa: N802 - Spark's name
         """Where partitions ended when `latestOffset` last looked."""

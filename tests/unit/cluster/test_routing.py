@@ -92,6 +92,7 @@ def test_no_broker_reached_names_each_and_why_and_soon(clock, kafka_at):
         assert f"127.0.0.1:{port}: 127.0.0.1: Connection refused" in str(caught.value)
         assert f"127.0.0.1:{port}" in caught.value.broker
     assert caught.value.stage == "connect"
+    assert "(is bootstrap.servers right, and does a broker run there? " in str(caught.value)
     # The time to set up a connection, not the minute that a call may take.
     assert 8 < clock.now - 1000 <= 10
 

@@ -383,6 +383,21 @@ def test_query_restarted_over_a_quiet_topic_commits_and_renews_what_it_has_read(
     assert group == ALL_READ
 
 
+def test_run_that_finds_nothing_new_commits_what_the_last_one_has_read(brokers, stream, group):
+    """As Trigger.AvailableNow does at its end; a run before it may have been killed."""
+    reader = stream(commitGroupId="g")
+    reader.prepareForTriggerAvailableNow()
+    assert reader.latestOffset(END, NO_LIMIT) == END
+    assert group == ALL_READ
+
+
+def test_start_of_a_fresh_query_is_not_committed(stream, group):
+    """Nothing of what lies before it was read; Trigger.Once asks for a batch at once."""
+    reader = stream(commitGroupId="g", startingOffsets="latest")
+    assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable()) == END
+    assert group == {}
+
+
 def test_what_is_not_read_yet_is_not_committed(brokers, stream, group):
     reader = stream(commitGroupId="g", startingOffsets="earliest")
     at = started(reader)
