@@ -80,7 +80,7 @@ class LimitedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):
     def _plan(self, at: Offsets, until: Offsets) -> list[TaskPartition]:
         if self._is_unfinished_start(at):
             self._is_batch_0_logged = True
-            at = self._start_of_batch_0(at, until)
+            at = self._start_of_batch_0(at, until, is_logged_empty=True)
         if self._available is not None:
             self._available.check(until, self._tail.ends(until))
         return super()._plan(at, until)

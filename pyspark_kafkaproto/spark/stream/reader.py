@@ -132,11 +132,13 @@ class KafkaStreamReader(DataSourceStreamReader):
         """Whether an earlier run has logged batch 0, which is run again before anything else."""
         return not self._is_asked and self._first == at
 
-    def _start_of_batch_0(self, at: Offsets, until: Offsets) -> Offsets:
+    def _start_of_batch_0(self, at: Offsets, until: Offsets, *, is_logged_empty: bool) -> Offsets:
         """Where the batch 0 begins that an earlier run has logged."""
         if self._start_refused is not None:
             at = self._resolve_start(until)
-        return start_of_logged_batch_0(self._options.read, at, until)
+        return start_of_logged_batch_0(
+            self._options.read, at, until, is_logged_empty=is_logged_empty
+        )
 
     def _note_asked(self) -> bool:
         """The engine asks where a batch ends; whether this run was asked before."""

@@ -13,7 +13,7 @@ from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.resolving import resolve_starts
-from pyspark_kafkaproto.spark.starts import Committed, Earliest, Specific
+from pyspark_kafkaproto.spark.starts import Committed, Earliest, Latest, Specific
 from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail
 
 _log = logging.getLogger(__name__)
@@ -54,24 +54,38 @@ def resolve_stream_start(
     return earliest | {item: min(numbers.get(item, ends[item]), ends[item]) for item in rest}
 
 
-def start_of_logged_batch_0(options: ReadOptions, first: _Offsets, end: _Offsets) -> Offsets:
+def start_of_logged_batch_0(
+    options: ReadOptions, first: _Offsets, end: _Offsets, *, is_logged_empty: bool
+) -> Offsets:
     """Where batch 0 starts that an earlier run has logged and not finished.
 
     This source logs an empty batch 0, at the start: so what is resolved now lies there or beyond.
     Trigger.Once, PySpark before 4.2, or Spark's own connector, may have logged records too.
     Partitions that were added since are not part of the batch.
+
+    Args:
+        options: of the stream.
+        first: where the start lies now.
+        end: where the batch ends.
+        is_logged_empty: whether this engine has it logged empty: one that ends where the start lies
+            is. Else all that was in it may be deleted.
     """
     starts = {item: min(first.get(item, offset), offset) for item, offset in end.items()}
-    moved = [item for item, offset in end.items() if first.get(item, 0) > offset > 0]
+    moved = {item for item, offset in end.items() if first.get(item, 0) > offset > 0}
     # What comes next is looked at by the batch that reads it, and lost there if it is gone.
-    unsure = [item for item, at in starts.items() if 0 < at < end[item] and _moves(options, item)]
+    unsure = {
+        item
+        for item, at in starts.items()
+        if at > 0 and _moves(options, item)
+        if at < end[item] or not (is_logged_empty or _is_latest(options, item))
+    }
     if moved or unsure:
         _log.warning(
             "batch 0 was logged by an earlier run and not finished, and a checkpoint does not say "
             "where it starts: it is read from where the start lies now, but not beyond its end. "
             "This source logs it empty from PySpark 4.2 on; if that has not, Trigger.Once or "
             'format("kafka") has logged it, what it was to read before %s is not read',
-            ", ".join(f"{item} at {starts[item]}" for item in sorted(moved + unsure)),
+            ", ".join(f"{item} at {starts[item]}" for item in sorted(moved | unsure)),
         )
     return starts
 
@@ -80,6 +94,13 @@ def _moves(options: ReadOptions, partition: TopicPartition) -> bool:
     """Whether the start of a partition may be another offset when it is resolved again."""
     limit = options.start.limit
     return not (isinstance(limit, Specific) and isinstance(limit.offsets.get(partition), int))
+
+
+def _is_latest(options: ReadOptions, partition: TopicPartition) -> bool:
+    """Whether a partition is to start at its end: then batch 0 has nothing of it."""
+    limit = options.start.limit
+    named = limit.offsets.get(partition) if isinstance(limit, Specific) else limit
+    return isinstance(named, Latest)
 
 
 def _check_inside(tail: Tail, options: ReadOptions, starts: _Offsets, ends: _Offsets) -> None:

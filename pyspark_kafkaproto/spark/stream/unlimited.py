@@ -48,7 +48,7 @@ class UnlimitedStreamReader(KafkaStreamReader):
         if self._at is None:
             self._at = until
         if self._is_unfinished_start(at):
-            at = self._start_of_batch_0(at, until)
+            at = self._start_of_batch_0(at, until, is_logged_empty=False)
         return super()._plan(at, until)
 
     def _begin(self) -> tuple[Offsets, Offsets]:

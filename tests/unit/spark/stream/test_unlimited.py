@@ -58,6 +58,21 @@ def test_batch_0_is_run_again_from_its_start(stream):
     assert again.latestOffset() == END
 
 
+def test_batch_0_that_was_deleted_up_to_its_end_is_warned_of(brokers, stream, caplog):
+    """Nothing is left of it, and the start that is resolved anew is where it ends."""
+    brokers.logs["orders", 0].start = 100
+    again = resumed(stream, END, startingOffsets="earliest")
+    assert ranges(again.partitions(again.initialOffset(), END)) == [(1, 0, 30)]
+    assert "before orders-0 at 100 is not read" in caplog.text
+
+
+@pytest.mark.parametrize("start", ["latest", '{"orders":{"0":-1,"1":30}}'])
+def test_batch_0_that_was_empty_for_sure_is_not_warned_of(stream, caplog, start):
+    again = resumed(stream, END, startingOffsets=start)
+    assert again.partitions(again.initialOffset(), END) == []
+    assert not caplog.records
+
+
 def test_start_that_fits_no_more_does_not_keep_batch_0_from_being_run_again(brokers, stream):
     numbers = '{"orders":{"0":50,"1":-2}}'
     add_partition(brokers, stop=7)
