@@ -38,7 +38,7 @@ _ZSTD_SKIPPABLE: Final = 0x184D2A5  # the magic number of frames without content
 _ZSTD_RLE: Final = 1  # the type of a block that is one byte, repeated
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_FLAGS_POS: Final = 3
-_GZIP_HEADER_SUM: Final = 0x02  # flag: the header has a checksum of its own
+_GZIP_FIELDS: Final = 0x1E  # flags: the header has a checksum of its own, an extra field, a name, …
 _GZIP_PIECE_BYTES: Final = 1 << 10
 _LZ4_PIECE_BYTES: Final = 64 << 10
 _LZ4_SMALL_BYTES: Final = 64 << 10  # what Java's producer makes blocks of
@@ -200,8 +200,9 @@ def _gunzip_member(
     given beyond the member's end, and many small members must not cost the square of their number.
     """
     flags = int.from_bytes(data[pos + _GZIP_FLAGS_POS : pos + _GZIP_FLAGS_POS + 1])
-    # isal takes the checksum of a header that comes in pieces for wrong. It is as rare as can be.
-    library = zlib if flags & _GZIP_HEADER_SUM else _isal_zlib()
+    # isal loses its way in a header of several fields that comes in pieces, and takes the checksum
+    # of one for wrong. Producers write none of them.
+    library = zlib if flags & _GZIP_FIELDS else _isal_zlib()
     member = library.decompressobj(wbits=31)
     content = b""
     while not member.eof:

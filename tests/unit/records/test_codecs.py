@@ -56,6 +56,12 @@ def gzip_with_sum(data: bytes) -> bytes:
     return header + sum16.to_bytes(2, "little") + gzip.compress(data)[10:]
 
 
+def gzip_with_fields(data: bytes) -> bytes:
+    """With two fields in a header, which is longer than two pieces as above."""
+    fields = (5000).to_bytes(2, "little") + b"e" * 5000 + b"n" * 3000 + b"\x00"
+    return b"\x1f\x8b\x08\x0c" + bytes(6) + fields + gzip.compress(data)[10:]
+
+
 def xerial(data: bytes, size: int = 1000) -> bytes:
     out = [b"\x82SNAPPY\x00" + b"\x00\x00\x00\x01" * 2]
     for start in range(0, len(data), size):
@@ -85,6 +91,7 @@ STREAMS = {
     ),
     "gzip with a sum of its header": (GZIP, lambda: gzip_with_sum(BODY)),
     "gzip with sums of long headers": (GZIP, lambda: halves(gzip_with_sum)),
+    "gzip with long fields of its headers": (GZIP, lambda: halves(gzip_with_fields)),
     "snappy raw": (SNAPPY, lambda: bytes(cramjam.snappy.compress_raw(BODY))),
     "snappy in xerial's framing": (SNAPPY, lambda: xerial(BODY)),
     "snappy in two xerial streams": (SNAPPY, lambda: halves(xerial)),
