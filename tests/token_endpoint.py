@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.server
 import json
+import ssl
 import threading
 import time
 import urllib.parse
@@ -22,12 +23,14 @@ def token_for(subject: str, life_s: int = 3600) -> str:
 class TokenEndpoint:
     """Gives tokens for the client id as subject, to who knows `secret`.
 
+    With `pem_file`, its key and certificate, it speaks TLS.
+
     Attributes:
         asked: the forms that were posted.
         answers: what to say instead, in order: (status, headers, body).
     """
 
-    def __init__(self, secret: str) -> None:
+    def __init__(self, secret: str, pem_file: str | None = None) -> None:
         self.secret = secret
         self.asked: list[dict[str, str]] = []
         self.answers: list[tuple[int, dict[str, str], bytes]] = []
@@ -49,7 +52,12 @@ class TokenEndpoint:
                 pass
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/token"
+        if pem_file:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(pem_file)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        scheme = "https" if pem_file else "http"
+        self.url = f"{scheme}://127.0.0.1:{self._server.server_port}/token"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     def __enter__(self) -> Self:

@@ -14,6 +14,7 @@ from pyspark_kafkaproto.errors import AuthenticationFailed, ConfigError, Connect
 from pyspark_kafkaproto.net import ClientConfig, Deadline, oauth
 from pyspark_kafkaproto.net.login import begin_login
 from pyspark_kafkaproto.net.ports import free_ports
+from tests.certificates import Authority
 from tests.token_endpoint import TokenEndpoint, token_for
 
 SECRET = "hunter2 =&:"
@@ -71,6 +72,30 @@ def subject(text):
 def test_the_endpoint_is_asked_by_client_credentials(endpoint):
     assert subject(token(with_endpoint(endpoint, more='scope="kafka read"'))) == "me"
     assert endpoint.asked == [{"grant_type": "client_credentials", "scope": "kafka read"}]
+
+
+def test_the_endpoint_needs_no_more_of_a_certificate_than_a_broker_does(tmp_path, monkeypatch):
+    """Python 3.13 came to demand extensions that many a company's authority never wrote."""
+    authority = Authority()
+    monkeypatch.setenv("SSL_CERT_FILE", authority.pem_file(tmp_path / "ca.pem"))
+    pem = authority.issue("login", "127.0.0.1").pem_file(tmp_path / "login.pem")
+    with TokenEndpoint(SECRET, pem) as endpoint:
+        assert subject(token(with_endpoint(endpoint))) == "me"
+
+
+@pytest.mark.parametrize("is_trusted", [False, True], ids=["stranger", "of another host"])
+def test_the_endpoint_is_not_told_the_secret_before_it_is_trusted(
+    tmp_path, monkeypatch, is_trusted
+):
+    authority = Authority()
+    trusted = authority if is_trusted else Authority("another")
+    monkeypatch.setenv("SSL_CERT_FILE", trusted.pem_file(tmp_path / "ca.pem"))
+    host = "elsewhere.example" if is_trusted else "127.0.0.1"
+    pem = authority.issue("login", host).pem_file(tmp_path / "login.pem")
+    with TokenEndpoint(SECRET, pem) as endpoint:
+        with pytest.raises(ConnectionFailed, match=r"the token endpoint: .*CERTIFICATE_VERIFY"):
+            token(with_endpoint(endpoint))
+        assert not endpoint.asked
 
 
 def test_id_secret_and_scope_may_be_properties_of_their_own(endpoint):
