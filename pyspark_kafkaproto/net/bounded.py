@@ -15,7 +15,8 @@ _T = TypeVar("_T")
 def call_within(call: Callable[[], _T], deadline: Deadline) -> _T:
     """What `call` gives or raises; TimeoutError when it has not ended at the deadline.
 
-    It then goes on in its thread, which nobody waits for: there is no way to end it.
+    It then goes on in its thread, which nobody waits for: there is no way to end it. Where no
+    thread can be had, the call is made here, however long it takes.
     """
     outcome: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
 
@@ -25,7 +26,10 @@ def call_within(call: Callable[[], _T], deadline: Deadline) -> _T:
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for
             outcome.put((None, error))
 
-    threading.Thread(target=run, name="kafkaproto-bounded-call", daemon=True).start()
+    try:
+        threading.Thread(target=run, name="kafkaproto-bounded-call", daemon=True).start()
+    except RuntimeError:  # none begins any more, as while the interpreter of Python 3.12.1 ends
+        return call()
     try:
         result, error = outcome.get(timeout=deadline.remaining_s)
     except queue.Empty:

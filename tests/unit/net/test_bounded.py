@@ -24,3 +24,19 @@ def test_does_not_wait_beyond_the_deadline():
         call_within(lambda: release.wait(5), Deadline.after(0.05))
     assert time.monotonic() - began < 1
     release.set()
+
+
+def test_calls_here_where_no_thread_begins_any_more(monkeypatch):
+    """As while the interpreter ends, in Python 3.12's first releases."""
+
+    def refuse(_):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert call_within(threading.current_thread, Deadline.after(5)) is threading.current_thread()
+    with pytest.raises(RuntimeError, match="the call's own"):
+        call_within(_fail, Deadline.after(5))
+
+
+def _fail():
+    raise RuntimeError("the call's own")
