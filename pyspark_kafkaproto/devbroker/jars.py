@@ -22,6 +22,7 @@ from threading import Timer
 
 from pyspark_kafkaproto.devbroker.files import FileLock
 from pyspark_kafkaproto.devbroker.java import find_java, proxy_options
+from pyspark_kafkaproto.devbroker.processes import ending_with_us
 from pyspark_kafkaproto.errors import ConfigError, DevBrokerFailed
 from pyspark_kafkaproto.net.deadline import Deadline
 
@@ -196,15 +197,18 @@ def _settings_options() -> list[str]:
 
 def _run_ivy(arguments: list[str], report: Report) -> None:
     progress = _IvyOutput(report)
-    with subprocess.Popen(  # noqa: S603 - no shell, our own arguments
-        [find_java(), *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-    ) as ivy:
+    with (
+        subprocess.Popen(  # noqa: S603 - no shell, our own arguments
+            [find_java(), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        ) as ivy,
+        ending_with_us(ivy.pid),  # the next fetch is at the same files
+    ):
         alarm = Timer(_FETCH_TIMEOUT_S, ivy.kill)
         alarm.start()
         try:

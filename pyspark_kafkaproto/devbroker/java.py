@@ -7,16 +7,20 @@ import os
 import re
 import shutil
 
-# Starting Java is what this room is for. No shell is involved anywhere: arguments stay arguments.
+# Starting Java is what this room is for. No shell reads an argument: they stay what they are.
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO, cast
 
+from pyspark_kafkaproto.devbroker.processes import ending_with_us
 from pyspark_kafkaproto.errors import ConfigError, DevBrokerFailed
 
 OLDEST_JAVA = 17
 # Programs that run for a second or two: no time to profit from the optimising compiler.
 SHORT_RUN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+# A shell that becomes Java when it is told to: process number and beginning stay the same.
+_WHEN_TOLD = 'read -r told && exec "$@" </dev/null'
 _HOW_TO_INSTALL = (
     f"install Java {OLDEST_JAVA} or later (Debian: apt-get install "
     f"openjdk-{OLDEST_JAVA}-jre-headless; macOS: brew install openjdk@{OLDEST_JAVA})"
@@ -68,41 +72,59 @@ def proxy_options(environ: Mapping[str, str] | None = None) -> list[str]:
 def run_java(
     arguments: Sequence[str], *, stdin: str = "", timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run Java to its end and return what it printed.
+    """Run Java to its end, or to ours, and return what it printed.
 
     Raises:
         DevBrokerFailed: it did not end within `timeout_s`; it was killed then.
     """
-    try:
-        return subprocess.run(  # noqa: S603 - no shell, our own arguments
+    with (
+        subprocess.Popen(  # noqa: S603 - no shell, our own arguments
             [find_java(), *arguments],
-            input=stdin,
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             encoding="utf-8",
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as late:
-        raise DevBrokerFailed(
-            f"{' '.join(arguments[-6:])}: not done within {timeout_s:g} s"
-        ) from late
+        ) as java,
+        ending_with_us(java.pid),
+    ):
+        try:
+            printed, complained = java.communicate(stdin, timeout=timeout_s)
+        except BaseException as error:
+            java.kill()
+            if isinstance(error, subprocess.TimeoutExpired):
+                late = f"{' '.join(arguments[-6:])}: not done within {timeout_s:g} s"
+                raise DevBrokerFailed(late) from error
+            raise
+    return subprocess.CompletedProcess(java.args, java.returncode, printed, complained)
 
 
-def start_java(arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+def start_java(
+    arguments: Sequence[str], log: Path, *, note: Callable[[int], None]
+) -> subprocess.Popen[bytes]:
     """Start Java in a session of its own, all it prints appended to `log`.
 
     In a session of its own, so that a Ctrl-C at the terminal does not reach it: whoever started it
     decides when it ends.
+
+    Args:
+        arguments: Java's.
+        log: what it prints goes there.
+        note: takes its process number before Java begins. When the calling process is killed
+            meanwhile, or this raises, Java never begins: none runs that nobody knows of.
     """
     with log.open("ab") as sink:
-        return subprocess.Popen(  # noqa: S603 - no shell, our own arguments
-            [find_java(), *arguments],
-            stdin=subprocess.DEVNULL,
+        java = subprocess.Popen(  # noqa: S603 - a shell's constant program, our own arguments
+            ["/bin/sh", "-c", _WHEN_TOLD, "sh", find_java(), *arguments],
+            stdin=subprocess.PIPE,
             stdout=sink,
             stderr=sink,
             start_new_session=True,
         )
+    with cast("IO[bytes]", java.stdin) as gate:  # closed without a word, the shell ends
+        note(java.pid)
+        gate.write(b"go\n")
+    return java
 
 
 @functools.cache

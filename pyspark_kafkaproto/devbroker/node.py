@@ -107,10 +107,14 @@ class Node:
                 *("kafka.Kafka", str(self.properties_file)),
             ],
             self._log,
+            note=lambda pid: self._note(pid, detached=detached),
         )
+
+    def _note(self, pid: int, *, detached: bool) -> None:
+        """Have the process found, and ended with us, by whoever comes after us."""
         if not detached:
-            self._watchdog = start_watchdog(self._java.pid)
-        process = ProcessId.of(self._java.pid)
+            self._watchdog = start_watchdog(pid)
+        process = ProcessId.of(pid)
         if process is not None:
             write_whole(self._process_file, json.dumps(asdict(process)))
 

@@ -11,11 +11,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 _PROC = Path("/proc")
 _PAUSE_S = 0.02
+_WATCH_PAUSE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,32 @@ class ProcessId:
                 return False
             time.sleep(_PAUSE_S)
         return True
+
+
+@contextmanager
+def ending_with_us(pid: int) -> Iterator[None]:
+    """While the block runs, `pid` ends with the calling process, however that ends."""
+    watchdog = start_watchdog(pid)
+    try:
+        yield
+    finally:
+        watchdog.terminate()
+        watchdog.wait()
+
+
+def end_with_starter() -> None:
+    """Have the calling process end as soon as the one that started it has ended.
+
+    For a driver: Spark's Java, killed, leaves it behind, and with it all that it holds.
+    """
+    starter = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == starter:
+            time.sleep(_WATCH_PAUSE_S)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    Thread(target=watch, name="end-with-starter", daemon=True).start()
 
 
 def start_watchdog(pid: int) -> subprocess.Popen[bytes]:

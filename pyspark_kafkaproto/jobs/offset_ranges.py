@@ -28,6 +28,7 @@ from pyspark.sql import functions as sf
 from pyspark_kafkaproto import KafkaCluster, OffsetRange, committing, plan_ranges, ranges_json
 from pyspark_kafkaproto.cluster import lag_text
 from pyspark_kafkaproto.devbroker import DevBroker, default_data_dir
+from pyspark_kafkaproto.devbroker.processes import end_with_starter
 from pyspark_kafkaproto.errors import KafkaProtoError
 from pyspark_kafkaproto.jobs.folders import Folders
 
@@ -40,6 +41,8 @@ NAME = "offset-ranges"  # of the application, and of its client in the brokers' 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """`main`, with what is wrong said in a line; the exit code."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # by spark-submit
+        end_with_starter()
     try:
         main(arguments)
     except KafkaProtoError as error:

@@ -68,6 +68,7 @@ def java_member(broker: KafkaTools, group: str, topic: str, folder: Path) -> Ite
             *("--command-config" if is_new else "--consumer.config", str(config)),
         ],
         log,
+        note=lambda _: None,
     )
     try:
         yield JavaMember(log)

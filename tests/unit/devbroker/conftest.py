@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_kafkaproto.devbroker.processes import ProcessId
+
 _PROGRAM = Path(__file__).with_name("fake_java.py")
 
 
@@ -31,6 +33,12 @@ class FakeJava:
         log = self.home / "calls"
         return log.read_text().splitlines() if log.exists() else []
 
+    def hanging(self) -> ProcessId | None:
+        """The process of a call that never ends; None while there is none."""
+        file = self.home / "hanging"
+        text = file.read_text() if file.exists() else ""
+        return ProcessId.of(int(text)) if text else None
+
 
 @pytest.fixture(scope="session")
 def fake_java_home(tmp_path_factory):
@@ -44,7 +52,7 @@ def fake_java_home(tmp_path_factory):
 
 @pytest.fixture
 def fake_java(fake_java_home, monkeypatch):
-    for told in ("mode", "calls"):
+    for told in ("mode", "calls", "hanging"):
         (fake_java_home / told).unlink(missing_ok=True)
     monkeypatch.setenv("JAVA_HOME", str(fake_java_home))
     return FakeJava(fake_java_home)

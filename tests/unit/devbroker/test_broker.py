@@ -222,6 +222,26 @@ def test_a_detached_start_that_was_killed_half_way_is_made_anew(fake_java, data_
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("step", "detached"), [("start_watchdog", False), ("ProcessId.of", True), ("write_whole", True)]
+)
+def test_a_start_that_is_killed_at_any_step_leaves_no_broker_behind(
+    fake_java, data_dir, step, detached
+):
+    """It would hold Kafka's own lock on the data, and no start would know of it."""
+    program = (
+        "import os, signal; from pyspark_kafkaproto.devbroker import node; "
+        f"node.{step} = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
+        f"broker.start(detached={detached})"
+    )
+    with _run_in_another_process(data_dir, program) as starter:
+        assert starter.wait(30) == -signal.SIGKILL
+    with DevBroker(data_dir) as started:
+        assert started.is_running
+    assert sum(call.startswith("kafka.Kafka ") for call in fake_java.calls()) == 1
+
+
+@pytest.mark.slow
 def test_a_stale_process_file_stops_nobody(data_dir):
     with DevBroker(data_dir):
         pass

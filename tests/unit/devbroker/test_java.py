@@ -1,3 +1,9 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import pytest
 
 from pyspark_kafkaproto.devbroker import java
@@ -92,3 +98,22 @@ def test_a_program_that_does_not_end_is_killed_and_named(fake_java, tmp_path):
     properties.write_text("listeners=PLAINTEXT://127.0.0.1:0\n")
     with pytest.raises(DevBrokerFailed, match=r"kafka\.Kafka .*: not done within 0\.5 s"):
         java.run_java(["kafka.Kafka", str(properties)], timeout_s=0.5)
+
+
+@pytest.mark.parametrize(
+    "call", ["java.run_java(['a.Tool'], timeout_s=60)", "jars.fetch('kafka_2.13', '4.3.0')"]
+)
+def test_what_a_killed_run_had_java_do_ends_with_it(fake_java, call):
+    """Two Ivys would write the same jars, a tool would fill or format the next run's folder."""
+    fake_java.behave("silent")
+    program = f"from pyspark_kafkaproto.devbroker import jars, java; {call}"
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen([sys.executable, "-c", program], env=environ) as starter:
+        while (orphan := fake_java.hanging()) is None:
+            assert starter.poll() is None
+            time.sleep(0.02)
+        starter.kill()
+    try:
+        assert orphan.wait(10)
+    finally:
+        orphan.signal(signal.SIGKILL)

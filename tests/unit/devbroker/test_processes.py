@@ -99,3 +99,28 @@ def test_the_watchdog_ends_a_process_whose_starter_was_killed(start):
     starter.kill()
     starter.wait()
     assert orphan.wait(10)
+
+
+def test_a_process_can_end_with_the_one_that_started_it(start):
+    """A driver whose spark-submit was killed would go on, and keep what the next one needs."""
+    program = (
+        "import time\n"
+        "from pyspark_kafkaproto.devbroker.processes import end_with_starter\n"
+        "end_with_starter()\n"
+        "print('on', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    starting = (
+        "import subprocess, sys\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {program!r}], stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\n"
+        "print(child.pid, flush=True)\n"
+        "child.wait()\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    starter = start([sys.executable, "-c", starting], stdout=subprocess.PIPE, env=environment)
+    orphan = ProcessId.of(int(starter.stdout.readline()))
+    assert orphan.is_alive
+    starter.kill()
+    starter.wait()
+    assert orphan.wait(10)

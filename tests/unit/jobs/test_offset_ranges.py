@@ -1,7 +1,12 @@
 """The main job's parts without Spark: which ranges, which folder."""
 
 import json
+import os
+import socket
+import subprocess
+import sys
 
+from pyspark_kafkaproto.devbroker.processes import ProcessId
 from pyspark_kafkaproto.jobs import offset_ranges
 
 
@@ -18,6 +23,30 @@ def test_what_is_wrong_is_said_in_a_line(capsys):
     assert said.out == ""
     assert said.err.startswith("Error: option 'bootstrap.servers' is 'nonsense': ")
     assert said.err.count("\n") == 1
+
+
+def test_driver_ends_with_the_spark_submit_that_started_it():
+    """It would hold the dev broker's data and the folder of rows: the next start was refused."""
+    submit = "import subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]])"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        program = (
+            "import os; from pyspark_kafkaproto.jobs import offset_ranges; "
+            "print(os.getpid(), flush=True); "
+            f"offset_ranges.run(['--bootstrap-servers', {address!r}])"
+        )
+        environ = os.environ | {
+            "PYSPARK_GATEWAY_PORT": "1",
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        }
+        command = [sys.executable, "-c", submit, "-c", program]
+        with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE) as starter:
+            driver = ProcessId.of(int(starter.stdout.readline()))
+            connection, _ = silent.accept()  # it is at work, and waits for us
+            starter.kill()
+            starter.wait()
+            with connection:
+                assert driver.wait(3)
 
 
 def test_each_group_has_a_folder_of_its_own_name():
