@@ -180,6 +180,9 @@ class DevBroker(KafkaTools):
 
     def _open_data_dir(self) -> Path:
         data_dir = self._given_dir or Path(tempfile.mkdtemp(prefix="kafkaproto-"))
+        if "," in str(data_dir):
+            why = "expected a folder without a comma in its path: Kafka takes it for a list"
+            raise ConfigError("data_dir", str(data_dir), why)
         lock = FileLock(data_dir / "lock")
         try:
             data_dir.mkdir(parents=True, exist_ok=True)

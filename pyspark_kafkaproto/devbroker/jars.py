@@ -74,6 +74,7 @@ def class_path(version: str, *, with_tools: bool = False, report: Report = repor
     Raises:
         DevBrokerFailed: PySpark's jars are not installed, or Ivy could not fetch Kafka's; the text
             has Ivy's own reason.
+        ConfigError: they have to be fetched, and the cache folder cannot be written.
     """
     home = os.environ.get("KAFKA_HOME")
     if home:
@@ -100,7 +101,6 @@ def fetch(
     folder = cache / f"{module}-{version}{'' if transitive else '-alone'}"
     if folder.is_dir():
         return folder
-    cache.mkdir(parents=True, exist_ok=True)
     with _only_one(cache, report):
         # Whoever held the lock before may have fetched just this.
         if not folder.is_dir():
@@ -156,10 +156,20 @@ def _spark_jar(name: str) -> Path:
 
 @contextmanager
 def _only_one(cache: Path, report: Report) -> Iterator[None]:
-    """Let one process at a time fetch into `cache`."""
+    """Let one process at a time fetch into `cache`.
+
+    Raises:
+        ConfigError: nothing can be written there.
+    """
     lock = FileLock(cache / "fetch.lock")
     deadline = Deadline.after(_FETCH_TIMEOUT_S)
-    if not lock.try_acquire():
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        is_ours = lock.try_acquire()
+    except OSError as error:
+        why = f"expected a folder to write to: {error.strerror}"
+        raise ConfigError("XDG_CACHE_HOME", str(cache.parent), why) from error
+    if not is_ours:
         report("waiting for another process that is fetching Kafka")
         while not lock.try_acquire():
             deadline.check(f"waiting for the process that holds {lock.path}")

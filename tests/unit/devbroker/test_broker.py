@@ -142,6 +142,13 @@ def test_two_owners_on_one_folder_are_one_too_many(data_dir):
         DevBroker(data_dir).start()
 
 
+def test_a_folder_that_kafka_would_take_for_several_is_refused(tmp_path):
+    """Its log.dirs is a list: the data went to `Meyer`, and to a folder below the working one."""
+    with pytest.raises(ConfigError, match=r"data_dir.*Meyer, Anna.*without a comma"):
+        DevBroker(tmp_path / "Meyer, Anna" / "data").start()
+    assert list(tmp_path.glob("Meyer*")) == []
+
+
 def test_a_broker_is_started_once():
     with DevBroker() as started, pytest.raises(DevBrokerFailed, match="was started already"):
         started.start()

@@ -96,6 +96,15 @@ def test_what_a_killed_fetch_left_does_not_stop_the_next(fake_java, tmp_path, to
     assert [path.name for path in folder.iterdir()] == ["kafka_2.13-4.3.0.jar"]
 
 
+@pytest.mark.parametrize("in_the_way", ["pyspark-kafkaproto", "pyspark-kafkaproto/fetch.lock/x"])
+def test_a_cache_that_cannot_be_written_is_named(tmp_path, told, in_the_way):
+    file = tmp_path / "cache" / in_the_way
+    file.parent.mkdir(parents=True)
+    file.touch()
+    with pytest.raises(ConfigError, match=r"XDG_CACHE_HOME.*expected a folder to write to: "):
+        jars.fetch("kafka_2.13", "4.3.0", report=told.append)
+
+
 def test_ivy_settings_and_proxies_are_passed_on(fake_java, monkeypatch, told):
     monkeypatch.setenv("KAFKAPROTO_IVY_SETTINGS", "https://example.org/ivysettings.xml")
     jars.fetch("kafka_2.13", "4.3.0", report=told.append)
