@@ -75,14 +75,33 @@ prepare_venv() {
     unfinished="$venv/kafkaproto-installing"
     wanted="$*"
     sum=$(source_sum)
-    installed=""
-    if [ -x "$venv/bin/python" ] && [ -f "$marker" ] && [ ! -e "$unfinished" ]; then
-        installed=$(sed -n 2p "$marker")
-        if [ "$(sed -n 1p "$marker")" = "$sum" ] && has_all "$wanted" "$installed"; then
-            place_kernel
-            return
-        fi
+    if ! is_prepared; then
+        lock_venv
+        # Whoever held the lock before may have made just this.
+        is_prepared || install_venv
+        exec 9<&-
     fi
+    place_kernel
+}
+
+# Whether the environment is the one that is wanted.
+is_prepared() {
+    installed=""
+    [ -x "$venv/bin/python" ] && [ -f "$marker" ] && [ ! -e "$unfinished" ] || return 1
+    installed=$(sed -n 2p "$marker")
+    [ "$(sed -n 1p "$marker")" = "$sum" ] && has_all "$wanted" "$installed"
+}
+
+# One run at a time makes it. The lock ends with the last process that has descriptor 9: a killed
+# run's pip is waited for too. A file system without locks does without.
+lock_venv() {
+    exec 9<"$root/setup.cfg"
+    "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)' 2>/dev/null && return
+    say "waiting for another run that prepares $venv"
+    "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)' 2>/dev/null || true
+}
+
+install_venv() {
     make_venv
     touch "$unfinished"
     # What an earlier call installed stays: the tests need more than the job does.

@@ -2,15 +2,20 @@
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import until
+
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
     *("bash", "cat", "cksum", "cmp", "cp", "dirname", "env", "find", "head", "ls", "mkdir", "mv"),
-    *("rm", "sed", "sh", "sort", "touch", "tr", "wc"),
+    *("rm", "sed", "sh", "sleep", "sort", "touch", "tr", "wc"),
 )
 # Knows the few calls that the scripts make, and does what it is told by files in $FAKE.
 PYTHON = """#!/bin/sh
@@ -30,6 +35,7 @@ case "$*" in
         ;;
     "-m pip --version") ;;
     "-m pip install "*)
+        while [ -e "$FAKE/slow pip" ]; do sleep 0.02; done
         [ ! -e "$FAKE/cut in pip" ] || exit 1
         [ ! -e "$FAKE/no kernel" ] || exit 0
         package="${0%/bin/python}/lib/python3.11/site-packages/pyspark_kafkaproto"
@@ -38,6 +44,7 @@ case "$*" in
         wc -l <"$FAKE/calls" >"$package/capture/_run.cpython-311.so"
         ;;
     "-c "*'find_spec("pyspark")'*) echo "${0%/bin/python}/its pyspark" ;;
+    "-c import fcntl"*) exec "$REAL_PYTHON" "$@" ;;
     *"/tools/compile_spark_zip.py") [ ! -e "$FAKE/no zip" ] ;;
     *) echo "unknown call: $*" >&2; exit 99 ;;
 esac
@@ -88,17 +95,21 @@ class Machine:
         file = self.fake / what
         file.touch() if on else file.unlink()
 
-    def run(self, *arguments, **environ):
-        """spark-submit.sh with these arguments: exit code, standard output, standard error."""
-        environ = {
+    def environ(self):
+        """What the scripts are started with."""
+        return {
             "PATH": str(self.bin),
             "FAKE": str(self.fake),
             "ROOT": str(self.root),
+            "REAL_PYTHON": sys.executable,
             "SPARK_HOME": "/another/spark",
-        } | environ
+        }
+
+    def run(self, *arguments, **environ):
+        """spark-submit.sh with these arguments: exit code, standard output, standard error."""
         done = subprocess.run(
             ["bash", str(self.root / "spark-submit.sh"), *arguments],
-            env=environ,
+            env=self.environ() | environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -107,9 +118,18 @@ class Machine:
         )
         return done.returncode, done.stdout, done.stderr
 
+    def calls(self):
+        """What Python was called for so far."""
+        file = self.fake / "calls"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def is_waiting(self):
+        """Whether a run has found another one at work, and waits for its end."""
+        return any("LOCK_EX)" in call for call in self.calls())
+
     def installs(self):
         """The requirement of each `pip install` so far."""
-        calls = (self.fake / "calls").read_text().splitlines()
+        calls = self.calls()
         return [call.rpartition("[")[2].rstrip("]") for call in calls if "pip install" in call]
 
 
@@ -196,6 +216,38 @@ def test_an_interrupted_first_run_is_made_good_by_the_next(machine, where):
     machine.run()
     assert machine.installs()[-1:] == ["cli,spark"]
     assert len(machine.installs()) == (1 if where == "cut in venv" else 2)
+
+
+def test_of_two_first_runs_one_waits_for_the_other(machine):
+    """The second took the environment that the first was filling for one that was cut off."""
+    machine.set("slow pip")
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(machine.run)
+        until(machine.installs)
+        second = pool.submit(machine.run)
+        # It installs into the same environment, or waits.
+        until(lambda: len(machine.installs()) > 1 or machine.is_waiting())
+        machine.set("slow pip", on=False)
+        results = [first.result(), second.result()]
+    assert [code for code, _, _ in results] == [7, 7]
+    assert "waiting" in results[1][2]
+    assert machine.installs() == ["cli,spark"]
+
+
+@pytest.mark.slow
+def test_a_run_waits_for_what_a_killed_one_is_still_installing(machine):
+    machine.set("slow pip")
+    script = str(machine.root / "spark-submit.sh")
+    with subprocess.Popen(["bash", script], env=machine.environ()) as killed:
+        until(machine.installs)
+        killed.send_signal(signal.SIGKILL)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(machine.run)
+        until(lambda: len(machine.installs()) > 1 or machine.is_waiting())
+        machine.set("slow pip", on=False)
+        code, _, err = second.result()
+    assert code == 7
+    assert "waiting" in err
 
 
 @pytest.mark.slow
