@@ -16,6 +16,15 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 require_tools
 prepare_venv spark cli
 
+# Without a locale Java takes file names for ASCII, and finds nothing below a folder `jürgen`. Python
+# sets the same for itself (PEP 538).
+case "$OSTYPE:${LC_ALL:-${LC_CTYPE:-${LANG:-C}}}" in
+    linux*:C | linux*:POSIX)
+        export LC_CTYPE=C.UTF-8
+        [ -z "${LC_ALL:-}" ] || export LC_ALL=C.UTF-8
+        ;;
+esac
+
 # The Spark that was installed here, and no other that the machine may have. Left to itself, Spark
 # looks for it with a script that cannot do with spaces.
 SPARK_HOME=$("$venv/bin/python" -c \

@@ -55,6 +55,7 @@ if [ -e "$FAKE/old java" ]; then v=1.8.0_392; else v=17.0.15; fi
 echo "openjdk version \\"$v\\" 2025-04-15" >&2
 """
 SPARK_SUBMIT = """#!/bin/sh
+echo "${LC_ALL:-${LC_CTYPE:-$LANG}}" >"$FAKE/locale"
 echo "submit $*"
 echo "conf ${SPARK_CONF_DIR#"$ROOT"/} home ${SPARK_HOME#"$ROOT"/} python ${PYSPARK_PYTHON#"$ROOT"/}"
 exit 7
@@ -159,6 +160,23 @@ def test_any_job_is_run_with_conf_and_the_venvs_own_spark(tmp_path, name, python
         "submit --master local[1] my job.py a",
         f"conf conf home .venv/its pyspark python {python}",
     ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere Java takes names as they are")
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ({}, "C.UTF-8"),
+        ({"LANG": "POSIX"}, "C.UTF-8"),
+        ({"LANG": "de_DE.UTF-8", "LC_ALL": "C"}, "C.UTF-8"),
+        ({"LANG": "de_DE.UTF-8"}, "de_DE.UTF-8"),
+        ({"LC_CTYPE": "C.utf8"}, "C.utf8"),
+    ],
+)
+def test_java_can_read_file_names_where_no_locale_is_set(machine, given, used):
+    """As cron and containers start it: Java found no class below a folder `jürgen`."""
+    machine.run("my job.py", **given)
+    assert (machine.fake / "locale").read_text() == f"{used}\n"
 
 
 def test_without_arguments_it_is_the_main_job(machine):
