@@ -18,7 +18,7 @@ from pyspark_kafkaproto.devbroker.node import Node, PortTaken, stop_nodes
 from pyspark_kafkaproto.devbroker.running import ClusterFile, find_running
 from pyspark_kafkaproto.devbroker.settings import Ports, Settings
 from pyspark_kafkaproto.devbroker.tools import KafkaTools
-from pyspark_kafkaproto.errors import ConfigError, DevBrokerFailed
+from pyspark_kafkaproto.errors import ConfigError, DevBrokerFailed, KafkaProtoError
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.ports import LOOPBACK, free_ports, is_free, wait_until_answers
 from pyspark_kafkaproto.net.security import PLAINTEXT
@@ -121,8 +121,10 @@ class DevBroker(KafkaTools):
             self._data_dir = self._open_data_dir()
             if not self._attach():
                 self._start_all(detached=detached)
-        except BaseException:
+        except BaseException as error:
             self.stop()
+            if isinstance(error, OSError) and not isinstance(error, KafkaProtoError):
+                raise DevBrokerFailed(f"the broker could not be started: {error}") from error
             raise
         if detached or self._attached:
             self._release()

@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import socket
@@ -147,6 +148,15 @@ def test_a_folder_that_kafka_would_take_for_several_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"data_dir.*Meyer, Anna.*without a comma"):
         DevBroker(tmp_path / "Meyer, Anna" / "data").start()
     assert list(tmp_path.glob("Meyer*")) == []
+
+
+def test_a_start_that_the_system_refuses_is_said_as_any_other(data_dir, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "cluster.json")
+
+    monkeypatch.setattr(ClusterFile, "write", full)
+    with pytest.raises(DevBrokerFailed, match=r"No space left on device: 'cluster\.json'"):
+        DevBroker(data_dir).start()
 
 
 def test_a_broker_is_started_once():
