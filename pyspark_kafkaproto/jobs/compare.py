@@ -108,16 +108,23 @@ def read_options(given: argparse.Namespace) -> dict[str, str]:
     """The reader's options: those of `--options`, then each `--option`, then the servers.
 
     Raises:
-        ConfigError: an argument that is not KEY=VALUE, or a file that is not JSON.
+        ConfigError: an argument that is not KEY=VALUE, or a file that is not there, or not JSON.
     """
     options: dict[str, str] = {}
     if given.options is not None:
-        text = sys.stdin.read() if given.options == "-" else Path(given.options).read_text("utf-8")
-        options |= _loaded(text)
+        options |= _loaded(sys.stdin.read() if given.options == "-" else _text(given.options))
     options |= dict(map(_pair, given.option))
     if given.bootstrap_servers:
         options["kafka.bootstrap.servers"] = given.bootstrap_servers
     return options
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = "no UTF-8" if isinstance(error, ValueError) else error.strerror
+        raise ConfigError("--options", path, f"expected a file of JSON: {why}") from error
 
 
 def _loaded(text: str) -> dict[str, str]:

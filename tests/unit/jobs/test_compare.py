@@ -142,6 +142,10 @@ def test_what_cannot_be_read_is_refused_without_a_secret(tmp_path):
         with pytest.raises(ConfigError, match="expected JSON") as caught:
             job.read_options(job._parse(["--options", str(file)]))
         assert "hunter2" not in str(caught.value)
+    file.write_bytes(b"\xff")
+    for path in (file, tmp_path / "nowhere.json"):
+        with pytest.raises(ConfigError, match=rf"--options.*{path}.*expected a file"):
+            job.read_options(job._parse(["--options", str(path)]))
     with pytest.raises(ConfigError, match="KEY=VALUE") as caught:
         job.read_options(job._parse(["--option", "=hunter2"]))
     assert "hunter2" not in str(caught.value)
