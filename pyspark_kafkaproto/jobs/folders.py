@@ -46,8 +46,12 @@ class Folders:
         """Keep a second run away, and sweep what a killed one left behind.
 
         Raises:
-            ConfigError: another run is at work here, or nothing can be written.
+            ConfigError: another run is at work here, nothing can be written, or Spark would write
+                elsewhere.
         """
+        if ":" in self.place.parts[0]:
+            what = "expected a local folder: Spark takes what is before a colon for a file system"
+            raise ConfigError("--out", str(self.place), what)
         lock = FileLock(self.place / "_lock")
         try:
             self.place.mkdir(parents=True, exist_ok=True)

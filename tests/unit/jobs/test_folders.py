@@ -98,6 +98,16 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
         write(place, "first", ranges((0, 10)))
 
 
+@pytest.mark.parametrize("name", ["s3:/bucket/rows", "a:b"])
+def test_a_place_that_spark_takes_for_another_file_system_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=rf"--out.*{name}.*expected a local folder"):
+        write(Path(name), "first", ranges((0, 10)))
+    assert list(tmp_path.iterdir()) == []
+    write(tmp_path / name, "first", ranges((0, 10)))
+    assert kept(tmp_path / name) == {"ranges-0.0-10": "first"}
+
+
 def test_write_that_fails_leaves_what_there_was_and_is_no_result(tmp_path):
     write(tmp_path, "first", ranges((0, 10)))
     with pytest.raises(RuntimeError, match="disk is full"):
