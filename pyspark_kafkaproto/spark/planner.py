@@ -100,12 +100,21 @@ def split_ranges(
 def split_within(
     ranges: Sequence[OffsetRange], spans: Sequence[tuple[int, int]], least: int, most: int
 ) -> list[OffsetRange]:
-    """Split into `least` pieces or more, as far as rounding allows, but never above `most`."""
-    for target in range(least, len(ranges), -1):
+    """Split into `least` pieces or more, as far as rounding allows, but never above `most`.
+
+    Rounding may bring more pieces than were asked for, with thousands of ranges by a few in the
+    hundred. How many to ask for is found by halving: a try takes as long as there are ranges.
+    """
+    found, target = list(ranges), least
+    fits, is_too_much = len(ranges), least + 1
+    while fits < target < is_too_much:
         pieces = split_ranges(ranges, spans, max_records=None, min_partitions=target)
         if len(pieces) <= most:
-            return pieces
-    return list(ranges)
+            found, fits = pieces, target
+        else:
+            is_too_much = target
+        target = (fits + is_too_much) // 2
+    return found
 
 
 _Piece = tuple[OffsetRange, tuple[int, int]]

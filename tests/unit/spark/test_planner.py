@@ -5,6 +5,7 @@ import pytest
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.spark import planner
 from pyspark_kafkaproto.spark.planner import (
     check_order,
     group_ranges,
@@ -130,6 +131,22 @@ def test_pieces_are_never_more_than_a_maximum():
     assert len(split_within(ranges, spans, 5, 5)) == 4
     assert len(split_within(ranges, spans, 5, 6)) == 6
     assert split_within(ranges, spans, 3, 2) == ranges
+
+
+def test_few_tries_find_how_often_to_split_whatever_the_number_of_ranges(monkeypatch):
+    tries = []
+
+    def counting(*args, **options):
+        tries.append(options["min_partitions"])
+        return split_ranges(*args, **options)
+
+    monkeypatch.setattr(planner, "split_ranges", counting)
+    # The sizes of many topics: a few large ones, and ever more that are ever smaller.
+    spans = [(0, 1_000_000 // number) for number in range(1, 2001)]
+    ranges = [OffsetRange("a", number, *span) for number, span in enumerate(spans)]
+    found = len(split_within(ranges, spans, 2100, 2100))
+    assert 2090 <= found <= 2100
+    assert len(tries) <= 12
 
 
 @pytest.mark.parametrize("option", ["max_records", "min_partitions"])
