@@ -7,7 +7,7 @@ over what gives no row, too (compacted offsets, markers), so that a group comes 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.arrow import to_record_batches, wanted_columns
@@ -166,14 +166,13 @@ class Reading:
         positions = {item: at for item, at in self.positions.items() if item not in self._told}
         return Tail(positions, self._config, self._router, self._reset, self.seen)
 
-    def _reset(self, partition: TopicPartition, why: str, end: int | None = None) -> int:
+    def _reset(self, partition: TopicPartition, why: str, offset_at: Callable[[int], int]) -> int:
         """See `Reset`: rows that are read again, or passed over, are said."""
         self.seen.astray.add(partition)
         self._told.add(partition)
         timestamp = _reset_timestamp(self._config, [partition], why)
         self._told.discard(partition)
-        if end is None:
-            end = list_bounds(self._router, [partition], timestamp)[partition]
+        end = offset_at(timestamp)
         _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)
         self.seen.epochs.pop(partition, None)  # others may come by the offset that this is of
         self._move(partition, end)

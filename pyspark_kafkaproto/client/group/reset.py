@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
-from pyspark_kafkaproto.client.reading.loss import LossPolicy
+from pyspark_kafkaproto.client.reading.loss import Bounds, LossPolicy
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP
@@ -17,13 +19,13 @@ MADE_AGAIN: Final = "its topic was deleted and made again"
 class Reset(Protocol):
     """Moves a partition's position to an offset that is there."""
 
-    def __call__(self, partition: TopicPartition, why: str, end: int | None = None) -> int:
+    def __call__(self, partition: TopicPartition, why: str, offset_at: Callable[[int], int]) -> int:
         """The offset to go on with, or an error that says `why`, as auto.offset.reset wants.
 
         Args:
             partition: whose position it is.
             why: what has become of the offset that it was at.
-            end: up to where the log still holds what was read; None where nothing is known of it.
+            offset_at: gives that offset, for the timestamp that auto.offset.reset stands for.
         """
 
 
@@ -39,14 +41,17 @@ class ResetPolicy(LossPolicy):
         """A leader has the position: what another one said before counts no more."""
         self._tries.pop(partition, None)
 
-    def reset(self, progress: RangeProgress) -> None:
+    def reset(self, progress: RangeProgress, bounds: Bounds) -> None:
         """It aged out, was deleted, or was never written: go on where the policy says, or raise."""
-        if self._may_be_there(progress):
+        if self._may_be_there(progress, bounds):
             return
-        why = f"it has no offset {progress.position} (any more)"
-        progress.position = self._reset_to(progress.topic_partition, why)
+        self._reset_in(bounds, progress, f"it has no offset {progress.position} (any more)")
 
-    def _may_be_there(self, progress: RangeProgress) -> bool:
+    def _reset_in(self, bounds: Bounds, progress: RangeProgress, why: str) -> None:
+        partition = progress.topic_partition
+        progress.position = self._reset_to(partition, why, partial(bounds.of, partition))
+
+    def _may_be_there(self, progress: RangeProgress, bounds: Bounds) -> bool:
         """Whether another broker is to say who leads, before a position counts as beyond the end.
 
         One that has been away for a while takes itself for the leader for a moment, and the log for
@@ -54,7 +59,7 @@ class ResetPolicy(LossPolicy):
         """
         partition = progress.topic_partition
         tries = self._tries.pop(partition, 0) + 1
-        if tries == OPINIONS or progress.position < self._bound(partition, EARLIEST_TIMESTAMP):
+        if tries == OPINIONS or progress.position < bounds.of(partition, EARLIEST_TIMESTAMP):
             progress.stalled_since = None
             return False
         self._tries[partition] = tries
@@ -71,9 +76,9 @@ class ResetPolicy(LossPolicy):
             f"epoch {epoch} up to offset {end} only"
         )
         end = min(end, progress.position)
-        progress.position = self._reset_to(progress.topic_partition, why, end)
+        progress.position = self._reset_to(progress.topic_partition, why, lambda _: end)
 
-    def made_again(self, progress: RangeProgress) -> None:
+    def made_again(self, progress: RangeProgress, bounds: Bounds) -> None:
         """An offset of the topic before means nothing in the one that has its name now."""
         why = f"{MADE_AGAIN}: it has no offset {progress.position} of the one before"
-        progress.position = self._reset_to(progress.topic_partition, why)
+        self._reset_in(bounds, progress, why)

@@ -21,6 +21,7 @@ from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.under_way import Pending, UnderWay
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.exchange import Exchanges, Part
+from pyspark_kafkaproto.client.reading.loss import Bounds
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadTask
 from pyspark_kafkaproto.client.reading.requests import LedRange, Place
@@ -160,8 +161,9 @@ class Tail(Exchanges):
         self.close()  # what is under way begins at other positions
         astray = [item for item in another if item.topic_partition not in self._seen.foreign]
         self._seen.astray |= {item.topic_partition for item in astray}
+        bounds = Bounds(self._directory.router, astray)
         for item in astray:
-            self._loss.made_again(item)
+            self._loss.made_again(item, bounds)
         self._note_ids({item.range.topic for item in another})
 
     # Asking
@@ -347,5 +349,5 @@ class Tail(Exchanges):
         asked = set(self._asked)
         self._open.sort(key=lambda item: (item in asked) + (item in served))
 
-    def _nothing_came(self, progress: RangeProgress) -> None:
+    def _nothing_came(self, progress: RangeProgress, bounds: Bounds) -> None:
         """The end of the partition, for now."""

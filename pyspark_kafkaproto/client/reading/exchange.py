@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.coming import SentFetch, aborted_in
 from pyspark_kafkaproto.client.reading.directory import NO_EPOCH, Directory
-from pyspark_kafkaproto.client.reading.loss import LossPolicy
+from pyspark_kafkaproto.client.reading.loss import Bounds, LossPolicy
 from pyspark_kafkaproto.client.reading.memory import AnswerMemory
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import ReadTask
@@ -84,8 +84,8 @@ class Exchanges(ABC):
         """How long the broker may hold its answer when it has no records."""
 
     @abstractmethod
-    def _nothing_came(self, progress: RangeProgress) -> None:
-        """The leader has nothing of a range that has not ended."""
+    def _nothing_came(self, progress: RangeProgress, bounds: Bounds) -> None:
+        """The leader has nothing of a range that has not ended; `bounds` of all such ranges."""
 
     # Asking
 
@@ -210,11 +210,15 @@ class Exchanges(ABC):
         blocks: list[Block] = []
         cut: dict[RangeProgress, Skimmed] = {}
         doubted: list[TopicPartition] = []
+        missing = [
+            item for item, data in parts if is_empty or data.error_code == OFFSET_OUT_OF_RANGE
+        ]
+        bounds = Bounds(self._directory.router, missing)
         for progress, data in parts:
             was_out_of_range = progress.is_out_of_range
             progress.is_out_of_range = data.error_code == OFFSET_OUT_OF_RANGE
             if progress.is_out_of_range:
-                self._loss.reset(progress)
+                self._loss.reset(progress, bounds)
                 is_doubted = progress.stalled_since is not None
                 if is_doubted:
                     doubted.append(progress.topic_partition)
@@ -226,7 +230,7 @@ class Exchanges(ABC):
             if data.diverging_epoch.end_offset >= 0:
                 self._take_truncation(progress, data.diverging_epoch.end_offset)
             elif is_empty:
-                self._nothing_came(progress)
+                self._nothing_came(progress, bounds)
             elif data.records:
                 seen = skimmed(progress, data.records)
                 if seen.next_offset is None:

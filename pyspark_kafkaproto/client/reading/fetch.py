@@ -16,7 +16,7 @@ from pyspark_kafkaproto.client.processors import processors
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.coming import Coming, SentFetch
 from pyspark_kafkaproto.client.reading.exchange import Exchanges, Part, skimmed
-from pyspark_kafkaproto.client.reading.loss import LossPolicy
+from pyspark_kafkaproto.client.reading.loss import Bounds, LossPolicy
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import Router, TopicPartition
@@ -274,8 +274,8 @@ class Fetcher(Exchanges):
 
     # What has not shown up yet
 
-    def _nothing_came(self, progress: RangeProgress) -> None:
-        self._loss.wait_or_give_up(progress)
+    def _nothing_came(self, progress: RangeProgress, bounds: Bounds) -> None:
+        self._loss.wait_or_give_up(progress, bounds)
         self._directory.doubt(progress.topic_partition)
 
     def _wait_s(self) -> float:

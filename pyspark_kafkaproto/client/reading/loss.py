@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Collection
 
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Router, TopicPartition
@@ -15,6 +16,26 @@ from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMEST
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, DeadlineExceeded
 
 _log = logging.getLogger(__name__)
+
+
+class Bounds:
+    """Where logs begin and end, asked for all of `ranges` at once when the first one is needed.
+
+    With a question for each, thousands of partitions that aged out, as they do together, would take
+    thousands of round trips between two rows.
+    """
+
+    def __init__(self, router: Router, ranges: Collection[RangeProgress]) -> None:
+        self._router = router
+        self._ranges = ranges
+        self._found: dict[int, dict[TopicPartition, int]] = {}
+
+    def of(self, partition: TopicPartition, timestamp: int) -> int:
+        """The bound that `timestamp` names of one of them."""
+        if timestamp not in self._found:
+            partitions = [item.topic_partition for item in self._ranges]
+            self._found[timestamp] = list_bounds(self._router, partitions, timestamp)
+        return self._found[timestamp][partition]
 
 
 class LossPolicy:
@@ -73,18 +94,24 @@ class LossPolicy:
         if self._has_stalled(progress):
             self._pass_over(progress, progress.stop, f"its topic was deleted ({error})")
 
-    def reset(self, progress: RangeProgress) -> None:
+    def reset(self, progress: RangeProgress, bounds: Bounds) -> None:
         """The leader has no such offset: it aged out, was deleted, or was never written.
+
+        Args:
+            progress: whose position it is.
+            bounds: of it, and of others that an answer says the same of.
 
         Raises:
             DataLoss: where that is to fail the read. Else the position moves to the earliest offset
                 inside the range, or to its end, not before request.timeout.ms.
         """
         partition = progress.topic_partition
-        earliest = self._bound(partition, EARLIEST_TIMESTAMP)
-        latest = self._bound(partition, LATEST_TIMESTAMP)
+        earliest = bounds.of(partition, EARLIEST_TIMESTAMP)
+        latest = bounds.of(partition, LATEST_TIMESTAMP)
         if earliest <= progress.position <= latest:
-            self.wait_or_give_up(progress)  # it is there: leaders that change lag for a moment
+            self.wait_or_give_up(
+                progress, bounds
+            )  # it is there: leaders that change lag for a moment
             return
         if progress.position < earliest and self._begins_at_earliest(progress):
             self.check_end(progress, earliest)
@@ -96,7 +123,7 @@ class LossPolicy:
         target = min(earliest, progress.stop) if progress.position < earliest else progress.stop
         self._pass_over(progress, target, f"it holds the offsets {earliest} to {latest} now")
 
-    def wait_or_give_up(self, progress: RangeProgress) -> None:
+    def wait_or_give_up(self, progress: RangeProgress, bounds: Bounds) -> None:
         """An answer without records below the range's end: they may show up a little later.
 
         A new leader knows its high watermark only after its followers have spoken (KIP-207).
@@ -108,7 +135,7 @@ class LossPolicy:
         if not self._has_stalled(progress):
             return
         timeout_s = self._router.config.request_timeout_s
-        latest = self._bound(progress.topic_partition, LATEST_TIMESTAMP)
+        latest = bounds.of(progress.topic_partition, LATEST_TIMESTAMP)
         if latest > progress.position:
             what = f"{progress.topic_partition}: records from offset {progress.position} on"
             raise DeadlineExceeded(f"{what}, which ends at {latest}", timeout_s)
@@ -125,9 +152,6 @@ class LossPolicy:
     def _begins_at_earliest(self, progress: RangeProgress) -> bool:
         """Whether nothing was read yet of a range that starts wherever the log does."""
         return progress.range.start is None and progress.position == progress.start
-
-    def _bound(self, partition: TopicPartition, timestamp: int) -> int:
-        return list_bounds(self._router, [partition], timestamp)[partition]
 
     def _pass_over(self, progress: RangeProgress, target: int, why: str) -> None:
         text = (

@@ -480,6 +480,40 @@ def test_an_offset_beyond_the_end_is_reset(filled, group, consumer_of):
     assert poll_rows(consumer_of(), 20) == [(0, offset) for offset in range(20)]
 
 
+@pytest.mark.parametrize(("reset", "expected"), [("earliest", 8), ("latest", 0)])
+def test_offsets_that_are_gone_in_many_partitions_are_asked_for_together(
+    brokers, group, consumer_of, reset, expected
+):
+    """With a round trip or two for each a poll of thousands takes longer than a member has."""
+    many = [TopicPartition("many", number) for number in range(250)]
+    for item in many:
+        brokers.logs[item].fill(2).start = 12
+    group.committed |= dict.fromkeys(many, (3, ""))
+    consumer = consumer_of(["many"], auto_offset_reset=reset)
+    at_the_end = dict.fromkeys(many, 20)
+    rows = poll_until(consumer, lambda: consumer.positions == at_the_end, "the end")
+    assert len(rows) == expected * len(many)
+    assert len(brokers.asked("ListOffsets")) <= 2
+
+
+def test_many_partitions_of_a_topic_made_again_are_asked_about_together(
+    brokers, group, consumer_of
+):
+    many = [TopicPartition("many", number) for number in range(250)]
+    group.committed |= dict.fromkeys(many, (10, ""))
+    for item in many:
+        brokers.logs[item].fill(1)
+    consumer = consumer_of(["many"])
+    poll_until(consumer, lambda: brokers.asked("Fetch"), "a fetch")
+    for item in many:
+        brokers.logs[item] = FakeLog().fill(3)
+    before = brokers.topics["many"]
+    brokers.topics["many"] = FakeTopic(topic_id_of("again"), before.leaders, before.epochs)
+    poll_rows(consumer, 30 * len(many))
+    assert consumer.positions == dict.fromkeys(many, 30)
+    assert len(brokers.asked("ListOffsets")) <= 2
+
+
 def test_an_old_leader_that_has_been_away_resets_nothing(filled, group, consumer_of, caplog):
     """It names itself and its old end for a moment: the position lies beyond that."""
     group.committed |= {("orders", 0): (15, ""), ("orders", 1): (20, "")}

@@ -507,6 +507,16 @@ def test_offsets_that_aged_out_are_passed_over_when_told_so(brokers, config, tas
     assert "failOnDataLoss is false" in caplog.text
 
 
+def test_what_aged_out_of_many_partitions_is_asked_for_together(brokers, config, task):
+    """With a round trip or two for each a task of a thousand would wait before its first row."""
+    numbers = range(100)
+    for number in numbers:
+        brokers.logs["many", number].fill(2).start = 12
+    many = task(*((number, 0, 20) for number in numbers), topic="many")
+    assert read(many, config(), LENIENT) == [row for n in numbers for row in rows(n, 12, 20)]
+    assert len(brokers.asked("ListOffsets")) == 2
+
+
 @pytest.mark.parametrize(("start", "stop", "log_start"), [(0, 20, 30), (60, 80, 0), (0, 20, 20)])
 def test_range_that_is_gone_altogether_gives_no_rows(
     brokers, config, task, clock, start, stop, log_start
