@@ -25,14 +25,16 @@ class Cursor:
 
     Attributes:
         pos: bytes read so far.
+        elements: of arrays, read one by one so far: what takes the time.
     """
 
-    __slots__ = ("_data", "_stop", "pos")
+    __slots__ = ("_data", "_stop", "elements", "pos")
 
     def __init__(self, data: Buffer) -> None:
         self._data = memoryview(data).cast("B")
         self._stop = len(self._data)
         self.pos = 0
+        self.elements = 0
 
     @property
     def left(self) -> int:

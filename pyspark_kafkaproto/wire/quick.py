@@ -2,7 +2,7 @@
 
 The codec of wire/schema.py asks at every field what it is; here that was asked once, and what is
 left stands in a row: positions, `struct` calls, slots. Three times as fast, but a few milliseconds
-to make, so one is made when a message has been read often enough.
+to make, so one is made when a message has been read often enough, or a large one once.
 
 Whoever asks for a few fields of each message names them: structures come as tuples of those, and
 the others are passed over, checked like the rest.
@@ -89,7 +89,8 @@ def picked(value: Any, wanted: Wanted) -> Any:
     return value
 
 
-# Uses after which it is worth its making, or is tried again; surprises after which it rests.
+# Uses after which it is worth its making, or is tried again; surprises after which it rests. A
+# message is as many uses as it has elements: so many take the codec as long as the making.
 _OFTEN = 500
 _SURPRISES_MAX = 100
 
@@ -110,9 +111,9 @@ class Often(Generic[Made]):
         self._misses = self._surprises = 0
         self.made: Made | None = None
 
-    def miss(self) -> None:
-        """It would have been used, had it been there."""
-        self._misses += 1
+    def miss(self, times: int = 1) -> None:
+        """It would have been used, had it been there; `times` as much as for something small."""
+        self._misses += times
         if self._misses >= _OFTEN:
             self._misses = self._surprises = 0
             self._kept = self.made = self._kept or self._make()

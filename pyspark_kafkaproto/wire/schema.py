@@ -189,8 +189,10 @@ class StructCodec:
             often = self._often = Often(lambda: quick_reader(cls, version, flexible=flexible))
         quick = often.made
         if quick is None:
-            often.miss()
-            return self.read(cursor)
+            before = cursor.elements
+            message = self.read(cursor)
+            often.miss(1 + cursor.elements - before)
+            return message
         try:
             return cast("Struct", cursor.read_with(quick))
         except UNEXPECTED:

@@ -237,6 +237,7 @@ class Array(Sized):
                 elements.append(read(cursor))  # noqa: PERF401  its length names the failing element
         except RemoteProtocolError as error:
             raise inside(error, f"[{len(elements)}]") from None
+        cursor.elements += count
         return tuple(elements)
 
     def write(self, writer: Writer, value: Any) -> None:

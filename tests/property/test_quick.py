@@ -117,6 +117,15 @@ def test_a_message_that_is_read_often_gets_one_reader(hot):
     assert hot == [(FetchRequest, 17)]
 
 
+def test_a_message_of_many_elements_counts_for_as_many(hot):
+    """One of 5,000 partitions takes as long as a thousand small ones, and comes as seldom."""
+    topic = FetchRequest.Topic(partitions=(FetchRequest.Topic.Partition(),))
+    large = FetchRequest(topics=(topic,))
+    for _ in range(2):
+        assert decode(FetchRequest, encode(large, 17), 17) == large
+    assert hot == [(FetchRequest, 17)]
+
+
 def test_one_that_surprises_it_is_read_all_the_same(hot):
     body, tagged = encode(REQUEST, 17), encode(TAGGED, 17)
     for _ in range(9):
