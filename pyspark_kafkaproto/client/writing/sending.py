@@ -61,6 +61,7 @@ Renew = Callable[[Identity, BrokerError], Identity]
 _PAUSE_S = 0.02  # between looks at a broker that wants silence
 # A topic that is not there any more: it was when it was first written to.
 _FOUND_BEFORE_S = 10.0
+_PAUSES_MAX = 30  # in a row: the longest one is reached by then
 _ABSENCE_S = 1.0  # shorter ones are no reason that a batch was not delivered in its time
 
 
@@ -103,6 +104,7 @@ class Sender:
         self.held_bytes = 0
         self.offered_bytes = 0  # since the last look
         self._left_at = time.monotonic()
+        self._pauses: dict[int, tuple[float, float]] = {}  # the latest, by failures in a row
 
     def offer(self, queue: PartitionQueue, batch: Batch) -> None:
         """A batch was finished, to be sent after all others of its partition."""
@@ -474,12 +476,25 @@ class Sender:
         end_of_patience = queue.first_seen.setdefault(str(error), now) + error.patience_s
         if now >= end_of_patience:
             raise error
-        backoff_s = self._config.client.backoff.wait_s(queue.failures_in_a_row)
-        until = min(now + backoff_s, end_of_patience)
+        until = min(self._end_of_pause(queue.failures_in_a_row, now), end_of_patience)
         if until > head.tried_within(self._config.delivery_timeout_s).at:
             head.note(error)
             raise self._given_up(queue, head) from error
         queue.paused_until = until
+
+    def _end_of_pause(self, failures: int, now: float) -> float:
+        """Until when who has failed so often in a row is left alone: a monotonic time.
+
+        Who fails together, as all partitions of a broker do, is tried again together. If each drew
+        a pause of its own, leaders would be looked up for each alone: hundreds of times a second,
+        and every answer is about all partitions of the topic.
+        """
+        level = min(failures, _PAUSES_MAX)
+        began, end = self._pauses.get(level, (now, now))
+        if end - now <= (end - began) / 2:
+            end = now + self._config.client.backoff.wait_s(level)
+            self._pauses[level] = now, end
+        return end
 
     def _given_up(self, queue: PartitionQueue, batch: Batch) -> DeadlineExceeded:
         what = f"write {batch} to {queue.partition}"

@@ -5,6 +5,7 @@ import threading
 import time
 from math import inf
 
+import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
@@ -82,6 +83,30 @@ def test_the_time_of_a_caller_who_is_away_is_not_the_brokers(brokers, producer, 
     writer.send(numbered(10, 10))
     writer.flush()
     assert values(brokers.logs["orders", 0]) == expected(20)
+
+
+@pytest.mark.parametrize("count", [1, 250])
+def test_partitions_without_a_leader_are_looked_up_together(brokers, producer, clock, count):
+    """Each with a pause of its own would be hundreds of Metadata requests a second."""
+    rows = pa.record_batch({"value": [b"v"] * count, "partition": range(count)})
+    known = brokers.topics["many"]
+    led, back_at = list(known.leaders), clock.now + 5.0
+    write_to = producer(topic="many", retry_backoff_ms=100, retry_backoff_max_ms=1000)
+    write_to.send(rows)
+    write_to.flush()
+    known.leaders[:] = [-1] * len(led)
+
+    def elect(_):
+        if clock.now >= back_at:
+            known.leaders[:] = led
+        return DEFAULT
+
+    brokers.on("Metadata", elect)
+    write_to.send(rows)
+    write_to.flush()
+    assert clock.now >= back_at
+    assert len(brokers.asked("Metadata")) <= 12
+    assert len(brokers.asked("Produce")) <= 4
 
 
 def test_patience_with_one_failure_is_not_used_up_by_another(brokers, producer, clock):
