@@ -91,7 +91,7 @@ def _watch(
     with Live(auto_refresh=False) as live:
         while True:
             rows = _rows(cluster, groups, topics, seen)
-            live.update(table_of(rows, _COLUMNS, is_terminal=True), refresh=True)
+            live.update(table_of(rows, _COLUMNS), refresh=True)
             time.sleep(every_s)
 
 
