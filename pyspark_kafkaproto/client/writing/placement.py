@@ -68,7 +68,9 @@ class Placement:
             return
         placed = self._placed(columns, given, row_bytes, partitions, available)
         grouped, starts = map(int32s, group_rows(placed, partitions))
-        for partition in range(partitions):
+        # A few rows may come for a topic of thousands.
+        few = columns.rows < partitions
+        for partition in sorted(set(int32s(placed))) if few else range(partitions):
             start, stop = starts[partition], starts[partition + 1]
             if start < stop:
                 yield Group(partition, grouped[start:stop])
