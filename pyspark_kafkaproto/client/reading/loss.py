@@ -108,10 +108,8 @@ class LossPolicy:
         partition = progress.topic_partition
         earliest = bounds.of(partition, EARLIEST_TIMESTAMP)
         latest = bounds.of(partition, LATEST_TIMESTAMP)
-        if earliest <= progress.position <= latest:
-            self.wait_or_give_up(
-                progress, bounds
-            )  # it is there: leaders that change lag for a moment
+        if earliest <= progress.position <= latest:  # leaders that change lag for a moment
+            self.wait_or_give_up(progress, bounds)
             return
         if progress.position < earliest and self._begins_at_earliest(progress):
             self.check_end(progress, earliest)
