@@ -17,8 +17,8 @@ import hashlib
 import socket
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -207,6 +207,12 @@ class FakeCluster:
         """From now on answer `api` so, at all nodes or at one; the last answer is repeated."""
         with self._changed:
             self._scripts[api, node] = list(answers)
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Nobody is answered meanwhile: what is changed here is changed together."""
+        with self._changed:
+            yield
 
     def stop(self, node_id: int) -> None:
         """Stop a node: its connections end, and nothing listens there any more."""

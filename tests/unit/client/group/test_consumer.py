@@ -505,10 +505,11 @@ def test_many_partitions_of_a_topic_made_again_are_asked_about_together(
         brokers.logs[item].fill(1)
     consumer = consumer_of(["many"])
     poll_until(consumer, lambda: brokers.asked("Fetch"), "a fetch")
-    for item in many:
-        brokers.logs[item] = FakeLog().fill(3)
-    before = brokers.topics["many"]
-    brokers.topics["many"] = FakeTopic(topic_id_of("again"), before.leaders, before.epochs)
+    with brokers.at_once():
+        for item in many:
+            brokers.logs[item] = FakeLog().fill(3)
+        before = brokers.topics["many"]
+        brokers.topics["many"] = FakeTopic(topic_id_of("again"), before.leaders, before.epochs)
     poll_rows(consumer, 30 * len(many))
     assert consumer.positions == dict.fromkeys(many, 30)
     assert len(brokers.asked("ListOffsets")) <= 2
