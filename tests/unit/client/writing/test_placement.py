@@ -43,7 +43,7 @@ def test_rows_without_a_key_stay_together_and_keyed_ones_where_they_belong(parti
 
 @pytest.mark.parametrize("partitions", [10, 5_000])
 def test_partitions_that_a_few_rows_do_not_go_to_are_not_looked_at(monkeypatch, partitions):
-    """A batch of two rows for a topic of 5,000 took twenty times as long as for one of 50."""
+    """A batch of two rows for a topic of 5,000 took ten times as long as for one of 50."""
     looks = []
 
     class Looked:
