@@ -99,7 +99,7 @@ def test_an_error_has_what_was_moved_all_the_same(brokers, coordinator, kafka):
     assert caught.value.usable == {FIRST: Moved(20, 50)}
 
 
-def test_an_error_before_anything_is_moved_has_nothing(coordinator, kafka):
+def test_an_error_before_anything_is_moved_has_nothing(coordinator, kafka, clock):
     with pytest.raises(BrokerError) as caught:
         kafka.reset_consumer_offsets("g", ToOffsets({FIRST: 1, TopicPartition("orders", 9): 1}))
     assert not caught.value.usable

@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 
+import pytest
+
 from pyspark_kafkaproto.devbroker.processes import ProcessId
 from pyspark_kafkaproto.jobs import offset_ranges
 
@@ -25,6 +27,7 @@ def test_what_is_wrong_is_said_in_a_line(capsys):
     assert said.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_driver_ends_with_the_spark_submit_that_started_it():
     """It would hold the dev broker's data and the folder of rows: the next start was refused."""
     submit = "import subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]])"
