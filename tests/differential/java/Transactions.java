@@ -107,6 +107,8 @@ public class Transactions {
             properties.put("bootstrap.servers", servers);
             properties.put("transactional.id", name);
             properties.put("linger.ms", "100");
+            // As long as brokers allow: on a busy machine what reads beside an open one takes long.
+            properties.put("transaction.timeout.ms", "900000");
             KafkaProducer<String, String> made = new KafkaProducer<>(
                     properties, new StringSerializer(), new StringSerializer());
             made.initTransactions();
