@@ -72,6 +72,17 @@ class ConnectionFailed(KafkaProtoError, ConnectionError):
         self.stage = stage
         self.reason = reason
 
+    @property
+    def was_connected(self) -> bool:
+        """Whether a connection was made, if not for long."""
+        return self.stage not in ("resolve", "connect")
+
+    def with_reason(self, reason: str) -> ConnectionFailed:
+        """The same, for which more can be said."""
+        better = ConnectionFailed(self.broker, self.stage, reason)
+        better.patience_s = self.patience_s
+        return better
+
 
 class DeadlineExceeded(KafkaProtoError, TimeoutError):
     """Work did not end in its time; `attempts` tells what was tried and how each try ended."""

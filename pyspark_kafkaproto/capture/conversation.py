@@ -27,6 +27,7 @@ from pyspark_kafkaproto.capture.naming import named_topic
 from pyspark_kafkaproto.capture.packets import Packet
 from pyspark_kafkaproto.capture.sides import Connection, Shared
 from pyspark_kafkaproto.capture.tcp import Budget
+from pyspark_kafkaproto.wire.printable import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +109,11 @@ class Conversation:
                 connection.release()
         self.flows.clear()
         if others := self._shared.others:
-            text = f"{_connections(others)} carried neither Kafka nor TLS"
+            text = f"{counted(others, 'connection')} carried neither Kafka nor TLS"
             self._shared.note(0, None, text)
         if undecided := self._shared.undecided:
             text = "too little to tell what is said: caught in the middle, or packets are cut"
-            self._shared.note(0, None, f"{_connections(undecided)} had {text}")
+            self._shared.note(0, None, f"{counted(undecided, 'connection')} had {text}")
         return self.taken()
 
     def _check_link(self, packet: Packet) -> None:
@@ -201,7 +202,3 @@ class Conversation:
             connection.assemblers[1 - side].is_finished = True
         if connection.is_closed:
             connection.finish()
-
-
-def _connections(count: int) -> str:
-    return "1 connection" if count == 1 else f"{count} connections"

@@ -75,14 +75,11 @@ class Speakers:
             return payload
         api_key, version, correlation_id = REQUEST_START.unpack_from(payload)
         self._has_tokens = api_key == SASL_HANDSHAKE and version == 0
-        if self._has_tokens:  # its answer is no token
+        is_secret = api_key in SECRET_APIS
+        asks_for_secrets = is_secret or (api_key == FETCH and names_log(payload))
+        if asks_for_secrets or self._has_tokens:  # of the latter the answer is no token
             self._expect(correlation_id, api_key, version)
-        if api_key == FETCH and names_log(payload):  # its answer holds what is not to be seen
-            self._expect(correlation_id, api_key, version)
-        if api_key not in SECRET_APIS:
-            return payload
-        self._expect(correlation_id, api_key, version)
-        return _hidden(payload, REQUEST, api_key, version)
+        return _hidden(payload, REQUEST, api_key, version) if is_secret else payload
 
     def _expect(self, correlation_id: int, api_key: int, version: int) -> None:
         if len(self._pending) < _PENDING_MAX:

@@ -38,9 +38,10 @@ from pyspark_kafkaproto.capture.statistics import ApiCount, Statistics
 from pyspark_kafkaproto.capture.subjects import About
 from pyspark_kafkaproto.cli.interrupts import interrupted_code
 from pyspark_kafkaproto.cli.moments import parse_span
-from pyspark_kafkaproto.cli.output import counted, json_text, table_text
+from pyspark_kafkaproto.cli.output import json_text, table_text
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.messages.apis import APIS
+from pyspark_kafkaproto.wire.printable import counted
 
 _PROGRESS_MESSAGES = 500
 # Notes that wait for a message of their connection to be shown.
@@ -322,10 +323,10 @@ def _progress(
     with bar as progress:
         task = progress.add_task("", total=total)
 
-        def counted() -> Iterator[Any]:
+        def passing() -> Iterator[Any]:
             for number, item in enumerate(items):
                 if number % _PROGRESS_MESSAGES == 0:
                     progress.update(task, completed=reader.done_bytes)
                 yield item
 
-        yield counted()
+        yield passing()

@@ -7,10 +7,11 @@ from dataclasses import asdict
 import click
 
 from pyspark_kafkaproto.cli.connection import connected
-from pyspark_kafkaproto.cli.output import cell_text, counted, json_option, show_json, table_text
+from pyspark_kafkaproto.cli.output import cell_text, json_option, show_json, table_text
 from pyspark_kafkaproto.cli.topics import PARTITION_COLUMNS, partition_rows
 from pyspark_kafkaproto.cluster import KafkaCluster, Topology
 from pyspark_kafkaproto.wire.ids import id_text
+from pyspark_kafkaproto.wire.printable import counted
 
 _BROKERS = {"id": "Broker", "address": "Address", "rack": "Rack", "is_controller": "Controller"}
 

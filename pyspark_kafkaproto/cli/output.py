@@ -128,11 +128,6 @@ def cell_text(value: object) -> str:
     return printed(str(value))
 
 
-def counted(number: int, name: str) -> str:
-    """`1 topic`, `2 topics`."""
-    return f"{number} {name}{'' if number == 1 else 's'}"
-
-
 def _style(value: object) -> str:
     return {"ok": "green", "broken": "bold red", "not reached": "yellow"}.get(str(value), "")
 

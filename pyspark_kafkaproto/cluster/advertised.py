@@ -12,8 +12,6 @@ from collections.abc import Collection
 from pyspark_kafkaproto.errors import ConnectionFailed
 from pyspark_kafkaproto.net import Endpoint
 
-_BEFORE_CONNECTED = ("resolve", "connect")
-
 
 def explained(
     error: ConnectionFailed, place: Endpoint, asked: Collection[Endpoint], protocol: str
@@ -26,12 +24,9 @@ def explained(
         asked: the addresses that the user gave, or the one of them that answered.
         protocol: security.protocol, the usual name of a listener.
     """
-    if error.stage not in _BEFORE_CONNECTED or place in asked:
+    if error.was_connected or place in asked:
         return error
-    reason = f"{error.reason}. {advertised_advice(place, asked, protocol)}"
-    better = ConnectionFailed(error.broker, error.stage, reason)
-    better.patience_s = error.patience_s
-    return better
+    return error.with_reason(f"{error.reason}. {advertised_advice(place, asked, protocol)}")
 
 
 def advertised_advice(place: Endpoint, asked: Collection[Endpoint], protocol: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Generic, Protocol, TypeVar
@@ -397,3 +398,13 @@ class _Line:
             self._answers[number] = error
         self.sent.clear()
         self.unsent.clear()
+
+
+@contextmanager
+def nothing_done_yet() -> Iterator[None]:
+    """For questions before something is done: what was answered of them is not `usable` as done."""
+    try:
+        yield
+    except KafkaProtoError as error:
+        error.usable = None
+        raise

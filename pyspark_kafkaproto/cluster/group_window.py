@@ -13,6 +13,7 @@ from pyspark_kafkaproto.cluster.given import (
 )
 from pyspark_kafkaproto.cluster.groups import (
     CommittedOffset,
+    check_groups,
     commit_offsets,
     delete_offsets,
     fetch_offsets,
@@ -42,7 +43,7 @@ class GroupWindow:
         self, group: str, partitions: Collection[tuple[str, int]]
     ) -> dict[TopicPartition, int]:
         """What `group` has committed; partitions without a committed offset are left out."""
-        found = fetch_offsets(self._router, [group], checked_partitions(partitions))[group]
+        found = self.get_group_offsets([group], checked_partitions(partitions))[group]
         return {partition: committed.offset for partition, committed in found.items()}
 
     def get_group_offsets(
@@ -55,6 +56,7 @@ class GroupWindow:
             partitions: which ones; None: all that the group has.
         """
         chosen = None if partitions is None else checked_partitions(partitions)
+        check_groups(groups)
         return fetch_offsets(self._router, groups, chosen)
 
     def set_consumer_offsets(self, group: str, offsets: Offsets) -> None:

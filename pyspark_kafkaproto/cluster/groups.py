@@ -116,25 +116,6 @@ def fetch_offsets(
 
     Raises:
         BrokerError: UNSTABLE_OFFSET_COMMIT where they were waited for in vain.
-        ConfigError: a group has no name.
-    """
-    check_groups(groups)
-    return fetch_listed_offsets(
-        router, groups, partitions, require_stable=require_stable, unstable_s=unstable_s
-    )
-
-
-def fetch_listed_offsets(
-    router: Router,
-    groups: Collection[str],
-    partitions: Collection[TopicPartition] | None = None,
-    *,
-    require_stable: bool = True,
-    unstable_s: float = inf,
-) -> dict[str, dict[TopicPartition, CommittedOffset]]:
-    """As `fetch_offsets`, of groups that brokers list: one of them may have no name.
-
-    Brokers take commits without one, of clients that were given none.
     """
     if partitions is not None and not partitions:
         return {group: {} for group in groups}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from pyspark_kafkaproto.cluster.groups import CommittedOffset, fetch_listed_offsets
+from pyspark_kafkaproto.cluster.groups import CommittedOffset, fetch_offsets
 from pyspark_kafkaproto.cluster.members import (
     DescribedGroup,
     Member,
@@ -61,7 +61,7 @@ def lag_of(
     names, described = _find(router, groups)
     owners = {group: item.owners for group, item in described.items() if item is not None}
     # As Kafka's tool does: an open transaction of one group must not hold up the table.
-    committed = fetch_listed_offsets(router, names, require_stable=False)
+    committed = fetch_offsets(router, names, require_stable=False)
     for group in names if topics is None else ():
         if not committed[group] and group in described and described[group] is None:
             raise no_such_group(group)

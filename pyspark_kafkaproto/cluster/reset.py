@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pyspark_kafkaproto.cluster.asking import nothing_done_yet
 from pyspark_kafkaproto.cluster.given import checked_timestamp
 from pyspark_kafkaproto.cluster.groups import CommittedOffset, commit_offsets, fetch_offsets
 from pyspark_kafkaproto.cluster.members import check_has_no_members
@@ -95,11 +96,8 @@ def reset_offsets(
             were moved all the same.
         ConfigError: there is nothing to move, or nothing committed to shift.
     """
-    try:
+    with nothing_done_yet():
         moved = _planned(router, group, to, partitions)
-    except KafkaProtoError as error:
-        error.usable = None  # what was answered so far: nothing is moved yet
-        raise
     if not dry_run:
         _commit(router, group, moved)
     return moved

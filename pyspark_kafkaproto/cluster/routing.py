@@ -49,7 +49,6 @@ OPINIONS = 3
 """How many brokers have to agree. Spark's own connector asks three times too, but any broker."""
 _BETWEEN_OPINIONS_S = 0.3
 _BOOTSTRAP = "bootstrap"  # the stage behind those of a connection
-_BEFORE_CONNECTED = ("resolve", "connect")
 
 
 class Router:
@@ -146,11 +145,11 @@ class Router:
 
     def _advised(self, error: KafkaProtoError) -> KafkaProtoError:
         """`error`, with what to look at where not even a connection was made."""
-        if not isinstance(error, ConnectionFailed) or error.stage not in _BEFORE_CONNECTED:
+        if not isinstance(error, ConnectionFailed) or error.was_connected:
             return error
         name = self.config.named("bootstrap.servers")
         advice = f"is {name} right, and does a broker run there? `kafkaproto doctor` may tell more"
-        return ConnectionFailed(error.broker, error.stage, f"{error.reason} ({advice})")
+        return error.with_reason(f"{error.reason} ({advice})")
 
     def waits_for(self) -> dict[Endpoint, KafkaProtoError | None]:
         """Whom it has asked in vain so far, and why; empty once anybody has answered."""

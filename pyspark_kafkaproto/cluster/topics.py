@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
+from pyspark_kafkaproto.cluster.asking import Question, ask, each_place, nothing_done_yet
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.cluster.routing import Router
@@ -30,12 +30,7 @@ from pyspark_kafkaproto.error_codes import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from pyspark_kafkaproto.errors import (
-    BrokerError,
-    ConfigError,
-    KafkaProtoError,
-    UnsupportedVersion,
-)
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -206,11 +201,8 @@ def delete_records(
 
     # Brokers know "all" too, but another try would delete what was written since the first.
     every = [partition for partition, offset in before.items() if offset == ALL_RECORDS]
-    try:
+    with nothing_done_yet():
         ends = list_bounds(router, every, LATEST_TIMESTAMP, read_committed=False)
-    except KafkaProtoError as error:
-        error.usable = None  # the ends of others: nothing is deleted yet
-        raise
     offsets = {**before, **ends}
 
     def make_request(partitions: list[TopicPartition]) -> DeleteRecordsRequest:

@@ -26,6 +26,7 @@ from pyspark_kafkaproto.spark.comparing import Comparison, Side, compare
 from pyspark_kafkaproto.spark.options import lowered, parse_read_options
 from pyspark_kafkaproto.spark.planning import plan_closed_ranges
 from pyspark_kafkaproto.spark.range_text import ranges_json
+from pyspark_kafkaproto.wire.printable import counted
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,8 +79,7 @@ def as_text(result: Comparison) -> str:
         for side in (result.ours, result.theirs)
     ]
     if result.is_same:
-        count = len(result.ranges)
-        where = "1 partition" if count == 1 else f"{count} partitions"
+        where = counted(len(result.ranges), "partition")
         return "\n".join([*lines, f"the same rows in {where}"])
     for item in result.differing:
         lines.append(f"{item} differs:")

@@ -1,4 +1,4 @@
-"""Texts from anybody (names, messages of brokers), as a terminal may be given them."""
+"""Texts for people: those of anybody (names, messages of brokers) as a terminal may have them."""
 
 from __future__ import annotations
 
@@ -10,3 +10,8 @@ def printed(text: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
+
+
+def counted(number: int, name: str) -> str:
+    """`1 topic`, `2 topics`."""
+    return f"{number} {name}{'' if number == 1 else 's'}"

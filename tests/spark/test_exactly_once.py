@@ -62,21 +62,29 @@ def test_a_batch_job_is_seen_whole_or_not_at_all(spark, options):
     assert sum(everything.values()) > 3000  # it had written, and was aborted: nothing is open
 
 
+def write_what_is_there(rows, options, checkpoint):
+    query = (
+        rows.writeStream.format("kafkaproto")
+        .options(**options)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+
+
+def forget_commit(checkpoint, batch):
+    """As after a crash between our commit and Spark's own."""
+    for name in (f"{batch}", f".{batch}.crc"):
+        (checkpoint / "commits" / name).unlink(missing_ok=True)
+
+
 def test_a_stream_repeats_a_batch_that_spark_did_not_note(spark, options, tmp_path):
     source, checkpoint = tmp_path / "source", tmp_path / "checkpoint"
     source.mkdir()
 
     def run():
-        query = (
-            spark.readStream.text(str(source))
-            .repartition(2)
-            .writeStream.format("kafkaproto")
-            .options(**options)
-            .option("checkpointLocation", str(checkpoint))
-            .trigger(availableNow=True)
-            .start()
-        )
-        assert query.awaitTermination(120)
+        write_what_is_there(spark.readStream.text(str(source)).repartition(2), options, checkpoint)
 
     for number in range(3):
         lines = range(100 * number, 100 * (number + 1))
@@ -85,9 +93,7 @@ def test_a_stream_repeats_a_batch_that_spark_did_not_note(spark, options, tmp_pa
         if number == 0:
             shutil.copytree(checkpoint, tmp_path / "older")
     assert seen(spark, options) == Counter(range(300))
-    # As after a crash between our commit and Spark's own.
-    for name in ("2", ".2.crc"):
-        (checkpoint / "commits" / name).unlink(missing_ok=True)
+    forget_commit(checkpoint, 2)
     run()
     assert seen(spark, options) == Counter(range(300))
     # A checkpoint from before the last batch would write that again.
@@ -112,26 +118,17 @@ def test_a_decided_batch_that_is_repeated_leaves_stateful_queries_as_they_were(
 
     def run():
         # More than what stands in buffers between Spark and Python.
-        query = (
-            spark.readStream.text(str(source))
-            .select("value", fn.rpad("value", 1000, "x").alias("key"))
-            .dropDuplicates(["key"])
-            .writeStream.format("kafkaproto")
-            .options(**options)
-            .option("checkpointLocation", str(checkpoint))
-            .trigger(availableNow=True)
-            .start()
+        rows = spark.readStream.text(str(source)).select(
+            "value", fn.rpad("value", 1000, "x").alias("key")
         )
-        assert query.awaitTermination(120)
+        write_what_is_there(rows.dropDuplicates(["key"]), options, checkpoint)
 
     for name, value in conf.items():
         spark.conf.set(name, value)
     try:
         (source / "0.txt").write_text("\n".join(map(str, range(20_000))))
         run()
-        # As after a crash between our commit and Spark's own.
-        for name in ("0", ".0.crc"):
-            (checkpoint / "commits" / name).unlink(missing_ok=True)
+        forget_commit(checkpoint, 0)
         (source / "1.txt").write_text("\n".join(map(str, range(10_000, 20_010))))
         run()
     finally:

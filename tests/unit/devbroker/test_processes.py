@@ -84,6 +84,13 @@ def test_the_watchdog_ends_with_what_it_watches(start):
     assert watchdog.wait(10) == 0
 
 
+def started(start, program):
+    """A process that runs `program`, and the one whose number it prints."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    starter = start([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment)
+    return starter, ProcessId.of(int(starter.stdout.readline()))
+
+
 def test_the_watchdog_ends_a_process_whose_starter_was_killed(start):
     program = (
         "import subprocess, sys, time\n"
@@ -93,9 +100,7 @@ def test_the_watchdog_ends_a_process_whose_starter_was_killed(start):
         "print(child.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    starter = start([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment)
-    orphan = ProcessId.of(int(starter.stdout.readline()))
+    starter, orphan = started(start, program)
     starter.kill()
     starter.wait()
     assert orphan.wait(10)
@@ -117,9 +122,7 @@ def test_a_process_can_end_with_the_one_that_started_it(start):
         "print(child.pid, flush=True)\n"
         "child.wait()\n"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    starter = start([sys.executable, "-c", starting], stdout=subprocess.PIPE, env=environment)
-    orphan = ProcessId.of(int(starter.stdout.readline()))
+    starter, orphan = started(start, starting)
     assert orphan.is_alive
     starter.kill()
     starter.wait()
