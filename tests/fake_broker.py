@@ -19,11 +19,12 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 from pyspark_kafkaproto.messages import find_api, request_class
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
+from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.wire.frame import (
@@ -34,6 +35,7 @@ from pyspark_kafkaproto.wire.frame import (
 )
 from tests import fake_log, fake_produce
 from tests.fake_log import FakeLog
+from tests.fake_sessions import FakeSessions, Session
 
 # What the fake nodes offer unless a test says otherwise: a broker of the 4.x line.
 VERSIONS = {
@@ -157,6 +159,7 @@ class FakeCluster:
         controller: the node that metadata names as controller.
         advertised: the address of each node in metadata, where it is not the real one.
         versions: API name to (least, most) that the nodes offer; APIs may be left out.
+        sessions: what they remember of Fetches. `calls` has each with all that it asks for.
     """
 
     def __init__(self, topics: Mapping[str, int] | None = None, nodes: int = 1) -> None:
@@ -175,6 +178,7 @@ class FakeCluster:
         self.controller = 1
         self.advertised: dict[int, tuple[str, int]] = {}
         self.versions = dict(VERSIONS)
+        self.sessions = FakeSessions()
         self._scripts: dict[tuple[str, int | None], list[Answer]] = {}
         self._changed = threading.Condition()
         self._errors: list[Exception] = []
@@ -242,18 +246,37 @@ class FakeCluster:
     def answer(self, call: Call) -> Any:
         """What the script, or else the default, says to a request."""
         with self._changed:
+            session = None
+            if call.api == "Fetch":
+                version = call.header.api_version
+                session = self.sessions.of(call.node_id, version, call.request)
+            if isinstance(session, Session):
+                call = call._replace(request=session.widened(call.request))
             self.calls.append(call)
             self._changed.notify_all()
+            if isinstance(session, int):
+                return FetchResponse(error_code=session)
             try:
-                script = self._scripts.get((call.api, call.node_id)) or self._scripts.get(
-                    (call.api, None), [DEFAULT]
-                )
-                said = script.pop(0) if len(script) > 1 else script[0]
-                said = said(call) if callable(said) else said
-                return _DEFAULTS[call.api](self, call) if said is DEFAULT else said
+                said = self._say(call)
+                return said if session is None else self._in_session(session, said)
             except Exception as error:  # noqa: BLE001 - the test raises it, at the cluster's end
                 self._errors.append(error)
                 return close()
+
+    def _say(self, call: Call) -> Any:
+        script = self._scripts.get((call.api, call.node_id)) or self._scripts.get(
+            (call.api, None), [DEFAULT]
+        )
+        said = script.pop(0) if len(script) > 1 else script[0]
+        said = said(call) if callable(said) else said
+        return _DEFAULTS[call.api](self, call) if said is DEFAULT else said
+
+    def _in_session(self, session: Session, said: Any) -> Any:
+        if isinstance(said, FetchResponse):
+            return self.sessions.answered(session, said)
+        if isinstance(said, Fault) and isinstance(said.response, FetchResponse):
+            return replace(said, response=self.sessions.answered(session, said.response))
+        return said
 
 
 class _Node:

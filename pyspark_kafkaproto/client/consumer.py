@@ -33,6 +33,7 @@ from pyspark_kafkaproto.client.group.membership import (
 )
 from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
 from pyspark_kafkaproto.client.group.seen import Seen
+from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
@@ -115,6 +116,7 @@ class Consumer:
         self._reader: GroupMember | None = None  # who has read what `poll` gave last
         self._left_at: dict[TopicPartition, int] = {}  # of the last generation
         self._seen = Seen()
+        self._sessions = FetchSessions()
         self._held: _Held | None = None
         self._unwaited: list[Commit] = []
         self._committed: dict[TopicPartition, CommittedOffset] = {}
@@ -248,7 +250,9 @@ class Consumer:
             return
         own = [item for item, start in starts.items() if self._has_been_at(item, start.offset)]
         seen = self._seen.in_next_generation(starts, own)
-        self._reading = Reading(assigned, starts, self.config, self._router, self._schema, seen)
+        self._reading = Reading(
+            assigned, starts, self.config, self._router, self._schema, seen, self._sessions
+        )
         self._own, self._reader = assigned, reader
         self._committed = {}
         if self._on_assign is not None:

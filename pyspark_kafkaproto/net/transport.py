@@ -15,8 +15,7 @@ import socket
 import struct
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark_kafkaproto.errors import (
     ConfigError,
@@ -48,8 +47,7 @@ _GRACE_S = 0.01
 _LONGEST_POLL_S = 3600.0  # `poll` counts milliseconds in 31 bits
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Where a broker listens."""
 
     host: str

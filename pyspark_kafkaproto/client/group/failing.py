@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Final
 
 from pyspark_kafkaproto.cluster import TopicPartition
@@ -42,10 +42,14 @@ class Failing:
             names = ", ".join(map(str, sorted(failed)))
             _log.warning("nothing fetched from %s for %.0f s: %s", names, lasted_s, error)
 
-    def note_answered(self, partition: TopicPartition) -> None:
-        """It fails no more."""
-        self._since.pop(partition, None)
-        self._warned.discard(partition)
+    def note_answered(
+        self, asked: Container[TopicPartition], failed: Container[TopicPartition]
+    ) -> None:
+        """Of `asked` all but `failed` fail no more."""
+        for partition in self._since.keys() | self._warned:
+            if partition in asked and partition not in failed:
+                self._since.pop(partition, None)
+                self._warned.discard(partition)
 
     def forget(self, is_in_vain: Callable[[TopicPartition], bool]) -> None:
         """Those that nobody is asked about fail no longer."""

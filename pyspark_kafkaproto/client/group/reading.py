@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.arrow import to_record_batches, wanted_columns
 from pyspark_kafkaproto.client.group.seen import Seen
+from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.decode import BlockReading
@@ -55,6 +56,7 @@ class Reading:
         router: Router,
         schema: pa.Schema,
         seen: Seen,
+        sessions: FetchSessions,
     ) -> None:
         self.positions: dict[TopicPartition, int] = {}
         self._later = set(assigned)
@@ -65,6 +67,7 @@ class Reading:
         self._schema = schema
         self._wanted = wanted_columns(schema) | Columns.OFFSET  # for positions between batches
         self.seen = seen
+        self._sessions = sessions
         self._begin_at(starts)
         self._tail = self._new_tail()
         self._rows: Iterator[pa.RecordBatch] = iter(())
@@ -164,7 +167,7 @@ class Reading:
         if self._told >= self.positions.keys():
             self._told.clear()
         positions = {item: at for item, at in self.positions.items() if item not in self._told}
-        return Tail(positions, self._config, self._router, self._reset, self.seen)
+        return Tail(positions, self._config, self._router, self._reset, self.seen, self._sessions)
 
     def _reset(self, partition: TopicPartition, why: str, offset_at: Callable[[int], int]) -> int:
         """See `Reset`: rows that are read again, or passed over, are said."""

@@ -5,7 +5,8 @@ them goes out; nor may a poll wait for the pieces of a large one.
 
 Each leader has a Fetch of ours about all its partitions, which it holds for up to fetch.max.wait.ms
 while it has nothing; whoever answers first is read first. No partition is in two of them: an answer
-always begins at the position that its partition has.
+always begins at the position that its partition has. What a Fetch has to name of them, `sessions`
+says.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ from typing import Final
 from pyspark_kafkaproto.client.group.failing import Failing
 from pyspark_kafkaproto.client.group.reset import MADE_AGAIN, Reset, ResetPolicy
 from pyspark_kafkaproto.client.group.seen import Seen
+from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.group.under_way import Pending, UnderWay
 from pyspark_kafkaproto.client.reading.block import Block
+from pyspark_kafkaproto.client.reading.coming import SentFetch
 from pyspark_kafkaproto.client.reading.exchange import Exchanges, Part
 from pyspark_kafkaproto.client.reading.loss import Bounds
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadTask
-from pyspark_kafkaproto.client.reading.requests import LedRange, Place
+from pyspark_kafkaproto.client.reading.requests import LedRange, Naming, Place, Terms
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.error_codes import INCONSISTENT_TOPIC_ID, UNKNOWN_TOPIC_ID
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
+from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline, retrying
 from pyspark_kafkaproto.net.retry import is_retriable
 
@@ -48,6 +52,7 @@ class Tail(Exchanges):
         router: whom to ask through.
         reset: what becomes of positions that are not there.
         seen: what the positions stand on; topic ids are noted in it.
+        sessions: what brokers remember; all is asked for anew.
 
     Attributes:
         unheard: partitions without an answer or a failure yet, nor word that nobody leads them.
@@ -60,6 +65,7 @@ class Tail(Exchanges):
         router: Router,
         reset: Reset,
         seen: Seen,
+        sessions: FetchSessions,
     ) -> None:
         ranges = tuple(OffsetRange(*item, start, NO_END) for item, start in positions.items())
         task = ReadTask(ranges, {}, seen.topic_ids)
@@ -72,6 +78,8 @@ class Tail(Exchanges):
         self._max_wait_s = config.fetch_max_wait_s
         self._min_bytes = config.fetch_min_bytes
         self._under_way = UnderWay(self._max_wait_s, config.client.request_timeout_s)
+        self._sessions = sessions
+        sessions.begin_anew()
         self._ended: Pending | None = None  # the last one; None: others were asked since
         self._max_age_s = max(config.metadata_max_age_s, _LEAST_AGE_S)
         self._known_until = Deadline.after(self._max_age_s)  # who leads, and who follows
@@ -82,6 +90,7 @@ class Tail(Exchanges):
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
         ]
+        self._topics = {item.topic for item in positions}
         self.unheard = set(positions)
 
     def close(self) -> None:
@@ -115,14 +124,14 @@ class Tail(Exchanges):
             return []
         answered = self._ended
         assert answered is not None  # noqa: S101 - these are the parts of its answer
-        self.unheard -= {item.topic_partition for item in answered.partitions}
+        self.unheard -= answered.sent.asked.keys()
         self._seen.foreign -= {part.progress.topic_partition for part in parts}
         for part in parts:
             if not part.data.error_code:
                 self._loss.found(part.progress.topic_partition)
         blocks = self._advance(parts)
         self._let_others_first({block.progress for block in blocks})
-        if not blocks and len(parts) == len(self._asked):
+        if not blocks and len(parts) + self._unsaid == len(self._asked):
             self._rest_if_early(answered)
         self._send_ahead_to(answered.place)
         return blocks
@@ -155,7 +164,8 @@ class Tail(Exchanges):
 
         Not where the new one is noticed: rows of before may still have to be handed out there.
         """
-        another = [item for item in self._open if self._is_another(item.range.topic)]
+        topics = {topic for topic in self._topics if self._is_another(topic)}
+        another = [item for item in self._open if item.range.topic in topics]
         if not another:
             return
         self.close()  # what is under way begins at other positions
@@ -164,7 +174,7 @@ class Tail(Exchanges):
         bounds = Bounds(self._directory.router, astray)
         for item in astray:
             self._loss.made_again(item, bounds)
-        self._note_ids({item.range.topic for item in another})
+        self._note_ids(topics)
 
     # Asking
 
@@ -189,7 +199,7 @@ class Tail(Exchanges):
             if only in (None, place):
                 self._asked = [item for item, _ in chosen]
                 self._insist_on_known({item.range.topic for item in self._asked})
-                sent = self._send_to(chosen, deadline)
+                sent = self._send_to(place, chosen, deadline)
                 self._under_way.add(sent, place)
 
     def _free_places(
@@ -265,6 +275,9 @@ class Tail(Exchanges):
         found = {topic: self._directory.topic_id(topic) for topic in topics}
         self._seen.topic_ids |= {topic: known for topic, known in found.items() if known}
 
+    def _naming(self, place: Place, terms: list[Terms], *, is_by_id: bool) -> Naming:
+        return self._sessions.at(place).naming(terms, is_by_id=is_by_id)
+
     def _wait_s(self) -> float:
         return self._max_wait_s
 
@@ -306,20 +319,23 @@ class Tail(Exchanges):
         self._tried_at = tried_at
         self._ended, self._sent, self._asked = one, one.sent, one.partitions
 
-    def _judge(self, parts: list[Part], failures: dict[TopicPartition, BrokerError]) -> list[Part]:
+    def _accept(self, answer: FetchResponse, sent: SentFetch) -> list[Part]:
+        assert self._ended is not None  # noqa: S101 - `_turn_to` it has come before
+        self._sessions.at(self._ended.place).note_answer(answer)
+        return super()._accept(answer, sent)
+
+    def _judge(self, failures: Mapping[TopicPartition, BrokerError], *, is_any_well: bool) -> None:
         by_id = {UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID}
         refused = (item.topic for item, error in failures.items() if error.code in by_id)
         known = self._seen.topic_ids
         self._seen.refused_ids |= {known[topic] for topic in refused if topic in known}
-        judged = super()._judge(parts, failures)
-        for item in self._asked:
-            error = failures.get(item.topic_partition)
-            if error is None:
-                self._failing.note_answered(item.topic_partition)
-            else:
-                self._rest([item], self._config.retry_backoff_s)
-                self._failing.note({item.topic_partition}, error, self._tried_at)
-        return judged
+        super()._judge(failures, is_any_well=is_any_well)
+        assert self._ended is not None  # noqa: S101 - `_turn_to` it has come before
+        asked = self._ended.sent.asked
+        self._failing.note_answered(asked, failures)
+        for partition, error in failures.items():
+            self._rest([asked[partition]], self._config.retry_backoff_s)
+            self._failing.note({partition}, error, self._tried_at)
 
     def _recover(self, error: KafkaProtoError) -> None:
         """The same; others come first from now on. Raises what has lasted for too long."""

@@ -21,11 +21,20 @@ from pyspark_kafkaproto.net import Arrival, Connection, Deadline
 
 
 class SentFetch(NamedTuple):
-    """A Fetch under way: where it was sent, what it asks for, the names of the ids that it has."""
+    """A Fetch under way.
+
+    Attributes:
+        connection: where it was sent.
+        asked: what it asks for.
+        names: those of the ids that it has.
+        is_whole: whether the answer has to be about all that is asked for. Within a session it says
+            nothing of what has nothing new.
+    """
 
     connection: Connection
     asked: Mapping[TopicPartition, RangeProgress]
     names: Mapping[bytes, str]
+    is_whole: bool
 
     def named(self, topic: FetchResponse.Topic) -> str:
         """The name of a topic of the answer, "" for one that was not asked for."""

@@ -18,7 +18,14 @@ from pyspark_kafkaproto.client.reading.loss import Bounds, LossPolicy
 from pyspark_kafkaproto.client.reading.memory import AnswerMemory
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import ReadTask
-from pyspark_kafkaproto.client.reading.requests import LedRange, Limits, Place, fetch_request
+from pyspark_kafkaproto.client.reading.requests import (
+    LedRange,
+    Limits,
+    Naming,
+    Place,
+    Terms,
+    fetch_request,
+)
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.error_codes import CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE
@@ -32,6 +39,7 @@ from pyspark_kafkaproto.messages.fetch import FetchRequest, FetchResponse
 from pyspark_kafkaproto.net import Arrival, ClientConfig, Deadline
 from pyspark_kafkaproto.records import Skimmed, skim
 from pyspark_kafkaproto.wire.cursor import Buffer
+from pyspark_kafkaproto.wire.declaration import NO_ID
 
 _LAST_VERSION_BY_NAME = 12
 _FIRST_VERSION_WITH_READ_EPOCH = 12
@@ -72,6 +80,7 @@ class Exchanges(ABC):
         self._loss = loss
         self._open: list[RangeProgress] = []  # what is left to read
         self._asked: list[RangeProgress] = []  # what the last answer, or failure, is about
+        self._unsaid = 0  # of how many of these that answer says nothing: nothing is new
         self._sent: SentFetch | None = None  # what is in flight
         self._memory = AnswerMemory()
         self._partition_bytes = min(_FIRST_BLOCK_BYTES, config.max_partition_fetch_bytes)
@@ -104,34 +113,56 @@ class Exchanges(ABC):
                 places.setdefault(place, []).append((item, leader))
         return places
 
-    def _send_to(self, chosen: list[LedRange], deadline: Deadline) -> SentFetch:
+    def _send_to(self, place: Place, chosen: list[LedRange], deadline: Deadline) -> SentFetch:
         """Ask one leader, or the follower that it named, for what comes next of `chosen`."""
-        connection = self._directory.router.connect(chosen[0][1].endpoint, deadline)
+        endpoint, rack_id = place
+        connection = self._directory.router.connect(endpoint, deadline)
         ids = {item.range.topic: self._directory.topic_id(item.range.topic) for item, _ in chosen}
         most = None if all(ids.values()) else _LAST_VERSION_BY_NAME
         version = connection.version_for(FetchRequest, most)
-        compares = version >= _FIRST_VERSION_WITH_READ_EPOCH
-        connection.send(self._request(chosen, compares=compares), deadline, version)
-        names = {known: topic for topic, known in ids.items() if known}
-        return SentFetch(connection, {item.topic_partition: item for item, _ in chosen}, names)
-
-    def _request(self, chosen: list[LedRange], *, compares: bool) -> FetchRequest:
-        """What to ask; `compares`: whether the broker can say that what was read is gone."""
-        most = min(self._config.fetch_max_bytes, self._response_bytes)
-        batch_bytes = max(item.batch_bytes for item, _ in chosen)
-        limits = Limits(
-            partition_bytes=max(self._partition_bytes, batch_bytes),
-            response_bytes=max(most, batch_bytes),
-            min_bytes=self._min_bytes,
-            wait_s=self._wait_s(),
-        )
-        return fetch_request(
-            chosen,
-            self._directory,
-            limits,
-            compares=compares,
+        terms = self._terms(chosen, ids, compares=version >= _FIRST_VERSION_WITH_READ_EPOCH)
+        naming = self._naming(place, terms, is_by_id=version > _LAST_VERSION_BY_NAME)
+        request = fetch_request(
+            naming,
+            self._limits(chosen),
+            rack_id,
             is_read_committed=self._config.is_read_committed,
         )
+        connection.send(request, deadline, version)
+        names = {known: topic for topic, known in ids.items() if known}
+        asked = {item.topic_partition: item for item, _ in chosen}
+        return SentFetch(connection, asked, names, naming.is_whole)
+
+    def _terms(
+        self, chosen: list[LedRange], ids: Mapping[str, bytes | None], *, compares: bool
+    ) -> list[Terms]:
+        """What to ask of each; `compares`: whether the broker can say that what was read is gone.
+
+        A partition whose next batch did not fit is asked for with as much as that takes.
+        """
+        read_epoch = self._directory.read_epoch if compares else lambda _: NO_EPOCH
+        least = self._partition_bytes
+        return [
+            Terms(
+                item.topic_partition,
+                ids[item.range.topic] or NO_ID,
+                item.position,
+                leader.epoch,
+                read_epoch(item.topic_partition),
+                max(least, item.batch_bytes),
+            )
+            for item, leader in chosen
+        ]
+
+    def _limits(self, chosen: list[LedRange]) -> Limits:
+        most = min(self._config.fetch_max_bytes, self._response_bytes)
+        batch_bytes = max(item.batch_bytes for item, _ in chosen)
+        return Limits(max(most, batch_bytes), self._min_bytes, self._wait_s())
+
+    def _naming(self, place: Place, terms: list[Terms], *, is_by_id: bool) -> Naming:
+        """What to name of what is asked for: everything, as a broker keeps no session for us."""
+        del place, is_by_id
+        return Naming(terms)
 
     # Answers
 
@@ -147,13 +178,14 @@ class Exchanges(ABC):
         Raises at once for an error that no retry mends. OFFSET_OUT_OF_RANGE is an answer here.
         """
         broker = str(sent.connection.endpoint)
+        self._unsaid = 0
         if answer.error_code:
             raise BrokerError(answer.error_code, "Fetch", "the request").at(broker)
         if answer.throttle_time_ms and not answer.responses:
-            return []  # over its quota a client without a session is told to wait, and nothing else
+            return []  # over its quota a client is told to wait, and nothing else
         parts: list[Part] = []
         failures: dict[TopicPartition, BrokerError] = {}
-        left = dict(sent.asked)
+        left = dict(sent.asked)  # what nothing is said of
         for topic in answer.responses:
             for data in topic.partitions:
                 partition = TopicPartition(sent.named(topic), data.partition_index)
@@ -167,19 +199,20 @@ class Exchanges(ABC):
                 else:
                     self._directory.note_failure(partition, data)
                     failures[partition] = _failure(partition, data.error_code).at(broker)
-        if left:
+        if left and sent.is_whole:
             raise RemoteProtocolError(f"no answer for {', '.join(map(str, left))}", where="Fetch")
-        return self._judge(parts, failures)
+        self._unsaid = len(left)
+        self._judge(failures, is_any_well=bool(parts or left))
+        return parts
 
-    def _judge(self, parts: list[Part], failures: dict[TopicPartition, BrokerError]) -> list[Part]:
+    def _judge(self, failures: Mapping[TopicPartition, BrokerError], *, is_any_well: bool) -> None:
         for_good = (error for error in failures.values() if not error.error.is_retriable)
-        worst = next(for_good, None if parts else next(iter(failures.values()), None))
+        worst = next(for_good, None if is_any_well else next(iter(failures.values()), None))
         if worst is not None:
             raise worst
         self._directory.forget(failures)
         for item in self._asked:
             item.report.retries += item.topic_partition in failures
-        return parts
 
     def _recover(self, error: KafkaProtoError) -> None:
         """Before another try: what was in flight is lost, leaders may have moved."""
@@ -240,7 +273,7 @@ class Exchanges(ABC):
                     self._directory.note_read(progress.topic_partition, seen.leader_epoch)
         for partition in doubted:  # not before all of the answer was judged by who is known
             self._directory.doubt(partition)
-        self._fit_next_batch(blocks, cut)
+        self._fit_next_batch(parts, cut)
         self._open = [item for item in self._open if not item.is_done]
         return blocks
 
@@ -286,7 +319,7 @@ class Exchanges(ABC):
                 base_offset=progress.position,
             ).of(*partition)
 
-    def _fit_next_batch(self, blocks: list[Block], cut: dict[RangeProgress, Skimmed]) -> None:
+    def _fit_next_batch(self, parts: list[Part], cut: dict[RangeProgress, Skimmed]) -> None:
         """Ask for what a batch takes that did not fit, or for twice as much where it does not say.
 
         Brokers send the first batch whole whatever its size (KIP-74), so that is rare. A batch cut
@@ -295,7 +328,7 @@ class Exchanges(ABC):
         Raises:
             CorruptRecords: so much was asked for, and the batch is cut all the same.
         """
-        first = self._asked[0] if blocks else next(iter(cut), None)
+        first = next((progress for progress, data in parts if data.records), None)
         if first is None or first not in cut:
             return
         batch_bytes = cut[first].missing_bytes or 2 * max(self._partition_bytes, first.batch_bytes)

@@ -266,7 +266,8 @@ class Fetcher(Exchanges):
         """Ask for the first open range that has a leader, with all near ones of the same place."""
         near = self._open[:_PARTITIONS_PER_REQUEST]
         leaders = self._directory.leaders((item.topic_partition for item in near), deadline)
-        return self._send_to(next(iter(self._by_place(near, leaders).values())), deadline)
+        place, chosen = next(iter(self._by_place(near, leaders).items()))
+        return self._send_to(place, chosen, deadline)
 
     def _leave_nothing_in_flight(self) -> None:
         self._coming = None

@@ -13,6 +13,7 @@ class RangeProgress:
     """How far the reading of one range has come: it began at `start`, and ends at `stop`.
 
     Attributes:
+        topic_partition: what is read.
         stalled_since: when an answer first came without the records that should be there.
         is_out_of_range: whether the last answer said that there is no such offset.
         doubted: where a damaged batch was asked for again, as nothing told its end; once, not more.
@@ -28,11 +29,10 @@ class RangeProgress:
     is_out_of_range: bool = False
     doubted: int | None = None
     batch_bytes: int = 0
+    topic_partition: TopicPartition = field(init=False)  # asked for again and again
 
-    @property
-    def topic_partition(self) -> TopicPartition:
-        """What is read."""
-        return self.range.topic_partition
+    def __post_init__(self) -> None:
+        self.topic_partition = self.range.topic_partition
 
     @property
     def is_done(self) -> bool:

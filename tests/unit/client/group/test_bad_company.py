@@ -13,7 +13,7 @@ from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
-from tests.fake_broker import DEFAULT, STALL
+from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_log import Answered, FakeLog
 from tests.fake_past import behind
 from tests.forks import in_child
@@ -175,11 +175,17 @@ def test_a_follower_that_is_stuck_is_left(filled, group, consumer_of):
 
 def test_a_follower_that_failed_once_is_read_from_again(filled, group, consumer_of):
     filled.on("Fetch", names_follower, node=1)
-    filled.on("Fetch", follows([filled.logs["orders", number] for number in PARTITIONS]), node=2)
+    follower = follows([filled.logs["orders", number] for number in PARTITIONS])
+    filled.on("Fetch", follower, node=2)
     consumer = consumer_of(metadata_max_age_ms=200, client_rack="eu-2")
     assert len(poll_rows(consumer, 40)) == 40
-    filled.hang_up(2)
-    poll_until(consumer, lambda: not filled.asked("Fetch")[-1].rack_id)
+    filled.on("Fetch", close(), follower, node=2)
+    since = len(filled.asked("Fetch"))
+    poll_until(
+        consumer,
+        lambda: not all(item.rack_id for item in filled.asked("Fetch")[since:]),
+        "a leader",
+    )
     at_follower = len(filled.asked("Fetch", node=2))
     poll_until(consumer, lambda: len(filled.asked("Fetch", node=2)) > at_follower)
 

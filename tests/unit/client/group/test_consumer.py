@@ -1635,9 +1635,9 @@ def each_asked_once(monkeypatch):
     """Fails a poll that asks for a partition that a Fetch under way asks for."""
     send_to = Tail._send_to
 
-    def checked(tail, chosen, deadline):
+    def checked(tail, place, chosen, deadline):
         assert not tail._under_way.partitions & {item for item, _ in chosen}
-        return send_to(tail, chosen, deadline)
+        return send_to(tail, place, chosen, deadline)
 
     monkeypatch.setattr(Tail, "_send_to", checked)
 
@@ -1653,7 +1653,8 @@ def test_each_row_comes_once_and_in_order_whatever_happens_to_its_leader(
     rows, ends = [], [20, 20]
     for _ in range(60):
         partition = chance.randrange(2)
-        happens = chance.choice(["move", "fail", "hang up", "stall", "write", "write", "write"])
+        bad = ["move", "fail", "hang up", "stall", "forget", "full"]
+        happens = chance.choice([*bad, "write", "write", "write"])
         if happens == "move":
             filled.topics["orders"].move(partition, chance.choice([1, 2]))
         elif happens == "fail":
@@ -1662,6 +1663,11 @@ def test_each_row_comes_once_and_in_order_whatever_happens_to_its_leader(
             filled.hang_up(chance.choice([1, 2]))
         elif happens == "stall":
             filled.on("Fetch", STALL, DEFAULT, node=chance.choice([1, 2]))
+        elif happens == "forget":
+            with filled.at_once():
+                filled.sessions.forget()
+        elif happens == "full":
+            filled.sessions.most = chance.choice([0, 1, 2])
         else:
             filled.logs["orders", partition].append(b"more", b"and more")
             ends[partition] += 2

@@ -11,6 +11,7 @@ import pytest
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import Fetcher, ReadSettings, read_batches
 from pyspark_kafkaproto.client.group.seen import Seen
+from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.client.reading import fetch, probe
 from pyspark_kafkaproto.client.reading.ranges import Mode
@@ -339,7 +340,7 @@ def test_member_reads_what_breaks_off_once_and_from_all_partitions(brokers, log)
     )
     router = Router(config.client)
     positions = {TopicPartition("orders", number): 0 for number in (0, 1)}
-    tail = Tail(positions, config, router, no_reset, Seen())
+    tail = Tail(positions, config, router, no_reset, Seen(), FetchSessions())
     deadline = Deadline.after(10)
     found = []
     while len(found) < 200 and not deadline.has_passed:

@@ -1,0 +1,87 @@
+"""What a broker remembers of our Fetches, so that each names no more than has changed (KIP-227).
+
+A session is the broker's. It holds which partitions are asked for, and from where on, and answers
+are about those alone of which there is something new. What was said to the broker is noted here: a
+session is good as long as every Fetch of it was answered, one after the other. Else it is begun
+anew, with a Fetch that names everything and ends the one before: brokers keep a thousand, by
+default, for all their clients. One that keeps no more gives none, and is told everything each time.
+What is asked, and what an answer means, is `tail`'s.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+from pyspark_kafkaproto.client.reading.requests import Naming, Place, Terms
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.messages.fetch import FetchResponse
+
+_NONE: Final = 0
+_FIRST_EPOCH: Final = 0  # of a Fetch that names everything, and ends the session that it names
+_LAST_EPOCH: Final = 2**31 - 1
+
+
+class FetchSession:
+    """Our side of a session with one broker."""
+
+    def __init__(self) -> None:
+        self._id = _NONE
+        self._epoch = _FIRST_EPOCH
+        self._said: dict[TopicPartition, Terms] = {}
+        self._is_by_id = False
+        self._is_answered = True
+
+    def naming(self, terms: list[Terms], *, is_by_id: bool) -> Naming:
+        """What the next Fetch has to name, so that the broker knows all of `terms`.
+
+        Args:
+            terms: what is asked for, of different partitions.
+            is_by_id: whether the Fetch names topics by their ids. A session does not change that.
+        """
+        if not self._is_answered or is_by_id != self._is_by_id:
+            self.begin_anew()
+        said, self._said = self._said, {item.partition: item for item in terms}
+        self._is_answered, self._is_by_id = False, is_by_id
+        if self._epoch == _FIRST_EPOCH:
+            return Naming(terms, (), self._id, _FIRST_EPOCH)
+        changed = [item for item in terms if said.get(item.partition) != item]
+        return Naming(changed, self._forgotten(said), self._id, self._epoch)
+
+    def note_answer(self, answer: FetchResponse) -> None:
+        """The answer to the last Fetch has come, and is one or an error about all of it."""
+        self._is_answered = True
+        if answer.error_code or answer.session_id == _NONE:
+            self.begin_anew()
+            return
+        self._id = answer.session_id
+        self._epoch = self._epoch + 1 if self._epoch < _LAST_EPOCH else _FIRST_EPOCH + 1
+
+    def begin_anew(self) -> None:
+        """The next Fetch names everything. The id stays, for the broker to end what it may have."""
+        self._epoch = _FIRST_EPOCH
+        self._said = {}
+
+    def _forgotten(self, said: dict[TopicPartition, Terms]) -> list[Terms]:
+        """What the broker is to ask for no more; a topic made again is another one."""
+        return [
+            item
+            for partition, item in said.items()
+            if partition not in self._said or self._said[partition].topic_id != item.topic_id
+        ]
+
+
+class FetchSessions:
+    """Those of a member. They outlive a `Tail`, so that no broker keeps more than one of it."""
+
+    def __init__(self) -> None:
+        self._of: defaultdict[Place, FetchSession] = defaultdict(FetchSession)
+
+    def at(self, place: Place) -> FetchSession:
+        """The one of a broker, and of the rack that is named to it."""
+        return self._of[place]
+
+    def begin_anew(self) -> None:
+        """All of them; who reads on from here has heard no answer yet."""
+        for session in self._of.values():
+            session.begin_anew()

@@ -1,0 +1,260 @@
+"""Fetch sessions (KIP-227): what a Fetch names, and what becomes of a session that is lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_kafkaproto.client.group import reading
+from pyspark_kafkaproto.client.group.sessions import FetchSession
+from pyspark_kafkaproto.client.reading.requests import Limits, Terms, fetch_request
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import RemoteProtocolError
+from pyspark_kafkaproto.messages.fetch import FetchResponse
+from pyspark_kafkaproto.wire.declaration import NO_ID
+from tests.fake_broker import DEFAULT, close
+from tests.fake_sessions import FakeSessions, Session, with_values
+from tests.unit.client.group.polling import poll_rows, poll_until
+
+MANY = 250
+LIMITS = Limits(response_bytes=1000, min_bytes=1, wait_s=0.5)
+NODE = 1
+
+
+@pytest.fixture
+def many(brokers):
+    """A record in each partition of `many`."""
+    for partition in range(MANY):
+        brokers.logs["many", partition].append(b"first")
+    return brokers
+
+
+@pytest.fixture
+def caught_up(many, group, consumer_of):
+    """A member that has read them, and that a broker keeps a session for."""
+    consumer = consumer_of(topics={"many"})
+    poll_rows(consumer, MANY)
+    poll_until(consumer, lambda: named(many) == {}, "a Fetch that names nothing")
+    return consumer
+
+
+def named(brokers, since=-1):
+    """The partitions and offsets that the last Fetch named; of some, those of the first of them."""
+    _, request = brokers.sessions.named[since]
+    partitions = [item for topic in request.topics for item in topic.partitions]
+    return {item.partition: item.fetch_offset for item in partitions}
+
+
+def epochs(brokers, since=0):
+    return [request.session_epoch for _, request in brokers.sessions.named[since:]]
+
+
+def test_a_fetch_names_what_has_changed_and_nothing_else(many, caught_up):
+    many.logs["many", 7].append(b"second")
+    since = len(many.sessions.named)
+    assert poll_rows(caught_up, 1) == [(7, 1)]
+    poll_until(caught_up, lambda: len(many.sessions.named) > since + 2, "the Fetches behind it")
+    assert [named(many, number) for number in range(since, since + 3)].count({}) == 2
+    assert {7: 2} in [named(many, number) for number in range(since, since + 3)]
+    assert all(epoch > 0 for epoch in epochs(many, since))
+    assert len(many.sessions) == 1
+
+
+def test_the_epochs_of_a_session_go_up_one_by_one(many, caught_up):
+    poll_until(caught_up, lambda: len(many.sessions.named) > 10, "more of them")
+    seen = epochs(many)
+    assert seen == list(range(len(seen)))
+
+
+def test_where_a_broker_has_forgotten_the_session_all_is_named_again(many, caught_up):
+    with many.at_once():
+        many.sessions.forget()
+        many.logs["many", 7].append(b"second")
+        since = len(many.sessions.named)
+    assert poll_rows(caught_up, 1) == [(7, 1)]
+    assert 0 in epochs(many, since)
+    assert len(many.sessions) == 1
+
+
+def test_a_broker_that_keeps_no_more_sessions_is_told_everything_each_time(
+    many, group, consumer_of
+):
+    many.sessions.most = 0
+    consumer = consumer_of(topics={"many"})
+    poll_rows(consumer, MANY)
+    many.logs["many", 7].append(b"second")
+    assert poll_rows(consumer, 1) == [(7, 1)]
+    assert set(epochs(many)) == {0}
+    assert len(named(many)) == MANY
+
+
+def test_a_session_of_which_an_answer_was_lost_is_ended_by_the_next(many, caught_up):
+    since = len(many.sessions.named)
+    many.on("Fetch", close(), DEFAULT)
+    poll_until(caught_up, lambda: 0 in epochs(many, since), "a session begun anew")
+    many.logs["many", 7].append(b"second")
+    assert poll_rows(caught_up, 1) == [(7, 1)]
+    anew = next(item for _, item in many.sessions.named[since:] if item.session_epoch == 0)
+    assert anew.session_id > 0
+    assert len(many.sessions) == 1
+
+
+def test_a_partition_that_another_broker_leads_is_forgotten(many, caught_up):
+    with many.at_once():
+        many.topics["many"].move(7, 2)
+        many.logs["many", 7].append(b"second")
+        since = len(many.sessions.named)
+    assert poll_rows(caught_up, 1) == [(7, 1)]
+    forgotten = [
+        (topic.topic_id, topic.partitions)
+        for node, request in many.sessions.named[since:]
+        for topic in request.forgotten_topics_data
+        if node == NODE
+    ]
+    assert forgotten == [(many.topics["many"].topic_id, (7,))]
+
+
+def test_a_member_that_begins_anew_leaves_no_session_behind(many, group, consumer_of, monkeypatch):
+    consumer = consumer_of(topics={"many"})
+    poll_rows(consumer, MANY)
+    for turn in range(5):
+        many.logs["many", 7].append(b"more")
+        with monkeypatch.context() as patched:
+            patched.setattr(reading, "to_record_batches", no_memory)
+            with pytest.raises(MemoryError):
+                poll_until(consumer, lambda: False, "the error")
+        assert poll_rows(consumer, 1) == [(7, 1 + turn)]
+    assert epochs(many).count(0) > 5
+    assert len(many.sessions) == 1
+
+
+def no_memory(*_):
+    raise MemoryError
+
+
+def test_an_error_of_one_partition_keeps_no_other_from_being_read(many, caught_up):
+    """In an answer that says nothing of the others."""
+
+    def refused(call):
+        (topic,) = call.request.topics
+        (data,) = [
+            FetchResponse.Topic.Partition(partition_index=item.partition, error_code=6)
+            for item in topic.partitions
+            if item.partition == 7
+        ]
+        own = FetchResponse.Topic(topic_id=topic.topic_id, partitions=(data,))
+        return FetchResponse(responses=(own,))
+
+    asked = len(many.asked("Fetch"))
+    many.on("Fetch", refused, DEFAULT)
+    poll_until(caught_up, lambda: len(many.asked("Fetch")) > asked + 2, "the Fetch behind that")
+    many.logs["many", 8].append(b"second")
+    assert poll_rows(caught_up, 1) == [(8, 1)]
+    many.logs["many", 7].append(b"second")
+    assert poll_rows(caught_up, 1) == [(7, 1)]
+
+
+def test_an_answer_about_everything_is_about_everything(many, group, consumer_of):
+    """Nothing may be missing of what begins a session."""
+
+    def lacking(call):
+        (topic,) = call.request.topics
+        own = FetchResponse.Topic(topic_id=topic.topic_id, partitions=())
+        return FetchResponse(responses=(own,))
+
+    many.on("Fetch", lacking)
+    consumer = consumer_of(topics={"many"}, default_api_timeout_ms=500)
+    with pytest.raises(RemoteProtocolError, match="no answer for many-"):
+        poll_until(consumer, lambda: False, "the error")
+
+
+def test_brokers_older_than_sessions_are_told_everything(brokers, group, consumer_of):
+    brokers.versions["Fetch"] = (4, 6)
+    brokers.logs["orders", 0].fill(2)
+    consumer = consumer_of()
+    poll_rows(consumer, 20)
+    brokers.logs["orders", 0].append(b"more")
+    assert poll_rows(consumer, 1) == [(0, 20)]
+    assert len(brokers.sessions) == 0
+
+
+# Whatever is asked for, lost and answered, the broker knows just what is asked for.
+
+PARTITIONS = st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 3))
+TERMS = st.lists(
+    st.builds(
+        Terms,
+        PARTITIONS,
+        st.just(NO_ID),
+        offset=st.integers(0, 2),
+        leader_epoch=st.integers(0, 1),
+        read_epoch=st.just(-1),
+        most_bytes=st.integers(1, 2),
+    ),
+    unique_by=lambda item: item.partition,
+)
+HAPPENS = st.sampled_from(["answered", "answered", "answered", "lost", "not sent", "forgotten"])
+# Topic "a" is made again at times.
+STEPS = st.lists(st.tuples(TERMS, st.booleans(), st.booleans(), HAPPENS), max_size=12)
+
+
+@given(steps=STEPS)
+def test_the_broker_knows_what_is_asked_for(steps):
+    sessions, session = FakeSessions(), FetchSession()
+    never_heard_of = 0  # sessions of which the first answer was lost
+    for given_terms, is_by_id, is_made_again, happens in steps:
+        ids = {"a": bytes([1 + is_made_again]) * 16, "b": b"b" * 16}
+        terms = [replace_id(item, ids) for item in given_terms]
+        naming = session.naming(terms, is_by_id=is_by_id)
+        if happens == "not sent":
+            continue
+        if happens == "forgotten":
+            sessions.forget()
+        request = fetch_request(naming, LIMITS, "", is_read_committed=False)
+        kept = sessions.of(NODE, 17 if is_by_id else 12, seen_by_broker(request, is_by_id))
+        assert kept is not None
+        if happens == "lost":
+            never_heard_of += naming.session_epoch == 0
+            continue
+        if isinstance(kept, int):
+            assert happens == "forgotten" or naming.session_epoch > 0
+            session.note_answer(FetchResponse(error_code=kept))
+            continue
+        assert known_to(kept, is_by_id) == {
+            ((item.topic_id if is_by_id else item.partition.topic), item.partition.partition): (
+                item.offset,
+                item.leader_epoch,
+                item.most_bytes,
+            )
+            for item in terms
+        }
+        session.note_answer(sessions.answered(kept, FetchResponse()))
+    assert len(sessions) <= 1 + never_heard_of
+
+
+def replace_id(item: Terms, ids: dict[str, bytes]) -> Terms:
+    return item._replace(topic_id=ids[item.partition.topic])
+
+
+def seen_by_broker(request, is_by_id):
+    """The request as it comes: topics have a name or an id."""
+    lacking = {"topic": ""} if is_by_id else {"topic_id": NO_ID}
+    return with_values(
+        request,
+        topics=tuple(with_values(item, **lacking) for item in request.topics),
+        forgotten_topics_data=tuple(
+            with_values(item, **lacking) for item in request.forgotten_topics_data
+        ),
+    )
+
+
+def known_to(session: Session, is_by_id):
+    return {
+        (topic_id if is_by_id else name, number): (
+            item.terms.fetch_offset,
+            item.terms.current_leader_epoch,
+            item.terms.partition_max_bytes,
+        )
+        for (name, topic_id, number), item in session.asked.items()
+    }
