@@ -8,13 +8,14 @@ import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from pyspark_kafkaproto.devbroker.files import FileLock
 from pyspark_kafkaproto.devbroker.jars import Report, class_path, report_to_stderr, version_key
-from pyspark_kafkaproto.devbroker.node import Node, PortTaken, stop_nodes
+from pyspark_kafkaproto.devbroker.node import Node, PortTaken, kill_nodes, stop_nodes
 from pyspark_kafkaproto.devbroker.running import ClusterFile, find_running
 from pyspark_kafkaproto.devbroker.settings import Ports, Settings
 from pyspark_kafkaproto.devbroker.tools import KafkaTools
@@ -132,7 +133,9 @@ class DevBroker(KafkaTools):
 
     def stop(self) -> None:
         """Stop every node; a broker that was running before `start` is left alone."""
-        if not self._attached:
+        if self._given_dir is None:
+            kill_nodes(self._nodes)  # nobody wants what an orderly end would save
+        elif not self._attached:
             stop_nodes(self._nodes)
         self._nodes = []
         self._cluster = None
@@ -265,12 +268,15 @@ class DevBroker(KafkaTools):
             detached=detached,
             advertised=dict(self.settings.advertised),
         )
-        for node in cluster.nodes(self._folder):
+        nodes = cluster.nodes(self._folder)
+        for node in nodes:
             node.folder.mkdir(exist_ok=True)
             text = self.settings.server_properties(node.node_id, ports, node.log_dir)
             node.properties_file.write_text(text, encoding="utf-8")
-            if before is None:
-                node.format(jars, cluster.cluster_id)
+        if before is None:
+            # A JVM each, at once: each takes about a second.
+            with ThreadPoolExecutor(len(nodes)) as pool:
+                list(pool.map(lambda node: node.format(jars, cluster.cluster_id), nodes))
         cluster.write(self._folder)
         return cluster
 

@@ -77,6 +77,7 @@ class Node:
         tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id]
         done = run_java(
             [
+                *heap_options(),
                 *SHORT_RUN,
                 *logging_options("warn"),
                 *("-cp", class_path),
@@ -174,6 +175,12 @@ class Node:
                 return log.read().decode("utf-8", errors="replace")
         except FileNotFoundError:
             return ""
+
+
+def kill_nodes(nodes: Iterable[Node]) -> None:
+    """Kill all nodes of a cluster whose data nobody wants; returns when they have ended."""
+    for node in nodes:
+        node.kill()
 
 
 def stop_nodes(nodes: Iterable[Node]) -> None:

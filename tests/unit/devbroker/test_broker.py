@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -36,6 +37,15 @@ def test_it_runs_inside_the_with_and_leaves_nothing():
     assert not started.is_running
     assert not answers("127.0.0.1", port)
     assert not folder.exists()
+
+
+def test_a_broker_whose_data_goes_is_not_waited_for(fake_java):
+    """Three nodes that all end have no controller left: the last one waited 5 s for a new one."""
+    fake_java.behave("stubborn")
+    began = time.monotonic()
+    with DevBroker():
+        pass
+    assert time.monotonic() - began < 15  # one that is asked to end is given 20 s
 
 
 @pytest.mark.slow
