@@ -41,6 +41,7 @@ def executed(path: Path) -> nbformat.NotebookNode:
         timeout=CELL_TIMEOUT_S,
         kernel_name="python3",
         record_timing=False,
+        shutdown_kernel="immediate",
         coalesce_streams=True,
         resources={"metadata": {"path": str(path.parent)}},
     )
