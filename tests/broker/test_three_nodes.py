@@ -26,8 +26,8 @@ ENDS = (90, 5981, 0, 910)
 
 
 @pytest.fixture(scope="module", params=["3.9.1", DEFAULT_VERSION])
-def trio(request, tmp_path_factory):
-    with DevBroker(tmp_path_factory.mktemp("trio"), nodes=3, version=request.param) as broker:
+def trio(request):
+    with DevBroker(nodes=3, version=request.param) as broker:
         yield broker
 
 

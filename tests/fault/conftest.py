@@ -32,9 +32,9 @@ class InRacks(Settings):
 
 
 @pytest.fixture(scope="session")
-def trio(tmp_path_factory) -> Iterator[DevBroker]:
+def trio() -> Iterator[DevBroker]:
     """The three nodes; every test leaves all of them running."""
-    broker = DevBroker(tmp_path_factory.mktemp("trio"), nodes=NODES)
+    broker = DevBroker(nodes=NODES)  # without a folder of ours: its end waits for nothing
     broker.settings = InRacks(NODES, broker.settings.listeners, {"replica.selector.class": NEAREST})
     with broker:
         yield broker
@@ -79,7 +79,7 @@ def configs(trio: DevBroker) -> Iterator[Callable[..., ClientConfig]]:
         given = {
             "bootstrap.servers": trio.bootstrap_servers,
             "max.partition.fetch.bytes": 20_000,
-            "request.timeout.ms": 3000,
+            "request.timeout.ms": 2000,
         } | {name.replace("_", "."): value for name, value in properties.items()}
         opened.append(ClientConfig.parse(given))
         return opened[-1]

@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_kafkaproto import TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
-from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
+from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, decisions, read_batches
 from pyspark_kafkaproto.client.batch_commit import recover
 from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.net import ClientConfig
@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.fault, pytest.mark.broker]
 
 PARTITIONS, TASKS, ROWS = 2, 2, 20
 SEED = 9
+_DECIDING_S = 5.0  # instead of 15
 _SCHEMA = StructType([StructField("value", StringType())])
 
 
@@ -138,7 +139,9 @@ def warm_up(written, tmp_path, turn):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("most", [8, pytest.param(None, marks=pytest.mark.long)])
 @pytest.mark.parametrize("turn", [stream_turn, batch_turn], ids=["stream", "batch"])
-def test_a_process_dies_at_each_step(new_written, tmp_path, turn, most):
+def test_a_process_dies_at_each_step(new_written, tmp_path, monkeypatch, turn, most):
+    if most is not None:  # what a dead driver was deciding is waited for until it times out
+        monkeypatch.setattr(decisions, "_TIMEOUT_S", _DECIDING_S)
     warm_up(new_written(), tmp_path, turn)
     written = new_written()
     query = new_query(written, tmp_path)
