@@ -1,9 +1,9 @@
 """A Spark job that writes exactly once while Spark speculates: one task's first attempt is slow.
 
-    python speculation_app.py MASTER SERVERS TOPIC FOLDER batch|stream TASKS ROWS
+    python speculation_app.py MASTER SERVERS FOLDER TASKS ROWS batch|stream=TOPIC ...
 
-Each attempt of a task makes the file `FOLDER/TASK-ATTEMPT-WORKER`. Attempt 0 of task 0 stops after
-half of its rows, until Spark kills it: it never comes first.
+Each attempt of a task makes the file `FOLDER/KIND/TASK-ATTEMPT-WORKER`. Attempt 0 of task 0 stops
+after half of its rows, until Spark kills it: it never comes first.
 """
 
 from __future__ import annotations
@@ -38,10 +38,19 @@ def session(master: str) -> SparkSession:
     )
 
 
-def main(
-    master: str, servers: str, topic: str, folder: Path, kind: str, tasks: int, rows: int
-) -> None:
+def main(master: str, servers: str, folder: Path, tasks: int, rows: int, *jobs: str) -> None:
     spark = session(master)
+    for job in jobs:
+        kind, _, topic = job.partition("=")
+        write(spark, servers, topic, folder / kind, kind, tasks, rows)
+        print("written", kind, flush=True)
+    spark.stop()
+
+
+def write(
+    spark: SparkSession, servers: str, topic: str, folder: Path, kind: str, tasks: int, rows: int
+) -> None:
+    folder.mkdir()
 
     def slow_at_first(batches):
         context = TaskContext.get()
@@ -75,14 +84,7 @@ def main(
         writer = frame.writeStream.format("kafkaproto").options(**options)
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
         assert writer.trigger(availableNow=True).start().awaitTermination(300)
-    print("written", flush=True)
-    spark.stop()
 
 
 if __name__ == "__main__":
-    main(
-        *sys.argv[1:4],
-        Path(sys.argv[4]),
-        sys.argv[5],
-        *map(int, sys.argv[6:]),
-    )
+    main(*sys.argv[1:3], Path(sys.argv[3]), *map(int, sys.argv[4:6]), *sys.argv[6:])

@@ -46,7 +46,7 @@ def main(servers: str, topic: str, folder: Path, phase: str = "") -> None:
         spark.readStream.format("kafkaproto")
         .option("kafka.bootstrap.servers", servers)
         .option("subscribe", topic)
-        .option("maxOffsetsPerTrigger", 120)
+        .option("maxOffsetsPerTrigger", 240)
         .load()
         .select("partition", "offset", "value")
     )

@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark.find_spark_home import _find_spark_home
@@ -29,6 +30,7 @@ pytestmark = [pytest.mark.fault, pytest.mark.spark]
 
 APP = Path(__file__).with_name("speculation_app.py")
 HOSTS = ("127.0.0.1", "127.0.0.2")
+KINDS = ("batch", "stream")
 PARTITIONS, TASKS, ROWS = 2, 4, 16_000
 _START_S, _JOB_S, _END_S = 60.0, 300.0, 30.0
 
@@ -91,14 +93,23 @@ def seen(servers, topic, isolation):
     return found
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("kind", ["batch", "stream"])
-def test_a_task_with_a_speculative_copy_writes_once(master, broker, new_topic, tmp_path, kind):
-    servers, topic = broker.bootstrap_servers, new_topic(PARTITIONS)
-    arguments = [master, servers, topic, tmp_path, kind, TASKS, ROWS]
+class Written(NamedTuple):
+    """What the application wrote for one kind of query: where to, and its marks of attempts."""
+
+    topic: str
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def written(master, broker, new_topic, tmp_path_factory):
+    """What was written by each kind of query, one after the other in one application."""
+    folder = tmp_path_factory.mktemp("speculation")
+    topics = {kind: new_topic(PARTITIONS) for kind in KINDS}
+    jobs = [f"{kind}={topic}" for kind, topic in topics.items()]
+    arguments = [master, broker.bootstrap_servers, folder, TASKS, ROWS, *jobs]
     done = subprocess.run(
         [sys.executable, str(APP), *map(str, arguments)],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment(),
         capture_output=True,
         text=True,
@@ -106,12 +117,21 @@ def test_a_task_with_a_speculative_copy_writes_once(master, broker, new_topic, t
         check=False,
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-    attempts = [path.name.split("-") for path in tmp_path.glob("[0-9]*-[0-9]*-*")]
+    return {kind: Written(topic, folder / kind) for kind, topic in topics.items()}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_task_with_a_speculative_copy_writes_once(broker, written, kind):
+    servers, (topic, folder) = broker.bootstrap_servers, written[kind]
+    attempts = [path.name.split("-") for path in folder.glob("[0-9]*-[0-9]*-*")]
     of_the_slow_one = {(number, host) for task, number, host in attempts if task == "0"}
     assert {number for number, _ in of_the_slow_one} == {"0", "1"}
     assert {host for _, host in of_the_slow_one} == set(HOSTS)
     wait_until_settled(servers, [TopicPartition(topic, n) for n in range(PARTITIONS)])
     assert seen(servers, topic, "read_committed") == Counter(range(ROWS))
-    written = sum(seen(servers, topic, "read_uncommitted").values())
-    assert written > ROWS  # the slow attempt's rows are there, and were aborted
-    print(f"\n{kind}: {written - ROWS} rows of {len(attempts) - TASKS} more attempts were aborted")
+    everything = sum(seen(servers, topic, "read_uncommitted").values())
+    assert everything > ROWS  # the slow attempt's rows are there, and were aborted
+    print(
+        f"\n{kind}: {everything - ROWS} rows of {len(attempts) - TASKS} more attempts were aborted"
+    )

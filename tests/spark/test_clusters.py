@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
@@ -155,7 +155,7 @@ def run_reader(servers, topic, folder, environment, *conf, text=READER):
 
 @contextmanager
 def spark_process(log, pattern, *arguments):
-    """A process of Spark's deployment; gives what `pattern` finds in its log once it is there."""
+    """A process of Spark's deployment; gives a wait for what `pattern` finds in its log."""
     script = Path(pyspark.__file__).parent / "bin" / "spark-class"
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     with log.open("w") as out:
@@ -166,13 +166,17 @@ def spark_process(log, pattern, *arguments):
             stdout=out,
             stderr=subprocess.STDOUT,
         )
-    try:
-        deadline = time.monotonic() + START_S
+    deadline = time.monotonic() + START_S
+
+    def wait():
         while not (found := re.search(pattern, log.read_text())):
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.2)
-        yield found[0]
+            time.sleep(0.1)
+        return found[0]
+
+    try:
+        yield wait
     finally:
         process.terminate()
         process.wait(30)
@@ -187,19 +191,19 @@ def test_a_standalone_cluster_reads_with_the_package_shipped_as_an_archive(broke
         f"org.apache.spark.deploy.{name}" for name in ("master.Master", "worker.Worker")
     )
     size = ("--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / "work"))
-    with (
-        spark_process(
-            tmp_path / "master.log",
-            r"spark://127\.0\.0\.1:[1-9][0-9]*",
-            *(master_class, "--port", "0", *quiet),
-        ) as master,
-        spark_process(
-            tmp_path / "one.log", "registered with master", worker_class, *quiet, *size, master
-        ),
-        spark_process(
-            tmp_path / "two.log", "registered with master", worker_class, *quiet, *size, master
-        ),
-    ):
+    with ExitStack() as stack:
+        start = stack.enter_context
+        find_master = start(
+            spark_process(
+                tmp_path / "master.log",
+                r"spark://127\.0\.0\.1:[1-9][0-9]*",
+                *(master_class, "--port", "0", *quiet),
+            )
+        )
+        worker = (worker_class, *quiet, *size, master := find_master())
+        logs = (tmp_path / "one.log", tmp_path / "two.log")
+        for wait in [start(spark_process(log, "registered with master", *worker)) for log in logs]:
+            wait()
         result = run_reader(
             broker.bootstrap_servers,
             topic,

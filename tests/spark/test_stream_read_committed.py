@@ -42,7 +42,7 @@ def options_for(topic, level):
         "subscribe": topic,
         "startingOffsets": "earliest",
         "kafka.isolation.level": level,
-        "maxOffsetsPerTrigger": 70,
+        "maxOffsetsPerTrigger": 140,
     }
 
 
