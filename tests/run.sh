@@ -73,6 +73,8 @@ use_archives() {
     if is_usable "$archives/spark.jsa"; then
         SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS-} -XX:SharedArchiveFile=$archives/spark.jsa $quietly"
         export SPARK_SUBMIT_OPTS
+        # For masters, workers and executors. Kafka's own comes behind it; others leave it aside.
+        java_options="$java_options -XX:SharedArchiveFile=$archives/spark.jsa $quietly"
     fi
 }
 

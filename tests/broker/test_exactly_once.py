@@ -61,8 +61,8 @@ def topic(new_topic):
 
 
 @pytest.fixture
-def options(broker, topic):
-    """Of an exactly-once write to a topic of its own."""
+def unmade(broker, topic):
+    """The options of an exactly-once write to a topic of its own, whose decisions have none yet."""
     yield parse_write_options(
         {
             "kafka.bootstrap.servers": broker.bootstrap_servers,
@@ -73,6 +73,16 @@ def options(broker, topic):
         _SCHEMA,
     )
     TaskContext._taskContext = None
+
+
+@pytest.fixture
+def options(unmade):
+    """Of an exactly-once write to a topic of its own.
+
+    The topic of decisions is made as the first driver would, which asks for a second before that.
+    """
+    log_of(unmade)._create()
+    return unmade
 
 
 @pytest.fixture
@@ -490,6 +500,12 @@ def test_a_driver_that_is_behind_lets_the_other_one_be(options, attempt):
     assert batch_commit.open_transactions(log_of(options)) == {}
 
 
+def test_a_first_driver_makes_the_topic_of_decisions(unmade, attempt):
+    job = exactly_once_writer(unmade)
+    job.commit([attempt(job, "first", 0)])
+    assert seen(unmade) == Counter(first=ROWS)
+
+
 @pytest.mark.parametrize(
     ("configs", "is_good"),
     [
@@ -500,8 +516,8 @@ def test_a_driver_that_is_behind_lets_the_other_one_be(options, attempt):
         ({"cleanup.policy": "compact"}, True),
     ],
 )
-def test_a_decision_topic_that_forgets_is_refused(options, configs, is_good):
-    log = log_of(options)
+def test_a_decision_topic_that_forgets_is_refused(unmade, configs, is_good):
+    log = log_of(unmade)
     create_topics(log.router, [NewTopic(log.topic, 1, configs=configs)])
     if is_good:
         log.ensure_topic()

@@ -28,7 +28,7 @@ KafkaCluster.set_consumer_offsets = refuse
 offset_ranges.main()
 """
 
-# The job, and once more when it is done: a second one has nothing left, and needs no JVM of its own.
+# The job, and once more: that one finds nothing left, and needs no JVM of its own.
 TWICE = """
 from pyspark_kafkaproto.jobs import offset_ranges
 
