@@ -9,6 +9,7 @@ beside it, and says where. Secrets are left out of both.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import tempfile
@@ -139,7 +140,9 @@ def _recorder(folder: str, pid: int) -> Recorder:
         _log.warning("capture.to: %s takes no more frames: %s", path, error.strerror)
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    return Recorder(FrameFile(_private_file(path), warn).write)
+    file = FrameFile(_private_file(path), warn)
+    atexit.register(file.close)
+    return Recorder(file.write)
 
 
 def _private_file(path: Path) -> BinaryIO:

@@ -82,17 +82,29 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     assert caught.value.option == "kafka.capture.to"
 
 
-WITHOUT_ROOM = """
-import logging, resource, signal, sys
-logging.basicConfig()
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))
+ASK_TWICE = """
+import sys
 from pyspark_kafkaproto.cluster import KafkaCluster
 properties = {"bootstrap.servers": sys.argv[1], "capture.to": sys.argv[2]}
 for _ in range(2):
     with KafkaCluster(properties) as cluster:
         print(len(cluster.get_partitions(["orders"])))
 """
+WITHOUT_ROOM = f"""
+import logging, resource, signal
+logging.basicConfig()
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))
+{ASK_TWICE}
+"""
+
+
+def test_the_file_is_closed_when_the_process_ends(tmp_path):
+    with FakeCluster({"orders": 3}) as fake:
+        asking = ("-c", ASK_TWICE, fake.bootstrap_servers, str(tmp_path))
+        command = [sys.executable, "-W", "default::ResourceWarning", *asking]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout.split(), done.stderr, done.returncode) == (["3", "3"], "", 0)
 
 
 @pytest.mark.slow
