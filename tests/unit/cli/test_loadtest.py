@@ -27,10 +27,10 @@ def run(brokers):
 
 
 def test_the_result_is_a_table_or_json(run):
-    done = run("orders", "--seconds", "0.2", "--size", "100")
+    done = run("orders", "--seconds", "0.05", "--size", "100")
     assert done.exit_code == 0, done.output
     assert "latency p99" in done.stdout
-    found = json.loads(run("orders", "--seconds", "0.2", "--json").stdout)
+    found = json.loads(run("orders", "--seconds", "0.05", "--json").stdout)
     assert found["is_sound"]
     assert found["valid"] == found["acknowledged"] > 0
 

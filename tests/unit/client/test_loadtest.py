@@ -69,7 +69,7 @@ def test_what_cannot_be_is_refused_before_anything_is_asked(wrong):
 
 def test_a_cluster_that_works_is_sound(brokers):
     brokers.logs["orders", 0].fill(3)  # what was there before is not read
-    test = LoadTest({"bootstrap.servers": brokers.bootstrap_servers}, "orders", seconds=0.3)
+    test = LoadTest({"bootstrap.servers": brokers.bootstrap_servers}, "orders", seconds=0.1)
     load = test.finish()
     assert load.is_sound, load
     assert load.sent == load.acknowledged == load.valid
@@ -80,7 +80,7 @@ def test_a_cluster_that_works_is_sound(brokers):
 def test_a_rate_is_kept_and_a_stop_ends_it(brokers):
     servers = {"bootstrap.servers": brokers.bootstrap_servers}
     test = LoadTest(servers, "orders", seconds=60, rate=200, size_bytes=LEAST_BYTES)
-    while test.load().valid < 40:
+    while test.load().valid < 20:
         assert not test.wait(0.01)
     test.stop()
     load = test.finish()
@@ -89,7 +89,7 @@ def test_a_rate_is_kept_and_a_stop_ends_it(brokers):
 
 
 def test_messages_that_were_acknowledged_and_are_not_there_are_lost(brokers, monkeypatch):
-    monkeypatch.setattr(loadtest, "_QUIET_S", 0.2)
+    monkeypatch.setattr(loadtest, "_QUIET_S", 0.1)
 
     def forget(call):
         before = {key: (log.stop, len(log.batches)) for key, log in brokers.logs.items()}
@@ -101,7 +101,7 @@ def test_messages_that_were_acknowledged_and_are_not_there_are_lost(brokers, mon
 
     brokers.on("Produce", forget)
     servers = {"bootstrap.servers": brokers.bootstrap_servers}
-    load = LoadTest(servers, "orders", seconds=0.2, rate=100).finish()
+    load = LoadTest(servers, "orders", seconds=0.1, rate=100).finish()
     assert load.acknowledged == load.sent > 0
     assert load.lost == load.acknowledged - load.valid > 0
     assert not load.is_sound

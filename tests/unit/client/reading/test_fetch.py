@@ -524,7 +524,9 @@ def test_range_that_is_gone_altogether_gives_no_rows(
     log = brokers.logs["orders", 0].fill(5)
     log.start = log_start
     brokers.logs["orders", 1].fill(1)
-    assert read(task((0, start, stop), (1, 0, 10)), config(), LENIENT) == rows(1, 0, 10)
+    assert read(
+        task((0, start, stop), (1, 0, 10)), config(request_timeout_ms=3000), LENIENT
+    ) == rows(1, 0, 10)
 
 
 def test_range_from_the_earliest_offset_to_one_that_is_gone_is_a_data_loss(
