@@ -252,8 +252,8 @@ def test_an_end_of_unknown_outcome_is_repeated_unchanged(brokers, producer, leve
 _END = {1: EndTxnResponse(), 2: lambda call: _next_epoch(call.request)}
 
 
-def test_nothing_but_the_same_end_is_done_until_it_is_answered(brokers, producer, level):
-    writer = producer(transactional_id="mine", default_api_timeout_ms=200, request_timeout_ms=100)
+def test_nothing_but_the_same_end_is_done_until_it_is_answered(brokers, producer, level, clock):
+    writer = producer(transactional_id="mine", default_api_timeout_ms=1000)
     writer.begin_transaction()
     writer.send(ROWS)
     brokers.on("EndTxn", close())
@@ -329,8 +329,10 @@ def test_what_was_aborted_is_never_sent_again(brokers, producer, level, flushed)
     assert len(set(numbers_of(brokers))) == len(numbers_of(brokers))
 
 
-def test_what_an_abort_of_unknown_outcome_gave_up_is_never_sent_again(brokers, producer, level):
-    writer = producer(transactional_id="mine", default_api_timeout_ms=200, request_timeout_ms=100)
+def test_what_an_abort_of_unknown_outcome_gave_up_is_never_sent_again(
+    brokers, producer, level, clock
+):
+    writer = producer(transactional_id="mine", default_api_timeout_ms=1000)
     writer.begin_transaction()
     writer.send([ProducerRecord("flushed", partition=0)])
     writer.flush()
@@ -547,9 +549,11 @@ def test_an_abort_that_nobody_answers_is_noted_and_hides_nothing(
     assert "the transaction 'mine' stays open until it times out" in caplog.text
 
 
-def test_a_close_whose_abort_nobody_answers_leaves_no_connection_open(brokers, producer, level):
+def test_a_close_whose_abort_nobody_answers_leaves_no_connection_open(
+    brokers, producer, level, clock
+):
     del level
-    writer = producer(transactional_id="mine", default_api_timeout_ms=200, request_timeout_ms=100)
+    writer = producer(transactional_id="mine", default_api_timeout_ms=1000)
     writer.begin_transaction()
     writer.send(ROWS)
     writer.flush()
