@@ -286,6 +286,9 @@ class _Node:
         self.node_id = node_id
         self._cluster = cluster
         self._listener = socket.create_server(("127.0.0.1", 0))
+        # Its connections have it, too, as Kafka's do: else the second of two answers waits until
+        # the first one is acknowledged, which takes systems their time.
+        self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port = self._listener.getsockname()[1]
         self._open: list[socket.socket] = [self._listener]
         self._lock = threading.Lock()
