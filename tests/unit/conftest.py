@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafkaproto.cluster import capturing
+from pyspark_kafkaproto.cluster import capturing, routing, topology
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+@pytest.fixture
+def known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """News of a topic travel in no time: whoever does not know one is believed."""
+    monkeypatch.setattr(topology, "_NEWS_TRAVELS_S", 0)
+
+
+@pytest.fixture
+def opinions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another broker is asked for its opinion without a pause."""
+    monkeypatch.setattr(routing, "_BETWEEN_OPINIONS_S", 0)
 
 
 @pytest.fixture

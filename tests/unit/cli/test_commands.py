@@ -15,7 +15,7 @@ import pytest
 from pyspark_kafkaproto.cli import connection, consume
 from pyspark_kafkaproto.cli import lag as lag_command
 from pyspark_kafkaproto.cli.root import kafkaproto
-from pyspark_kafkaproto.cluster import routing, topology
+from pyspark_kafkaproto.cluster import routing
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
     BrokerError,
@@ -76,6 +76,7 @@ def test_exit_codes(error, code):
     assert exit_code_of(error) == code
 
 
+@pytest.mark.usefixtures("known_at_once")
 def test_errors_are_a_line_and_a_code(command):
     done = command("metadata", "-b", "127.0.0.1:1", "-X", "socket.connection.setup.timeout.ms=50")
     assert done.exit_code == 4
@@ -313,6 +314,7 @@ def test_a_follower_notices_an_end_that_came_back(brokers, command, monkeypatch)
     assert "orders-0 ended at offset 30 and ends at 20 now" in done.stderr
 
 
+@pytest.mark.usefixtures("opinions_at_once")
 def test_a_follower_asks_others_before_it_believes_that_an_end_came_back(
     brokers, command, monkeypatch
 ):
@@ -460,8 +462,8 @@ def test_what_brokers_delete_records_by_is_asked_about(brokers, command, setting
     assert brokers.asked("IncrementalAlterConfigs")
 
 
-def test_configs_of_a_topic_that_is_not_there_say_so(brokers, command, monkeypatch):
-    monkeypatch.setattr(topology, "_NEWS_TRAVELS_S", 0)
+@pytest.mark.usefixtures("known_at_once")
+def test_configs_of_a_topic_that_is_not_there_say_so(brokers, command):
     missing = DescribeConfigsResponse.Resource(error_code=3, resource_type=2, resource_name="ghost")
     brokers.on("DescribeConfigs", DescribeConfigsResponse(results=(missing,)))
     done = command("configs", "describe", "topic", "ghost")

@@ -124,7 +124,9 @@ def failing(topic="orders", answer=None, **properties):
     """Ask where a partition ends; the answer is cut unless another one is given."""
     with FakeCluster({"orders": 1}) as fake:
         fake.on("ListOffsets", answer or cut(ListOffsetsResponse(), 5))
-        common = {"bootstrap.servers": fake.bootstrap_servers, "default.api.timeout.ms": 1000}
+        # There is no time for a second try.
+        times = {"default.api.timeout.ms": 1000, "retry.backoff.ms": 2000}
+        common = {"bootstrap.servers": fake.bootstrap_servers, **times}
         with packets_with_errors(), KafkaCluster({**common, **properties}) as cluster:
             cluster.get_latest_leader_offsets([TopicPartition(topic, 0)])
 

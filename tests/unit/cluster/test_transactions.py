@@ -105,7 +105,7 @@ def test_each_is_ended_at_its_own_coordinator_and_what_was_ended_is_told(brokers
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])
 @pytest.mark.parametrize("is_known", [False, True], ids=["no coordinator", "does not answer"])
-def test_a_coordinator_that_is_away_keeps_no_other_from_ending(brokers, is_known, order):
+def test_a_coordinator_that_is_away_keeps_no_other_from_ending(brokers, clock, is_known, order):
     def no_coordinator(call):
         found = find_coordinator(brokers, call).coordinators
         kept = [item for item in found if item.key != TWO.transactional_id]

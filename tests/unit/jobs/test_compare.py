@@ -73,6 +73,7 @@ def test_wrong_options_are_refused_before_spark_starts(monkeypatch, capsys):
     assert "startingOffsets" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("known_at_once")
 def test_a_topic_that_is_not_there_is_said_before_spark_starts(brokers, monkeypatch, capsys):
     monkeypatch.setattr(job, "_session", lambda given: pytest.fail("Spark was started"))
     words = ["--bootstrap-servers", brokers.bootstrap_servers, "--option", "subscribe=oders"]

@@ -81,6 +81,7 @@ def test_a_coordinator_that_hangs_is_not_asked_who_takes_its_place(filled, group
     assert time.monotonic() - began < 1.0 + 2.0  # not the 10 s for which a connection is waited for
 
 
+@pytest.mark.usefixtures("opinions_at_once")
 def test_a_broker_that_has_not_heard_of_a_topic_is_not_believed(filled, group, consumer_of):
     filled.on("Metadata", behind(filled, "orders", None), DEFAULT)
     assert len(poll_rows(consumer_of(), 40)) == 40
@@ -129,6 +130,7 @@ def test_a_leader_that_was_left_behind_is_left(filled, group, consumer_of):
     assert len(poll_rows(consumer, 20)) == 20
 
 
+@pytest.mark.usefixtures("opinions_at_once")
 def test_of_what_brokers_name_the_most_counts(filled):
     """Whoever is asked last, as where a topic is not there at all, may be behind."""
     given = {"bootstrap.servers": filled.bootstrap_servers, "group.id": "g"}

@@ -280,7 +280,7 @@ def test_delivery_timeout_ends_the_tries_and_tells_of_them(brokers, producer):
 
 
 def test_a_dead_leader_is_an_error_in_time(brokers, producer):
-    writer = producer(delivery_timeout_ms=500, request_timeout_ms=100, linger_ms=0)
+    writer = producer(delivery_timeout_ms=300, request_timeout_ms=100, linger_ms=0)
     brokers.topics["orders"].move(0, 2)
     brokers.stop(2)
     writer.send(numbered(1))

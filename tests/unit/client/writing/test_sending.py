@@ -63,12 +63,12 @@ def test_a_leader_whose_advertised_address_is_not_reached_says_what_to_set(
 ):
     brokers.topics["orders"].move(0, 2)
     brokers.advertised = {2: ("nowhere.invalid", 9092)}
-    writer = producer(delivery_timeout_ms=600, request_timeout_ms=500, linger_ms=0)
+    writer = producer(delivery_timeout_ms=400, request_timeout_ms=300, linger_ms=0)
     writer.send(numbered(1))
     with pytest.raises(DeadlineExceeded, match="advertises this address") as caught:
         writer.flush()
     told = [text for text in caplog.messages if "advertised.listeners=PLAINTEXT://" in text]
-    assert len(told) == 1, "it was tried for 0.6 s"
+    assert len(told) == 1, "it was tried for 0.4 s"
     assert told[0] in str(caught.value)
 
 
