@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from pyspark_kafkaproto.devbroker import KafkaTools
 from tests.brokers import open_broker
-from tests.examples import FULL
+from tests.examples import FULL, left_out
 from tests.topics import make_topic
 
 if TYPE_CHECKING:
@@ -45,6 +45,17 @@ def _is_whole(config: pytest.Config) -> bool:
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    left_out.update(_left_out(config))
+
+
+def _left_out(config: pytest.Config) -> set[str]:
+    """Marks that `-m` excludes for certain; of an expression with `or` nothing is said."""
+    terms = config.option.markexpr.split(" and ")
+    is_plain = " or " not in config.option.markexpr
+    return {term.removeprefix("not ") for term in terms if is_plain and term.startswith("not ")}
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out folders whose tests all have a mark, their own name, that is not asked for.
 
@@ -52,11 +63,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """
     mark = collection_path.name
     is_marked = collection_path.parent == _TESTS and mark in _MARKED_FOLDERS
-    return (
-        True
-        if is_marked and _is_whole(config) and f"not {mark}" in config.option.markexpr
-        else None
-    )
+    return True if is_marked and _is_whole(config) and mark in left_out else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,6 +15,9 @@ QUICK = "quick"
 
 _EXAMPLES = 100
 
+# Marks whose tests are not asked for; tests/conftest.py fills it before tests are collected.
+left_out: set[str] = set()
+
 # An example that waited for a busy machine is no find.
 settings.register_profile(FULL, deadline=None, max_examples=_EXAMPLES)
 settings.register_profile(QUICK, deadline=None, max_examples=_EXAMPLES // 5)
@@ -31,6 +34,15 @@ def first(count: int, values: Iterable[Any]) -> list[Any]:
     A plain tuple is a value for each of several names.
     """
     some = iter(values)
-    taken = list(islice(some, count))
-    packed = (value if type(value) is tuple else (value,) for value in some)
-    return [*taken, *(pytest.param(*each, marks=pytest.mark.slow) for each in packed)]
+    return [*islice(some, count), *marked("slow", some)]
+
+
+def marked(mark: str, values: Iterable[Any]) -> list[Any]:
+    """For `parametrize`: `values` with the mark; none where it is left out.
+
+    Each process of plain pytest would make thousands of tests, to run none of them.
+    """
+    if mark in left_out:
+        return []
+    packed = (value if type(value) is tuple else (value,) for value in values)
+    return [pytest.param(*each, marks=getattr(pytest.mark, mark)) for each in packed]

@@ -17,7 +17,7 @@ from pyspark_kafkaproto.client import ProducerRecord
 from pyspark_kafkaproto.errors import KafkaProtoError
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.records.layout import HEADER
-from tests.examples import first
+from tests.examples import first, marked
 from tests.fake_broker import FakeTopic, close, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_produce import produce, refusing, values, values_in
@@ -113,8 +113,7 @@ class Leader:
 
 def seeds(count):
     """A few for each run, many for a long one."""
-    some = first(3, range(count // 20))
-    return [*some, *(pytest.param(n, marks=pytest.mark.long) for n in range(count // 20, count))]
+    return [*first(3, range(count // 20)), *marked("long", range(count // 20, count))]
 
 
 @pytest.mark.parametrize("mixture", [USUAL, DENSE], ids=["usual", "dense"])

@@ -15,7 +15,7 @@ from pyspark_kafkaproto.errors import (
 )
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.records.layout import HEADER
-from tests.examples import first
+from tests.examples import first, marked
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, cut, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_produce import produce, refusing, stamped, values, write
@@ -390,7 +390,7 @@ def test_the_kth_use_of_a_socket_fails(brokers, producer, monkeypatch, error):
 
 @pytest.mark.parametrize(
     "seed",
-    [*first(2, range(5)), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 200))],
+    [*first(2, range(5)), *marked("long", range(5, 200))],
 )
 def test_any_mixture_of_faults(brokers, producer, seed):
     source = random.Random(seed)
