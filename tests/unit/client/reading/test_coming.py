@@ -133,7 +133,7 @@ def test_answers_that_always_break_off_before_a_batch_are_an_error_in_time(
     brokers.logs["orders", 0].fill(1, size_bytes=3000)
     brokers.on("Fetch", cut_at(brokers, 10_000))
     with pytest.raises(ConnectionFailed, match="the broker closed the connection"):
-        read(Fetcher(task((0, 0, 10)), config(default_api_timeout_ms=5000), ReadSettings()))
+        read(Fetcher(task((0, 0, 10)), config(default_api_timeout_ms=2000), ReadSettings()))
     assert len(brokers.asked("Fetch")) > 3
 
 
