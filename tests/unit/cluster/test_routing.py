@@ -456,7 +456,7 @@ def test_a_router_in_haste_tries_more_than_one_broker(brokers):
     brokers.coordinators["id"] = 2
     config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
     with closing(Router(config)) as router:
-        hasty = router.within(0.6)
+        hasty = router.within(1.2)
         found = hasty.retrying(
             "find it",
             lambda: hasty.coordinators(

@@ -298,7 +298,7 @@ def test_a_refusal_for_good_is_raised_with_what_to_do(brokers, group, consumer_o
 
 def test_nobody_who_answers_is_an_error_and_the_next_poll_tries_again(filled, group, consumer_of):
     filled.on("FindCoordinator", close())
-    consumer = consumer_of(default_api_timeout_ms=50)
+    consumer = consumer_of(default_api_timeout_ms=300)
     with pytest.raises((ConnectionFailed, TimeoutError)):
         consumer.poll(10)
     filled.on("FindCoordinator", DEFAULT)
