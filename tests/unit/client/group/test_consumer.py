@@ -1219,7 +1219,7 @@ def unstable(call):
 def test_rows_wait_for_the_transaction_that_holds_the_offsets(filled, group, consumer_of, caplog):
     """Its producer may have died: no error, as it ends by its time-out."""
     filled.on("OffsetFetch", unstable)
-    consumer = consumer_of(default_api_timeout_ms=100)
+    consumer = consumer_of(default_api_timeout_ms=250)
     poll_until(consumer, lambda: "open transaction" in caplog.text, "the warning")
     assert consumer.poll(0) is None
     FakeCoordinator(filled, g={("orders", 0): (7, ""), ("orders", 1): (20, "")})

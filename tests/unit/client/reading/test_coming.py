@@ -83,7 +83,7 @@ def test_rows_are_read_before_all_of_the_answer_is_there(brokers, config, task, 
         assert BATCH < block.arrived < 3 * BATCH
         assert not block.is_whole
     # and who wants no more than is there has it:
-    batches = read_batches(task((0, 0, 20)), config(request_timeout_ms=100), settings, schema)
+    batches = read_batches(task((0, 0, 20)), config(request_timeout_ms=5000), settings, schema)
     assert next(batches).column("offset").to_pylist() == list(range(20))
 
 
