@@ -69,10 +69,7 @@ class Session:
     asked: dict[Key, _Asked] = field(default_factory=dict)
 
     def take(self, request: FetchRequest) -> None:
-        """Note what the request names."""
-        for topic in request.forgotten_topics_data:
-            for number in topic.partitions:
-                self.asked.pop(self._key(topic, number), None)
+        """Note what the request names; what it names and forgets is forgotten, as in Kafka."""
         for topic in request.topics:
             for item in topic.partitions:
                 key = self._key(topic, item.partition)
@@ -80,6 +77,9 @@ class Session:
                     self.asked[key].terms = item
                 else:
                     self.asked[key] = _Asked(item)
+        for topic in request.forgotten_topics_data:
+            for number in topic.partitions:
+                self.asked.pop(self._key(topic, number), None)
 
     def widened(self, request: FetchRequest) -> FetchRequest:
         """The request, with all that is asked for."""

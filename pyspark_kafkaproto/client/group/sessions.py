@@ -63,11 +63,15 @@ class FetchSession:
         self._said = {}
 
     def _forgotten(self, said: dict[TopicPartition, Terms]) -> list[Terms]:
-        """What the broker is to ask for no more; a topic made again is another one."""
+        """What the broker is to ask for no more; a topic made again is another one.
+
+        But for those who name it: what a Fetch forgets is forgotten, though it names it, too.
+        """
         return [
             item
             for partition, item in said.items()
-            if partition not in self._said or self._said[partition].topic_id != item.topic_id
+            if partition not in self._said
+            or (self._is_by_id and self._said[partition].topic_id != item.topic_id)
         ]
 
 

@@ -179,6 +179,23 @@ def test_brokers_older_than_sessions_are_told_everything(brokers, group, consume
     assert len(brokers.sessions) == 0
 
 
+def test_brokers_that_know_no_topic_ids_yet_are_not_told_to_forget_who_gets_one(
+    many, group, consumer_of
+):
+    """As in an upgrade, where metadata has ids before Fetch does: a name stays what it was."""
+    many.versions["Fetch"] = (4, 12)
+    topic_id, many.topics["many"].topic_id = many.topics["many"].topic_id, NO_ID
+    consumer = consumer_of(topics={"many"}, metadata_max_age_ms=200)
+    poll_rows(consumer, MANY)
+    with many.at_once():
+        many.topics["many"].topic_id = topic_id
+    asked = len(many.asked("Metadata"))
+    poll_until(consumer, lambda: len(many.asked("Metadata")) > asked + 1, "who has the id")
+    assert not any(request.forgotten_topics_data for _, request in many.sessions.named)
+    many.logs["many", 7].append(b"second")
+    assert poll_rows(consumer, 1) == [(7, 1)]
+
+
 # Whatever is asked for, lost and answered, the broker knows just what is asked for.
 
 PARTITIONS = st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 3))
