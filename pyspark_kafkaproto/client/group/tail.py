@@ -188,8 +188,11 @@ class Tail(Exchanges):
             self._known_until = Deadline.after(self._max_age_s)
             self._directory.begin_anew()
         under_way = self._under_way.partitions
-        # Here alone: a rest that is over before anybody waits for its end is to be noticed, too.
-        self._resting = {item: end for item, end in self._resting.items() if not end.has_passed}
+        # Here alone: a rest that is over before anybody waits for its end is to be noticed, too. By
+        # one look at the clock: who rests together is asked about together. A session would forget
+        # the others, who would wait until it has answered.
+        now = time.monotonic()
+        self._resting = {item: end for item, end in self._resting.items() if end.at > now}
         due = [item for item in self._open if item not in under_way and item not in self._resting]
         self._asked = due  # all of them fail where no leader can be looked up
         if not due:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import closing
+from itertools import count
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_kafkaproto.client.group import reading
-from pyspark_kafkaproto.client.group.sessions import FetchSession
+from pyspark_kafkaproto.client.group.seen import Seen
+from pyspark_kafkaproto.client.group.sessions import FetchSession, FetchSessions
+from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.client.reading.requests import Limits, Terms, fetch_request
-from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
+from pyspark_kafkaproto.net import ConsumerConfig
 from pyspark_kafkaproto.wire.declaration import NO_ID
 from tests.fake_broker import DEFAULT, close
 from tests.fake_sessions import FakeSessions, Session, with_values
@@ -194,6 +201,27 @@ def test_brokers_that_know_no_topic_ids_yet_are_not_told_to_forget_who_gets_one(
     assert not any(request.forgotten_topics_data for _, request in many.sessions.named)
     many.logs["many", 7].append(b"second")
     assert poll_rows(consumer, 1) == [(7, 1)]
+
+
+def test_those_that_rest_together_are_asked_about_together(many, monkeypatch):
+    """Else a session would forget the others, and they would wait for its answer."""
+    properties = {"bootstrap.servers": many.bootstrap_servers, "group.id": "g"}
+    config = ConsumerConfig.parse(properties)
+    positions = {TopicPartition("many", number): 0 for number in range(MANY)}
+    with closing(Router(config.client)) as router:
+        tail = Tail(positions, config, router, no_reset, Seen(), FetchSessions())
+        tail._rest(tail._open, 0.1)
+        clock = count(time.monotonic(), 0.001)  # goes on while they are looked at
+        monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+        while not tail._under_way:
+            tail._ask()
+        monkeypatch.undo()
+        assert len(tail._under_way.partitions) == MANY
+        tail.close()
+
+
+def no_reset(partition, why, end=None):
+    pytest.fail(f"{partition} was at {end}: {why}")
 
 
 # Whatever is asked for, lost and answered, the broker knows just what is asked for.
