@@ -108,7 +108,7 @@ class Session:
                 has_news = asked is None or asked.has_news(data)
                 if is_whole or has_news:
                     partitions.append(data)
-                if asked is not None and _has_batch(data.records):
+                if asked is not None and _has_batch(data.records) and not is_whole:
                     self.asked[key] = self.asked.pop(key)
             if partitions:
                 yield with_values(topic, partitions=tuple(partitions))
@@ -167,12 +167,16 @@ class FakeSessions:
             found.epoch += 1
             session = found
         session.take(request)
+        if not session.asked:
+            del self._kept[node_id, session.session_id]
+            return None
         return session
 
     def answered(self, session: Session, answer: FetchResponse) -> FetchResponse:
         """What goes out for an answer about all that is asked for."""
-        is_refusal = bool(answer.error_code)
-        is_begun = session.epoch > 1
-        if is_refusal or (answer.throttle_time_ms and not answer.responses and not is_begun):
+        is_empty = bool(answer.error_code or (answer.throttle_time_ms and not answer.responses))
+        if is_empty and session.epoch == 1:
+            self._kept = {key: item for key, item in self._kept.items() if item is not session}
+        if answer.error_code or (is_empty and session.epoch == 1):
             return answer
         return session.narrowed(answer)
