@@ -5,6 +5,8 @@ are about those alone of which there is something new. What was said to the brok
 session is good as long as every Fetch of it was answered, one after the other. Else it is begun
 anew, with a Fetch that names everything and ends the one before: brokers keep a thousand, by
 default, for all their clients. One that keeps no more gives none, and is told everything each time.
+Where the first answer is lost, nobody knows the id of what the broker may keep for two minutes: so
+none is begun for a while.
 What is asked, and what an answer means, is `tail`'s.
 """
 
@@ -16,10 +18,14 @@ from typing import Final
 from pyspark_kafkaproto.client.reading.requests import Naming, Place, Terms
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.messages.fetch import FetchResponse
+from pyspark_kafkaproto.net import Deadline
 
 _NONE: Final = 0
 _FIRST_EPOCH: Final = 0  # of a Fetch that names everything, and ends the session that it names
 _LAST_EPOCH: Final = 2**31 - 1
+_NO_EPOCH: Final = -1  # the same, and no session is begun
+
+_WITHOUT_S: Final = 10.0  # after one was begun that nobody can end
 
 
 class FetchSession:
@@ -31,6 +37,8 @@ class FetchSession:
         self._said: dict[TopicPartition, Terms] = {}
         self._is_by_id = False
         self._is_answered = True
+        self._is_begun = False  # by the last Fetch
+        self._begins_after = Deadline.after(0)
 
     def naming(self, terms: list[Terms], *, is_by_id: bool) -> Naming:
         """What the next Fetch has to name, so that the broker knows all of `terms`.
@@ -39,12 +47,16 @@ class FetchSession:
             terms: what is asked for, of different partitions.
             is_by_id: whether the Fetch names topics by their ids. A session does not change that.
         """
+        if not self._is_answered and self._is_begun:
+            self._begins_after = Deadline.after(_WITHOUT_S)
         if not self._is_answered or is_by_id != self._is_by_id:
             self.begin_anew()
         said, self._said = self._said, {item.partition: item for item in terms}
         self._is_answered, self._is_by_id = False, is_by_id
-        if self._epoch == _FIRST_EPOCH:
-            return Naming(terms, (), self._id, _FIRST_EPOCH)
+        is_whole = self._epoch == _FIRST_EPOCH
+        self._is_begun = is_whole and self._begins_after.has_passed
+        if is_whole:
+            return Naming(terms, (), self._id, _FIRST_EPOCH if self._is_begun else _NO_EPOCH)
         changed = [item for item in terms if said.get(item.partition) != item]
         return Naming(changed, self._forgotten(said), self._id, self._epoch)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from itertools import count
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_kafkaproto.client.group import reading
+from pyspark_kafkaproto.client.group import sessions as sessions_of_ours
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSession, FetchSessions
 from pyspark_kafkaproto.client.group.tail import Tail
@@ -136,6 +138,29 @@ def test_a_member_that_begins_anew_leaves_no_session_behind(many, group, consume
     assert len(many.sessions) == 1
 
 
+def test_a_broker_whose_first_answer_is_never_heard_begins_no_session_each_time():
+    """It keeps each for two minutes, and nobody else is given one then."""
+    sessions, session = FakeSessions(), FetchSession()
+    terms = [Terms(TopicPartition("a", 0), NO_ID, 0, 0, -1, 1)]
+    for _ in range(50):
+        naming = session.naming(terms, is_by_id=False)
+        assert naming.is_whole
+        sessions.of(NODE, 12, fetch_request(naming, LIMITS, "", is_read_committed=False))
+    assert len(sessions) == 1
+
+
+def test_a_session_is_begun_once_more_after_a_while(monkeypatch):
+    session = FetchSession()
+    terms = [Terms(TopicPartition("a", 0), NO_ID, 0, 0, -1, 1)]
+    session.naming(terms, is_by_id=False)
+    session.note_answer(FetchResponse(session_id=7))
+    epochs = [session.naming(terms, is_by_id=False).session_epoch for _ in range(3)]
+    assert epochs == [1, 0, -1]
+    clock = time.monotonic() + 10
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    assert session.naming(terms, is_by_id=False).session_epoch == 0
+
+
 def no_memory(*_):
     raise MemoryError
 
@@ -244,6 +269,7 @@ HAPPENS = st.sampled_from(["answered", "answered", "answered", "lost", "not sent
 STEPS = st.lists(st.tuples(TERMS, st.booleans(), st.booleans(), HAPPENS), max_size=12)
 
 
+@patch.object(sessions_of_ours, "_WITHOUT_S", 0)
 @given(steps=STEPS)
 def test_the_broker_knows_what_is_asked_for(steps):
     sessions, session = FakeSessions(), FetchSession()
