@@ -273,7 +273,7 @@ class Exchanges(ABC):
                     self._directory.note_read(progress.topic_partition, seen.leader_epoch)
         for partition in doubted:  # not before all of the answer was judged by who is known
             self._directory.doubt(partition)
-        self._fit_next_batch(parts, cut)
+        self._fit_next_batches(parts, cut)
         self._open = [item for item in self._open if not item.is_done]
         return blocks
 
@@ -319,34 +319,42 @@ class Exchanges(ABC):
                 base_offset=progress.position,
             ).of(*partition)
 
-    def _fit_next_batch(self, parts: list[Part], cut: dict[RangeProgress, Skimmed]) -> None:
-        """Ask for what a batch takes that did not fit, or for twice as much where it does not say.
+    def _fit_next_batches(self, parts: list[Part], cut: dict[RangeProgress, Skimmed]) -> None:
+        """Ask for what a batch takes that did not fit.
 
-        Brokers send the first batch whole whatever its size (KIP-74), so that is rare. A batch cut
-        behind whole ones is not too large: those filled the answer.
+        Brokers send the first batch whole whatever its size (KIP-74), so that is rare. Those before
+        Fetch 3 cut each that is larger than asked for, and answer in an order of their own. A batch
+        cut behind whole ones for less is not too large: those filled the answer.
+        """
+        first = next((progress for progress, data in parts if data.records), None)
+        for progress, data in parts:
+            if progress in cut:
+                asked_bytes = max(self._partition_bytes, progress.batch_bytes)
+                if progress is first or len(data.records or b"") >= asked_bytes:
+                    self._fit_batch(progress, cut[progress].missing_bytes)
+
+    def _fit_batch(self, progress: RangeProgress, missing_bytes: int) -> None:
+        """Ask for `missing_bytes`, or for twice as much where the batch does not say.
 
         Raises:
             CorruptRecords: so much was asked for, and the batch is cut all the same.
         """
-        first = next((progress for progress, data in parts if data.records), None)
-        if first is None or first not in cut:
-            return
-        batch_bytes = cut[first].missing_bytes or 2 * max(self._partition_bytes, first.batch_bytes)
-        if batch_bytes <= first.batch_bytes:
+        batch_bytes = missing_bytes or 2 * max(self._partition_bytes, progress.batch_bytes)
+        if batch_bytes <= progress.batch_bytes:
             raise CorruptRecords(
                 f"its header says {batch_bytes} bytes, which were asked for, and it did not come "
                 "whole: the header is damaged, or the broker makes answers smaller than a batch",
-                base_offset=first.position,
-            ).of(*first.topic_partition)
+                base_offset=progress.position,
+            ).of(*progress.topic_partition)
         most = self._config.receive_message_max_bytes
         if batch_bytes > most:
-            said = cut[first].missing_bytes or f"over {batch_bytes // 2}"
+            said = missing_bytes or f"over {batch_bytes // 2}"
             raise RemoteProtocolError(
                 f"a record batch of {said} bytes, at most {most} bytes are allowed "
                 f"({self._config.named('receive.message.max.bytes')})",
-                where=f"partition {first.topic_partition} at offset {first.position}",
+                where=f"partition {progress.topic_partition} at offset {progress.position}",
             )
-        first.batch_bytes = batch_bytes
+        progress.batch_bytes = batch_bytes
 
 
 _ADVICE = {CORRUPT_MESSAGE: "the broker cannot read its own log there: the file is damaged"}

@@ -38,6 +38,7 @@ from tests.fake_broker import DEFAULT, STALL, FakeTopic, Fault, close, metadata,
 from tests.fake_log import NOT_LEADER, Answered, Batch, FakeLog, fetch, list_offsets
 from tests.fake_login import AS_KEYWORDS, login_again, want_login
 from tests.fake_past import lead_in_the_past
+from tests.fake_sessions import with_values
 from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import FakeGroup
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
@@ -1684,6 +1685,33 @@ def test_each_row_comes_once_and_in_order_whatever_happens_to_its_leader(
     rows += poll_rows(consumer, sum(ends) - len(rows))
     for partition, end in enumerate(ends):
         assert [offset for number, offset in rows if number == partition] == list(range(end))
+
+
+def test_a_large_batch_is_read_beside_a_busy_partition_that_is_always_answered_first(
+    filled, group, consumer_of
+):
+    """As brokers before Fetch 3 do, which answer in an order of their own, and cut any batch."""
+    filled.versions["Fetch"] = (0, 2)
+    for number in range(2):
+        filled.logs["orders", number].cuts_first = True
+    filled.logs["orders", 1].append(bytes(5_000))
+
+    def busy(call):
+        filled.logs["orders", 0].append(b"more")
+        return by_number(fetch(filled, call))
+
+    filled.on("Fetch", busy)
+    consumer = consumer_of(max_partition_fetch_bytes=300)
+    rows, deadline = [], Deadline.after(5)
+    while (1, 20) not in rows:
+        deadline.check("the large one")
+        rows += rows_of(consumer.poll(0.01))
+
+
+def by_number(answer):
+    (topic,) = answer.responses
+    partitions = tuple(sorted(topic.partitions, key=lambda item: item.partition_index))
+    return with_values(answer, responses=(with_values(topic, partitions=partitions),))
 
 
 def test_a_partition_that_moves_is_read_beside_one_without_end(filled, group, consumer_of):
