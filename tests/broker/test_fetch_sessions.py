@@ -27,14 +27,14 @@ def servers(request):
 def named(monkeypatch):
     """(epoch, how many partitions) of each Fetch."""
     seen = []
-    naming = FetchSession.naming
+    next_scope = FetchSession.next_scope
 
     def noted(session, terms, *, is_by_id):
-        made = naming(session, terms, is_by_id=is_by_id)
+        made = next_scope(session, terms, is_by_id=is_by_id)
         seen.append((made.session_epoch, len(made.terms)))
         return made
 
-    monkeypatch.setattr(FetchSession, "naming", noted)
+    monkeypatch.setattr(FetchSession, "next_scope", noted)
     return seen
 
 

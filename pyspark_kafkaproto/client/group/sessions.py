@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from pyspark_kafkaproto.client.reading.requests import Naming, Place, Terms
+from pyspark_kafkaproto.client.reading.requests import Place, Scope, Terms
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import Deadline
@@ -40,8 +40,10 @@ class FetchSession:
         self._is_begun = False  # by the last Fetch
         self._begins_after = Deadline.after(0)
 
-    def naming(self, terms: list[Terms], *, is_by_id: bool) -> Naming:
+    def next_scope(self, terms: list[Terms], *, is_by_id: bool) -> Scope:
         """What the next Fetch has to name, so that the broker knows all of `terms`.
+
+        Until `note_answer` that Fetch counts as lost.
 
         Args:
             terms: what is asked for, of different partitions.
@@ -56,9 +58,9 @@ class FetchSession:
         is_whole = self._epoch == _FIRST_EPOCH
         self._is_begun = is_whole and self._begins_after.has_passed
         if is_whole:
-            return Naming(terms, (), self._id, _FIRST_EPOCH if self._is_begun else _NO_EPOCH)
+            return Scope(terms, (), self._id, _FIRST_EPOCH if self._is_begun else _NO_EPOCH)
         changed = [item for item in terms if said.get(item.partition) != item]
-        return Naming(changed, self._forgotten(said), self._id, self._epoch)
+        return Scope(changed, self._forgotten(said), self._id, self._epoch)
 
     def note_answer(self, answer: FetchResponse) -> None:
         """The answer to the last Fetch has come, and is one or an error about all of it."""

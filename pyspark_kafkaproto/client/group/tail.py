@@ -27,7 +27,7 @@ from pyspark_kafkaproto.client.reading.exchange import Exchanges, Part
 from pyspark_kafkaproto.client.reading.loss import Bounds
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadTask
-from pyspark_kafkaproto.client.reading.requests import LedRange, Naming, Place, Terms
+from pyspark_kafkaproto.client.reading.requests import LedRange, Place, Scope, Terms
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.error_codes import INCONSISTENT_TOPIC_ID, UNKNOWN_TOPIC_ID
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
@@ -122,8 +122,7 @@ class Tail(Exchanges):
             return []
         if parts is None:
             return []
-        answered = self._ended
-        assert answered is not None  # noqa: S101 - these are the parts of its answer
+        answered = self._answered
         self.unheard -= answered.sent.asked.keys()
         self._seen.foreign -= {part.progress.topic_partition for part in parts}
         for part in parts:
@@ -278,8 +277,8 @@ class Tail(Exchanges):
         found = {topic: self._directory.topic_id(topic) for topic in topics}
         self._seen.topic_ids |= {topic: known for topic, known in found.items() if known}
 
-    def _naming(self, place: Place, terms: list[Terms], *, is_by_id: bool) -> Naming:
-        return self._sessions.at(place).naming(terms, is_by_id=is_by_id)
+    def _next_scope(self, place: Place, terms: list[Terms], *, is_by_id: bool) -> Scope:
+        return self._sessions.at(place).next_scope(terms, is_by_id=is_by_id)
 
     def _wait_s(self) -> float:
         return self._max_wait_s
@@ -322,9 +321,14 @@ class Tail(Exchanges):
         self._tried_at = tried_at
         self._ended, self._sent, self._asked = one, one.sent, one.partitions
 
-    def _accept(self, answer: FetchResponse, sent: SentFetch) -> list[Part]:
+    @property
+    def _answered(self) -> Pending:
+        """Whose answer is at hand."""
         assert self._ended is not None  # noqa: S101 - `_turn_to` it has come before
-        self._sessions.at(self._ended.place).note_answer(answer)
+        return self._ended
+
+    def _accept(self, answer: FetchResponse, sent: SentFetch) -> list[Part]:
+        self._sessions.at(self._answered.place).note_answer(answer)
         return super()._accept(answer, sent)
 
     def _judge(self, failures: Mapping[TopicPartition, BrokerError], *, is_any_well: bool) -> None:
@@ -333,8 +337,7 @@ class Tail(Exchanges):
         known = self._seen.topic_ids
         self._seen.refused_ids |= {known[topic] for topic in refused if topic in known}
         super()._judge(failures, is_any_well=is_any_well)
-        assert self._ended is not None  # noqa: S101 - `_turn_to` it has come before
-        asked = self._ended.sent.asked
+        asked = self._answered.sent.asked
         self._failing.note_answered(asked, failures)
         for partition, error in failures.items():
             self._rest([asked[partition]], self._config.retry_backoff_s)

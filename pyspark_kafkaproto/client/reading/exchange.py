@@ -21,8 +21,8 @@ from pyspark_kafkaproto.client.reading.ranges import ReadTask
 from pyspark_kafkaproto.client.reading.requests import (
     LedRange,
     Limits,
-    Naming,
     Place,
+    Scope,
     Terms,
     fetch_request,
 )
@@ -121,9 +121,9 @@ class Exchanges(ABC):
         most = None if all(ids.values()) else _LAST_VERSION_BY_NAME
         version = connection.version_for(FetchRequest, most)
         terms = self._terms(chosen, ids, compares=version >= _FIRST_VERSION_WITH_READ_EPOCH)
-        naming = self._naming(place, terms, is_by_id=version > _LAST_VERSION_BY_NAME)
+        scope = self._next_scope(place, terms, is_by_id=version > _LAST_VERSION_BY_NAME)
         request = fetch_request(
-            naming,
+            scope,
             self._limits(chosen),
             rack_id,
             is_read_committed=self._config.is_read_committed,
@@ -131,7 +131,7 @@ class Exchanges(ABC):
         connection.send(request, deadline, version)
         names = {known: topic for topic, known in ids.items() if known}
         asked = {item.topic_partition: item for item, _ in chosen}
-        return SentFetch(connection, asked, names, naming.is_whole)
+        return SentFetch(connection, asked, names, scope.is_whole)
 
     def _terms(
         self, chosen: list[LedRange], ids: Mapping[str, bytes | None], *, compares: bool
@@ -159,10 +159,10 @@ class Exchanges(ABC):
         batch_bytes = max(item.batch_bytes for item, _ in chosen)
         return Limits(max(most, batch_bytes), self._min_bytes, self._wait_s())
 
-    def _naming(self, place: Place, terms: list[Terms], *, is_by_id: bool) -> Naming:
-        """What to name of what is asked for: everything, as a broker keeps no session for us."""
+    def _next_scope(self, place: Place, terms: list[Terms], *, is_by_id: bool) -> Scope:
+        """What the next Fetch names of them: everything, as no broker keeps a session for us."""
         del place, is_by_id
-        return Naming(terms)
+        return Scope(terms)
 
     # Answers
 

@@ -43,7 +43,7 @@ class Terms(NamedTuple):
     most_bytes: int
 
 
-class Naming(NamedTuple):
+class Scope(NamedTuple):
     """What a Fetch names: all that is asked for, or within a session what has changed of it."""
 
     terms: Collection[Terms]  # who comes first is served first
@@ -58,12 +58,12 @@ class Naming(NamedTuple):
 
 
 def fetch_request(
-    naming: Naming, limits: Limits, rack_id: str, *, is_read_committed: bool
+    scope: Scope, limits: Limits, rack_id: str, *, is_read_committed: bool
 ) -> FetchRequest:
     """The request for what comes next of partitions with one leader.
 
     Args:
-        naming: which, and from where on.
+        scope: which, and from where on.
         limits: of the answer.
         rack_id: the reader's, for the leader to name a follower there; "" for none.
         is_read_committed: whether to end where a transaction is still open.
@@ -73,10 +73,10 @@ def fetch_request(
         min_bytes=limits.min_bytes,
         max_bytes=limits.response_bytes,
         isolation_level=_READ_COMMITTED if is_read_committed else 0,
-        session_id=naming.session_id,
-        session_epoch=naming.session_epoch,
-        topics=tuple(_asked(naming.terms)),
-        forgotten_topics_data=tuple(_forgotten(naming.forgotten)),
+        session_id=scope.session_id,
+        session_epoch=scope.session_epoch,
+        topics=tuple(_asked(scope.terms)),
+        forgotten_topics_data=tuple(_forgotten(scope.forgotten)),
         rack_id=rack_id,
     )
 

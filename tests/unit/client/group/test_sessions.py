@@ -48,9 +48,9 @@ def caught_up(many, group, consumer_of):
     return consumer
 
 
-def named(brokers, since=-1):
-    """The partitions and offsets that the last Fetch named; of some, those of the first of them."""
-    _, request = brokers.sessions.named[since]
+def named(brokers, number=-1):
+    """The partitions that a Fetch named, the last or the one of this number, and from where on."""
+    _, request = brokers.sessions.named[number]
     partitions = [item for topic in request.topics for item in topic.partitions]
     return {item.partition: item.fetch_offset for item in partitions}
 
@@ -143,22 +143,22 @@ def test_a_broker_whose_first_answer_is_never_heard_begins_no_session_each_time(
     sessions, session = FakeSessions(), FetchSession()
     terms = [Terms(TopicPartition("a", 0), NO_ID, 0, 0, -1, 1)]
     for _ in range(50):
-        naming = session.naming(terms, is_by_id=False)
-        assert naming.is_whole
-        sessions.of(NODE, 12, fetch_request(naming, LIMITS, "", is_read_committed=False))
+        scope = session.next_scope(terms, is_by_id=False)
+        assert scope.is_whole
+        sessions.of(NODE, 12, fetch_request(scope, LIMITS, "", is_read_committed=False))
     assert len(sessions) == 1
 
 
 def test_a_session_is_begun_once_more_after_a_while(monkeypatch):
     session = FetchSession()
     terms = [Terms(TopicPartition("a", 0), NO_ID, 0, 0, -1, 1)]
-    session.naming(terms, is_by_id=False)
+    session.next_scope(terms, is_by_id=False)
     session.note_answer(FetchResponse(session_id=7))
-    epochs = [session.naming(terms, is_by_id=False).session_epoch for _ in range(3)]
+    epochs = [session.next_scope(terms, is_by_id=False).session_epoch for _ in range(3)]
     assert epochs == [1, 0, -1]
     clock = time.monotonic() + 10
     monkeypatch.setattr(time, "monotonic", lambda: clock)
-    assert session.naming(terms, is_by_id=False).session_epoch == 0
+    assert session.next_scope(terms, is_by_id=False).session_epoch == 0
 
 
 def no_memory(*_):
@@ -277,22 +277,22 @@ def test_the_broker_knows_what_is_asked_for(steps):
     for given_terms, is_by_id, is_made_again, happens in steps:
         ids = {"a": bytes([1 + is_made_again]) * 16, "b": b"b" * 16}
         terms = [replace_id(item, ids) for item in given_terms]
-        naming = session.naming(terms, is_by_id=is_by_id)
+        scope = session.next_scope(terms, is_by_id=is_by_id)
         if happens == "not sent":
             continue
         if happens == "forgotten":
             sessions.forget()
-        request = fetch_request(naming, LIMITS, "", is_read_committed=False)
+        request = fetch_request(scope, LIMITS, "", is_read_committed=False)
         kept = sessions.of(NODE, 17 if is_by_id else 12, seen_by_broker(request, is_by_id))
         assert kept is not None or not terms, "brokers keep none for nothing"
         if happens == "lost":
-            never_heard_of += naming.session_epoch == 0
+            never_heard_of += scope.session_epoch == 0
             continue
         if kept is None:
             session.note_answer(FetchResponse())
             continue
         if isinstance(kept, int):
-            assert happens == "forgotten" or naming.session_epoch > 0
+            assert happens == "forgotten" or scope.session_epoch > 0
             session.note_answer(FetchResponse(error_code=kept))
             continue
         assert known_to(kept, is_by_id) == {
