@@ -3,21 +3,29 @@
     python speculation_app.py MASTER SERVERS FOLDER TASKS ROWS batch|stream=TOPIC ...
 
 Each attempt of a task makes the file `FOLDER/KIND/TASK-ATTEMPT-WORKER`. Attempt 0 of task 0 stops
-after half of its rows, until Spark kills it: it never comes first.
+after half of its rows, until Spark kills it: it never comes first. Its copy begins once some of
+those are written.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from pyspark_kafkaproto import KafkaCluster
+from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
+from pyspark_kafkaproto.net import ClientConfig, connections_for
+
 _BATCHES = 8  # of a task: one goes to the writer when the next one has begun to come
 _PAUSE_S = 0.02
+_ALL = "read_uncommitted"
 _SLOWEST_S = 240.0
 
 
@@ -47,6 +55,19 @@ def main(master: str, servers: str, folder: Path, tasks: int, rows: int, *jobs: 
     spark.stop()
 
 
+def seen(servers: str, topic: str, isolation: str) -> Counter[int]:
+    """How often a reader sees each row."""
+    config = ClientConfig.parse({"bootstrap.servers": servers, "isolation.level": isolation})
+    with KafkaCluster({"bootstrap.servers": servers}) as cluster:
+        partitions = sorted(cluster.get_partitions({topic}))
+    task = ReadTask(tuple(OffsetRange(*item, 0, None) for item in partitions))
+    found: Counter[int] = Counter()
+    for batch in read_batches(task, config, ReadSettings(), schema_for(["value"])):
+        found.update(int(value) for value in batch.column(0).to_pylist())
+    connections_for(config).close()
+    return found
+
+
 def write(
     spark: SparkSession, servers: str, topic: str, folder: Path, kind: str, tasks: int, rows: int
 ) -> None:
@@ -57,9 +78,13 @@ def write(
         task, attempt = context.partitionId(), context.attemptNumber()
         # An executor works in WORKER'S FOLDER/APPLICATION/EXECUTOR.
         (folder / f"{task}-{attempt}-{Path.cwd().parents[1].name}").touch()
-        is_slow = task == attempt == 0
+        is_slow, is_copy = task == attempt == 0, task == 0 < attempt
         for number, batch in enumerate(batches):
             deadline = time.monotonic() + _SLOWEST_S
+            own = set(batch.column(0).to_pylist()) if is_copy and number == 0 else set()
+            while own and not own & seen(servers, topic, _ALL).keys():
+                assert time.monotonic() < deadline, "nothing of the slow attempt was written"
+                time.sleep(_PAUSE_S)
             while is_slow and number == _BATCHES // 2:
                 assert time.monotonic() < deadline, "no speculative copy has come first"
                 time.sleep(_PAUSE_S)

@@ -20,10 +20,9 @@ import pytest
 from pyspark.find_spark_home import _find_spark_home
 
 from pyspark_kafkaproto import TopicPartition
-from pyspark_kafkaproto.arrow import schema_for
-from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
-from pyspark_kafkaproto.net import ClientConfig, Deadline, connections_for
+from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.net.ports import free_ports, wait_until_answers
+from tests.fault.speculation_app import seen
 from tests.settled import wait_until_settled
 
 pytestmark = [pytest.mark.fault, pytest.mark.spark]
@@ -80,17 +79,6 @@ def running(folder, name, *arguments):
 def environment():
     own = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(Path(__file__).parents[2])}
     return os.environ | own | {"SPARK_LOCAL_IP": HOSTS[0]}
-
-
-def seen(servers, topic, isolation):
-    """How often a reader sees each row."""
-    config = ClientConfig.parse({"bootstrap.servers": servers, "isolation.level": isolation})
-    task = ReadTask(tuple(OffsetRange(topic, n, 0, None) for n in range(PARTITIONS)))
-    found = Counter()
-    for batch in read_batches(task, config, ReadSettings(), schema_for(["value"])):
-        found.update(int(value) for value in batch.column(0).to_pylist())
-    connections_for(config).close()
-    return found
 
 
 class Written(NamedTuple):
