@@ -10,6 +10,7 @@ from pyspark_kafkaproto.cluster import NewTopic
 from pyspark_kafkaproto.devbroker import DEFAULT_VERSION, DevBroker
 from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
+from tests.polled import polled_rows
 
 pytestmark = pytest.mark.broker
 
@@ -38,19 +39,6 @@ def named(monkeypatch):
     return seen
 
 
-def poll_rows(consumer, count):
-    """How often each partition came with each offset."""
-    rows: list[tuple[int, int]] = []
-    deadline = Deadline.after(60)
-    while len(rows) < count:
-        deadline.check(f"{count} rows; there are {len(rows)}")
-        batch = consumer.poll(1)
-        if batch is not None:
-            columns = [batch.column(name).to_pylist() for name in ("partition", "offset")]
-            rows += zip(*columns, strict=True)
-    return sorted(rows)
-
-
 def test_each_row_comes_once_and_a_fetch_names_those_that_moved(servers, named):
     partitions = [TopicPartition("many", number) for number in range(PARTITIONS)]
     config = {"group.id": "g", "auto.offset.reset": "earliest", "fetch.max.wait.ms": 50}
@@ -59,7 +47,7 @@ def test_each_row_comes_once_and_a_fetch_names_those_that_moved(servers, named):
         fill(kafka, dict.fromkeys(partitions, 2))
         with Consumer(servers | config, {"many"}, columns=["partition", "offset"]) as consumer:
             expected = [(item.partition, at) for item in partitions for at in range(2)]
-            assert poll_rows(consumer, 2 * PARTITIONS) == expected
+            assert sorted(polled_rows(consumer, 2 * PARTITIONS)) == expected
             quiet = Deadline.after(30)
             while named[-1][1]:
                 quiet.check("a Fetch that names nothing")
@@ -68,6 +56,7 @@ def test_each_row_comes_once_and_a_fetch_names_those_that_moved(servers, named):
             for turn in range(TURNS):
                 some = partitions[turn::TURNS]
                 fill(kafka, dict.fromkeys(some, 1))
-                assert poll_rows(consumer, len(some)) == [(item.partition, 2) for item in some]
+                expected = [(item.partition, 2) for item in some]
+                assert sorted(polled_rows(consumer, len(some))) == expected
     assert all(epoch > 0 for epoch, _ in named[since:])
     assert max(count for _, count in named[since:]) <= PARTITIONS // TURNS

@@ -14,10 +14,10 @@ from pyspark_kafkaproto import Consumer
 from pyspark_kafkaproto.client import ReadTask
 from pyspark_kafkaproto.cluster import NewTopic
 from pyspark_kafkaproto.errors import BrokerError, DataLoss
-from pyspark_kafkaproto.net import Deadline
 from tests.fault.conftest import configs, wait_for_replicas
 from tests.fault.reading import LENIENT, Reading, places_of, plan
 from tests.fault.writing import wait_for_end, write
+from tests.polled import polled_rows
 
 pytestmark = pytest.mark.fault
 
@@ -56,7 +56,7 @@ def cut_off(trio, kafka, new_name):
         return Consumer(servers | group, {name}, columns=["offset", "value"])
 
     with member("earliest") as first:
-        rows_of(first, KEPT + LOST)
+        polled_rows(first, KEPT + LOST)
         first.commit()
     with configs(trio) as new_config:
         readings = [Reading(task, new_config(), mode) for mode in (None, LENIENT)]
@@ -71,29 +71,17 @@ def cut_off(trio, kafka, new_name):
     wait_for_replicas(trio, name, 2)
 
 
-def rows_of(consumer: Consumer, count: int) -> list[tuple[int, bytes]]:
-    """(offset, value) of so many rows at least."""
-    rows: list[tuple[int, bytes]] = []
-    deadline = Deadline.after(60)
-    while len(rows) < count:
-        deadline.check(f"{len(rows)} rows of {count}")
-        batch = consumer.poll(1)
-        if batch is not None:
-            rows += zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    return rows
-
-
 def test_a_member_that_goes_on_is_told_that_what_its_group_has_read_is_gone(cut_off):
     """By the leader epoch that was committed with the offset."""
     with cut_off.member("none") as consumer:
         with pytest.raises(BrokerError, match=rf"{KEPT + LOST} are gone.*offset {KEPT} only"):
-            rows_of(consumer, 1)
+            polled_rows(consumer, 1)
         assert consumer.positions == {}
 
 
 def test_a_member_that_goes_on_reads_what_was_written_since(cut_off):
     with cut_off.member("latest") as consumer:
-        rows = rows_of(consumer, AFTER)
+        rows = polled_rows(consumer, AFTER)
     assert [offset for offset, _ in rows] == list(range(KEPT, KEPT + AFTER))
     assert all(value.startswith(b"after") for _, value in rows)
 
