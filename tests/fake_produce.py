@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafkaproto.client.writing.plain import decoded_batch, records_of
 from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdResponse
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.records import Columns, decode
@@ -121,6 +122,12 @@ def values_in(data: bytes) -> list[bytes]:
     offsets = memoryview(decoded.value.offsets).cast("B").cast("i")
     content = bytes(decoded.value.data)
     return [content[offsets[n] : offsets[n + 1]] for n in range(records)]
+
+
+def times_of(log: FakeLog) -> list[int | None]:
+    """The timestamp of each record of a log, in milliseconds."""
+    taken = [decoded_batch(batch.data, log.stop) for batch in log.batches]
+    return [record.timestamp_ms for part in taken for record in records_of(part, range(part.rows))]
 
 
 def values(log: FakeLog) -> list[bytes | None]:

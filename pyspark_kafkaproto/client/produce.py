@@ -1,9 +1,9 @@
 """Producer: Arrow batches or plain records in, offsets out.
 
-The way of the rows: `picking` sorts them by topic, `placement` says which partition each goes to,
-`accumulate` encodes them into record batches, `sending` brings those to the leaders. All of it in
-the caller's thread, but for compression where there are processors to spare (`compressing`); no
-Python object per record.
+The way of the rows: `gathering` makes columns of plain records, `picking` sorts rows by topic,
+`placement` says which partition each goes to, `accumulate` encodes them into record batches,
+`sending` brings those to the leaders. All of it in the caller's thread, but for compression where
+there are processors to spare (`compressing`); no Python object per record.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.client.transactions import Transactions
 from pyspark_kafkaproto.client.writing import compressing
-from pyspark_kafkaproto.client.writing.accumulate import Accumulator
+from pyspark_kafkaproto.client.writing.accumulate import Accumulator, batch_limit_bytes
 from pyspark_kafkaproto.client.writing.batches import Rows, span_of
+from pyspark_kafkaproto.client.writing.gathering import Gathering
 from pyspark_kafkaproto.client.writing.identity import Lease, next_identity
 from pyspark_kafkaproto.client.writing.picking import (
     Picked,
@@ -114,6 +115,7 @@ class Producer:
         self._transactions = _transactions(self.config, self._router)
         self._identity: Identity | None = None
         self._lease = Lease(self._router)
+        self._gathered = Gathering(self.config.linger_s, batch_limit_bytes(self.config))
         self._targets = Targets(self.config, self._router)
         self._compressing = _compressing(self.config, compression_threads)
         self._start_over()
@@ -147,7 +149,8 @@ class Producer:
         Args:
             data: an Arrow batch or table with a column value (string or binary; null is a
                 tombstone) and some of the columns key (the same), topic (string), partition (int),
-                headers (list of structs of key and value), others are left; or records.
+                headers (list of structs of key and value), others are left; or records, which are
+                gathered first where they follow others fast (see `client/writing/gathering`).
 
         Raises:
             ConfigError: there is no column value, or a column of a type that no record has.
@@ -163,9 +166,12 @@ class Producer:
         with self._ending_on_error():
             if hasattr(data, "num_rows"):
                 check_columns(data)
+                self._send_gathered()
                 self._send_batch(data, self._timestamp_column)
+            elif self._gathered.add(data):
+                self._send_gathered()
             else:
-                self._send_batch(to_arrow(data), _TIMESTAMP)
+                return
             self._send_letters()
             self._open_batches.finish_overdue()
             self._sender.pump()
@@ -354,6 +360,7 @@ class Producer:
     def _start_over(self) -> None:
         """Begin with nothing sent, under whatever identity comes next."""
         transactions = self._transactions
+        self._gathered.start_over()
         self._refusals.forget_letters()
         self._sender = Sender(
             self.config,
@@ -375,6 +382,8 @@ class Producer:
         self._targets.forget_queues()
 
     def _write_out(self) -> None:
+        self._send_gathered()
+        self._gathered.start_over()
         while True:
             self._open_batches.finish_all()
             self._open_batches.drain()
@@ -391,6 +400,11 @@ class Producer:
         return written
 
     # Rows to topics
+
+    def _send_gathered(self) -> None:
+        batch = self._gathered.take()
+        if batch is not None:
+            self._send_batch(batch, _TIMESTAMP)
 
     def _send_batch(self, batch: pa.RecordBatch, timestamp_column: str | None) -> None:
         first, self._rows = self._rows, self._rows + batch.num_rows

@@ -5,10 +5,11 @@ Slow by nature, an object per record: the way of the data never comes through he
 
 from __future__ import annotations
 
+import reprlib
 import time
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark_kafkaproto.arrow import as_binary, write_columns
 from pyspark_kafkaproto.client.writing.int32 import int32s
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _NO_LIMIT = 2**31 - 1
 _MICROS = 1000
 _IN_A_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+# What Python and Arrow say of values that do not fit a column.
+_UNUSABLE = (TypeError, ValueError, OverflowError)
 _MOST_MILLIS = (2**63 - 1) // _MICROS  # encoders take microseconds
 
 
@@ -51,50 +54,67 @@ class ProducerRecord(NamedTuple):
     headers: Sequence[tuple[str | bytes, bytes | None]] = ()
 
 
-def to_arrow(records: Iterable[Any]) -> pa.RecordBatch:
-    """Records as columns, in the shape that `Producer.send` takes.
+def to_arrow(
+    records: Iterable[ProducerRecord], times_ms: Sequence[int] | None = None
+) -> pa.RecordBatch:
+    """Records as columns, in the shape that `Producer.send` takes; without those that none has.
+
+    Args:
+        records: in their order.
+        times_ms: of each record, for where it has no timestamp of its own; None is now.
 
     Raises:
-        ConfigError: one is no ProducerRecord, or has a type or a value that no record has.
+        ConfigError: one has a type or a value that no record has.
     """
     import pyarrow as pa  # noqa: PLC0415 - here and nowhere else values become columns
 
-    pair = pa.struct([("key", pa.binary()), ("value", pa.binary())])
-    kinds = {
-        "value": pa.large_binary(),
-        "key": pa.large_binary(),
-        "topic": pa.string(),
-        "partition": pa.int32(),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "headers": pa.list_(pair),
-    }
     given = list(records)
-    for record in given:
-        if not isinstance(record, ProducerRecord):
-            kind = type(record).__name__
-            raise ConfigError("records", kind, "expected ProducerRecord(value, key=…)")
+    if times_ms is None:
+        times_ms = [time.time_ns() // 1_000_000] * len(given)
     try:
-        rows = [_row(record) for record in given]
-        columns = [
-            pa.array([row[index] for row in rows], kind)
-            for index, kind in enumerate(kinds.values())
-        ]
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
-        raise ConfigError(
-            "records", f"{len(given)} records", f"one cannot be used: {error}"
-        ) from error
-    return pa.RecordBatch.from_arrays(columns, names=list(kinds))
+        columns = _columns_of(given, times_ms)
+    except _UNUSABLE:
+        for record in given:
+            _check(record)
+        raise
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _row(record: ProducerRecord) -> tuple[Any, ...]:
-    micros = None if record.timestamp_ms is None else record.timestamp_ms * _MICROS
-    headers = [{"key": _encoded(key), "value": value} for key, value in record.headers]
-    value, key = _encoded(record.value), _encoded(record.key)
-    return value, key, record.topic, record.partition, micros, headers
+def cannot_be(record: ProducerRecord, why: Exception) -> ConfigError:
+    """The error of a record with a type or a value that no record has."""
+    shown = f"ProducerRecord{reprlib.repr(tuple(record))}"
+    return ConfigError("records", shown, f"one cannot be used: {why}")
 
 
-def _encoded(content: bytes | str | None) -> bytes | None:
-    return content.encode() if isinstance(content, str) else content
+def _check(record: ProducerRecord) -> None:
+    try:
+        _columns_of([record], [0])
+    except _UNUSABLE as error:
+        raise cannot_be(record, error) from error
+
+
+def _columns_of(given: Sequence[ProducerRecord], times_ms: Sequence[int]) -> dict[str, pa.Array]:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    micros = [
+        (now_ms if record.timestamp_ms is None else record.timestamp_ms) * _MICROS
+        for record, now_ms in zip(given, times_ms, strict=True)
+    ]
+    columns = {
+        "value": pa.array([record.value for record in given], pa.large_binary()),
+        "topic": pa.array([record.topic for record in given], pa.string()),
+        "timestamp": pa.array(micros, pa.timestamp("us", "UTC")),
+    }
+    # What none of them has would be looked at row by row all the same.
+    if any(record.key is not None for record in given):
+        columns["key"] = pa.array([record.key for record in given], pa.large_binary())
+    if any(record.partition is not None for record in given):
+        columns["partition"] = pa.array([record.partition for record in given], pa.int32())
+    if any(record.headers for record in given):
+        pair = pa.struct([("key", pa.binary()), ("value", pa.binary())])
+        headers = [[(key, value) for key, value in record.headers] for record in given]
+        columns["headers"] = pa.array(headers, pa.list_(pair))
+    return columns
 
 
 def record_at(batch: pa.RecordBatch, row: int, timestamp_column: str | None) -> ProducerRecord:

@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask
 from pyspark_kafkaproto.client.reading import coming, fetch, loss
-from pyspark_kafkaproto.client.writing import compressing, identity, sending, targets
+from pyspark_kafkaproto.client.writing import compressing, gathering, identity, sending, targets
 from pyspark_kafkaproto.cluster import Leader, TopicPartition, routing
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, connection, deadline, pool, retry
 from tests.clock import stop_clock
@@ -35,6 +35,12 @@ def own_connections(monkeypatch):
 def own_producer_ids(monkeypatch):
     """Producer ids kept for the next producer that end with the test."""
     monkeypatch.setattr(identity, "_kept", deque(maxlen=identity._kept.maxlen))
+
+
+@pytest.fixture(autouse=True)
+def looked_at_at_once(monkeypatch):
+    """Plain records are gathered by no clock: by how fast a test runs. Tests of it say so."""
+    monkeypatch.setattr(gathering, "_MOST_S", 0.0)
 
 
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["", "pieces"])

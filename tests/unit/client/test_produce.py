@@ -4,12 +4,13 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto.client import Producer, ProducerRecord, Written
+from pyspark_kafkaproto.client.writing import gathering, plain
 from pyspark_kafkaproto.client.writing.refusals import RecordRefused
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
 from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_log import Batch, FakeLog
-from tests.fake_produce import produce, values
+from tests.fake_produce import produce, times_of, values
 from tests.forks import in_child
 
 ONE = TopicPartition("orders", 0)
@@ -280,12 +281,19 @@ def test_columns_that_no_record_has_are_refused(producer, columns, text):
         ProducerRecord(b"", "\ud800"),
         ProducerRecord(b"", topic="\ud800"),
         ProducerRecord(b"", headers=[("\ud800", b"")]),
+        ProducerRecord(b"", headers=[("one", b"", "too many")]),
+        ProducerRecord(b"", headers=[b"no pair"]),
+        ProducerRecord(b"", headers=5),
         ProducerRecord(b"", partition=1 << 32),
+        ProducerRecord(b"", timestamp_ms="now"),
+        ProducerRecord(b"", timestamp_ms=1 << 60),
     ],
 )
-def test_plain_records_that_cannot_be_are_refused(producer, record):
-    with pytest.raises(ConfigError, match=r"1 records.*one cannot be used"):
-        producer().send([record])
+@pytest.mark.parametrize("others", [0, 5])
+def test_plain_records_that_cannot_be_are_refused(producer, record, others):
+    fine = [ProducerRecord(b"fine")] * others
+    with pytest.raises(ConfigError, match=r"ProducerRecord\((5|'|b'').*one cannot be used"):
+        producer().send([*fine, record, *fine])
 
 
 @pytest.mark.parametrize("record", [("key", "value"), "value", None])
@@ -293,6 +301,84 @@ def test_what_is_no_record_is_refused(producer, record):
     kind = type(record).__name__
     with pytest.raises(ConfigError, match=rf"records.*{kind}.*expected ProducerRecord"):
         producer().send([record])
+
+
+def counted(monkeypatch):
+    """How many records came together each time that columns were made of records."""
+    counts = []
+
+    def to_arrow(records, times_ms):
+        counts.append(len(records))
+        return plain.to_arrow(records, times_ms)
+
+    monkeypatch.setattr(gathering, "to_arrow", to_arrow)
+    return counts
+
+
+def test_records_that_come_one_by_one_are_written_together_in_their_order(
+    brokers, producer, monkeypatch
+):
+    counts = counted(monkeypatch)
+    monkeypatch.setattr(gathering, "_MOST_S", 60.0)
+    writer = producer()
+    for record in numbered(700, partition=0):
+        writer.send([record])
+    writer.send(arrow(value=["700", "701"], partition=[0, 0]))
+    for record in numbered(300, 702, partition=0):
+        writer.send([record])
+    assert writer.flush()[ONE].records == 1002
+    assert counts[0] == 1  # nobody knew that others would follow
+    assert max(counts) > 250
+    assert sum(counts) == 1000
+    assert values(brokers.logs["orders", 0]) == [str(n).encode() for n in range(1002)]
+
+
+def test_the_first_record_after_a_flush_is_looked_at_at_once(brokers, producer, monkeypatch):
+    monkeypatch.setattr(gathering, "_MOST_S", 60.0)
+    writer = producer()
+    for record in numbered(3):
+        writer.send([record])
+    writer.flush()
+    with pytest.raises(RecordRefused, match=r"row 3.*there is no partition 7"):
+        writer.send([ProducerRecord("x", partition=7)])
+
+
+def test_a_gathered_record_has_the_time_at_which_it_was_sent(brokers, producer, monkeypatch):
+    monkeypatch.setattr(gathering, "_MOST_S", 60.0)
+    now_ns = 1_700_000_000_000_000_000
+    monkeypatch.setattr(gathering.time, "time_ns", lambda: now_ns)
+    writer = producer()
+    for second in range(5):
+        now_ns += 1_000_000_000
+        own = {"timestamp_ms": 5} if second == 3 else {}
+        writer.send(numbered(1, second, partition=0, **own))
+    now_ns += 1_000_000_000_000
+    writer.flush()
+    first = 1_700_000_000_000
+    expected = [first + 1000, first + 2000, first + 3000, 5, first + 5000]
+    assert times_of(brokers.logs["orders", 0]) == expected
+
+
+def test_what_fills_a_batch_is_not_gathered(brokers, producer, monkeypatch):
+    monkeypatch.setattr(gathering, "_MOST_S", 60.0)
+    writer = producer(batch_size=200)
+    for record in numbered(100, partition=0):
+        writer.send([record])
+    brokers.wait_for_call("Produce")
+
+
+def test_records_are_looked_at_when_others_come_late(brokers, producer, monkeypatch):
+    counts = counted(monkeypatch)
+    now = 100.0
+    monkeypatch.setattr(gathering.time, "monotonic", lambda: now)
+    monkeypatch.setattr(gathering, "_MOST_S", 0.01)
+    writer = producer(linger_ms=10_000)
+    for pause_s in (0, 0.004, 0.004, 0.004, 0.005, 0.020, 0.001):
+        now += pause_s
+        writer.send(numbered(1))
+    writer.flush()
+    # The first, and after it those of 10 ms; then one that came late with what waited for it.
+    assert counts == [1, 4, 1, 1]
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
 from pyspark_kafkaproto.client import produce as produce_module
-from pyspark_kafkaproto.client.writing import compressing
+from pyspark_kafkaproto.client.writing import compressing, gathering
 from pyspark_kafkaproto.client.writing.refusals import REASON_HEADER
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.errors import (
@@ -536,6 +536,23 @@ def test_closing_after_an_error_aborts_what_is_open(brokers, producer, level):
     for _ in range(2):
         writer.close()
     assert [end.committed for end in brokers.asked("EndTxn")] == [False]
+
+
+def test_records_that_came_one_by_one_are_in_their_transaction_or_in_none(
+    brokers, producer, level, monkeypatch
+):
+    del level
+    monkeypatch.setattr(gathering, "_MOST_S", 60.0)
+    writer = producer(transactional_id="mine")
+    for value, end in [("a", "commit"), ("b", "abort"), ("c", "commit")]:
+        writer.begin_transaction()
+        for number in range(3):
+            writer.send([ProducerRecord(f"{value}{number}", partition=0)])
+        getattr(writer, f"{end}_transaction")()
+        assert writer.flush() == {}
+    kept = [*values(brokers.logs["orders", 0])]
+    # The first of those that were given up may have gone out; those behind it were gathered.
+    assert [value for value in kept if value != b"b0"] == [b"a0", b"a1", b"a2", b"c0", b"c1", b"c2"]
 
 
 def test_an_abort_that_nobody_answers_is_noted_and_hides_nothing(

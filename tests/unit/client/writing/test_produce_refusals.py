@@ -16,7 +16,7 @@ from pyspark_kafkaproto.records import Columns, decode
 from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, topic_id_of
 from tests.fake_log import FakeLog
-from tests.fake_produce import produce, refusing, stamped, values, values_in, write
+from tests.fake_produce import produce, refusing, stamped, times_of, values, values_in, write
 
 ROWS = 60
 MESSAGE_TOO_LARGE = 10
@@ -97,12 +97,6 @@ def record_refusing(brokers, code, names_records, bad):
         return refusing(code, record_errors=errors)(call)
 
     return answer
-
-
-def times_of(log):
-    """The timestamp of each record."""
-    taken = [decoded_batch(batch.data, log.stop) for batch in log.batches]
-    return [record.timestamp_ms for part in taken for record in records_of(part, range(part.rows))]
 
 
 def time_limited(brokers, names_records, refused=()):
