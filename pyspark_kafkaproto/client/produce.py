@@ -1,9 +1,10 @@
 """Producer: Arrow batches or plain records in, offsets out.
 
-The way of the rows: `gathering` makes columns of plain records, `picking` sorts rows by topic,
-`placement` says which partition each goes to, `accumulate` encodes them into record batches,
-`sending` brings those to the leaders. All of it in the caller's thread, but for compression where
-there are processors to spare (`compressing`); no Python object per record.
+The way of the rows: `gathering` makes columns of plain records, `coalescing` puts small batches
+together where they go to many partitions, `picking` sorts rows by topic, `placement` says which
+partition each goes to, `accumulate` encodes them into record batches, `sending` brings those to the
+leaders. All of it in the caller's thread, but for compression where there are processors to spare
+(`compressing`); no Python object per record.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pyspark_kafkaproto.client.transactions import Transactions
 from pyspark_kafkaproto.client.writing import compressing
 from pyspark_kafkaproto.client.writing.accumulate import Accumulator, batch_limit_bytes
 from pyspark_kafkaproto.client.writing.batches import Rows, span_of
+from pyspark_kafkaproto.client.writing.coalescing import Coalescing, Part
 from pyspark_kafkaproto.client.writing.gathering import Gathering
 from pyspark_kafkaproto.client.writing.identity import Lease, next_identity
 from pyspark_kafkaproto.client.writing.picking import (
@@ -115,7 +117,9 @@ class Producer:
         self._transactions = _transactions(self.config, self._router)
         self._identity: Identity | None = None
         self._lease = Lease(self._router)
-        self._gathered = Gathering(self.config.linger_s, batch_limit_bytes(self.config))
+        batch_bytes = batch_limit_bytes(self.config)
+        self._gathered = Gathering(self.config.linger_s, batch_bytes)
+        self._coalescing = Coalescing(self.config.linger_s, batch_bytes, self.config.buffer_memory)
         self._targets = Targets(self.config, self._router)
         self._compressing = _compressing(self.config, compression_threads)
         self._start_over()
@@ -166,10 +170,10 @@ class Producer:
         with self._ending_on_error():
             if hasattr(data, "num_rows"):
                 check_columns(data)
-                self._send_gathered()
-                self._send_batch(data, self._timestamp_column)
+                self._take_gathered()
+                self._take(data, self._timestamp_column)
             elif self._gathered.add(data):
-                self._send_gathered()
+                self._take_gathered()
             else:
                 return
             self._send_letters()
@@ -361,6 +365,7 @@ class Producer:
         """Begin with nothing sent, under whatever identity comes next."""
         transactions = self._transactions
         self._gathered.start_over()
+        self._coalescing.start_over()
         self._refusals.forget_letters()
         self._sender = Sender(
             self.config,
@@ -382,8 +387,10 @@ class Producer:
         self._targets.forget_queues()
 
     def _write_out(self) -> None:
-        self._send_gathered()
+        self._take_gathered()
+        self._send_parts(self._coalescing.take())
         self._gathered.start_over()
+        self._coalescing.start_over()
         while True:
             self._open_batches.finish_all()
             self._open_batches.drain()
@@ -401,21 +408,25 @@ class Producer:
 
     # Rows to topics
 
-    def _send_gathered(self) -> None:
+    def _take_gathered(self) -> None:
         batch = self._gathered.take()
         if batch is not None:
-            self._send_batch(batch, _TIMESTAMP)
+            self._take(batch, _TIMESTAMP)
 
-    def _send_batch(self, batch: pa.RecordBatch, timestamp_column: str | None) -> None:
-        first, self._rows = self._rows, self._rows + batch.num_rows
-        if not batch.num_rows:
-            return
-        self._targets.refresh()
-        whole = Picked(self._topic, batch, Rows(first), timestamp_column)
-        for picked in self._by_topic(whole):
-            target = self._target(picked)
-            if target is not None:
-                self._append(target, picked)
+    def _take(self, batch: pa.RecordBatch, timestamp_column: str | None) -> None:
+        self._send_parts(self._coalescing.add(batch, timestamp_column))
+
+    def _send_parts(self, parts: Iterable[Part]) -> None:
+        for batch, timestamp_column in parts:
+            self._targets.refresh()
+            first, self._rows = self._rows, self._rows + batch.num_rows
+            whole = Picked(self._topic, batch, Rows(first), timestamp_column)
+            spread = 0
+            for picked in self._by_topic(whole):
+                target = self._target(picked)
+                if target is not None:
+                    spread += self._append(target, picked)
+            self._coalescing.note_spread(spread)
 
     def _send_letters(self) -> None:
         while self._refusals.letters:
@@ -464,11 +475,12 @@ class Producer:
 
     # Rows to partitions
 
-    def _append(self, target: Target, picked: Picked) -> None:
+    def _append(self, target: Target, picked: Picked) -> int:
+        """To how many partitions the rows went."""
         picked = self._without_bad_partitions(target, self._without_bad_timestamps(picked))
         batch = picked.batch
         if not batch.num_rows:
-            return
+            return 0
         columns = write_columns(batch, timestamp_column=picked.timestamp_column)
         groups = target.placement.place(
             columns,
@@ -477,13 +489,16 @@ class Producer:
             len(target.topic.partitions),
             sorted(target.leaders),
         )
+        spread = 0
         for partition, indices in groups:
+            spread += 1
 
             def refuse(row: int, reason: str, partition: int = partition) -> None:
                 self._refuse(picked, row, partition, reason)
 
             queue = target.queues.get(partition) or self._queue(target, partition)
             self._open_batches.append(queue, columns, picked.rows, indices, refuse)
+        return spread
 
     def _without_bad_timestamps(self, picked: Picked) -> Picked:
         """The rows but those whose timestamp encoders cannot be given."""

@@ -6,7 +6,14 @@ import pytest
 
 from pyspark_kafkaproto.client import OffsetRange, Producer, ReadTask
 from pyspark_kafkaproto.client.reading import coming, fetch, loss
-from pyspark_kafkaproto.client.writing import compressing, gathering, identity, sending, targets
+from pyspark_kafkaproto.client.writing import (
+    coalescing,
+    compressing,
+    gathering,
+    identity,
+    sending,
+    targets,
+)
 from pyspark_kafkaproto.cluster import Leader, TopicPartition, routing
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, connection, deadline, pool, retry
 from tests.clock import stop_clock
@@ -39,8 +46,9 @@ def own_producer_ids(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def looked_at_at_once(monkeypatch):
-    """Plain records are gathered by no clock: by how fast a test runs. Tests of it say so."""
-    monkeypatch.setattr(gathering, "_MOST_S", 0.0)
+    """No rows wait for others, which would go by how fast a test runs. Tests of that say so."""
+    for module in (gathering, coalescing):
+        monkeypatch.setattr(module, "_MOST_S", 0.0)
 
 
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["", "pieces"])

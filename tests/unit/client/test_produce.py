@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto.client import Producer, ProducerRecord, Written
-from pyspark_kafkaproto.client.writing import gathering, plain
+from pyspark_kafkaproto.client.writing import coalescing, gathering, plain
 from pyspark_kafkaproto.client.writing.refusals import RecordRefused
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
@@ -379,6 +379,43 @@ def test_records_are_looked_at_when_others_come_late(brokers, producer, monkeypa
     writer.flush()
     # The first, and after it those of 10 ms; then one that came late with what waited for it.
     assert counts == [1, 4, 1, 1]
+
+
+def test_small_batches_for_many_partitions_are_looked_at_together(brokers, producer, monkeypatch):
+    monkeypatch.setattr(coalescing, "_MOST_S", 60.0)
+    writer = producer("many")
+    looks = []
+    monkeypatch.setattr(
+        writer, "_by_topic", lambda whole, own=writer._by_topic: looks.append(whole) or own(whole)
+    )
+    for start in range(0, 5000, 500):
+        numbers = range(start, start + 500)
+        writer.send(arrow(value=[f"{n}" for n in numbers], partition=[n % 250 for n in numbers]))
+    assert [look.batch.num_rows for look in looks] == [500]
+    writer.send(arrow(value=["x", "y"], partition=[0, 250]))
+    with pytest.raises(RecordRefused, match=r"row 5001.*there is no partition 250"):
+        writer.flush()
+    assert [look.batch.num_rows for look in looks] == [500, 4502]
+
+
+def test_what_is_held_is_written_in_order_and_at_its_time(brokers, producer, monkeypatch):
+    monkeypatch.setattr(coalescing, "_MOST_S", 60.0)
+    now_ns = 1_700_000_000_000_000_000
+    monkeypatch.setattr(coalescing.time, "time_ns", lambda: now_ns)
+    writer = producer()
+    for number in range(0, 8, 2):
+        now_ns += 1_000_000_000
+        pair = [f"{number}", f"{number + 1}"]
+        if number == 4:
+            writer.send([ProducerRecord(text, partition=0, timestamp_ms=5) for text in pair])
+        else:
+            writer.send(arrow(value=pair, partition=[0, 0]))
+    now_ns += 1_000_000_000
+    assert writer.flush()[ONE].records == 8
+    assert values(brokers.logs["orders", 0]) == [f"{number}".encode() for number in range(8)]
+    start = 1_700_000_000_000
+    held = [start + 2000] * 2 + [5, 5] + [start + 4000] * 2
+    assert times_of(brokers.logs["orders", 0])[2:] == held
 
 
 @pytest.mark.slow

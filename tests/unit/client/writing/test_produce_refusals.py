@@ -857,7 +857,7 @@ def test_rows_that_are_never_sent_are_put_aside_in_slices(brokers, producer, let
 
     def counted(target, picked):
         sizes.append(picked.batch.num_rows)
-        append(target, picked)
+        return append(target, picked)
 
     writer._append = counted
     held_letters(writer)

@@ -1,0 +1,116 @@
+"""Arrow batches with few rows for each partition, put together until there are more.
+
+Finding the rows of a partition and appending them costs the same for one row as for hundreds: a
+batch of 4,000 rows for 500 partitions is 500 small appends. How far rows spread is learned from the
+last batch that was looked at. Knows nothing of topics and brokers.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MOST_S = 0.1  # between two calls, and from the first batch to the last one
+_MOST_BYTES = 4 << 20  # held, and copied once
+_ROWS_EACH = 512  # of a partition: more make no difference
+_FIELDS = ("value", "key", "topic", "partition", "headers")
+_NOW = "kafkaproto.now"  # the column with the time at which a row came that has no other
+
+# A batch, and which of its columns has the timestamps.
+Part = tuple["pa.RecordBatch", str | None]
+
+
+class Coalescing:
+    """Batches that were taken and not looked at yet.
+
+    Args:
+        linger_s: how long rows may wait for others; with 0 nothing is held.
+        batch_bytes: what fills a batch of one partition.
+        memory_bytes: of all that a producer may hold.
+    """
+
+    def __init__(self, linger_s: float, batch_bytes: int, memory_bytes: int) -> None:
+        self._most_s = min(linger_s, _MOST_S)
+        self._batch_bytes = batch_bytes
+        self._most_bytes = min(_MOST_BYTES, memory_bytes // 4)
+        self._held: list[pa.RecordBatch] = []
+        self._kind: tuple[pa.Schema, str | None] | None = None  # of what is held, as it came
+        self._rows = self._bytes = 0
+        self._spread = 0
+        self._since = self._last_at = float("-inf")
+
+    def note_spread(self, partitions: int) -> None:
+        """To how many partitions the rows of the last part went."""
+        self._spread = partitions
+
+    def add(self, batch: pa.RecordBatch, timestamp_column: str | None) -> list[Part]:
+        """Take a batch; what is to be looked at now, in the order in which it came."""
+        if not batch.num_rows:
+            return []
+        now = time.monotonic()
+        is_seldom = now - self._last_at >= self._most_s
+        self._last_at = now
+        kind, size_bytes = (batch.schema, timestamp_column), batch.nbytes
+        due = [] if kind == self._kind else self.take()
+        if size_bytes >= self._most_bytes:
+            return [*due, *self.take(), (batch, timestamp_column)]
+        if not self._held:
+            if is_seldom or self._is_enough(batch.num_rows, size_bytes):
+                return [*due, (batch, timestamp_column)]
+            self._since, self._kind = now, kind
+        self._held.append(_with_times(batch, timestamp_column))
+        self._rows += batch.num_rows
+        self._bytes += size_bytes
+        if self._is_enough(self._rows, self._bytes) or now - self._since >= self._most_s:
+            return [*due, *self.take()]
+        return due
+
+    def _is_enough(self, rows: int, size_bytes: int) -> bool:
+        """Whether nothing is gained by more; or batches are full, of which nobody knew."""
+        most_bytes = min(self._most_bytes, self._spread * self._batch_bytes)
+        return rows >= self._spread * _ROWS_EACH or size_bytes >= most_bytes
+
+    def take(self) -> list[Part]:
+        """What is held."""
+        import pyarrow as pa  # noqa: PLC0415 - heavy, and there already when a batch is
+
+        held, kind = self._held, self._kind
+        self._held, self._kind, self._rows, self._bytes = [], None, 0, 0
+        if kind is None:
+            return []
+        whole = pa.Table.from_batches(held).combine_chunks()
+        return [(part, kind[1] or _NOW) for part in whole.to_batches()]
+
+    def start_over(self) -> None:
+        """Forget what is held, and that there was anything: the next is looked at at once."""
+        self._held, self._kind, self._rows, self._bytes = [], None, 0, 0
+        self._last_at = float("-inf")
+
+
+def _with_times(batch: pa.RecordBatch, timestamp_column: str | None) -> pa.RecordBatch:
+    """What is written of a batch, with the time of now for each row that has none of its own."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    columns = {name: batch.column(name) for name in _FIELDS if name in batch.schema.names}
+    if timestamp_column is None:
+        columns[_NOW] = _now(batch.num_rows)
+    elif timestamp_column in batch.schema.names:
+        times = batch.column(timestamp_column)
+        if times.null_count and pa.types.is_timestamp(times.type):
+            import pyarrow.compute as pc  # noqa: PLC0415 - only where some have none
+
+            times = pc.coalesce(times, _now(batch.num_rows).cast(times.type, safe=False))
+        columns[timestamp_column] = times
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _now(rows: int) -> pa.Array:
+    """The time, once for each row."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    micros = array("q", [time.time_ns() // 1000]) * rows
+    return pa.Array.from_buffers(pa.timestamp("us", "UTC"), rows, [None, pa.py_buffer(micros)])
