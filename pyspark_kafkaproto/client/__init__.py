@@ -6,8 +6,8 @@ parts: `writing`), in `transactions` if wanted; `decisions` and `batch_commit` m
 those of many tasks. `consumer` reads as a member of a group (its parts: `group`), and is not
 imported here: executors do without. `loadtest` does it all. `codec` warns of a slow one, `process`
 refuses what a fork has copied, `processors` counts what there is to compute with.
-What writes is loaded on first use: each Python process of Spark that reads would pay for it.
-Nothing here knows of Spark.
+What carries rows is loaded on first use: each Python process of Spark that plans would pay for it,
+and for pyarrow. Nothing here knows of Spark.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafkaproto.client.committed import commit_ranges, committing, plan_ranges
-from pyspark_kafkaproto.client.reading.decode import read_batches
-from pyspark_kafkaproto.client.reading.fetch import Fetcher
 from pyspark_kafkaproto.client.reading.ranges import (
     Mode,
     OffsetRange,
@@ -29,16 +27,20 @@ from pyspark_kafkaproto.client.reading.ranges import (
 if TYPE_CHECKING:
     from pyspark_kafkaproto.client.loadtest import Load, LoadTest
     from pyspark_kafkaproto.client.produce import Producer
+    from pyspark_kafkaproto.client.reading.decode import read_batches
+    from pyspark_kafkaproto.client.reading.fetch import Fetcher
     from pyspark_kafkaproto.client.writing.plain import ProducerRecord
     from pyspark_kafkaproto.client.writing.queues import Written
 
 # name -> the module here that defines it
 _LOADED_ON_USE = {
+    "Fetcher": "reading.fetch",
     "Load": "loadtest",
     "LoadTest": "loadtest",
     "Producer": "produce",
     "ProducerRecord": "writing.plain",
     "Written": "writing.queues",
+    "read_batches": "reading.decode",
 }
 
 __all__ = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from functools import cache
-from importlib.metadata import distributions
 from pathlib import Path
 
 import pyspark_kafkaproto
@@ -37,6 +36,8 @@ def _start_elsewhere() -> str:
     Spark's workers, as `python -m` and `python -c`, look for modules in the folder they are started
     in first.
     """
+    from importlib.metadata import distributions  # noqa: PLC0415 - what no fast process has to load
+
     if _has_kernel(_HERE):
         return ""
     for found in distributions(name="pyspark-kafkaproto"):

@@ -29,6 +29,9 @@ _TYPES: dict[str, DataType] = {
     "timestampType": IntegerType(),
     "headers": ArrayType(_HEADER),
 }
+# As in `arrow`, which whoever only plans does without.
+COLUMN_NAMES = tuple(_TYPES)
+
 # What is kept of a batch that cannot be read.
 DAMAGED = StructType([StructField("reason", StringType()), StructField("data", BinaryType())])
 _AS_TEXT = frozenset({"key", "value"})

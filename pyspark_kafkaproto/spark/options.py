@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark_kafkaproto.arrow import COLUMN_NAMES
 from pyspark_kafkaproto.client import Mode, OffsetRange, ReadSettings
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
@@ -21,6 +20,7 @@ from pyspark_kafkaproto.net import ClientConfig, ProducerConfig
 from pyspark_kafkaproto.net.properties import names_of
 from pyspark_kafkaproto.net.secret import HIDDEN
 from pyspark_kafkaproto.net.security import is_security_property
+from pyspark_kafkaproto.spark.columns import COLUMN_NAMES
 from pyspark_kafkaproto.spark.option_table import OPTIONS, REFUSED, Use, options_for
 from pyspark_kafkaproto.spark.starts import Committed, Limit
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StringType, StructType
 
-from pyspark_kafkaproto.arrow import schema_for
-from pyspark_kafkaproto.client import ReadSettings, ReadTask, read_batches
+from pyspark_kafkaproto.client import ReadSettings, ReadTask
 from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
@@ -70,6 +69,9 @@ def read_partition(
     settings: ReadSettings,
 ) -> Iterator[pa.RecordBatch]:
     """The records of one input partition, on an executor."""
+    from pyspark_kafkaproto.arrow import schema_for  # noqa: PLC0415 - pyarrow, for tasks alone
+    from pyspark_kafkaproto.client import read_batches  # noqa: PLC0415 - as above
+
     configure_logging()
     spare_the_collector()
     if not isinstance(partition, TaskPartition):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from pyspark_kafkaproto.client import Producer, Written
+from pyspark_kafkaproto.client import Written
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.cluster.transactions import Writer
@@ -48,6 +48,8 @@ def write_rows(
 
     With a transactional id the transaction stays open, and the report says whose it is.
     """
+    from pyspark_kafkaproto.client import Producer  # noqa: PLC0415 - pyarrow, for tasks alone
+
     configure_logging()
     spare_the_collector()
     began = time.monotonic()

@@ -42,6 +42,15 @@ def test_cluster_loads_neither_spark_nor_arrow():
     assert _loaded_by("from pyspark_kafkaproto import KafkaCluster").isdisjoint(HEAVY)
 
 
+@pytest.mark.parametrize("room", ["source", "write", "read"])
+def test_what_plans_in_spark_loads_little_beside_it(room):
+    # Spark starts a process for each kind of question, and an application waits for each of them.
+    spark = "import pyspark.sql.datasource"
+    ours = f"{spark}, pyspark_kafkaproto.spark.{room}; pyspark_kafkaproto.spark.DefaultSource"
+    more = _loaded_by(ours) - _loaded_by(spark)
+    assert more.isdisjoint({*HEAVY, "crc32c", "email", "argparse"})
+
+
 @pytest.mark.parametrize("name", pyspark_kafkaproto.__all__)
 def test_public_names_are_there(name):
     assert hasattr(pyspark_kafkaproto, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
 
@@ -23,7 +24,7 @@ def test_a_decoder_in_plain_python_is_said_once_with_what_it_costs(
 ):
     monkeypatch.setattr(codec, "IMPLEMENTATION", implementation)
     monkeypatch.setattr(codec, "WHY_PURE", "no kernel was built")
-    monkeypatch.setattr(codec, "distributions", lambda name: [])
+    monkeypatch.setattr(metadata, "distributions", lambda name: [])
     codec.say_which_codec.cache_clear()
     for _ in range(2):
         codec.say_which_codec()

@@ -6,7 +6,9 @@ import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
+import crc32c
 import pytest
 import zstandard
 
@@ -32,6 +34,17 @@ TEXT = b"".join(b"line %d of a text that can be compressed\n" % number for numbe
 def test_there_and_back(codec, size):
     stream = compress(codec, TEXT[:size])
     assert decompress(codec, memoryview(stream), 1 << 20) == TEXT[:size]
+
+
+def test_the_checksum_is_its_packages_and_comes_without_it_where_it_can(monkeypatch):
+    alone = compression._load_crc32c()
+    monkeypatch.setattr(compression, "PathFinder", SimpleNamespace(find_spec=lambda *_: None))
+    assert compression._load_crc32c() is crc32c
+    assert alone is not crc32c
+    data = random.Random(7).randbytes(10_000)
+    for size in (0, 1, 7, 8, 9, 10_000):
+        assert alone.crc32c(data[:size]) == crc32c.crc32c(data[:size])
+        assert alone.crc32c(data[size:], alone.crc32c(data[:size])) == crc32c.crc32c(data)
 
 
 @CODECS

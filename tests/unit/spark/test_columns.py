@@ -13,6 +13,7 @@ from pyspark.sql.types import (
 
 from pyspark_kafkaproto.arrow import COLUMN_NAMES, schema_for
 from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.spark import columns
 from pyspark_kafkaproto.spark.columns import checked_schema, default_schema, parse_columns
 
 # As Spark's own connector describes itself.
@@ -29,6 +30,7 @@ def test_default_schema_is_that_of_sparks_own_connector():
 
 
 def test_arrow_schema_has_the_same_columns_in_the_same_order():
+    assert columns.COLUMN_NAMES == COLUMN_NAMES
     for headers in (False, True):
         names = default_schema(include_headers=headers).fieldNames()
         assert list(COLUMN_NAMES[: len(names)]) == names
