@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import inf
 
 from pyspark_kafkaproto.errors import ConfigError
@@ -51,5 +52,11 @@ def _span_back(option: str, text: str) -> float:
 
 def show_time(timestamp_ms: int) -> str:
     """Milliseconds since 1970 as ISO 8601 in UTC."""
-    text = datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
+    seconds, millis = divmod(timestamp_ms, 1000)
+    return f"{_show_second(seconds)}.{millis:03d}Z"
+
+
+@lru_cache(maxsize=1024)
+def _show_second(seconds: int) -> str:
+    """Neighbours among records have it in common."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").removesuffix("+00:00")

@@ -27,6 +27,9 @@ from pyspark_kafkaproto.wire.printable import printed
 # JSON itself escapes those below the blank alone.
 _CONTROLS = re.compile("[\x7f-\x9f]")
 
+# Made once: what makes one for each of a million lines takes a third longer.
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
 Row = Mapping[str, object]
 
 
@@ -70,7 +73,11 @@ def show_json(value: object) -> None:
 
 def json_text(value: object, indent: int | None = None) -> str:
     """JSON with letters as they are, and no control character."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    text = (
+        _encode(value) if indent is None else json.dumps(value, indent=indent, ensure_ascii=False)
+    )
+    if text.isascii() and "\x7f" not in text:
+        return text
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

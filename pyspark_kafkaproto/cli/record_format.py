@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any
 
@@ -38,11 +38,9 @@ def as_json(record: Record) -> bytes:
     }
     shown["timestamp"] = _time(record["timestamp"])
     for name in ("key", "value"):
-        shown |= _as_text(name, record[name])
+        _put_text(shown, name, record[name])
     if record.get("headers"):
-        shown["headers"] = [
-            {"key": item["key"]} | _as_text("value", item["value"]) for item in record["headers"]
-        ]
+        shown["headers"] = [_header(item) for item in record["headers"]]
     return json_text(shown).encode("utf-8") + b"\n"
 
 
@@ -93,13 +91,17 @@ def _bytes(name: str, value: Any) -> bytes:
     return str(value).encode("utf-8")
 
 
-def _as_text(name: str, value: bytes | None) -> dict[str, str | None]:
-    if value is None:
-        return {name: None}
+def _header(item: Mapping[str, Any]) -> dict[str, object]:
+    shown: dict[str, object] = {"key": item["key"]}
+    _put_text(shown, "value", item["value"])
+    return shown
+
+
+def _put_text(shown: dict[str, object], name: str, value: bytes | None) -> None:
     try:
-        return {name: value.decode("utf-8")}
+        shown[name] = None if value is None else value.decode("utf-8")
     except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(value).decode("ascii")}
+        shown[f"{name}_base64"] = base64.b64encode(value or b"").decode("ascii")
 
 
 def _time(micros: int) -> str:

@@ -56,6 +56,7 @@ def test_times(monkeypatch):
     local = int(datetime(2026, 11, 21, 8).timestamp() * 1000)
     assert parse_time("--at", "2026-11-21T08:00") == local
     assert show_time(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
+    assert show_time(-1) == "1969-12-31T23:59:59.999Z"
     for wrong in ("yesterday", "-10", "2026-13-01", "0001-01-01", "9" * 19, f"-{'9' * 400}d"):
         with pytest.raises(ConfigError, match="--at"):
             parse_time("--at", wrong)
