@@ -99,12 +99,21 @@ def committing(
 ) -> Iterator[None]:
     """Commit `ranges` when the block inside succeeds, and nothing when it raises.
 
+    Nor where the group has committed something else meanwhile: another run has read there, and this
+    commit might take the group back to where the next one reads again what that one has read.
+
     Raises:
-        ConfigError: before the block: a range is open, or a partition has several.
+        ConfigError: before the block: a range is open, or a partition has several. After the block:
+            the group has moved meanwhile.
         BrokerError: after the block: the commit was refused.
     """
     ends = _ends(ranges)
+    before = cluster.get_consumer_offsets(group, set(ends))
     yield
+    now = cluster.get_consumer_offsets(group, set(ends))
+    for item in sorted(ends):
+        if now.get(item) != before.get(item):
+            raise _moved(group, item, before.get(item), now.get(item))
     cluster.set_consumer_offsets(group, ends)
 
 
@@ -120,6 +129,17 @@ def _closed(item: OffsetRange) -> tuple[int, int]:
     if item.start is None or item.stop is None:
         raise ConfigError("ranges", str(item), "expected offsets, not an open bound")
     return item.start, item.stop
+
+
+def _moved(group: str, item: TopicPartition, before: int | None, now: int | None) -> ConfigError:
+    shown = ["nothing" if offset is None else f"offset {offset}" for offset in (before, now)]
+    return ConfigError(
+        "group",
+        group,
+        f"it had committed {shown[0]} of {item} when this began, and {shown[1]} by now: another "
+        "run of a job, or a member, reads for it. Nothing is committed here, and what was written "
+        "here may be there twice. Give each job a group of its own, and run it once at a time",
+    )
 
 
 def _not_there(

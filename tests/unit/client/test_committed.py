@@ -122,6 +122,28 @@ def test_ends_are_committed_when_the_job_succeeds():
     assert cluster.committed == {0: 10, 1: 8}
 
 
+@pytest.mark.parametrize(
+    ("before", "meanwhile", "text"),
+    [
+        ({}, {0: 15}, "committed nothing of orders-0 when this began, and offset 15 by now"),
+        ({0: 3}, {0: 2}, "committed offset 3 of orders-0 when this began, and offset 2 by now"),
+        ({0: 3, 1: 4}, {0: 3}, "offset 4 of orders-1 when this began, and nothing by now"),
+    ],
+)
+def test_nothing_is_committed_where_others_have_committed_meanwhile(before, meanwhile, text):
+    cluster = Cluster(latest=[20, 20], earliest=[0, 0], committed=dict(before))
+    with pytest.raises(ConfigError, match=f"'g'.*{text}"), committing(cluster, "g", plan(cluster)):
+        cluster.committed = dict(meanwhile)
+    assert cluster.committed == meanwhile
+
+
+def test_a_commit_of_partitions_that_are_not_ours_is_no_concern():
+    cluster = Cluster(latest=[20, 20], earliest=[0, 0])
+    with committing(cluster, "g", ranges((0, 10))):
+        cluster.committed = {1: 7}
+    assert cluster.committed == {0: 10, 1: 7}
+
+
 @pytest.mark.parametrize("failure", [ValueError("the job fails"), KeyboardInterrupt()])
 def test_nothing_is_committed_when_the_job_fails(failure):
     cluster = Cluster()
