@@ -165,6 +165,9 @@ class Producer:
             for batch in data.to_batches():
                 self.send(batch)
             return
+        if not hasattr(data, "num_rows") and not isinstance(data, list):
+            with self._ending_on_error():
+                data = list(data)  # first of all: what makes them may send others
         if self._transactions is not None:
             self._transactions.check_open()
         with self._ending_on_error():
@@ -176,6 +179,7 @@ class Producer:
                 self._take_gathered()
             else:
                 return
+            self._send_parts(self._coalescing.take_overdue())
             self._send_letters()
             self._open_batches.finish_overdue()
             self._sender.pump()

@@ -74,6 +74,11 @@ class Coalescing:
         most_bytes = min(self._most_bytes, self._spread * self._batch_bytes)
         return rows >= self._spread * _ROWS_EACH or size_bytes >= most_bytes
 
+    def take_overdue(self) -> list[Part]:
+        """What is held, if it has waited for long enough."""
+        is_overdue = self._held and time.monotonic() - self._since >= self._most_s
+        return self.take() if is_overdue else []
+
     def take(self) -> list[Part]:
         """What is held."""
         import pyarrow as pa  # noqa: PLC0415 - heavy, and there already when a batch is
@@ -83,7 +88,7 @@ class Coalescing:
         if kind is None:
             return []
         whole = pa.Table.from_batches(held).combine_chunks()
-        return [(part, kind[1] or _NOW) for part in whole.to_batches()]
+        return [(part, _NOW if kind[1] is None else kind[1]) for part in whole.to_batches()]
 
     def start_over(self) -> None:
         """Forget what is held, and that there was anything: the next is looked at at once."""

@@ -8,8 +8,8 @@ of topics and brokers.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord, cannot_be, to_arrow
 from pyspark_kafkaproto.errors import ConfigError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _MOST_S = 0.01  # between two calls, and from the first record to the columns
 _MOST_BYTES = 1 << 16
 _RECORD_BYTES = 64  # of a record beside its key and value: small ones are to end, too
+# Contents that their user may change after a call.
+_CHANGING: Final[tuple[type, ...]] = (bytearray, memoryview)
 
 
 class Gathering:
@@ -38,23 +40,27 @@ class Gathering:
         self._bytes = 0
         self._since = self._last_at = float("-inf")
 
-    def add(self, records: Iterable[Any]) -> bool:
-        """Take records; whether columns are to be made of all that are here.
+    def add(self, records: Sequence[Any]) -> bool:
+        """Take records as they are now; whether columns are to be made of all that are here.
+
+        None at all is a look at what waits, and no sign that others follow.
 
         Raises:
             ConfigError: one is no ProducerRecord, or a part of it nothing that has bytes.
         """
         now = time.monotonic()
         is_seldom = now - self._last_at >= self._most_s
-        self._last_at = now
+        if records:
+            self._last_at = now
         if not self._records:
+            if not records:
+                return True
             self._since = now
-        before = len(self._records)
         for record in records:
-            self._bytes += _size(record)
-            self._records.append(record)
-        time_ms = time.time_ns() // 1_000_000
-        self._times_ms += [time_ms] * (len(self._records) - before)
+            own, size = _owned(record)
+            self._records.append(own)
+            self._bytes += size
+        self._times_ms += [time.time_ns() // 1_000_000] * len(records)
         return is_seldom or self._bytes >= self._most_bytes or now - self._since >= self._most_s
 
     def take(self) -> pa.RecordBatch | None:
@@ -75,19 +81,29 @@ class Gathering:
         self._last_at = float("-inf")
 
 
-def _size(record: Any) -> int:
-    """About the memory of a record, if it is one."""
+def _owned(record: Any) -> tuple[ProducerRecord, int]:
+    """A record that nobody changes any more, and about its memory; if it is one."""
     if not isinstance(record, ProducerRecord):
         kind = type(record).__name__
         raise ConfigError("records", kind, "expected ProducerRecord(value, key=…)")
-    size = _RECORD_BYTES
+    value, key, headers = record.value, record.key, record.headers
     try:
-        if record.value is not None:
-            size += len(record.value)
-        if record.key is not None:
-            size += len(record.key)
-        for key, value in record.headers:
-            size += len(key) + (0 if value is None else len(value))
+        # An empty tuple, which nobody changes, is what most have.
+        if type(value) in _CHANGING or type(key) in _CHANGING or headers != ():
+            headers = [(_fixed(name), _fixed(content)) for name, content in headers]
+            value, key = _fixed(value), _fixed(key)
+            record = record._replace(value=value, key=key, headers=headers)
+        size = _RECORD_BYTES + _length(value) + _length(key)
+        for name, content in headers:
+            size += _length(name) + _length(content)
     except (TypeError, ValueError) as error:
         raise cannot_be(record, error) from error
-    return size
+    return record, size
+
+
+def _fixed(content: Any) -> Any:
+    return bytes(content) if type(content) in _CHANGING else content
+
+
+def _length(content: Any) -> int:
+    return 0 if content is None else len(content)

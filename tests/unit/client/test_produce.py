@@ -1,5 +1,7 @@
 """Rows to leaders that behave: placed, batched, pipelined, in order; what comes out of it."""
 
+import time
+
 import pyarrow as pa
 import pytest
 
@@ -379,6 +381,93 @@ def test_records_are_looked_at_when_others_come_late(brokers, producer, monkeypa
     writer.flush()
     # The first, and after it those of 10 ms; then one that came late with what waited for it.
     assert counts == [1, 4, 1, 1]
+
+
+def records_in(log):
+    """Key, value and headers of each record of a log."""
+    taken = [plain.decoded_batch(batch.data, log.stop) for batch in log.batches]
+    records = [record for part in taken for record in plain.records_of(part, range(part.rows))]
+    return [(record.key, record.value, record.headers) for record in records]
+
+
+def test_a_record_is_written_as_it_was_when_it_was_sent(brokers, producer, monkeypatch):
+    monkeypatch.setattr(gathering, "_MOST_S", 60.0)
+    writer = producer()
+    used = bytearray(b"0")
+    headers = [("number", used)]
+    for number in range(3):
+        used[:] = f"{number}".encode()
+        writer.send([ProducerRecord(memoryview(used), key=used, partition=0, headers=headers)])
+        headers[0] = ("number", used)
+    used[:] = b"?"
+    headers[0] = ("late", b"?")
+    writer.flush()
+    expected = [(n, n, [(b"number", n)]) for n in (b"0", b"1", b"2")]
+    assert records_in(brokers.logs["orders", 0]) == expected
+
+
+def test_headers_that_can_be_read_once_are_written(brokers, producer, monkeypatch):
+    monkeypatch.setattr(gathering, "_MOST_S", 60.0)
+    writer = producer()
+    for _ in range(2):
+        pairs = zip(["a", "b"], [b"1", None], strict=True)
+        writer.send([ProducerRecord(b"x", partition=0, headers=pairs)])
+    writer.flush()
+    expected = (None, b"x", [(b"a", b"1"), (b"b", None)])
+    assert records_in(brokers.logs["orders", 0]) == [expected] * 2
+
+
+@pytest.mark.parametrize("most_s", [0.0, 60.0])
+@pytest.mark.parametrize("flushes", [False, True])
+def test_what_makes_the_records_may_send_others(brokers, producer, monkeypatch, most_s, flushes):
+    monkeypatch.setattr(gathering, "_MOST_S", most_s)
+    writer = producer()
+    writer.send(numbered(1, partition=0))
+
+    def make():
+        yield ProducerRecord(b"2", partition=0)
+        writer.send([ProducerRecord(b"1", partition=0)])
+        if flushes:
+            writer.flush()
+        yield ProducerRecord(b"3", partition=0)
+
+    writer.send(make())
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == [b"0", b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("nothing", [[], pa.record_batch({"value": pa.array([], pa.string())})])
+def test_a_send_of_nothing_looks_at_what_has_waited(brokers, producer, monkeypatch, nothing):
+    now = 100.0
+    for module in (gathering, coalescing):
+        monkeypatch.setattr(module.time, "monotonic", lambda: now)
+        monkeypatch.setattr(module, "_MOST_S", 0.01)
+    writer = producer(linger_ms=50)
+    for row in range(2):
+        writer.send(numbered(1, row, partition=0))
+        writer.send(arrow(value=[f"{row + 2}"], partition=[0]))
+    log = brokers.logs["orders", 0]
+    for _ in range(2000):
+        now += 0.005
+        writer.send(nothing)
+        if log.stop == 4:
+            break
+        time.sleep(0.001)
+    assert sorted(values(log)) == [b"0", b"1", b"2", b"3"]
+
+
+def test_what_comes_after_a_pause_filled_with_nothing_waits_for_nothing(
+    brokers, producer, monkeypatch
+):
+    counts = counted(monkeypatch)
+    now = 100.0
+    monkeypatch.setattr(gathering.time, "monotonic", lambda: now)
+    monkeypatch.setattr(gathering, "_MOST_S", 0.01)
+    writer = producer(linger_ms=10_000)
+    for records in [numbered(1), [], [], [], numbered(1)]:
+        writer.send(records)
+        now += 0.005
+    assert counts == [1, 1]
 
 
 def test_small_batches_for_many_partitions_are_looked_at_together(brokers, producer, monkeypatch):
