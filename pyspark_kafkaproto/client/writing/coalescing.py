@@ -56,7 +56,7 @@ class Coalescing:
         self._last_at = now
         kind, size_bytes = (batch.schema, timestamp_column), batch.nbytes
         due = [] if kind == self._kind else self.take()
-        if size_bytes >= self._most_bytes:
+        if size_bytes >= self._most_bytes or not _can_wait(batch, timestamp_column):
             return [*due, *self.take(), (batch, timestamp_column)]
         if not self._held:
             if is_seldom or self._is_enough(batch.num_rows, size_bytes):
@@ -96,6 +96,48 @@ class Coalescing:
         self._last_at = float("-inf")
 
 
+def _can_wait(batch: pa.RecordBatch, timestamp_column: str | None) -> bool:
+    """Whether several like it can be put together, and be what they are one by one.
+
+    Not with dictionaries, whose codes may be too few for all the different values; nor with views,
+    which say little of the memory that they hold; nor where rows without a time would get the
+    second of now. What no record has is refused at once, with all its columns.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    types = dict(zip(batch.schema.names, batch.schema.types, strict=True))
+    if timestamp_column is not None:
+        kind = types.get(timestamp_column)
+        if timestamp_column in _FIELDS or kind is None or not pa.types.is_timestamp(kind):
+            return False
+        if kind.unit == "s" and batch.column(timestamp_column).null_count:
+            return False
+    return all(_is_plain(name, types[name]) for name in _FIELDS if name in types)
+
+
+def _is_plain(name: str, kind: pa.DataType) -> bool:
+    """Whether the field can be of this type, and is more than a reference to what is elsewhere."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    if pa.types.is_null(kind):
+        return True
+    if name == "partition":
+        return bool(pa.types.is_integer(kind))
+    if name == "headers":
+        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+        pair = kind.value_type if is_list else kind
+        return bool(pa.types.is_struct(pair)) and all(_is_content(field.type) for field in pair)
+    return _is_content(kind)
+
+
+def _is_content(kind: pa.DataType) -> bool:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return bool(is_text or is_bytes or pa.types.is_fixed_size_binary(kind))
+
+
 def _with_times(batch: pa.RecordBatch, timestamp_column: str | None) -> pa.RecordBatch:
     """What is written of a batch, with the time of now for each row that has none of its own."""
     import pyarrow as pa  # noqa: PLC0415 - as above
@@ -103,9 +145,9 @@ def _with_times(batch: pa.RecordBatch, timestamp_column: str | None) -> pa.Recor
     columns = {name: batch.column(name) for name in _FIELDS if name in batch.schema.names}
     if timestamp_column is None:
         columns[_NOW] = _now(batch.num_rows)
-    elif timestamp_column in batch.schema.names:
+    else:
         times = batch.column(timestamp_column)
-        if times.null_count and pa.types.is_timestamp(times.type):
+        if times.null_count:
             import pyarrow.compute as pc  # noqa: PLC0415 - only where some have none
 
             times = pc.coalesce(times, _now(batch.num_rows).cast(times.type, safe=False))
