@@ -172,7 +172,7 @@ class Producer:
             self._transactions.check_open()
         with self._ending_on_error():
             if hasattr(data, "num_rows"):
-                check_columns(data)
+                check_columns(data, self._timestamp_column)
                 self._take_gathered()
                 self._take(data, self._timestamp_column)
             elif self._gathered.add(data):

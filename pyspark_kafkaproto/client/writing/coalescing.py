@@ -11,13 +11,14 @@ import time
 from array import array
 from typing import TYPE_CHECKING
 
+from pyspark_kafkaproto.client.writing.picking import FIELDS
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _MOST_S = 0.1  # between two calls, and from the first batch to the last one
 _MOST_BYTES = 4 << 20  # held, and copied once
 _ROWS_EACH = 512  # of a partition: more make no difference
-_FIELDS = ("value", "key", "topic", "partition", "headers")
 _NOW = "kafkaproto.now"  # the column with the time at which a row came that has no other
 
 # A batch, and which of its columns has the timestamps.
@@ -108,11 +109,11 @@ def _can_wait(batch: pa.RecordBatch, timestamp_column: str | None) -> bool:
     types = dict(zip(batch.schema.names, batch.schema.types, strict=True))
     if timestamp_column is not None:
         kind = types.get(timestamp_column)
-        if timestamp_column in _FIELDS or kind is None or not pa.types.is_timestamp(kind):
+        if timestamp_column in FIELDS or kind is None or not pa.types.is_timestamp(kind):
             return False
         if kind.unit == "s" and batch.column(timestamp_column).null_count:
             return False
-    return all(_is_plain(name, types[name]) for name in _FIELDS if name in types)
+    return all(_is_plain(name, types[name]) for name in FIELDS if name in types)
 
 
 def _is_plain(name: str, kind: pa.DataType) -> bool:
@@ -142,7 +143,7 @@ def _with_times(batch: pa.RecordBatch, timestamp_column: str | None) -> pa.Recor
     """What is written of a batch, with the time of now for each row that has none of its own."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    columns = {name: batch.column(name) for name in _FIELDS if name in batch.schema.names}
+    columns = {name: batch.column(name) for name in FIELDS if name in batch.schema.names}
     if timestamp_column is None:
         columns[_NOW] = _now(batch.num_rows)
     else:

@@ -17,6 +17,8 @@ from pyspark_kafkaproto.records import group_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FIELDS = ("value", "key", "topic", "partition", "headers")  # columns of a batch that count
+
 _SHOWN_BYTES = 100  # of what should be the name of a topic
 _MOST_MICROS = 2**63 - 1
 _MICROS_IN = {"s": 1_000_000, "ms": 1000}  # units of time that reach beyond these
@@ -36,26 +38,57 @@ class Picked(NamedTuple):
     fault: str | None = None
 
     def taken(self, rows: memoryview) -> Picked:
-        """A copy of some of the rows, int32."""
+        """A copy of some of the rows, int32, without columns that do not count."""
         import pyarrow as pa  # noqa: PLC0415 - heavy, and there already when a batch is
 
         indices = pa.Array.from_buffers(pa.int32(), len(rows), [None, pa.py_buffer(rows)], 0)
+        wanted = (*FIELDS, self.timestamp_column)
+        names = [name for name in self.batch.schema.names if name in wanted]
+        columns = [_takeable(self.batch.column(name)).take(indices) for name in names]
+        batch = pa.RecordBatch.from_arrays(columns, names=names)
         numbers = self.rows.numbers
         own = rows if numbers is None else memoryview(array("i", (numbers[row] for row in rows)))
-        return self._replace(batch=self.batch.take(indices), rows=Rows(self.rows.first, own))
+        return self._replace(batch=batch, rows=Rows(self.rows.first, own))
 
 
-def check_columns(batch: pa.RecordBatch) -> None:
+def _takeable(column: pa.Array) -> pa.Array:
+    """The column as one of which Arrow can take rows, which it cannot of views."""
+    kind = _without_views(column.type)
+    return column if kind == column.type else column.cast(kind)
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if is_list and pa.types.is_struct(kind.value_type):
+        pair = pa.struct([field.with_type(_without_views(field.type)) for field in kind.value_type])
+        whole = kind.value_field.with_type(pair)
+        return pa.list_(whole) if pa.types.is_list(kind) else pa.large_list(whole)
+    return kind
+
+
+def check_columns(batch: pa.RecordBatch, timestamp_column: str | None) -> None:
     """Refuse a batch without values: a name misspelt would make a tombstone of each row.
 
     Raises:
-        ConfigError: it has no column `value`.
+        ConfigError: it has no column `value`, not the one with the timestamps, or two of a kind.
     """
-    if "value" not in batch.schema.names:
-        given = ", ".join(batch.schema.names)
+    names = batch.schema.names
+    given = ", ".join(names)
+    if "value" not in names:
         raise ConfigError(
             "columns", given, "a column `value` is needed; nulls in it are tombstones"
         )
+    if timestamp_column is not None and timestamp_column not in names:
+        raise ConfigError("timestampColumn", timestamp_column, f"the columns are {given}")
+    for name in (*FIELDS, timestamp_column):
+        if name is not None and names.count(name) > 1:
+            raise ConfigError("columns", given, f"a column `{name}`, if any, can be there once")
 
 
 class ByTopic(NamedTuple):

@@ -252,6 +252,29 @@ def test_rows_go_to_their_own_topics_in_their_order(brokers, producer):
     assert values(brokers.logs["many", 0]) == [b"b", b"d", b"f"]
 
 
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+def test_views_and_columns_that_are_left_can_be_anything(brokers, producer, kind):
+    texts = pa.array(list("abcd"))
+    pair = pa.struct([("key", pa.string_view()), ("value", pa.binary_view())])
+    pairs = [[{"key": text, "value": text.encode()}] for text in "abcd"]
+    batch = pa.record_batch(
+        {
+            "value": texts.cast(kind),
+            "key": texts.cast(kind),
+            "headers": pa.array(pairs, pa.list_(pair)),
+            "topic": pa.array(["orders", "many", None, "many"]),
+            "partition": pa.array([0, 0, 0, 250]),
+            "other": pa.RunEndEncodedArray.from_arrays([4], ["x"]),
+        }
+    )
+    writer = producer(None, dead_letter_topic="orders")
+    writer.send(batch)
+    writer.flush()
+    assert values(brokers.logs["many", 0]) == [b"b"]
+    assert records_in(brokers.logs["orders", 0])[0] == (b"a", b"a", [(b"a", b"a")])
+    assert writer.dead_letters == 2
+
+
 def test_the_producers_topic_wins(brokers, producer):
     writer = producer("orders")
     writer.send(arrow(value=["a"], topic=["many"], partition=[0]))
@@ -273,6 +296,14 @@ def test_the_producers_topic_wins(brokers, producer):
 def test_columns_that_no_record_has_are_refused(producer, columns, text):
     with pytest.raises(ConfigError, match=text):
         producer(None).send(arrow(**columns))
+
+
+@pytest.mark.parametrize("name", ["value", "key", "topic", "partition", "headers", "at"])
+def test_a_column_that_is_there_twice_is_refused_where_it_counts(producer, name):
+    names = ["value", "key", "at", "other", "other", name, name]
+    batch = pa.RecordBatch.from_arrays([pa.nulls(1)] * 7, names)
+    with pytest.raises(ConfigError, match=f"`{name}`, .* once"):
+        producer(timestamp_column="at").send(batch)
 
 
 @pytest.mark.parametrize(
