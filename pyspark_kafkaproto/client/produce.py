@@ -122,8 +122,8 @@ class Producer:
         self._coalescing = Coalescing(self.config.linger_s, batch_bytes, self.config.buffer_memory)
         self._targets = Targets(self.config, self._router)
         self._compressing = _compressing(self.config, compression_threads)
+        self._given = 0  # rows, to whatever end
         self._start_over()
-        self._rows = 0
         self._ended_by: str | None = None
         self._process = os.getpid()
 
@@ -173,12 +173,14 @@ class Producer:
         with self._ending_on_error():
             if hasattr(data, "num_rows"):
                 check_columns(data, self._timestamp_column)
+                self._given += data.num_rows
                 self._take_gathered()
                 self._take(data, self._timestamp_column)
-            elif self._gathered.add(data):
-                self._take_gathered()
             else:
-                return
+                self._given += len(data)
+                if not self._gathered.add(data):
+                    return
+                self._take_gathered()
             self._send_parts(self._coalescing.take_overdue())
             self._send_letters()
             self._open_batches.finish_overdue()
@@ -370,6 +372,7 @@ class Producer:
         transactions = self._transactions
         self._gathered.start_over()
         self._coalescing.start_over()
+        self._rows = self._given  # of those that were looked at
         self._refusals.forget_letters()
         self._sender = Sender(
             self.config,

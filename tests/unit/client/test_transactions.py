@@ -4,12 +4,13 @@ import threading
 import time
 from itertools import zip_longest
 
+import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
 from pyspark_kafkaproto.client import produce as produce_module
-from pyspark_kafkaproto.client.writing import compressing, gathering
-from pyspark_kafkaproto.client.writing.refusals import REASON_HEADER
+from pyspark_kafkaproto.client.writing import coalescing, compressing, gathering
+from pyspark_kafkaproto.client.writing.refusals import REASON_HEADER, RecordRefused
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -553,6 +554,30 @@ def test_records_that_came_one_by_one_are_in_their_transaction_or_in_none(
     kept = [*values(brokers.logs["orders", 0])]
     # The first of those that were given up may have gone out; those behind it were gathered.
     assert [value for value in kept if value != b"b0"] == [b"a0", b"a1", b"a2", b"c0", b"c1", b"c2"]
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_rows_that_were_given_up_unseen_are_numbered_all_the_same(
+    brokers, producer, level, monkeypatch, is_wrong
+):
+    del level
+    for module in (gathering, coalescing):
+        monkeypatch.setattr(module, "_MOST_S", 60.0)
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    for number in range(3):
+        writer.send([ProducerRecord(f"{number}", partition=0)])
+    for number in range(3, 9, 2):
+        values_of = pa.array([f"{number}", f"{number + 1}"])
+        writer.send(pa.record_batch({"value": values_of, "partition": pa.array([0, 0])}))
+    if is_wrong:
+        writer.send([ProducerRecord("9", partition=8)])
+        with pytest.raises(RecordRefused, match=r"row 9: there is no partition 8"):
+            writer.flush()
+    writer.abort_transaction()
+    writer.begin_transaction()
+    with pytest.raises(RecordRefused, match=rf"row {9 + is_wrong}: there is no partition 7"):
+        writer.send([ProducerRecord("9", partition=7)])
 
 
 def test_an_abort_that_nobody_answers_is_noted_and_hides_nothing(
