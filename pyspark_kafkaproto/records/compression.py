@@ -9,12 +9,13 @@ one LZ4 frame · zstd frames (RFC 8878), with or without content size.
 
 from __future__ import annotations
 
+import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from importlib.machinery import PathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder
 from importlib.util import find_spec, module_from_spec
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -61,14 +62,16 @@ def _load_crc32c() -> Any:
     That looks its own version up when it is imported, in all that is on Python's path, Spark's
     archives included: a tenth of a second of each process that Spark starts.
     """
-    package = find_spec("crc32c")
+    package = None if "crc32c" in sys.modules else find_spec("crc32c")
     places = None if package is None else package.submodule_search_locations
-    spec = None if places is None else PathFinder.find_spec("crc32c._crc32c", places)
-    if spec is None or spec.loader is None:
-        return import_module("crc32c")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    for place in places or ():
+        finder = FileFinder(place, (ExtensionFileLoader, EXTENSION_SUFFIXES))
+        spec = finder.find_spec("crc32c._crc32c")
+        if spec is not None and spec.loader is not None:
+            module = module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+    return import_module("crc32c")
 
 
 # CRC-32C (Castagnoli) of some bytes; a second argument is the CRC of those before them.

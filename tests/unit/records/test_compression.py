@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -37,14 +38,43 @@ def test_there_and_back(codec, size):
 
 
 def test_the_checksum_is_its_packages_and_comes_without_it_where_it_can(monkeypatch):
+    monkeypatch.delitem(sys.modules, "crc32c")
     alone = compression._load_crc32c()
-    monkeypatch.setattr(compression, "PathFinder", SimpleNamespace(find_spec=lambda *_: None))
-    assert compression._load_crc32c() is crc32c
-    assert alone is not crc32c
+    assert "crc32c" not in sys.modules
     data = random.Random(7).randbytes(10_000)
     for size in (0, 1, 7, 8, 9, 10_000):
         assert alone.crc32c(data[:size]) == crc32c.crc32c(data[:size])
         assert alone.crc32c(data[size:], alone.crc32c(data[:size])) == crc32c.crc32c(data)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"crc32c.py": "crc32c = len"},
+        {"crc32c/__init__.py": "crc32c = len"},
+        {"crc32c/__init__.py": "crc32c = len", "crc32c/_crc32c.py": "of_another_version = 1"},
+        {"crc32c/__init__.py": "crc32c = len", "crc32c/_crc32c/sources.c": ""},
+    ],
+)
+@pytest.mark.parametrize("is_zipped", [False, True])
+def test_the_checksum_of_a_package_of_another_form(monkeypatch, tmp_path, files, is_zipped):
+    place = tmp_path / "packages"
+    for name, text in files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+    if is_zipped:
+        place = shutil.make_archive(str(place), "zip", place)
+    for name in [name for name in sys.modules if name.split(".")[0] == "crc32c"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(place)
+    assert compression._load_crc32c().crc32c is len
+    monkeypatch.delitem(sys.modules, "crc32c")  # before that of other tests comes back
+
+
+def test_the_checksum_of_a_package_that_is_loaded(monkeypatch):
+    stub = SimpleNamespace(crc32c=len)
+    monkeypatch.setitem(sys.modules, "crc32c", stub)
+    assert compression._load_crc32c() is stub
 
 
 @CODECS
