@@ -154,7 +154,8 @@ class Producer:
             data: an Arrow batch or table with a column value (string or binary; null is a
                 tombstone) and some of the columns key (the same), topic (string), partition (int),
                 headers (list of structs of key and value), others are left; or records, which are
-                gathered first where they follow others fast (see `client/writing/gathering`).
+                gathered first where they follow others fast (see `client/writing/gathering`). Small
+                batches may be held for a while: memory that they wrap has to stay as it is.
 
         Raises:
             ConfigError: there is no column value, or a column of a type that no record has.
