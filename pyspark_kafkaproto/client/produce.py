@@ -1,10 +1,9 @@
 """Producer: Arrow batches or plain records in, offsets out.
 
-The way of the rows: `gathering` makes columns of plain records, `coalescing` puts small batches
-together where they go to many partitions, `picking` sorts rows by topic, `placement` says which
-partition each goes to, `accumulate` encodes them into record batches, `sending` brings those to the
-leaders. All of it in the caller's thread, but for compression where there are processors to spare
-(`compressing`); no Python object per record.
+The way of the rows: `intake` makes Arrow batches of what is sent, `picking` sorts rows by topic,
+`placement` says which partition each goes to, `accumulate` encodes them into record batches,
+`sending` brings those to the leaders. All of it in the caller's thread, but for compression where
+there are processors to spare (`compressing`); no Python object per record.
 """
 
 from __future__ import annotations
@@ -24,14 +23,13 @@ from pyspark_kafkaproto.client.transactions import Transactions
 from pyspark_kafkaproto.client.writing import compressing
 from pyspark_kafkaproto.client.writing.accumulate import Accumulator, batch_limit_bytes
 from pyspark_kafkaproto.client.writing.batches import Rows, span_of
-from pyspark_kafkaproto.client.writing.coalescing import Coalescing, Part
-from pyspark_kafkaproto.client.writing.gathering import Gathering
+from pyspark_kafkaproto.client.writing.coalescing import Part
 from pyspark_kafkaproto.client.writing.identity import Lease, next_identity
+from pyspark_kafkaproto.client.writing.intake import TIMESTAMP, Intake
 from pyspark_kafkaproto.client.writing.picking import (
     Picked,
     beyond_micros,
     by_topic,
-    check_columns,
     is_within,
     partition_column,
     rows_but,
@@ -58,7 +56,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_TIMESTAMP = "timestamp"
 _NOWHERE = -1
 _ABORT_S = 5.0  # for the abort after an error: whoever waits for that error should not wait long
 
@@ -110,19 +107,20 @@ class Producer:
         say_which_codec()
         self.config = config if isinstance(config, ProducerConfig) else ProducerConfig.parse(config)
         self._topic = topic
-        self._timestamp_column = timestamp_column
         self._owns_connections = connections is None
         self._router = Router(self.config.client, connections, brokers=brokers)
         self._refusals = Refusals(self.config, dead_letter_topic)
         self._transactions = _transactions(self.config, self._router)
         self._identity: Identity | None = None
         self._lease = Lease(self._router)
-        batch_bytes = batch_limit_bytes(self.config)
-        self._gathered = Gathering(self.config.linger_s, batch_bytes)
-        self._coalescing = Coalescing(self.config.linger_s, batch_bytes, self.config.buffer_memory)
+        self._intake = Intake(
+            self.config.linger_s,
+            batch_limit_bytes(self.config),
+            self.config.buffer_memory,
+            timestamp_column,
+        )
         self._targets = Targets(self.config, self._router)
         self._compressing = _compressing(self.config, compression_threads)
-        self._given = 0  # rows, to whatever end
         self._start_over()
         self._ended_by: str | None = None
         self._process = os.getpid()
@@ -154,7 +152,7 @@ class Producer:
             data: an Arrow batch or table with a column value (string or binary; null is a
                 tombstone) and some of the columns key (the same), topic (string), partition (int),
                 headers (list of structs of key and value), others are left; or records, which are
-                gathered first where they follow others fast (see `client/writing/gathering`). Small
+                gathered first where they follow others fast (see `client/writing/intake`). Small
                 batches may be held for a while: memory that they wrap has to stay as it is.
 
         Raises:
@@ -166,23 +164,18 @@ class Producer:
             for batch in data.to_batches():
                 self.send(batch)
             return
-        if not hasattr(data, "num_rows") and not isinstance(data, list):
+        records: list[ProducerRecord] | None = None
+        if not hasattr(data, "num_rows"):
             with self._ending_on_error():
-                data = list(data)  # first of all: what makes them may send others
+                records = list(data)  # first of all: what makes them may send others
         if self._transactions is not None:
             self._transactions.check_open()
         with self._ending_on_error():
-            if hasattr(data, "num_rows"):
-                check_columns(data, self._timestamp_column)
-                self._given += data.num_rows
-                self._take_gathered()
-                self._take(data, self._timestamp_column)
-            else:
-                self._given += len(data)
-                if not self._gathered.add(data):
-                    return
-                self._take_gathered()
-            self._send_parts(self._coalescing.take_overdue())
+            intake = self._intake
+            parts = intake.take_batch(data) if records is None else intake.take_records(records)
+            if parts is None:
+                return
+            self._send_parts(parts)
             self._send_letters()
             self._open_batches.finish_overdue()
             self._sender.pump()
@@ -371,9 +364,8 @@ class Producer:
     def _start_over(self) -> None:
         """Begin with nothing sent, under whatever identity comes next."""
         transactions = self._transactions
-        self._gathered.start_over()
-        self._coalescing.start_over()
-        self._rows = self._given  # of those that were looked at
+        self._intake.start_over()
+        self._rows = self._intake.given  # of those that were looked at
         self._refusals.forget_letters()
         self._sender = Sender(
             self.config,
@@ -395,10 +387,7 @@ class Producer:
         self._targets.forget_queues()
 
     def _write_out(self) -> None:
-        self._take_gathered()
-        self._send_parts(self._coalescing.take())
-        self._gathered.start_over()
-        self._coalescing.start_over()
+        self._send_parts(self._intake.take_all())
         while True:
             self._open_batches.finish_all()
             self._open_batches.drain()
@@ -416,14 +405,6 @@ class Producer:
 
     # Rows to topics
 
-    def _take_gathered(self) -> None:
-        batch = self._gathered.take()
-        if batch is not None:
-            self._take(batch, _TIMESTAMP)
-
-    def _take(self, batch: pa.RecordBatch, timestamp_column: str | None) -> None:
-        self._send_parts(self._coalescing.add(batch, timestamp_column))
-
     def _send_parts(self, parts: Iterable[Part]) -> None:
         for batch, timestamp_column in parts:
             self._targets.refresh()
@@ -434,7 +415,7 @@ class Producer:
                 target = self._target(picked)
                 if target is not None:
                     spread += self._append(target, picked)
-            self._coalescing.note_spread(spread)
+            self._intake.note_spread(spread)
 
     def _send_letters(self) -> None:
         while self._refusals.letters:
@@ -451,7 +432,7 @@ class Producer:
         letters = self._refusals.take_letters()
         rows = span_of(row for row, _ in letters).rows
         batch = to_arrow(letter for _, letter in letters)
-        self._append(self._targets[topic], Picked(topic, batch, rows, _TIMESTAMP))
+        self._append(self._targets[topic], Picked(topic, batch, rows, TIMESTAMP))
 
     def _by_topic(self, whole: Picked) -> Iterable[Picked]:
         """The rows of each topic; all topics were looked up then."""

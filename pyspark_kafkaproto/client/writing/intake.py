@@ -1,0 +1,80 @@
+"""What `Producer.send` is given, as Arrow batches to be looked at, in the order in which it came.
+
+Rows may wait here for others: plain records in `gathering`, batches in `coalescing`. Knows nothing
+of topics and brokers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafkaproto.client.writing.coalescing import Coalescing, Part
+from pyspark_kafkaproto.client.writing.gathering import Gathering
+from pyspark_kafkaproto.client.writing.picking import check_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TIMESTAMP = "timestamp"  # the column of those that plain records become
+
+
+class Intake:
+    """Rows that were given to a producer, and not looked at yet.
+
+    Args:
+        linger_s, batch_bytes, memory_bytes: of the producer, see `coalescing`.
+        timestamp_column: of Arrow batches, the one with the records' timestamps; None for now.
+
+    Attributes:
+        given: how many rows were, to whatever end.
+    """
+
+    def __init__(
+        self,
+        linger_s: float,
+        batch_bytes: int,
+        memory_bytes: int,
+        timestamp_column: str | None,
+    ) -> None:
+        self._timestamp_column = timestamp_column
+        self._gathering = Gathering(linger_s, batch_bytes)
+        self._coalescing = Coalescing(linger_s, batch_bytes, memory_bytes)
+        self.note_spread = self._coalescing.note_spread
+        self.given = 0
+
+    def take_batch(self, batch: pa.RecordBatch) -> list[Part]:
+        """Take an Arrow batch; what is to be looked at now.
+
+        Raises:
+            ConfigError: it has not the columns that it has to have.
+        """
+        check_columns(batch, self._timestamp_column)
+        self.given += batch.num_rows
+        parts = [*self._gathered(), *self._coalescing.add(batch, self._timestamp_column)]
+        return parts + self._coalescing.take_overdue()
+
+    def take_records(self, records: list[Any]) -> list[Part] | None:
+        """Take plain records; what is to be looked at now, None while others may follow fast.
+
+        Raises:
+            ConfigError: see `gathering`.
+        """
+        self.given += len(records)
+        if not self._gathering.add(records):
+            return None
+        return self._gathered() + self._coalescing.take_overdue()
+
+    def take_all(self) -> list[Part]:
+        """All that waits: none is left, and the next rows are looked at at once."""
+        parts = self._gathered() + self._coalescing.take()
+        self.start_over()
+        return parts
+
+    def start_over(self) -> None:
+        """Forget what waits."""
+        self._gathering.start_over()
+        self._coalescing.start_over()
+
+    def _gathered(self) -> list[Part]:
+        batch = self._gathering.take()
+        return [] if batch is None else self._coalescing.add(batch, TIMESTAMP)
