@@ -164,8 +164,8 @@ class Producer:
             for batch in data.to_batches():
                 self.send(batch)
             return
-        records: list[ProducerRecord] | None = None
-        if not hasattr(data, "num_rows"):
+        records = data if isinstance(data, list) else None
+        if records is None and not hasattr(data, "num_rows"):
             with self._ending_on_error():
                 records = list(data)  # first of all: what makes them may send others
         if self._transactions is not None:
