@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from io import StringIO
 from typing import Any, Literal
 
@@ -26,9 +27,6 @@ from pyspark_kafkaproto.wire.printable import printed
 
 # JSON itself escapes those below the blank alone.
 _CONTROLS = re.compile("[\x7f-\x9f]")
-
-# Made once: what makes one for each of a million lines takes a third longer.
-_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 Row = Mapping[str, object]
 
@@ -71,11 +69,15 @@ def show_json(value: object) -> None:
     click.echo(json_text(value, indent=2 if _is_terminal() else None))
 
 
+@cache
+def _encoder(indent: int | None) -> json.JSONEncoder:
+    """Made once: `json.dumps` makes one for each of a million lines, and takes a third longer."""
+    return json.JSONEncoder(indent=indent, ensure_ascii=False)
+
+
 def json_text(value: object, indent: int | None = None) -> str:
     """JSON with letters as they are, and no control character."""
-    text = (
-        _encode(value) if indent is None else json.dumps(value, indent=indent, ensure_ascii=False)
-    )
+    text = _encoder(indent).encode(value)
     if text.isascii() and "\x7f" not in text:
         return text
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -98,10 +98,13 @@ def _header(item: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _put_text(shown: dict[str, object], name: str, value: bytes | None) -> None:
+    if value is None:
+        shown[name] = None
+        return
     try:
-        shown[name] = None if value is None else value.decode("utf-8")
+        shown[name] = value.decode("utf-8")
     except UnicodeDecodeError:
-        shown[f"{name}_base64"] = base64.b64encode(value or b"").decode("ascii")
+        shown[f"{name}_base64"] = base64.b64encode(value).decode("ascii")
 
 
 def _time(micros: int) -> str:

@@ -471,23 +471,22 @@ class Producer:
         if not batch.num_rows:
             return 0
         columns = write_columns(batch, timestamp_column=picked.timestamp_column)
-        groups = target.placement.place(
+        placed = target.placement.place(
             columns,
             partition_column(batch),
             batch.nbytes // batch.num_rows,
             len(target.topic.partitions),
             sorted(target.leaders),
         )
-        spread = 0
+        groups = list(placed)
         for partition, indices in groups:
-            spread += 1
 
             def refuse(row: int, reason: str, partition: int = partition) -> None:
                 self._refuse(picked, row, partition, reason)
 
             queue = target.queues.get(partition) or self._queue(target, partition)
             self._open_batches.append(queue, columns, picked.rows, indices, refuse)
-        return spread
+        return len(groups)
 
     def _without_bad_timestamps(self, picked: Picked) -> Picked:
         """The rows but those whose timestamp encoders cannot be given."""

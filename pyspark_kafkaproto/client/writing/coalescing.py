@@ -57,11 +57,11 @@ class Coalescing:
         self._last_at = now
         kind, size_bytes = (batch.schema, timestamp_column), batch.nbytes
         due = [] if kind == self._kind else self.take()
+        if not self._held and (is_seldom or self._is_enough(batch.num_rows, size_bytes)):
+            return [*due, (batch, timestamp_column)]
         if size_bytes >= self._most_bytes or not _can_wait(batch, timestamp_column):
             return [*due, *self.take(), (batch, timestamp_column)]
         if not self._held:
-            if is_seldom or self._is_enough(batch.num_rows, size_bytes):
-                return [*due, (batch, timestamp_column)]
             self._since, self._kind = now, kind
         self._held.append(_with_times(batch, timestamp_column))
         self._rows += batch.num_rows

@@ -53,15 +53,14 @@ class Gathering:
         if records:
             self._last_at = now
         if not self._records:
-            if not records:
-                return True
             self._since = now
         for record in records:
             own, size = _owned(record)
             self._records.append(own)
             self._bytes += size
         self._times_ms += [time.time_ns() // 1_000_000] * len(records)
-        return is_seldom or self._bytes >= self._most_bytes or now - self._since >= self._most_s
+        is_long = now - self._since >= self._most_s
+        return not self._records or is_seldom or is_long or self._bytes >= self._most_bytes
 
     def take(self) -> pa.RecordBatch | None:
         """What was gathered, as `to_arrow` makes it; None for nothing.

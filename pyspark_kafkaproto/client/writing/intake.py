@@ -39,7 +39,6 @@ class Intake:
         self._timestamp_column = timestamp_column
         self._gathering = Gathering(linger_s, batch_bytes)
         self._coalescing = Coalescing(linger_s, batch_bytes, memory_bytes)
-        self.note_spread = self._coalescing.note_spread
         self.given = 0
 
     def take_batch(self, batch: pa.RecordBatch) -> list[Part]:
@@ -69,6 +68,10 @@ class Intake:
         parts = self._gathered() + self._coalescing.take()
         self.start_over()
         return parts
+
+    def note_spread(self, partitions: int) -> None:
+        """To how many partitions the rows of the last part went."""
+        self._coalescing.note_spread(partitions)
 
     def start_over(self) -> None:
         """Forget what waits."""
