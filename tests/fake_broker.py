@@ -62,6 +62,7 @@ VERSIONS = {
 }
 
 _UNKNOWN_TOPIC = 3
+_UNKNOWN_TOPIC_ID = 100
 _REST_S = 10.0  # a test that has failed sets nothing
 _UNSUPPORTED_VERSION = 35
 
@@ -394,7 +395,15 @@ def api_versions(cluster: FakeCluster, call: Call) -> ApiVersionsResponse:
 def metadata(cluster: FakeCluster, call: Call) -> MetadataResponse:
     """The default answer to Metadata: what `cluster.topics` says at this moment."""
     asked = call.request.topics
-    names: Iterable[str] = cluster.topics if asked is None else (item.name for item in asked)
+    found: list[tuple[str | None, FakeTopic | None]] = list(cluster.topics.items())
+    if asked is not None:
+        by_id = {topic.topic_id: (name, topic) for name, topic in found}
+        found = [
+            (item.name, cluster.topics.get(item.name))
+            if item.name is not None
+            else by_id.get(item.topic_id, (None, None))
+            for item in asked
+        ]
     return MetadataResponse(
         cluster_id="fake",
         controller_id=cluster.controller,
@@ -402,13 +411,14 @@ def metadata(cluster: FakeCluster, call: Call) -> MetadataResponse:
             MetadataResponse.Broker(node_id=node_id, host=host, port=port)
             for node_id, (host, port) in cluster.places().items()
         ),
-        topics=tuple(_described(name, cluster.topics.get(name)) for name in names),
+        topics=tuple(_described(name, topic) for name, topic in found),
     )
 
 
-def _described(name: str, topic: FakeTopic | None) -> MetadataResponse.Topic:
+def _described(name: str | None, topic: FakeTopic | None) -> MetadataResponse.Topic:
     if topic is None:
-        return MetadataResponse.Topic(name=name, error_code=_UNKNOWN_TOPIC)
+        code = _UNKNOWN_TOPIC_ID if name is None else _UNKNOWN_TOPIC
+        return MetadataResponse.Topic(name=name, error_code=code)
     return MetadataResponse.Topic(
         name=name,
         error_code=topic.error_code,

@@ -23,14 +23,17 @@ from typing import TYPE_CHECKING, Self
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client.codec import say_which_codec
-from pyspark_kafkaproto.client.group.coordinator import Coordinator
+from pyspark_kafkaproto.client.group.classic.keeper import ClassicKeeper
+from pyspark_kafkaproto.client.group.incremental.keeper import IncrementalKeeper
 from pyspark_kafkaproto.client.group.keeper import Keeper
 from pyspark_kafkaproto.client.group.membership import (
     NO_GENERATION,
     Commit,
     Membership,
     State,
+    View,
 )
+from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
@@ -53,11 +56,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_INCREMENTAL = "consumer"
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-# How long `close` waits for a thread that has nothing to wait for itself.
-_END_S = 5.0
-_SOON_S = 0.5
 _ITERATION_S = 1.0
+# The longest that a poll waits for rows before it looks at the membership: others may be waiting
+# for partitions that are to be given up.
+_LOOK_S = 0.5
 
 Partitions = frozenset[TopicPartition]
 Listener = Callable[[Partitions], object]
@@ -79,11 +83,12 @@ class Consumer:
     Args:
         config: Kafka's consumer properties (`bootstrap.servers`, `group.id`, …), or them already
             read; docs/consumer.md has a table.
-        topics: names. One that is not there is read once it is.
+        topics: names. One that is not there is read once it is. With group.protocol=consumer a
+            SubscriptionPattern will do.
         columns: of the batches: topic, partition, offset, timestamp, timestampType, key, value,
             headers.
-        on_assign: called in `poll` with the partitions of a new generation.
-        on_revoke: called in `poll` before its partitions are given up; `commit` works there.
+        on_assign: called in `poll` with the partitions that have come to be read.
+        on_revoke: called in `poll` before partitions are given up; `commit` works there.
         on_lost: called in `poll` with partitions that others read already.
         on_commit: called in `poll`, `commit` and `close` with the offsets of a commit that was not
             waited for, and its error.
@@ -95,7 +100,7 @@ class Consumer:
     def __init__(
         self,
         config: Mapping[str, object] | ConsumerConfig,
-        topics: Collection[str],
+        topics: Collection[str] | SubscriptionPattern,
         *,
         columns: Sequence[str] = COLUMNS,
         on_assign: Listener | None = None,
@@ -103,18 +108,17 @@ class Consumer:
         on_lost: Listener | None = None,
         on_commit: OnCommit | None = None,
     ) -> None:
-        if isinstance(topics, str) or not topics:
-            raise ConfigError("topics", topics, "expected a set of names, at least one")
-        say_which_codec()
         self.config = config if isinstance(config, ConsumerConfig) else ConsumerConfig.parse(config)
+        wanted = _checked_topics(topics, self.config)
+        say_which_codec()
         self._schema = schema_for(columns)
         self._on_assign, self._on_revoke, self._on_lost = on_assign, on_revoke, on_lost
         self._on_commit = on_commit
         self._router = Router(self.config.client)
         self._reading: Reading | None = None
         self._own: Partitions = frozenset()
-        self._reader: GroupMember | None = None  # who has read what `poll` gave last
-        self._left_at: dict[TopicPartition, int] = {}  # of the last generation
+        self._reader: View | None = None  # who has read what `poll` gave last
+        self._left_at: dict[TopicPartition, int] = {}  # before partitions came and went last
         self._seen = Seen()
         self._sessions = FetchSessions()
         self._held: _Held | None = None
@@ -123,7 +127,7 @@ class Consumer:
         self._process = os.getpid()
         self._commit_at = time.monotonic() + self.config.auto_commit_interval_s
         self._membership = Membership(self.config.group_instance_id)
-        self._keeper = Keeper(self.config, frozenset(topics), self._membership)
+        self._keeper = _keeper(self.config, wanted, self._membership)
         self._keeper.start()
 
     def __enter__(self) -> Self:
@@ -185,7 +189,10 @@ class Consumer:
         """
         if self._reader is None:
             raise LocalProtocolError("the consumer has no partitions of its group yet: poll first")
-        return self._reader
+        now = self._membership.view
+        # In the protocol of KIP-848 a member goes through epochs, and reads on.
+        is_same = now.tenure == self._reader.tenure and now.member.generation != NO_GENERATION
+        return now.member if is_same else self._reader.member
 
     # Reading
 
@@ -210,53 +217,75 @@ class Consumer:
         self._report_commits()
         while True:
             self._membership.polled()
-            state = self._follow()
+            view = self._follow()
             batch = None
             # Who waits in here for long is alive all the same.
-            turn = deadline.sooner(self.config.max_poll_interval_s / 2)
+            turn = deadline.sooner(min(_LOOK_S, self.config.max_poll_interval_s / 2))
             if self._reading is not None and self._own:
                 self._commit_when_due()
                 batch = self._reading.next_batch(turn)
             elif not deadline.has_passed:
                 again_s = inf if self._held is None else self._held.again.remaining_s
-                self._membership.wait_for_change(state, turn.sooner(again_s))
+                self._membership.wait_for_change(view, turn.sooner(again_s))
             if batch is not None or deadline.has_passed:
                 return batch
 
-    def _follow(self) -> State:
+    def _follow(self) -> View:
         """Do what the state of the membership wants of the reader."""
         member = self._membership
-        state = member.state
-        if state is State.CLOSED:
+        view = member.view
+        if view.state is State.CLOSED:
             raise LocalProtocolError("the consumer is closed")
-        if state is State.FAILED and member.error is not None:
+        if view.state is State.FAILED and member.error is not None:
             error = member.error
             self._let_go(self._on_lost)
             raise error
-        if state is State.REBALANCING:
-            self._give_up()
-        elif state is State.LOST:
+        if view.state is State.REBALANCING:
+            self._give_up_all()
+        elif view.state is State.LOST:
             self._let_go(self._on_lost)
-        elif state is State.STABLE and self._reading is None:
-            self._begin()
-        return state
+        elif view.state is State.STABLE and (self._reading is None or view.assignment != self._own):
+            self._reconcile(view)
+        return view
 
-    def _begin(self) -> None:
-        assigned, reader = self._membership.assignment, self._membership.member
-        if reader.generation == NO_GENERATION:
-            return  # lost since the state was looked at
-        starts = self._starting_positions(assigned)
-        if starts is None:
+    def _reconcile(self, view: View) -> None:
+        """Give up what is not assigned any more, then begin with what is now.
+
+        In the classic protocol nothing is left of the generation before, so it is all of it.
+        """
+        if revoked := self._own - view.assignment:
+            try:
+                self._hand_over(revoked)
+            finally:
+                self._read(view, self._own - revoked, {})
+                self._membership.give_up(revoked)
+        added = view.assignment - self._own
+        if self._reading is not None and not added:
             return
-        own = [item for item, start in starts.items() if self._has_been_at(item, start.offset)]
-        seen = self._seen.in_next_generation(starts, own)
-        self._reading = Reading(
-            assigned, starts, self.config, self._router, self._schema, seen, self._sessions
-        )
-        self._own, self._reader = assigned, reader
-        self._committed = {}
+        starts = self._starting_positions(added)
+        if starts is None or not self._membership.claim(view, self._own | added):
+            return
+        self._read(view, self._own | added, starts)
         if self._on_assign is not None:
-            self._on_assign(assigned)
+            self._on_assign(added)
+
+    def _read(
+        self, view: View, own: Partitions, starts: Mapping[TopicPartition, CommittedOffset]
+    ) -> None:
+        """Read `own` from now on: some begin at `starts`, the others go on where they are."""
+        kept: dict[TopicPartition, CommittedOffset] = {}
+        if self._reading is not None:
+            self._left_at, self._seen = self._reading.positions, self._reading.seen
+            kept = {item: at for item, at in self._reading.standing.items() if item in own}
+            self._reading.close()
+        came_back = {item for item, at in starts.items() if self._has_been_at(item, at.offset)}
+        begins = {**kept, **starts}
+        seen = self._seen.in_next_generation(begins, kept.keys() | came_back)
+        self._reading = Reading(
+            own, begins, self.config, self._router, self._schema, seen, self._sessions
+        )
+        self._own, self._reader = own, view
+        self._committed = {item: at for item, at in self._committed.items() if item in kept}
 
     def _starting_positions(
         self, assigned: frozenset[TopicPartition]
@@ -299,17 +328,21 @@ class Consumer:
         is_committed = committed is not None and committed.offset == offset
         return is_committed or self._left_at.get(partition) == offset
 
-    def _give_up(self) -> None:
-        """Say how far we came, while we may; then let others read on from there."""
+    def _give_up_all(self) -> None:
+        """As the classic protocol wants it: nobody begins before all have let go."""
         try:
-            if self._on_revoke is not None and self._own:
-                self._on_revoke(self._own)
-            deadline = Deadline.after(self._timeout_s)  # both together
-            if self.config.enable_auto_commit:
-                self._commit_last(deadline)
-            self._see_commits_through(deadline)
+            self._hand_over(self._own)
         finally:
             self._let_go(None)
+
+    def _hand_over(self, partitions: Partitions) -> None:
+        """Say how far we came, while we may; then others read on from there."""
+        if self._on_revoke is not None and partitions:
+            self._on_revoke(partitions)
+        deadline = Deadline.after(self._timeout_s)  # both together
+        if self.config.enable_auto_commit:
+            self._commit_last(deadline)
+        self._see_commits_through(deadline)
 
     def _let_go(self, listener: Listener | None) -> None:
         """Read no more, and tell the membership."""
@@ -451,22 +484,32 @@ class Consumer:
             self._reading.close()
         self._reading, self._own = None, frozenset()
         self._router.close()
-        # Soon over, unless a JoinGroup is under way: that is answered once we have left.
-        self._keeper.wait_for_end(_SOON_S)
-        member = self._membership.member
-        if member.instance_id is None and member.member_id:
-            self._leave()
-            self._keeper.wait_for_end(_END_S)
+        self._keeper.end()
 
-    def _leave(self) -> None:
-        """On a connection of our own: a JoinGroup of the keeper's may be waiting for minutes."""
-        coordinator = Coordinator(self.config, ())
-        try:
-            coordinator.leave(self._membership.member, "the consumer was closed")
-        except KafkaProtoError as error:
-            _log.warning("the group notices only when the session ends: %s", error)
-        finally:
-            coordinator.close()
+
+def _checked_topics(
+    topics: Collection[str] | SubscriptionPattern, config: ConsumerConfig
+) -> frozenset[str] | SubscriptionPattern:
+    if isinstance(topics, SubscriptionPattern):
+        if config.group_protocol != _INCREMENTAL:
+            allowed = "expected a set of names, or group.protocol=consumer: brokers look then"
+            raise ConfigError("topics", topics, allowed)
+        if not topics.pattern:
+            raise ConfigError("topics", topics, "expected a pattern: .* is all topics")
+        return topics
+    if isinstance(topics, str) or not topics:
+        raise ConfigError("topics", topics, "expected a set of names, at least one")
+    return frozenset(topics)
+
+
+def _keeper(
+    config: ConsumerConfig,
+    topics: frozenset[str] | SubscriptionPattern,
+    membership: Membership,
+) -> Keeper:
+    if config.group_protocol == _INCREMENTAL or isinstance(topics, SubscriptionPattern):
+        return IncrementalKeeper(config, topics, membership)
+    return ClassicKeeper(config, topics, membership)
 
 
 def _has_moved(known: CommittedOffset | None, now: CommittedOffset) -> bool:

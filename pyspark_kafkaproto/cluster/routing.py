@@ -268,6 +268,17 @@ class Router:
             note_topic_ids({topic.name: topic.topic_id for topic in known})
         return self._topology
 
+    def topic_names(self, topic_ids: Collection[bytes], deadline: Deadline) -> dict[bytes, str]:
+        """What topics are called, of those that the broker asked knows; one try."""
+        topics = tuple(MetadataRequest.Topic(topic_id=item, name=None) for item in topic_ids)
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        answer = self.at_any(lambda place: self._metadata(place, request, deadline), deadline)
+        return {
+            topic.topic_id: topic.name
+            for topic in answer.topics
+            if topic.name is not None and not topic.error_code
+        }
+
     def _metadata(
         self, place: Endpoint, request: MetadataRequest, deadline: Deadline
     ) -> MetadataResponse:

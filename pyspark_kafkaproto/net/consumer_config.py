@@ -26,6 +26,16 @@ from pyspark_kafkaproto.net.properties import (
 )
 
 _STRATEGY: Final = "partition.assignment.strategy"
+_REMOTE_ASSIGNOR: Final = "group.remote.assignor"
+# What the brokers decide in the other protocol: as in the Java client it cannot be given here.
+_OF_ONE_PROTOCOL: Final = {
+    "classic": {_REMOTE_ASSIGNOR: _STRATEGY},
+    "consumer": {
+        _STRATEGY: _REMOTE_ASSIGNOR,
+        "session.timeout.ms": "the brokers' group.consumer.session.timeout.ms",
+        "heartbeat.interval.ms": "the brokers' group.consumer.heartbeat.interval.ms",
+    },
+}
 _JAVA_CLASSES: Final = {
     "org.apache.kafka.clients.consumer.RangeAssignor": "range",
     "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
@@ -47,12 +57,6 @@ def _name(name: str, given: str) -> str:
     return text(name, given)
 
 
-def _classic(name: str, given: str) -> str:
-    if given.strip().lower() != "classic":
-        raise ConfigError(name, given, "expected classic: the protocol of KIP-848 is not spoken")
-    return "classic"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
     """How to be a member of a group, and through which client. Times are seconds."""
@@ -60,7 +64,8 @@ class ConsumerConfig:
     client: ClientConfig
     group_id: str = kafka_property("group.id", _name, "")
     group_instance_id: str | None = kafka_property("group.instance.id", _name)
-    group_protocol: str = kafka_property("group.protocol", _classic, "classic")
+    group_protocol: str = kafka_property("group.protocol", one_of("classic", "consumer"), "classic")
+    group_remote_assignor: str | None = kafka_property(_REMOTE_ASSIGNOR, _name)
     # librdkafka's default. The Java client's second one is cooperative-sticky, not spoken here.
     assignors: tuple[str, ...] = kafka_property(_STRATEGY, _strategies, ASSIGNORS)
     session_timeout_s: float = kafka_property("session.timeout.ms", seconds(), 45.0)
@@ -87,6 +92,10 @@ class ConsumerConfig:
         parsed = cls(client=ClientConfig.parse(others, prefix, names_of(cls)), **values)
         if not parsed.group_id:
             raise ConfigError(prefix + "group.id", None, "required: the group to be a member of")
+        for name, instead in _OF_ONE_PROTOCOL[parsed.group_protocol].items():
+            if name in properties:
+                allowed = f"not with group.protocol={parsed.group_protocol}: there it is {instead}"
+                raise ConfigError(prefix + name, properties[name], allowed)
         if parsed.heartbeat_interval_s >= parsed.session_timeout_s:
             allowed = f"expected less than session.timeout.ms, {parsed.session_timeout_s * 1000:g}"
             given = round(parsed.heartbeat_interval_s * 1000)

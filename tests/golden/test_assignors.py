@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_kafkaproto.client.group.assignors import ASSIGNORS, Subscriber
+from pyspark_kafkaproto.client.group.classic.assignors import ASSIGNORS, Subscriber
 
 LINES = (Path(__file__).parent / "assignors" / "java.tsv").read_text(encoding="utf-8").splitlines()
 VECTORS = [line.split("\t") for line in LINES[1:]]

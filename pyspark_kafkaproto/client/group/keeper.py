@@ -1,10 +1,11 @@
-"""The thread that keeps a membership: it joins, beats, commits, and sees when to share out anew.
+"""The thread that keeps a membership: it joins, beats, commits, and ends what is over.
 
 It is the only one that speaks with the coordinator while the member lives, on a connection of its
 own, so that commits arrive in the order in which they were given, and heartbeats go on while the
 reader works, and while a commit is tried again. Two exceptions end a membership from here: a reader
 that does not poll for max.poll.interval.ms leaves, and an instance id that another member has taken
 is given up.
+How a member joins, and what it does at which time, is in `classic` and `incremental`.
 Protocol: KIP-62, KIP-345.
 """
 
@@ -13,17 +14,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
-from pyspark_kafkaproto.client.group.coordinator import Coordinator, MemberIdRequired
+from pyspark_kafkaproto.client.group.conversation import Conversation
 from pyspark_kafkaproto.client.group.membership import NO_GENERATION, Commit, Membership, State
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
+    FENCED_MEMBER_EPOCH,
     ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS,
+    STALE_MEMBER_EPOCH,
     UNKNOWN_MEMBER_ID,
 )
 from pyspark_kafkaproto.errors import (
@@ -36,25 +40,38 @@ from pyspark_kafkaproto.net.retry import given_up, is_retriable
 
 _log = logging.getLogger(__name__)
 
-_FIRST_LOOK_S: Final = 1.0
-_JOINS_AGAIN: Final = (ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS)
+# How long `end` waits for a thread that has nothing to wait for itself.
+_SOON_S = 0.5
+_END_S = 5.0
 # Of a commit: not about what is committed, so that no other one goes any better.
-_OF_THE_MEMBER: Final = (*_JOINS_AGAIN, FENCED_INSTANCE_ID, UNKNOWN_MEMBER_ID)
+_OF_THE_MEMBER: Final = (
+    FENCED_INSTANCE_ID,
+    FENCED_MEMBER_EPOCH,
+    ILLEGAL_GENERATION,
+    REBALANCE_IN_PROGRESS,
+    STALE_MEMBER_EPOCH,
+    UNKNOWN_MEMBER_ID,
+)
 
 
-class Keeper:
+class Due(NamedTuple):
+    """What is to be done, and from when on (time.monotonic)."""
+
+    at: float
+    act: Callable[[], None]
+
+
+class Keeper(ABC):
     """Keeps `membership` true to what the coordinator says, until that is closed."""
 
     def __init__(
-        self, config: ConsumerConfig, topics: Collection[str], membership: Membership
+        self, config: ConsumerConfig, coordinator: Conversation, membership: Membership
     ) -> None:
         self._config = config
         self._membership = membership
-        self._coordinator = Coordinator(config, topics)
-        self._shared: Mapping[str, int] | None = None
-        self._beat_at = self._look_at = time.monotonic()
-        self._looks_in_vain = 0
+        self._conversation = coordinator
         self._failed_joins = 0
+        self._owned: frozenset[TopicPartition] | None = None  # seen last; None: not looked at
         self._commits: list[Commit] = []  # taken and not done yet, oldest first
         self._commit_at = 0.0  # not before: the last try failed
         self._failed_commits = 0
@@ -67,9 +84,42 @@ class Keeper:
         """Begin to join."""
         self._thread.start()
 
-    def wait_for_end(self, timeout_s: float) -> None:
-        """Wait for what is under way; a JoinGroup that is not answered is left alone."""
-        self._thread.join(timeout_s)
+    def end(self) -> None:
+        """Leave, once the membership is closed: soon over, unless a JoinGroup is under way.
+
+        On a connection of its own then: that is answered once we have left.
+        """
+        self._thread.join(_SOON_S)
+        member = self._membership.member
+        if not self._conversation.leaves(member):
+            return
+        aside = self._conversation.anew()
+        try:
+            aside.leave(member, "the consumer was closed")
+        except KafkaProtoError as error:
+            _log.warning("the group notices only when the session ends: %s", error)
+        finally:
+            aside.close()
+        self._thread.join(_END_S)
+
+    @abstractmethod
+    def _enter(self) -> None:
+        """Become a member; `Membership.joined` is told."""
+
+    @abstractmethod
+    def _clock(self) -> list[Due]:
+        """What a member has to do, and when; of several that are due the first one is done."""
+
+    def _judge(self, error: BrokerError, *, in_commit: bool = False) -> None:
+        """What an error of the coordinator's makes of the membership."""
+        if is_retriable(error) and self._membership.is_member:
+            self._say_failed(error)
+        elif not in_commit or error.code == FENCED_INSTANCE_ID:
+            self._membership.fail(error)
+
+    def _say_failed(self, error: KafkaProtoError) -> None:
+        """Say of what was tried for long enough that it failed, and is tried again."""
+        _log.warning("%s; tried again with the next heartbeat", error)
 
     def _run(self) -> None:
         member = self._membership
@@ -86,7 +136,7 @@ class Keeper:
         finally:
             member.answer(self._commits, end)
             member.refuse_commits(end)
-            self._coordinator.close()
+            self._conversation.close()
 
     def _step(self) -> None:
         """What is due by the clock, then one try to commit, or what the state wants.
@@ -102,16 +152,17 @@ class Keeper:
         elif member.state is State.JOINING:
             self._guarded(self._join)
         else:
-            member.wait_for_work(max(0.0, self._due_at() - time.monotonic()))
+            due_at = self._due_at()
+            member.wait_for_work(max(0.0, due_at - time.monotonic()), self._owned)
 
     def _keep_time(self) -> None:
         now = time.monotonic()
         if self._membership.overdue_s(self._config.max_poll_interval_s) >= 0:
             self._leave_overdue()
-        elif now >= self._beat_at:
-            self._guarded(self._beat)
-        elif self._shared is not None and now >= self._look_at:
-            self._guarded(self._look)
+            return
+        due = next((item for item in self._clock() if now >= item.at), None)
+        if due is not None:
+            self._guarded(due.act)
 
     def _due_at(self) -> float:
         """When there is something to do, if nothing comes in between."""
@@ -119,68 +170,36 @@ class Keeper:
         due = [self._commit_at] if self._commits else []
         if not self._membership.is_member:
             return min([*due, now + self._config.heartbeat_interval_s])
-        due += [self._beat_at, now - self._membership.overdue_s(self._config.max_poll_interval_s)]
-        return min(due if self._shared is None else [*due, self._look_at])
-
-    # Joining
+        overdue_at = now - self._membership.overdue_s(self._config.max_poll_interval_s)
+        return min([*due, overdue_at, *(item.at for item in self._clock())])
 
     def _join(self) -> None:
-        member = self._membership
         if self._failed_joins > 1:
             time.sleep(self._config.client.backoff.wait_s(self._failed_joins))
         self._failed_joins += 1
-        joined = self._coordinator.join(member.member.member_id, member.reason)
-        found = self._coordinator.sync(joined)
+        self._enter()
         self._failed_joins = 0
-        self._shared = found.shared
-        now = time.monotonic()
-        self._beat_at = now + self._config.heartbeat_interval_s
-        self._looks_in_vain = 0
-        self._plan_look()
-        member.joined(found.member, found.assignment)
+        member = self._membership.member
         _log.info(
             "member %s of group %r, generation %d: reads %s",
-            found.member.member_id,
+            member.member_id,
             self._config.group_id,
-            found.member.generation,
-            ", ".join(map(str, sorted(found.assignment))) or "nothing",
+            member.generation,
+            ", ".join(map(str, sorted(self._membership.assignment))) or "nothing",
         )
-
-    # Beating
-
-    def _beat(self) -> None:
-        self._beat_at = time.monotonic() + self._config.heartbeat_interval_s
-        self._coordinator.heartbeat(self._membership.member)
-
-    def _look(self) -> None:
-        """The leader shares out anew when a topic has got partitions, or has come at all."""
-        self._plan_look()
-        shared = self._shared or {}
-        wanted = shared.keys() | self._coordinator.wanted
-        if self._coordinator.count_partitions(wanted) != shared:
-            self._membership.rebalance("topics have changed")
-
-    def _plan_look(self) -> None:
-        """When the leader looks at topics again: soon, then ever later, where one is missing."""
-        wait_s = self._config.metadata_max_age_s
-        if self._shared is None or self._coordinator.wanted <= self._shared.keys():
-            self._looks_in_vain = 0
-        else:
-            wait_s = min(_FIRST_LOOK_S * 2**self._looks_in_vain, wait_s)
-            self._looks_in_vain += 1
-        self._look_at = time.monotonic() + wait_s
 
     def _leave_overdue(self) -> None:
         """A reader that does not poll holds up its partitions: they go to others.
 
-        A static member's stay with it until its session ends, as no heartbeat comes any more.
+        Where a static member does not leave they stay with it until its session ends, as no
+        heartbeat comes any more.
         """
         member = self._membership.member
         text = "no poll for max.poll.interval.ms"
         _log.warning("group %r: %s, leaving the group", self._config.group_id, text)
         self._membership.lost(text, member_id=member.member_id if member.instance_id else "")
-        if member.instance_id is None:
-            self._guarded(lambda: self._coordinator.leave(member, text))
+        if self._conversation.leaves(member):
+            self._guarded(lambda: self._conversation.leave(member, text))
 
     # Commits
 
@@ -191,7 +210,8 @@ class Keeper:
         current = self._membership.member
         # Without a generation a coordinator would take a commit for one from outside of the group.
         is_out = current.generation == NO_GENERATION
-        late = [item for item in commits if is_out or item.member != current]
+        tenure = self._membership.tenure
+        late = [item for item in commits if is_out or item.tenure != tenure]
         self._membership.answer(late, _too_late(self._config.group_id))
         ours = [item for item in commits if item not in late]
         if not ours:
@@ -200,7 +220,7 @@ class Keeper:
         for commit in ours:
             offsets |= commit.left
         error = self._try_to_commit(current, offsets) if offsets else None
-        if error is not None and is_retriable(error):
+        if error is not None and self._passes(error):
             self._put_back(ours, error)
             return
         self._failed_commits = 0
@@ -218,11 +238,15 @@ class Keeper:
             commit.is_apart = True
         self._commits = commits + self._commits
 
+    def _passes(self, error: KafkaProtoError) -> bool:
+        """Whether a commit that met `error` is tried again."""
+        return is_retriable(error)
+
     def _try_to_commit(
         self, current: GroupMember, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> KafkaProtoError | None:
         try:
-            self._coordinator.commit(current, offsets)
+            self._conversation.commit(current, offsets)
         except KafkaProtoError as error:
             if isinstance(error, BrokerError) and not is_retriable(error):
                 self._judge(error, in_commit=True)
@@ -258,28 +282,9 @@ class Keeper:
             self._judge(error)
         except KafkaProtoError as error:
             if is_retriable(error) and self._membership.is_member:
-                _log.warning("%s; tried again with the next heartbeat", error)
+                self._say_failed(error)
             else:
                 self._membership.fail(error)
-
-    def _judge(self, error: BrokerError, *, in_commit: bool = False) -> None:
-        member = self._membership
-        known = member.member.member_id
-        if isinstance(error, MemberIdRequired):
-            member.named(error.member_id)
-            self._failed_joins = 0
-        elif member.state is State.JOINING and error.code in (*_JOINS_AGAIN, UNKNOWN_MEMBER_ID):
-            member.named("" if error.code == UNKNOWN_MEMBER_ID else known)
-        elif error.code == REBALANCE_IN_PROGRESS:
-            member.rebalance("the group is rebalancing")
-        elif error.code == ILLEGAL_GENERATION:
-            member.lost("our generation was over", member_id=known)
-        elif error.code == UNKNOWN_MEMBER_ID:
-            member.lost("the coordinator had given us up")
-        elif is_retriable(error) and member.is_member:
-            _log.warning("%s; tried again with the next heartbeat", error)
-        elif not in_commit or error.code == FENCED_INSTANCE_ID:
-            member.fail(error)
 
 
 def _too_late(group: str) -> BrokerError:

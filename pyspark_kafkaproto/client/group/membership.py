@@ -7,6 +7,9 @@ change is one method here, under one lock; nothing here waits for a broker.
                           └───────lost───────▶ LOST ───────released──▶ JOINING
     anything ──fail──▶ FAILED ──released──▶ JOINING, where the error was one that passes
     anything ──close──▶ CLOSED
+
+In the classic protocol all partitions are given up at once, and REBALANCING is when. In that of
+KIP-848 a member stays STABLE while what it is to read changes, and says what it reads.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember
@@ -43,7 +47,7 @@ class Commit:
 
     Attributes:
         offsets: the next one to read, per partition.
-        member: who commits, and in which generation.
+        tenure: of the membership that commits.
         deadline: until when it is tried again.
         left: what of `offsets` is not committed yet, as far as is known.
         is_apart: whether it goes in a request of its own.
@@ -52,7 +56,7 @@ class Commit:
     """
 
     offsets: Mapping[TopicPartition, CommittedOffset]
-    member: GroupMember
+    tenure: int
     deadline: Deadline
     left: Mapping[TopicPartition, CommittedOffset] = field(init=False)
     is_apart: bool = False
@@ -64,13 +68,25 @@ class Commit:
         self.left = self.offsets
 
 
+class View(NamedTuple):
+    """What a reader has to know at once: where the member is, who it is, and what it is to read."""
+
+    state: State
+    member: GroupMember
+    tenure: int
+    assignment: frozenset[TopicPartition]
+
+
 class Membership:
     """The state of one member.
 
     Attributes:
         state: see the module.
         member: who it is to the coordinator; without a generation while it is none.
-        assignment: what it reads in this generation.
+        tenure: counts how often it has become a member: what was read in one may be committed in it
+            alone. Each generation of the classic protocol is one.
+        assignment: what it is to read.
+        owned: what its reader reads.
         reason: why it joins the next time, for the broker's log (KIP-800).
         error: why it FAILED.
     """
@@ -83,7 +99,9 @@ class Membership:
         self._refusal: KafkaProtoError | None = None
         self.state = State.JOINING
         self.member = GroupMember("", NO_GENERATION, instance_id)
+        self.tenure = 0
         self.assignment: frozenset[TopicPartition] = frozenset()
+        self.owned: frozenset[TopicPartition] = frozenset()
         self.reason = ""
         self.error: KafkaProtoError | None = None
 
@@ -91,6 +109,12 @@ class Membership:
     def is_member(self) -> bool:
         """Whether the coordinator counts with it, as far as is known."""
         return self.state in (State.STABLE, State.REBALANCING)
+
+    @property
+    def view(self) -> View:
+        """All of it as it is at one moment."""
+        with self._changed:
+            return View(self.state, self.member, self.tenure, self.assignment)
 
     # The reader's side
 
@@ -104,16 +128,34 @@ class Membership:
         with self._changed:
             passes = self.error is None or is_retriable(self.error)
             if passes and self.state in (State.REBALANCING, State.LOST, State.FAILED):
-                self.assignment = frozenset()
+                self.assignment = self.owned = frozenset()
                 self.error = None
                 self._become(State.JOINING)
+
+    def claim(self, seen: View, partitions: frozenset[TopicPartition]) -> bool:
+        """The reader reads these from now on, where they are what it is to read; else False.
+
+        What has been taken away since `seen` may be read by others by now.
+        """
+        with self._changed:
+            now = (self.state, self.tenure, self.assignment)
+            is_ours = now == (State.STABLE, seen.tenure, seen.assignment)
+            if is_ours:
+                self.owned = partitions
+            return is_ours
+
+    def give_up(self, partitions: frozenset[TopicPartition]) -> None:
+        """The reader does not read these any more."""
+        with self._changed:
+            self.owned -= partitions
+            self._changed.notify_all()
 
     def commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset], deadline: Deadline
     ) -> Commit:
         """Have `offsets` committed by `deadline`, after all that were given before."""
         with self._changed:
-            commit = Commit(offsets, self.member, deadline)
+            commit = Commit(offsets, self.tenure, deadline)
             self._commits.append(commit)
             if self._refusal is not None:
                 self._answer_all(self._refusal)
@@ -133,10 +175,14 @@ class Membership:
             answered, self._answered = self._answered, []
             return answered
 
-    def wait_for_change(self, seen: State, deadline: Deadline) -> None:
-        """Return once the state is another than `seen`, or the deadline has passed."""
+    def wait_for_change(self, seen: View, deadline: Deadline) -> None:
+        """Return once it is elsewhere, or to read something else, or the deadline has passed."""
+
+        def has_changed() -> bool:
+            return (self.state, self.assignment) != (seen.state, seen.assignment)
+
         with self._changed:
-            self._changed.wait_for(lambda: self.state is not seen, deadline.remaining_s)
+            self._changed.wait_for(has_changed, deadline.remaining_s)
 
     def close(self) -> None:
         """Nothing is to be said any more."""
@@ -146,11 +192,19 @@ class Membership:
     # The keeper's side
 
     def joined(self, member: GroupMember, assignment: frozenset[TopicPartition]) -> None:
-        """A generation has begun."""
+        """It has become a member."""
         with self._changed:
             self.member, self.assignment = member, assignment
+            self.tenure += 1
             if self.state is State.JOINING:
                 self._become(State.STABLE)
+
+    def goes_on(self, member: GroupMember, assignment: frozenset[TopicPartition]) -> None:
+        """It is the same member in another epoch, and perhaps to read something else."""
+        with self._changed:
+            if self.state is State.STABLE:
+                self.member, self.assignment = member, assignment
+                self._changed.notify_all()
 
     def named(self, member_id: str) -> None:
         """The coordinator knows the member under this id, or ("") under none."""
@@ -203,10 +257,17 @@ class Membership:
             self._refusal = error
             self._answer_all(error)
 
-    def wait_for_work(self, timeout_s: float) -> None:
-        """Return when there is something to join, commit or end, at the latest in `timeout_s`."""
+    def wait_for_work(
+        self, timeout_s: float, owned: frozenset[TopicPartition] | None = None
+    ) -> None:
+        """Return when there is something to join, commit or end, at the latest in `timeout_s`.
+
+        Args:
+            timeout_s: how long to wait.
+            owned: return, too, when the reader reads something else; None: that is no matter.
+        """
         with self._changed:
-            if not self._has_work:
+            if not self._has_work and owned in (None, self.owned):
                 self._changed.wait(timeout_s)
 
     @property

@@ -96,13 +96,18 @@ class Reading:
         return batch
 
     @property
-    def committable(self) -> dict[TopicPartition, CommittedOffset]:
-        """Positions, but for those that are an error: whoever began there would not notice."""
+    def standing(self) -> dict[TopicPartition, CommittedOffset]:
+        """Positions with the leader epochs of the records before them."""
         return {
             item: CommittedOffset(offset, leader_epoch=self.seen.epoch_before(item, offset))
             for item, offset in self.positions.items()
-            if item not in self.seen.astray
         }
+
+    @property
+    def committable(self) -> dict[TopicPartition, CommittedOffset]:
+        """The same but for those that are an error: whoever began there would not notice."""
+        astray = self.seen.astray
+        return {item: at for item, at in self.standing.items() if item not in astray}
 
     def close(self) -> None:
         """Let go of what is under way."""

@@ -44,6 +44,7 @@ class Seen:
             topic_ids={topic: self.topic_ids[topic] for topic in topics},
             refused_ids=self.refused_ids,
             epochs={item: known for item, known in self.epochs.items() if item in own},
+            astray=self.astray & own,
             foreign={item for item in assigned if item.topic in topics and item not in own},
         )
 

@@ -7,6 +7,8 @@ from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
 from tests.unit.cluster.fake_groups import describing
 
+_UNSTABLE_OFFSET_COMMIT = 88
+
 
 class FakeCoordinator:
     """Answers OffsetFetch, OffsetCommit and OffsetDelete of every group from `offsets`.
@@ -94,5 +96,16 @@ def _all_well(response, topics):
                 ),
             )
             for topic in topics
+        )
+    )
+
+
+def unstable(call):
+    """Offsets that an open transaction holds."""
+    part = OffsetFetchResponse.Group
+    return OffsetFetchResponse(
+        groups=tuple(
+            part(group_id=asked.group_id, error_code=_UNSTABLE_OFFSET_COMMIT)
+            for asked in call.request.groups
         )
     )

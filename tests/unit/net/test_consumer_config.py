@@ -46,7 +46,9 @@ def test_properties_of_a_java_consumer_are_read():
         ("auto.offset.reset", "by_duration:P1D", "latest or earliest or none"),
         ("partition.assignment.strategy", "range,cooperative-sticky", "sticky assignors"),
         ("partition.assignment.strategy", "", "expected range, roundrobin"),
-        ("group.protocol", "consumer", "KIP-848"),
+        ("group.protocol", "streams", "expected classic or consumer"),
+        ("group.remote.assignor", "uniform", "not with group.protocol=classic"),
+        ("group.remote.assignor", " ", "expected a name"),
     ],
 )
 def test_what_cannot_be_used_is_named(name, value, why):
@@ -63,3 +65,24 @@ def test_a_property_of_members_that_is_misspelt_is_pointed_out(caplog):
     ConsumerConfig.parse(LEAST | {"auto.offset.resett": "earliest"})
     (said,) = caplog.messages
     assert said.endswith("has no effect; did you mean auto.offset.reset?")
+
+
+def test_the_protocol_of_the_brokers_making_takes_their_assignor():
+    given = LEAST | {"group.protocol": "CONSUMER", "group.remote.assignor": "range"}
+    config = ConsumerConfig.parse(given)
+    assert (config.group_protocol, config.group_remote_assignor) == ("consumer", "range")
+    assert ConsumerConfig.parse(LEAST).group_remote_assignor is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [
+        ("session.timeout.ms", "6000", "group.consumer.session.timeout.ms"),
+        ("heartbeat.interval.ms", "100", "group.consumer.heartbeat.interval.ms"),
+        ("partition.assignment.strategy", "range", "group.remote.assignor"),
+    ],
+)
+def test_what_the_brokers_decide_is_refused_in_their_protocol(name, value, instead):
+    given = LEAST | {"group.protocol": "consumer", name: value}
+    with pytest.raises(ConfigError, match=rf"kafka\.{name}.*not with.*consumer: .*{instead}"):
+        ConsumerConfig.parse(given, "kafka.")

@@ -5,13 +5,32 @@ from contextlib import ExitStack
 import pytest
 
 from pyspark_kafkaproto.client.consumer import Consumer
+from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from tests.unit.client.group.fake_group import FakeGroup
+from tests.unit.client.group.fake_heartbeats import FakeHeartbeats
+from tests.unit.client.group.noted import Noted
 
 
 @pytest.fixture
 def group(brokers):
     """The coordinator of group `g`, at node 1."""
     return FakeGroup(brokers)
+
+
+@pytest.fixture
+def heartbeats(brokers):
+    """The coordinator of group `g` in the protocol of KIP-848, at node 1."""
+    return FakeHeartbeats(brokers)
+
+
+@pytest.fixture
+def incremental_of(consumer_of):
+    """The same as `consumer_of`, by that protocol."""
+
+    def open_consumer(topics=("orders",), listeners=None, **properties):
+        return consumer_of(topics, listeners, group_protocol="consumer", **properties)
+
+    return open_consumer
 
 
 @pytest.fixture
@@ -25,13 +44,28 @@ def consumer_of(brokers):
                 "bootstrap.servers": brokers.bootstrap_servers,
                 "group.id": "g",
                 "auto.offset.reset": "earliest",
-                "heartbeat.interval.ms": 10,
                 "auto.commit.interval.ms": 3_600_000,
                 "retry.backoff.ms": 5,
                 "fetch.max.wait.ms": 20,
                 "default.api.timeout.ms": 5_000,
             }
-            consumer = Consumer(defaults | given, set(topics), **(listeners or {}))
+            if given.get("group.protocol") != "consumer":
+                defaults["heartbeat.interval.ms"] = 10
+            wanted = topics if isinstance(topics, SubscriptionPattern) else set(topics)
+            consumer = Consumer(defaults | given, wanted, **(listeners or {}))
             return held.enter_context(consumer)
 
         yield open_consumer
+
+
+@pytest.fixture
+def noted():
+    return Noted()
+
+
+@pytest.fixture
+def filled(brokers):
+    """20 records in each partition of `orders`."""
+    for partition in range(2):
+        brokers.logs["orders", partition].fill(2)
+    return brokers

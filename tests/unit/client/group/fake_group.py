@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark_kafkaproto.client.group.assignors import Subscriber
-from pyspark_kafkaproto.client.group.subscription import subscription_bytes
+from pyspark_kafkaproto.client.group.classic.assignors import Subscriber
+from pyspark_kafkaproto.client.group.classic.subscription import subscription_bytes
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.leave_group import LeaveGroupResponse

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from pyspark_kafkaproto.client.group import keeper
-from pyspark_kafkaproto.client.group.coordinator import Coordinator
+from pyspark_kafkaproto.client.group.classic import keeper
+from pyspark_kafkaproto.client.group.classic.coordinator import Coordinator
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse

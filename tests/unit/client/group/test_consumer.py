@@ -12,7 +12,7 @@ import pytest
 from pyspark_kafkaproto import arrow
 from pyspark_kafkaproto.client.consumer import Consumer
 from pyspark_kafkaproto.client.group import failing, reading
-from pyspark_kafkaproto.client.group.assignors import Subscriber
+from pyspark_kafkaproto.client.group.classic.assignors import Subscriber
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember
@@ -30,7 +30,6 @@ from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
-from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
 from tests.examples import first
@@ -42,7 +41,7 @@ from tests.fake_sessions import with_values
 from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import FakeGroup
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
-from tests.unit.cluster.committing import FakeCoordinator
+from tests.unit.cluster.committing import FakeCoordinator, unstable
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -53,20 +52,6 @@ NOBODY = -1
 KAFKA_STORAGE_ERROR = 56
 OFFSET_METADATA_TOO_LARGE, UNSTABLE_OFFSET_COMMIT = 12, 88
 INVALID_SESSION_TIMEOUT, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID = 26, 27, 82
-
-
-class Noted(list):
-    """Listeners that note what they are told."""
-
-    def listeners(self):
-        return {
-            "on_assign": lambda own: self.append(("assigned", own)),
-            "on_revoke": lambda own: self.append(("revoked", own)),
-            "on_lost": lambda own: self.append(("lost", own)),
-        }
-
-    def has(self, what, times=1):
-        return lambda: sum(word == what for word, _ in self) >= times
 
 
 def beats(brokers, *codes):
@@ -107,19 +92,6 @@ def committing_each(outcome):
 def divide_by_zero(*_):
     """What no error of ours is."""
     raise ZeroDivisionError
-
-
-@pytest.fixture
-def noted():
-    return Noted()
-
-
-@pytest.fixture
-def filled(brokers):
-    """20 records in each partition of `orders`."""
-    for partition in range(2):
-        brokers.logs["orders", partition].fill(2)
-    return brokers
 
 
 def test_a_member_joins_reads_commits_and_leaves(filled, group, consumer_of):
@@ -1212,17 +1184,6 @@ def test_positions_move_with_each_of_the_batches_that_a_chunk_is(
         assert batch.num_rows <= 3
         last = rows[-1]
         assert consumer.positions[TopicPartition("orders", last["partition"])] == last["offset"] + 1
-
-
-def unstable(call):
-    """Offsets that an open transaction holds."""
-    part = OffsetFetchResponse.Group
-    return OffsetFetchResponse(
-        groups=tuple(
-            part(group_id=asked.group_id, error_code=UNSTABLE_OFFSET_COMMIT)
-            for asked in call.request.groups
-        )
-    )
 
 
 def test_rows_wait_for_the_transaction_that_holds_the_offsets(filled, group, consumer_of, caplog):

@@ -1,8 +1,6 @@
-"""What a member says to its group's coordinator: join, sync, heartbeat, commit, leave.
+"""What a member says in the classic protocol: join, sync, heartbeat, leave.
 
-One conversation on connections of its own, for one thread at a time. Errors of the table that pass
-are tried again here, but for those of commits, between which heartbeats have to go on; that, and
-errors about the generation, are the keeper's business.
+Errors of the table that pass are tried again; those about the generation are the keeper's business.
 Protocol: the group membership protocol, KIP-62 (heartbeats), KIP-345 (static members), KIP-394
 (member ids), KIP-814 (a static leader that comes back).
 """
@@ -10,18 +8,19 @@ Protocol: the group membership protocol, KIP-62 (heartbeats), KIP-345 (static me
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
 
-from pyspark_kafkaproto.client.group.assignors import ASSIGNORS, Assignment
-from pyspark_kafkaproto.client.group.subscription import (
+from pyspark_kafkaproto.client.group.classic.assignors import ASSIGNORS, Assignment
+from pyspark_kafkaproto.client.group.classic.subscription import (
     assignment_bytes,
     read_subscriber,
     subscription_bytes,
 )
-from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
-from pyspark_kafkaproto.cluster.groups import INSTANCE_TAKEN_OVER, GroupMember, commit_offsets
+from pyspark_kafkaproto.client.group.conversation import Conversation
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.groups import INSTANCE_TAKEN_OVER, GroupMember
 from pyspark_kafkaproto.cluster.members import read_assignment
 from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
@@ -32,7 +31,6 @@ from pyspark_kafkaproto.error_codes import (
 )
 from pyspark_kafkaproto.errors import (
     BrokerError,
-    KafkaProtoError,
     RemoteProtocolError,
     UnsupportedVersion,
 )
@@ -40,10 +38,9 @@ from pyspark_kafkaproto.messages.heartbeat import HeartbeatRequest
 from pyspark_kafkaproto.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from pyspark_kafkaproto.messages.leave_group import LeaveGroupRequest
 from pyspark_kafkaproto.messages.sync_group import SyncGroupRequest
-from pyspark_kafkaproto.net import ConsumerConfig, Deadline
+from pyspark_kafkaproto.net import ConsumerConfig
 
 _log = logging.getLogger(__name__)
-_T = TypeVar("_T")
 
 _PROTOCOL_TYPE: Final = "consumer"
 # The Java client's: a broker answers a JoinGroup when the rebalance time-out ends, not before.
@@ -81,43 +78,21 @@ class MemberIdRequired(BrokerError):
         self.member_id = member_id
 
 
-class _MemberRouter(Router):
-    """Tries again by itself, unless told not to.
+class Coordinator(Conversation):
+    """What a member of the classic protocol says to its group's coordinator."""
 
-    Attributes:
-        tries_once: whether the first failure is raised.
-    """
-
-    tries_once = False
-
-    def retrying(self, what: str, attempt: Callable[[], _T], deadline: Deadline) -> _T:
-        """`attempt` until it succeeds, or once; what an error shows is out of date is forgotten."""
-        if not self.tries_once:
-            return super().retrying(what, attempt, deadline)
-        try:
-            return attempt()
-        except KafkaProtoError as error:
-            self.forget_for(error)
-            raise
-
-
-class Coordinator:
-    """One member's conversation with its group's coordinator."""
+    _advice = _ADVICE
 
     def __init__(self, config: ConsumerConfig, topics: Collection[str]) -> None:
-        self._config = config
+        super().__init__(config)
         self._topics = topics
-        self._group = config.group_id
-        # A broker that hangs is left while its successor still takes us for alive.
-        self._patience_s = min(config.client.request_timeout_s, config.session_timeout_s / 2)
-        self.router = _MemberRouter(replace(config.client, request_timeout_s=self._patience_s))
         self.wanted: frozenset[str] = frozenset(topics)  # of all members, where we lead
         self._counts: dict[str, int] = {}  # the last ones that were believed
         self._missing: set[str] = set()  # topics that a warning has named
 
-    def close(self) -> None:
-        """Close its connections."""
-        self.router.close()
+    def anew(self) -> Self:
+        """Another one of the same member, with connections of its own."""
+        return type(self)(self._config, self._topics)
 
     def join(self, member_id: str, reason: str) -> JoinGroupResponse:
         """Ask to be a member; answered when all members have come, or their time is over.
@@ -179,15 +154,9 @@ class Coordinator:
         )
         self._ask(f"heartbeat to group {self._group!r}", request, self._patience_s)
 
-    def commit(
-        self, member: GroupMember, offsets: Mapping[TopicPartition, CommittedOffset]
-    ) -> None:
-        """Commit as a member of its generation; one try."""
-        self.router.tries_once = True
-        try:
-            commit_offsets(self.router, {self._group: offsets}, member)
-        finally:
-            self.router.tries_once = False
+    def leaves(self, member: GroupMember) -> bool:
+        """A static member does not: it finds its partitions again within session.timeout.ms."""
+        return member.instance_id is None and bool(member.member_id)
 
     def leave(self, member: GroupMember, reason: str) -> None:
         """End the membership, so that the others need not wait for the session to end."""
@@ -240,47 +209,8 @@ class Coordinator:
             return counts, {}
         return counts, ASSIGNORS[name](members, counts)
 
-    def _ask(
-        self,
-        what: str,
-        request: Any,
-        answer_s: float,
-        within_s: float | None = None,
-        most: int | None = None,
-    ) -> Any:
-        """The answer; a failure that passes is tried again for default.api.timeout.ms.
-
-        Args:
-            what: names the work in errors.
-            request: what to ask.
-            answer_s: how long one answer may take. A JoinGroup is answered when all have come:
-                that is no failure, and does not count as one.
-            within_s: how long a failure may last, if not as long as above.
-            most: the highest version of the request to use.
-        """
-        config = self.router.config
-        patience_s = within_s or config.default_api_timeout_s
-        deadline = Deadline.after(answer_s + patience_s)
-
-        def attempt() -> Any:
-            soon = Deadline.after(config.request_timeout_s)
-            try:
-                place = self.router.coordinator(self._group, soon)
-                connection = self.router.connect(place, soon)
-                answer = self.router.request(connection, request, Deadline.after(answer_s), most)
-                _check(answer, self._group, str(place))
-            except KafkaProtoError as error:
-                error.patience_s = min(error.patience_s, patience_s)
-                raise
-            return answer
-
-        return self.router.retrying(what, attempt, deadline)
-
-
-def _check(answer: Any, group: str, broker: str) -> None:
-    # In a LeaveGroup answer the member has a code of its own, which changes nothing any more.
-    code, subject = answer.error_code, f"group {group!r} at broker {broker}"
-    if code == MEMBER_ID_REQUIRED:
-        raise MemberIdRequired(subject, answer.member_id)
-    if code:
-        raise BrokerError(code, type(answer).API_NAME, subject, _ADVICE.get(code, ""))
+    def _check(self, answer: Any, subject: str) -> None:
+        # In a LeaveGroup answer the member has a code of its own, which changes nothing any more.
+        if answer.error_code == MEMBER_ID_REQUIRED:
+            raise MemberIdRequired(subject, answer.member_id)
+        super()._check(answer, subject)

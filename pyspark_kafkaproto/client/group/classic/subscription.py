@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from pyspark_kafkaproto.client.group.assignors import Subscriber
+from pyspark_kafkaproto.client.group.classic.assignors import Subscriber
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.members import read_embedded
 from pyspark_kafkaproto.cluster.topology import by_topic

@@ -1,0 +1,127 @@
+"""A member's conversation with its group's coordinator: what both protocols have in common.
+
+It is on connections of its own, for one thread at a time. Errors of the table that pass are tried
+again here, but for those of commits, between which heartbeats have to go on; that, and errors about
+the generation, are the keeper's business. What is said is in `classic` and `incremental`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, ClassVar, Self, TypeVar
+
+from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
+from pyspark_kafkaproto.cluster.groups import GroupMember, commit_offsets
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline
+
+_T = TypeVar("_T")
+
+
+class MemberRouter(Router):
+    """Tries again by itself, unless told not to."""
+
+    _tries_once = False
+
+    @contextmanager
+    def trying_once(self) -> Iterator[None]:
+        """Inside, the first failure is raised."""
+        self._tries_once = True
+        try:
+            yield
+        finally:
+            self._tries_once = False
+
+    def retrying(self, what: str, attempt: Callable[[], _T], deadline: Deadline) -> _T:
+        """`attempt` until it succeeds, or once; what an error shows is out of date is forgotten."""
+        if not self._tries_once:
+            return super().retrying(what, attempt, deadline)
+        try:
+            return attempt()
+        except KafkaProtoError as error:
+            self.forget_for(error)
+            raise
+
+
+class Conversation(ABC):
+    """One member's conversation with its group's coordinator.
+
+    Attributes:
+        router: whom it asks through.
+    """
+
+    _advice: ClassVar[Mapping[int, str]]  # by error code: what to do about it
+
+    def __init__(self, config: ConsumerConfig) -> None:
+        self._config = config
+        self._group = config.group_id
+        # A broker that hangs is left while its successor still takes us for alive.
+        self._patience_s = min(config.client.request_timeout_s, config.session_timeout_s / 2)
+        self.router = MemberRouter(replace(config.client, request_timeout_s=self._patience_s))
+
+    def close(self) -> None:
+        """Close its connections."""
+        self.router.close()
+
+    @abstractmethod
+    def anew(self) -> Self:
+        """Another one of the same member, with connections of its own."""
+
+    @abstractmethod
+    def leaves(self, member: GroupMember) -> bool:
+        """Whether the coordinator is told when this member goes."""
+
+    @abstractmethod
+    def leave(self, member: GroupMember, reason: str) -> None:
+        """End the membership, so that the others need not wait for the session to end."""
+
+    def commit(
+        self, member: GroupMember, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> None:
+        """Commit as a member of its generation; one try."""
+        with self.router.trying_once():
+            commit_offsets(self.router, {self._group: offsets}, member)
+
+    def _ask(
+        self,
+        what: str,
+        request: Any,
+        answer_s: float,
+        within_s: float | None = None,
+        most: int | None = None,
+    ) -> Any:
+        """The answer; a failure that passes is tried again for default.api.timeout.ms.
+
+        Args:
+            what: names the work in errors.
+            request: what to ask.
+            answer_s: how long one answer may take. A JoinGroup is answered when all have come:
+                that is no failure, and does not count as one.
+            within_s: how long a failure may last, if not as long as above.
+            most: the highest version of the request to use.
+        """
+        config = self.router.config
+        patience_s = within_s or config.default_api_timeout_s
+        deadline = Deadline.after(answer_s + patience_s)
+
+        def attempt() -> Any:
+            soon = Deadline.after(config.request_timeout_s)
+            try:
+                place = self.router.coordinator(self._group, soon)
+                connection = self.router.connect(place, soon)
+                answer = self.router.request(connection, request, Deadline.after(answer_s), most)
+                self._check(answer, f"group {self._group!r} at broker {place}")
+            except KafkaProtoError as error:
+                error.patience_s = min(error.patience_s, patience_s)
+                raise
+            return answer
+
+        return self.router.retrying(what, attempt, deadline)
+
+    def _check(self, answer: Any, subject: str) -> None:
+        """Raise the error that an answer has."""
+        if code := answer.error_code:
+            raise BrokerError(code, type(answer).API_NAME, subject, self._advice.get(code, ""))
