@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark_kafkaproto.client import committing as committing
     from pyspark_kafkaproto.client import plan_ranges as plan_ranges
     from pyspark_kafkaproto.client.consumer import Consumer as Consumer
+    from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern as SubscriptionPattern
     from pyspark_kafkaproto.cluster import KafkaCluster as KafkaCluster
     from pyspark_kafkaproto.cluster import TopicPartition as TopicPartition
     from pyspark_kafkaproto.spark import DefaultSource as DefaultSource
@@ -37,6 +38,7 @@ _HOMES = {
     "OffsetRange": "pyspark_kafkaproto.client",
     "Producer": "pyspark_kafkaproto.client",
     "ProducerRecord": "pyspark_kafkaproto.client",
+    "SubscriptionPattern": "pyspark_kafkaproto.client.group.pattern",
     "TopicPartition": "pyspark_kafkaproto.cluster",
     "commit_ranges": "pyspark_kafkaproto.client",
     "committing": "pyspark_kafkaproto.client",
@@ -52,6 +54,7 @@ __all__ = [
     "OffsetRange",
     "Producer",
     "ProducerRecord",
+    "SubscriptionPattern",
     "TopicPartition",
     "__version__",
     "commit_ranges",

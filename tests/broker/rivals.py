@@ -1,6 +1,7 @@
 """Members of other clients: Kafka's own VerifiableConsumer, and librdkafka's consumer.
 
-Both share partitions out by the range assignor, beat often, and read from the beginning.
+Both read from the beginning. In the classic protocol they share partitions out by the range
+assignor, and beat often; in that of KIP-848 (`protocol="consumer"`) the brokers say how.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ class JavaMember:
 
     @property
     def assignment(self) -> set[TopicPartition]:
-        """The partitions of its last assignment."""
+        """The partitions that it reads."""
         found: set[TopicPartition] = set()
         for event in self._events():
-            if event["name"] == "partitions_assigned":
-                found = {TopicPartition(*item.values()) for item in event["partitions"]}
-            elif event["name"] == "partitions_revoked":
-                found = set()
+            if event["name"] in {"partitions_assigned", "partitions_revoked"}:
+                partitions = {TopicPartition(*item.values()) for item in event["partitions"]}
+                is_more = event["name"] == "partitions_assigned"
+                found = found | partitions if is_more else found - partitions
         return found
 
     @property
@@ -51,10 +52,13 @@ class JavaMember:
 
 
 @contextmanager
-def java_member(broker: KafkaTools, group: str, topic: str, folder: Path) -> Iterator[JavaMember]:
+def java_member(
+    broker: KafkaTools, group: str, topic: str, folder: Path, protocol: str = "classic"
+) -> Iterator[JavaMember]:
     """A member of Kafka's Java client, which leaves at the end."""
     config = folder / "consumer.properties"
-    config.write_text(f"heartbeat.interval.ms={_BEAT_MS}\n")
+    is_classic = protocol == "classic"
+    config.write_text(f"heartbeat.interval.ms={_BEAT_MS}\n" if is_classic else "")
     is_new = version_key(broker.version) >= (4, 2)  # KIP-1147
     log = folder / "java.log"
     log.touch()
@@ -65,6 +69,7 @@ def java_member(broker: KafkaTools, group: str, topic: str, folder: Path) -> Ite
             "org.apache.kafka.tools.VerifiableConsumer",
             *("--bootstrap-server", broker.bootstrap_servers),
             *("--topic", topic, "--group-id", group, "--reset-policy", "earliest"),
+            *("--group-protocol", protocol),
             *("--command-config" if is_new else "--consumer.config", str(config)),
         ],
         log,
@@ -99,15 +104,21 @@ class LibrdkafkaMember:
 
 
 @contextmanager
-def librdkafka_member(broker: KafkaTools, group: str, topic: str) -> Iterator[LibrdkafkaMember]:
+def librdkafka_member(
+    broker: KafkaTools, group: str, topic: str, protocol: str = "classic"
+) -> Iterator[LibrdkafkaMember]:
     """A member of librdkafka's client, which leaves at the end."""
+    classic = {
+        "heartbeat.interval.ms": _BEAT_MS,
+        "partition.assignment.strategy": "range,roundrobin",
+    }
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
             "group.id": group,
             "auto.offset.reset": "earliest",
-            "heartbeat.interval.ms": _BEAT_MS,
-            "partition.assignment.strategy": "range,roundrobin",
+            "group.protocol": protocol,
+            **(classic if protocol == "classic" else {}),
         }
     )
     consumer.subscribe([topic])
