@@ -138,8 +138,9 @@ class Membership:
         What has been taken away since `seen` may be read by others by now.
         """
         with self._changed:
-            now = (self.state, self.tenure, self.assignment)
-            is_ours = now == (State.STABLE, seen.tenure, seen.assignment)
+            is_there = (self.state, self.tenure) == (State.STABLE, seen.tenure)
+            # Not one that is equal: what went and came back may have been read by others meanwhile.
+            is_ours = is_there and self.assignment is seen.assignment
             if is_ours:
                 self.owned = partitions
             return is_ours
@@ -203,8 +204,10 @@ class Membership:
         """It is the same member in another epoch, and perhaps to read something else."""
         with self._changed:
             if self.state is State.STABLE:
-                self.member, self.assignment = member, assignment
-                self._changed.notify_all()
+                self.member = member
+                if assignment != self.assignment:
+                    self.assignment = assignment
+                    self._changed.notify_all()
 
     def named(self, member_id: str) -> None:
         """The coordinator knows the member under this id, or ("") under none."""

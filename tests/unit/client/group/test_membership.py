@@ -1,0 +1,58 @@
+"""What the two threads of a member may do to each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.client.group.membership import Membership, State
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.groups import GroupMember
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+BOTH = frozenset({FIRST, SECOND})
+ONE = frozenset({FIRST})
+
+
+@pytest.fixture
+def joined():
+    """A membership that is to read both partitions."""
+    membership = Membership()
+    membership.joined(GroupMember("m", 1), BOTH)
+    return membership
+
+
+def in_epoch(membership, epoch, *assignments):
+    for assignment in assignments:
+        membership.goes_on(GroupMember("m", epoch), assignment)
+
+
+def test_what_is_to_be_read_is_claimed_through_epochs(joined):
+    seen = joined.view
+    in_epoch(joined, 2, frozenset(BOTH))
+    assert joined.claim(seen, BOTH)
+    assert (joined.owned, joined.member.generation) == (BOTH, 2)
+
+
+@pytest.mark.parametrize("others", [[ONE], [ONE, frozenset(set(BOTH))]])
+def test_what_was_taken_away_since_it_was_looked_at_is_not_claimed(joined, others):
+    """Nor where it has come back: another member may have read on, and committed."""
+    seen = joined.view
+    in_epoch(joined, 2, *others)
+    assert not joined.claim(seen, BOTH)
+    assert not joined.owned
+
+
+@pytest.mark.parametrize("happens", ["rebalance", "lost"])
+def test_nothing_is_claimed_in_a_generation_that_is_over(joined, happens):
+    seen = joined.view
+    getattr(joined, happens)("for a test")
+    assert not joined.claim(seen, BOTH)
+
+
+def test_what_is_given_up_is_owned_no_more(joined):
+    assert joined.claim(joined.view, BOTH)
+    joined.give_up(frozenset({SECOND}))
+    assert joined.owned == ONE
+    joined.lost("for a test")
+    joined.released()
+    assert (joined.state, joined.owned, joined.assignment) == (State.JOINING, set(), set())
