@@ -40,7 +40,7 @@ from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
-from pyspark_kafkaproto.cluster.given import Offsets, checked_offsets
+from pyspark_kafkaproto.cluster.given import Offset, Offsets, checked_offsets, checked_partitions
 from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.error_codes import UNSTABLE_OFFSET_COMMIT
 from pyspark_kafkaproto.errors import (
@@ -230,6 +230,54 @@ class Consumer:
             if batch is not None or deadline.has_passed:
                 return batch
 
+    def seek(self, partition: tuple[str, int], offset: Offset) -> None:
+        """Read a partition from `offset` on, as if that were where it had come to.
+
+        In `on_assign`, too, for offsets that are kept elsewhere. It may be committed from then on.
+
+        Args:
+            partition: TopicPartition, or (topic, number); one that is read by this member.
+            offset: the next one to read. One that is not there goes as auto.offset.reset says.
+
+        Raises:
+            ConfigError: such an offset, or partition, there cannot be; or it is not ours now.
+        """
+        ((item, at),) = checked_offsets({partition: offset}).items()
+        self._reading_of({item}).seek(item, at)
+
+    @property
+    def paused(self) -> Partitions:
+        """The partitions of `assignment` that `poll` gives nothing of."""
+        return frozenset() if self._reading is None else self._reading.paused
+
+    def pause(self, partitions: Collection[tuple[str, int]]) -> None:
+        """Have `poll` give no rows of these until `resume`; they stay with this member.
+
+        Whoever has to wait for something else goes on polling so, and stays in the group. A
+        partition that is given up, and comes back, is read.
+
+        Raises:
+            ConfigError: one that there cannot be, or that is not ours now.
+        """
+        items = checked_partitions(partitions)
+        self._reading_of(items).pause(self.paused.union(items))
+
+    def resume(self, partitions: Collection[tuple[str, int]]) -> None:
+        """Read these on from where they were paused; errors as for `pause`."""
+        items = checked_partitions(partitions)
+        self._reading_of(items).pause(self.paused.difference(items))
+
+    def _reading_of(self, partitions: Collection[TopicPartition]) -> Reading:
+        """What reads `partitions`, which have to be ours."""
+        check_process("consumer", self._process)
+        others = sorted(set(partitions) - self._own)
+        if self._reading is None or others:
+            shown = ", ".join(map(str, others or partitions))
+            ours = ", ".join(map(str, sorted(self._own))) or "none"
+            allowed = f"not read by this consumer at the moment; it has {ours}. poll first"
+            raise ConfigError("partitions", shown, allowed)
+        return self._reading
+
     def _follow(self) -> View:
         """Do what the state of the membership wants of the reader."""
         member = self._membership
@@ -274,6 +322,7 @@ class Consumer:
     ) -> None:
         """Read `own` from now on: some begin at `starts`, the others go on where they are."""
         kept: dict[TopicPartition, CommittedOffset] = {}
+        paused = self.paused & own
         if self._reading is not None:
             self._left_at, self._seen = self._reading.positions, self._reading.seen
             kept = {item: at for item, at in self._reading.standing.items() if item in own}
@@ -284,6 +333,7 @@ class Consumer:
         self._reading = Reading(
             own, begins, self.config, self._router, self._schema, seen, self._sessions
         )
+        self._reading.pause(paused)
         self._own, self._reader = own, view
         self._committed = {item: at for item, at in self._committed.items() if item in kept}
 

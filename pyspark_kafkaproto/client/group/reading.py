@@ -7,6 +7,7 @@ over what gives no row, too (compacted offsets, markers), so that a group comes 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ _RESETS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 
 
 class Reading:
-    """What one generation's assignment gives.
+    """What the partitions of a member give, until others come or some of them go.
 
     Args:
         assigned: the partitions.
@@ -45,7 +46,8 @@ class Reading:
 
     Attributes:
         positions: the offset after the rows handed out, per partition.
-        seen: what these stand on.
+        paused: partitions that nothing is read of for now.
+        seen: what positions stand on.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Reading:
         sessions: FetchSessions,
     ) -> None:
         self.positions: dict[TopicPartition, int] = {}
+        self.paused: frozenset[TopicPartition] = frozenset()
         self._later = set(assigned)
         self._told: set[TopicPartition] = set()  # of an error: others come before it does again
         self._look_again = Deadline.after(_LOOK_AGAIN_S)
@@ -71,6 +74,7 @@ class Reading:
         self._begin_at(starts)
         self._tail = self._new_tail()
         self._rows: Iterator[pa.RecordBatch] = iter(())
+        self._is_moved = False  # by others than rows, so that what was fetched is not read on
 
     def next_batch(self, deadline: Deadline) -> pa.RecordBatch | None:
         """Rows of one partition, in the order of their offsets; None where none came in time.
@@ -80,10 +84,15 @@ class Reading:
             BrokerError: see `starting_positions` about offsets that are not there; again once
                 the other partitions have nothing more.
         """
+        if self._is_moved:
+            self._read_anew()
         try:
             batch = next(self._rows, None)
             if batch is None:
                 self._begin_later()
+                if self._tail.is_idle:
+                    time.sleep(deadline.remaining_s)
+                    return None
                 self._rows = self._decoded(self._tail.next_blocks(deadline))
                 batch = next(self._rows, None)
         except BaseException:
@@ -94,6 +103,21 @@ class Reading:
             self._told.clear()
             self._read_anew()
         return batch
+
+    def seek(self, partition: TopicPartition, at: CommittedOffset) -> None:
+        """Go on at another offset: what was fetched of the partition is not handed out."""
+        self.seen.epochs.pop(partition, None)  # of the offset before, as all that was known of it
+        self.seen.astray.discard(partition)
+        self._told.discard(partition)
+        if partition.topic in self.seen.topic_ids:
+            self.seen.foreign.add(partition)
+        self._begin_at({partition: at})
+        self._is_moved = True
+
+    def pause(self, partitions: frozenset[TopicPartition]) -> None:
+        """Read nothing of these, and of no others, until it is said anew."""
+        self._is_moved = self._is_moved or partitions != self.paused
+        self.paused = partitions
 
     @property
     def standing(self) -> dict[TopicPartition, CommittedOffset]:
@@ -166,12 +190,13 @@ class Reading:
 
     def _read_anew(self) -> None:
         self.close()
-        self._tail, self._rows = self._new_tail(), iter(())
+        self._tail, self._rows, self._is_moved = self._new_tail(), iter(()), False
 
     def _new_tail(self) -> Tail:
-        if self._told >= self.positions.keys():
+        if self._told >= self.positions.keys() - self.paused:
             self._told.clear()
-        positions = {item: at for item, at in self.positions.items() if item not in self._told}
+        left_out = self._told | self.paused
+        positions = {item: at for item, at in self.positions.items() if item not in left_out}
         return Tail(positions, self._config, self._router, self._reset, self.seen, self._sessions)
 
     def _reset(self, partition: TopicPartition, why: str, offset_at: Callable[[int], int]) -> int:

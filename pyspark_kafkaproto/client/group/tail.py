@@ -93,6 +93,11 @@ class Tail(Exchanges):
         self._topics = {item.topic for item in positions}
         self.unheard = set(positions)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to read."""
+        return not self._open
+
     def close(self) -> None:
         """Let go of what is under way."""
         self._leave_nothing_in_flight()

@@ -269,12 +269,15 @@ def test_a_reader_that_does_not_poll_leaves_and_comes_back(
     assert not filled.asked("OffsetCommit")
 
 
-def test_a_long_poll_holds_no_other_member_up(filled, heartbeats, incremental_of, noted):
+def test_a_long_poll_holds_no_other_member_up(
+    filled, heartbeats, incremental_of, noted, monkeypatch
+):
+    monkeypatch.setattr("pyspark_kafkaproto.client.consumer._LOOK_S", 0.02)
     ours = incremental_of(listeners=noted.listeners())
     poll_rows(ours, 40)
     other = incremental_of()
     began = time.monotonic()
-    assert ours.poll(2.0) is None
+    assert ours.poll(0.5) is None
     assert noted.has("revoked")()
     while not other.assignment:
         assert time.monotonic() - began < PATIENCE_S
