@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -24,11 +23,11 @@ from typing import TYPE_CHECKING, Self
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.group.classic.keeper import ClassicKeeper
+from pyspark_kafkaproto.client.group.commits import Commits, OnCommit
 from pyspark_kafkaproto.client.group.incremental.keeper import IncrementalKeeper
 from pyspark_kafkaproto.client.group.keeper import Keeper
 from pyspark_kafkaproto.client.group.membership import (
     NO_GENERATION,
-    Commit,
     Membership,
     State,
     View,
@@ -38,7 +37,6 @@ from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.process import check_process
-from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offset, Offsets, checked_offsets, checked_partitions
 from pyspark_kafkaproto.cluster.groups import GroupMember
@@ -46,7 +44,6 @@ from pyspark_kafkaproto.error_codes import UNSTABLE_OFFSET_COMMIT
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
-    KafkaProtoError,
     LocalProtocolError,
 )
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
@@ -65,7 +62,6 @@ _LOOK_S = 0.5
 
 Partitions = frozenset[TopicPartition]
 Listener = Callable[[Partitions], object]
-OnCommit = Callable[[Mapping[TopicPartition, int], KafkaProtoError | None], object]
 
 
 @dataclass(slots=True)
@@ -113,7 +109,6 @@ class Consumer:
         say_which_codec()
         self._schema = schema_for(columns)
         self._on_assign, self._on_revoke, self._on_lost = on_assign, on_revoke, on_lost
-        self._on_commit = on_commit
         self._router = Router(self.config.client)
         self._reading: Reading | None = None
         self._own: Partitions = frozenset()
@@ -122,11 +117,9 @@ class Consumer:
         self._seen = Seen()
         self._sessions = FetchSessions()
         self._held: _Held | None = None
-        self._unwaited: list[Commit] = []
-        self._committed: dict[TopicPartition, CommittedOffset] = {}
         self._process = os.getpid()
-        self._commit_at = time.monotonic() + self.config.auto_commit_interval_s
         self._membership = Membership(self.config.group_instance_id)
+        self._commits = Commits(self.config, self._membership, on_commit)
         self._keeper = _keeper(self.config, wanted, self._membership)
         self._keeper.start()
 
@@ -214,7 +207,7 @@ class Consumer:
         """
         check_process("consumer", self._process)
         deadline = Deadline.after(timeout_s)
-        self._report_commits()
+        self._commits.report()
         while True:
             self._membership.polled()
             view = self._follow()
@@ -222,7 +215,7 @@ class Consumer:
             # Who waits in here for long is alive all the same.
             turn = deadline.sooner(min(_LOOK_S, self.config.max_poll_interval_s / 2))
             if self._reading is not None and self._own:
-                self._commit_when_due()
+                self._commits.give_when_due(lambda: self.committable)
                 batch = self._reading.next_batch(turn)
             elif not deadline.has_passed:
                 again_s = inf if self._held is None else self._held.again.remaining_s
@@ -335,7 +328,7 @@ class Consumer:
         )
         self._reading.pause(paused)
         self._own, self._reader = own, view
-        self._committed = {item: at for item, at in self._committed.items() if item in kept}
+        self._commits.keep(kept)
 
     def _starting_positions(
         self, assigned: frozenset[TopicPartition]
@@ -374,8 +367,7 @@ class Consumer:
 
     def _has_been_at(self, partition: TopicPartition, offset: int) -> bool:
         """Whether this member has left `partition` at `offset`, or committed that last."""
-        committed = self._committed.get(partition)
-        is_committed = committed is not None and committed.offset == offset
+        is_committed = self._commits.is_at(partition, offset)
         return is_committed or self._left_at.get(partition) == offset
 
     def _give_up_all(self) -> None:
@@ -391,8 +383,8 @@ class Consumer:
             self._on_revoke(partitions)
         deadline = Deadline.after(self._timeout_s)  # both together
         if self.config.enable_auto_commit:
-            self._commit_last(deadline)
-        self._see_commits_through(deadline)
+            self._commits.give_last(lambda: self.committable, deadline)
+        self._commits.see_through(deadline)
 
     def _let_go(self, listener: Listener | None) -> None:
         """Read no more, and tell the membership."""
@@ -424,88 +416,14 @@ class Consumer:
             DeadlineExceeded: not answered within default.api.timeout.ms.
         """
         check_process("consumer", self._process)
-        self._report_commits()
+        self._commits.report()
         # Here: the thread that sends it is the wrong place to find out that it cannot be.
-        commit = self._send_commit(self._moved() if offsets is None else checked_offsets(offsets))
-        if commit is None:
-            return
-        if not wait:
-            self._unwaited.append(commit)
-            return
-        self._see_through(commit, Deadline.after(self._timeout_s))
-
-    def _see_through(self, commit: Commit, deadline: Deadline) -> None:
-        self._membership.wait_for(commit, deadline)
-        self._report_commits()
-        if commit.error is not None:
-            raise commit.error
-        self._note_committed(commit)
-
-    def _send_commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> Commit | None:
-        if self._membership.state is State.CLOSED:
-            raise LocalProtocolError("the consumer is closed")
-        if not offsets:
-            return None
-        return self._membership.commit(offsets, Deadline.after(self._timeout_s))
-
-    def _moved(self) -> dict[TopicPartition, CommittedOffset]:
-        """Positions that were not committed yet, or not given to commit."""
-        known = dict(self._committed)
-        for commit in self._unwaited:
-            known |= commit.offsets
-        return {
-            item: committed
-            for item, committed in self.committable.items()
-            if _has_moved(known.get(item), committed)
-        }
-
-    def _commit_when_due(self) -> None:
-        """What earlier polls gave, every auto.commit.interval.ms; without waiting."""
-        now = time.monotonic()
-        if not self.config.enable_auto_commit or now < self._commit_at:
-            return
-        self._commit_at = now + self.config.auto_commit_interval_s
-        if commit := self._send_commit(self._moved()):
-            self._unwaited.append(commit)
-
-    def _commit_last(self, deadline: Deadline) -> None:
-        """The automatic commit before partitions are given up: the last chance, so it is awaited.
-
-        An error is not the reader's: what was not committed is read again, by whoever has it then.
-        """
-        try:
-            self._report_commits()
-            if commit := self._send_commit(self._moved()):
-                self._see_through(commit, deadline)
-        except KafkaProtoError as error:
-            _log.warning("the positions were not committed, rows will be read again: %s", error)
-
-    def _see_commits_through(self, deadline: Deadline) -> None:
-        """Wait for what was not waited for, while it can still be said, and tell how it went."""
-        if self._unwaited:
-            self._membership.wait_for(self._unwaited[-1], deadline)
-        self._report_commits()
-
-    def _report_commits(self) -> None:
-        """What became of commits that nobody waited for."""
-        answered = set(self._membership.take_answered())
-        done = [commit for commit in self._unwaited if commit in answered]
-        self._unwaited = [commit for commit in self._unwaited if commit not in answered]
-        for commit in done:
-            if commit.error is None:
-                self._note_committed(commit)
-            else:
-                _log.warning("a commit that was not waited for failed: %s", commit.error)
-            if self._on_commit is not None:
-                offsets = {item: committed.offset for item, committed in commit.offsets.items()}
-                self._on_commit(offsets, commit.error)
-
-    def _note_committed(self, commit: Commit) -> None:
-        self._committed |= commit.offsets
+        given = self._commits.moved(self.committable) if offsets is None else offsets
+        self._commits.give(checked_offsets(given), wait=wait)
 
     @property
     def _timeout_s(self) -> float:
-        return self.config.client.default_api_timeout_s
+        return self._commits.timeout_s
 
     # The end
 
@@ -523,8 +441,8 @@ class Consumer:
         deadline = Deadline.after(self._timeout_s)  # both together
         try:
             if commit and self.config.enable_auto_commit and self._membership.is_member:
-                self._commit_last(deadline)
-            self._see_commits_through(deadline)
+                self._commits.give_last(lambda: self.committable, deadline)
+            self._commits.see_through(deadline)
         finally:
             self._end()
 
@@ -560,14 +478,3 @@ def _keeper(
     if config.group_protocol == _INCREMENTAL or isinstance(topics, SubscriptionPattern):
         return IncrementalKeeper(config, topics, membership)
     return ClassicKeeper(config, topics, membership)
-
-
-def _has_moved(known: CommittedOffset | None, now: CommittedOffset) -> bool:
-    """Whether a position is to be committed, of which `known` is.
-
-    Where other records have come to stand before the same offset, it is. What was given without an
-    epoch, perhaps with a text, stays as it is.
-    """
-    if known is None or known.offset != now.offset:
-        return True
-    return known.leader_epoch not in (NO_EPOCH, now.leader_epoch)

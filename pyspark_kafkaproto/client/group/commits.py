@@ -1,0 +1,137 @@
+"""What a reader has had committed, what is under way, and what is to be told of it.
+
+All of it is the reader's thread's; the keeper sends what is given here, in its order. What the
+positions are is `reading`'s.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+
+from pyspark_kafkaproto.client.group.membership import Commit, Membership, State
+from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
+from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
+from pyspark_kafkaproto.errors import KafkaProtoError, LocalProtocolError
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline
+
+_log = logging.getLogger(__name__)
+
+OnCommit = Callable[[Mapping[TopicPartition, int], KafkaProtoError | None], object]
+Positions = Mapping[TopicPartition, CommittedOffset]
+
+
+class Commits:
+    """The commits of one member.
+
+    Args:
+        config: when to commit by itself, and for how long to try.
+        membership: whom they are given to.
+        on_commit: told of each that was not waited for.
+    """
+
+    def __init__(
+        self, config: ConsumerConfig, membership: Membership, on_commit: OnCommit | None
+    ) -> None:
+        self._config = config
+        self._membership = membership
+        self._on_commit = on_commit
+        self._unwaited: list[Commit] = []
+        self._known: dict[TopicPartition, CommittedOffset] = {}  # committed last
+        self._due_at = time.monotonic() + config.auto_commit_interval_s
+
+    @property
+    def timeout_s(self) -> float:
+        """For how long a commit is tried."""
+        return self._config.client.default_api_timeout_s
+
+    def is_at(self, partition: TopicPartition, offset: int) -> bool:
+        """Whether this member has committed that offset last."""
+        known = self._known.get(partition)
+        return known is not None and known.offset == offset
+
+    def keep(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget what was committed of all others."""
+        self._known = {item: at for item, at in self._known.items() if item in partitions}
+
+    def give(self, offsets: Positions, *, wait: bool) -> None:
+        """Have them committed; errors as of `Consumer.commit`."""
+        commit = self._send(offsets)
+        if commit is None:
+            return
+        if wait:
+            self._see_through(commit, Deadline.after(self.timeout_s))
+        else:
+            self._unwaited.append(commit)
+
+    def moved(self, positions: Positions) -> dict[TopicPartition, CommittedOffset]:
+        """Those of them that were not committed yet, or not given to be."""
+        known = dict(self._known)
+        for commit in self._unwaited:
+            known |= commit.offsets
+        return {item: at for item, at in positions.items() if _has_moved(known.get(item), at)}
+
+    def give_when_due(self, positions: Callable[[], Positions]) -> None:
+        """What earlier polls gave, every auto.commit.interval.ms; without waiting."""
+        now = time.monotonic()
+        if self._config.enable_auto_commit and now >= self._due_at:
+            self._due_at = now + self._config.auto_commit_interval_s
+            self.give(self.moved(positions()), wait=False)
+
+    def give_last(self, positions: Callable[[], Positions], deadline: Deadline) -> None:
+        """The automatic commit before partitions are given up: the last chance, so it is awaited.
+
+        An error is not the reader's: what was not committed is read again, by whoever has it then.
+        """
+        try:
+            self.report()
+            if commit := self._send(self.moved(positions())):
+                self._see_through(commit, deadline)
+        except KafkaProtoError as error:
+            _log.warning("the positions were not committed, rows will be read again: %s", error)
+
+    def see_through(self, deadline: Deadline) -> None:
+        """Wait for what was not waited for, while it can still be said, and tell how it went."""
+        if self._unwaited:
+            self._membership.wait_for(self._unwaited[-1], deadline)
+        self.report()
+
+    def report(self) -> None:
+        """Tell what became of commits that nobody waited for."""
+        answered = set(self._membership.take_answered())
+        done = [commit for commit in self._unwaited if commit in answered]
+        self._unwaited = [commit for commit in self._unwaited if commit not in answered]
+        for commit in done:
+            if commit.error is None:
+                self._known |= commit.offsets
+            else:
+                _log.warning("a commit that was not waited for failed: %s", commit.error)
+            if self._on_commit is not None:
+                offsets = {item: committed.offset for item, committed in commit.offsets.items()}
+                self._on_commit(offsets, commit.error)
+
+    def _send(self, offsets: Positions) -> Commit | None:
+        if self._membership.state is State.CLOSED:
+            raise LocalProtocolError("the consumer is closed")
+        if not offsets:
+            return None
+        return self._membership.commit(offsets, Deadline.after(self.timeout_s))
+
+    def _see_through(self, commit: Commit, deadline: Deadline) -> None:
+        self._membership.wait_for(commit, deadline)
+        self.report()
+        if commit.error is not None:
+            raise commit.error
+        self._known |= commit.offsets
+
+
+def _has_moved(known: CommittedOffset | None, now: CommittedOffset) -> bool:
+    """Whether a position is to be committed, of which `known` is.
+
+    Where other records have come to stand before the same offset, it is. What was given without an
+    epoch, perhaps with a text, stays as it is.
+    """
+    if known is None or known.offset != now.offset:
+        return True
+    return known.leader_epoch not in (NO_EPOCH, now.leader_epoch)
