@@ -25,6 +25,7 @@ from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
+    GROUP_ID_NOT_FOUND,
     ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS,
     STALE_MEMBER_EPOCH,
@@ -43,6 +44,7 @@ _log = logging.getLogger(__name__)
 # How long `end` waits for a thread that has nothing to wait for itself.
 _SOON_S = 0.5
 _END_S = 5.0
+_GONE_ALREADY: Final = (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)
 # Of a commit: not about what is committed, so that no other one goes any better.
 _OF_THE_MEMBER: Final = (
     FENCED_INSTANCE_ID,
@@ -95,9 +97,7 @@ class Keeper(ABC):
             return
         aside = self._conversation.anew()
         try:
-            aside.leave(member, "the consumer was closed")
-        except KafkaProtoError as error:
-            _log.warning("the group notices only when the session ends: %s", error)
+            leave(aside, member, "the consumer was closed")
         finally:
             aside.close()
         self._thread.join(_END_S)
@@ -199,7 +199,7 @@ class Keeper(ABC):
         _log.warning("group %r: %s, leaving the group", self._config.group_id, text)
         self._membership.lost(text, member_id=member.member_id if member.instance_id else "")
         if self._conversation.leaves(member):
-            self._guarded(lambda: self._conversation.leave(member, text))
+            leave(self._conversation, member, text)
 
     # Commits
 
@@ -285,6 +285,17 @@ class Keeper(ABC):
                 self._say_failed(error)
             else:
                 self._membership.fail(error)
+
+
+def leave(conversation: Conversation, member: GroupMember, reason: str) -> None:
+    """End a membership that is no matter of the reader's any more, however that goes."""
+    try:
+        conversation.leave(member, reason)
+    except KafkaProtoError as error:
+        if isinstance(error, BrokerError) and error.code in _GONE_ALREADY:
+            _log.debug("the group had given us up before we left: %s", error)
+        else:
+            _log.warning("the group notices only when the session ends: %s", error)
 
 
 def _too_late(group: str) -> BrokerError:

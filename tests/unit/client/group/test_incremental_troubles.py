@@ -1,0 +1,91 @@
+"""Members of the protocol of KIP-848 when things go wrong between their two threads and the broker.
+
+Whatever is lost or late: nobody reads or commits what others may have by then, nobody is left in
+the group as a ghost, and who was given up comes back.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from pyspark_kafkaproto.net import Deadline
+from tests.fake_broker import close, topic_id_of
+from tests.unit.client.group.fake_heartbeats import FakeMember
+from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+BOTH = frozenset({FIRST, SECOND})
+
+COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND = 14, 25, 69
+FENCED_MEMBER_EPOCH = 110
+
+
+def beat_refused(code):
+    return ConsumerGroupHeartbeatResponse(error_code=code, error_message="said by the fake")
+
+
+def wait_until(is_there, what):
+    deadline = Deadline.after(PATIENCE_S)
+    while not is_there():
+        deadline.check(f"waiting for {what}")
+        time.sleep(0.005)
+
+
+def take_away(filled, heartbeats, partition):
+    """Have another member want what is in `partition`, that nobody plays; its id."""
+    with filled.at_once():
+        (ours,) = heartbeats.members.values()
+        heartbeats.members["~"] = FakeMember(topics=("orders",))
+        heartbeats.epoch += 1
+        pair = (topic_id_of("orders"), partition)
+        ours.target -= {pair}
+        heartbeats.members["~"].target = frozenset({pair})
+    return ours
+
+
+@pytest.mark.parametrize("refused", [UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND, None])
+def test_who_is_overdue_and_was_given_up_meanwhile_comes_back(
+    filled, heartbeats, incremental_of, noted, refused
+):
+    """As after a sleep of the machine: the group does not know who leaves, or does not hear it."""
+    consumer = incremental_of(
+        max_poll_interval_ms=300, listeners=noted.listeners(), request_timeout_ms=500
+    )
+    poll_rows(consumer, 40)
+
+    def deaf(call):
+        if call.request.member_epoch == 0:
+            return heartbeats.beat(call)
+        if call.request.member_epoch > 0 or refused is None:
+            return close()
+        return beat_refused(refused)
+
+    with filled.at_once():
+        filled.on("ConsumerGroupHeartbeat", deaf)
+        heartbeats.fence(consumer.member_id)
+    wait_until(lambda: not consumer.member_id, "its leaving")
+    time.sleep(0.6 if refused is None else 0.05)
+    poll_until(consumer, noted.has("lost"), "the loss")
+    with filled.at_once():
+        filled.on("ConsumerGroupHeartbeat", heartbeats.beat)
+    poll_until(consumer, noted.has("assigned", 2), "its coming back")
+    assert noted == [("assigned", BOTH), ("lost", BOTH), ("assigned", BOTH)]
+
+
+def test_a_leaving_that_nobody_knows_is_not_complained_of(
+    filled, heartbeats, incremental_of, caplog
+):
+    consumer = incremental_of()
+    poll_rows(consumer, 40)
+
+    def forgetful(call):
+        is_end = call.request.member_epoch < 0
+        return beat_refused(UNKNOWN_MEMBER_ID) if is_end else heartbeats.beat(call)
+
+    filled.on("ConsumerGroupHeartbeat", forgetful)
+    consumer.close()
+    assert not [item for item in caplog.records if item.levelname == "WARNING"]
