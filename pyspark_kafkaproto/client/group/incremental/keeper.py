@@ -25,6 +25,7 @@ from pyspark_kafkaproto.error_codes import (
     GROUP_ID_NOT_FOUND,
     STALE_MEMBER_EPOCH,
     UNKNOWN_MEMBER_ID,
+    UNRELEASED_INSTANCE_ID,
 )
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -34,6 +35,9 @@ from pyspark_kafkaproto.net.retry import is_retriable
 _log = logging.getLogger(__name__)
 
 _WORTH_A_WORD: Final = 8  # failures in a row: some five seconds of them
+# Said to who joins: by brokers before 4.1 to whom they know already (KAFKA-19233), by all to a
+# static member that is there, be it the same.
+_IN_OUR_WAY: Final = (FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID)
 _GIVEN_UP: Final = (FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)
 
 
@@ -58,12 +62,26 @@ class IncrementalKeeper(Keeper):
         self._looks_in_vain = 0
 
     def _enter(self) -> None:
-        instance_id = self._config.group_instance_id
-        answer = self._coordinator.join(GroupMember(self._id, JOINING, instance_id))
+        who = GroupMember(self._id, JOINING, self._config.group_instance_id)
+        try:
+            answer = self._coordinator.join(who)
+        except BrokerError as error:
+            if error.code not in _IN_OUR_WAY or not self._took_leave(who):
+                raise
+            answer = self._coordinator.join(who)
         self._said = frozenset()
         self._look_at_topics()
         self._take(answer)
         self._membership.joined(self._as_in(answer), self._assigned.partitions)
+
+    def _took_leave(self, who: GroupMember) -> bool:
+        """End a membership of our own, the word of which was lost; False: it is another's."""
+        try:
+            self._coordinator.leave(who, "it joins anew")
+        except BrokerError as error:
+            _log.debug("who is in our way is somebody else: %s", error)
+            return False
+        return True
 
     def _clock(self) -> list[Due]:
         self._owned = self._membership.owned

@@ -18,7 +18,7 @@ from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from tests.unit.cluster.committing import FakeCoordinator
 
 UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH = 25, 110, 113
-UNRELEASED_INSTANCE_ID = 111
+FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID = 82, 111
 JOINING = 0
 BEAT_MS = 10
 
@@ -146,9 +146,15 @@ class FakeHeartbeats:
         return 0
 
     def _let_go(self, request):
+        if request.member_id not in self.members:
+            others = [item.instance_id for item in self.members.values()]
+            is_taken = request.instance_id is not None and request.instance_id in others
+            code = FENCED_INSTANCE_ID if is_taken else UNKNOWN_MEMBER_ID
+            return ConsumerGroupHeartbeatResponse(error_code=code)
         if request.member_epoch == -2:
             self.members[request.member_id].epoch = -2
-        elif self.members.pop(request.member_id, None) is not None:
+        else:
+            del self.members[request.member_id]
             self.share_out()
         return ConsumerGroupHeartbeatResponse(member_epoch=request.member_epoch)
 

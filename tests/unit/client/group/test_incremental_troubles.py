@@ -76,6 +76,37 @@ def test_who_is_overdue_and_was_given_up_meanwhile_comes_back(
     assert noted == [("assigned", BOTH), ("lost", BOTH), ("assigned", BOTH)]
 
 
+def test_who_is_fenced_and_still_known_comes_back(filled, heartbeats, incremental_of, noted):
+    """Brokers before 4.1 refuse to let in whom they know in a later epoch (KAFKA-19233)."""
+    consumer = incremental_of(listeners=noted.listeners())
+    poll_rows(consumer, 40)
+    known = consumer.member_id
+
+    def old(call):
+        if call.request.member_epoch == 0 and call.request.member_id in heartbeats.members:
+            return beat_refused(FENCED_MEMBER_EPOCH)
+        return heartbeats.beat(call)
+
+    with filled.at_once():
+        filled.on("ConsumerGroupHeartbeat", beat_refused(FENCED_MEMBER_EPOCH), old)
+    poll_until(consumer, noted.has("assigned", 2), "a second assignment")
+    assert noted == [("assigned", BOTH), ("lost", BOTH), ("assigned", BOTH)]
+    assert list(heartbeats.members) == [known]
+
+
+def test_a_static_member_that_does_not_hear_that_it_was_let_in_is_no_double_of_its_own(
+    filled, heartbeats, incremental_of
+):
+    def unheard(call):
+        heartbeats.beat(call)
+        return close()
+
+    filled.on("ConsumerGroupHeartbeat", unheard, heartbeats.beat)
+    consumer = incremental_of(group_instance_id="till-1")
+    assert len(poll_rows(consumer, 40)) == 40
+    assert list(heartbeats.members) == [consumer.member_id]
+
+
 def test_a_leaving_that_nobody_knows_is_not_complained_of(
     filled, heartbeats, incremental_of, caplog
 ):
