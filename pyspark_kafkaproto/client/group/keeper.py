@@ -179,6 +179,8 @@ class Keeper(ABC):
         self._failed_joins += 1
         self._enter()
         self._failed_joins = 0
+        if not self._membership.is_member:
+            return
         member = self._membership.member
         _log.info(
             "member %s of group %r, generation %d: reads %s",

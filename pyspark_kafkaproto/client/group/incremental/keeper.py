@@ -16,8 +16,8 @@ from typing import Final
 
 from pyspark_kafkaproto.client.group.incremental.assigned import Assigned, IdPartition
 from pyspark_kafkaproto.client.group.incremental.coordinator import JOINING, Coordinator
-from pyspark_kafkaproto.client.group.keeper import Due, Keeper
-from pyspark_kafkaproto.client.group.membership import Membership
+from pyspark_kafkaproto.client.group.keeper import Due, Keeper, leave
+from pyspark_kafkaproto.client.group.membership import Membership, State
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.error_codes import (
@@ -69,6 +69,10 @@ class IncrementalKeeper(Keeper):
             if error.code not in _IN_OUR_WAY or not self._took_leave(who):
                 raise
             answer = self._coordinator.join(who)
+        if self._membership.state is State.CLOSED:
+            # Meanwhile: whoever has closed it did not know that we would be let in.
+            leave(self._coordinator, who, "the consumer was closed")
+            return
         self._said = frozenset()
         self._look_at_topics()
         self._take(answer)

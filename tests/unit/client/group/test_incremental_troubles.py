@@ -6,6 +6,7 @@ the group as a ghost, and who was given up comes back.
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -105,6 +106,24 @@ def test_a_static_member_that_does_not_hear_that_it_was_let_in_is_no_double_of_i
     consumer = incremental_of(group_instance_id="till-1")
     assert len(poll_rows(consumer, 40)) == 40
     assert list(heartbeats.members) == [consumer.member_id]
+
+
+def test_who_is_closed_while_it_joins_leaves_once_it_is_let_in(filled, heartbeats, incremental_of):
+    asked, let_in = threading.Event(), threading.Event()
+
+    def slowly(call):
+        asked.set()
+        let_in.wait(PATIENCE_S)
+        return heartbeats.beat(call)
+
+    filled.on("ConsumerGroupHeartbeat", slowly, heartbeats.beat)
+    consumer = incremental_of()
+    assert asked.wait(PATIENCE_S)
+    consumer.close()
+    let_in.set()
+    wait_until(lambda: heartbeats.heard, "the answer")
+    wait_until(lambda: [epoch for _, epoch, _ in heartbeats.heard] == [0, -1], "its leaving")
+    assert not heartbeats.members
 
 
 def test_a_leaving_that_nobody_knows_is_not_complained_of(
