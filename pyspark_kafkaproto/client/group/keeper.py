@@ -220,6 +220,7 @@ class Keeper(ABC):
             return
         offsets: dict[TopicPartition, CommittedOffset] = {}
         for commit in ours:
+            self._membership.leave_out(commit)
             offsets |= commit.left
         error = self._try_to_commit(current, offsets) if offsets else None
         if error is not None and self._passes(error):
@@ -228,8 +229,10 @@ class Keeper(ABC):
         self._failed_commits = 0
         if len(ours) > 1 and isinstance(error, BrokerError) and error.code not in _OF_THE_MEMBER:
             self._set_apart(ours, error)
-        else:
-            self._membership.answer(ours, error)
+            return
+        for commit in ours:
+            why = _too_late(self._config.group_id) if commit.is_late else None
+            self._membership.answer([commit], error or why)
 
     def _set_apart(self, commits: list[Commit], error: BrokerError) -> None:
         """Send them again one by one, without what is committed: each has its own error then."""

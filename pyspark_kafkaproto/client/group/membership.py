@@ -49,8 +49,10 @@ class Commit:
         offsets: the next one to read, per partition.
         tenure: of the membership that commits.
         deadline: until when it is tried again.
+        number: how many were given before.
         left: what of `offsets` is not committed yet, as far as is known.
         is_apart: whether it goes in a request of its own.
+        is_late: whether something of it was given up before it was committed.
         failures: what kept it from being done, and when that was met first.
         is_done: whether it was answered, well or with `error`.
     """
@@ -58,8 +60,10 @@ class Commit:
     offsets: Mapping[TopicPartition, CommittedOffset]
     tenure: int
     deadline: Deadline
+    number: int = 0
     left: Mapping[TopicPartition, CommittedOffset] = field(init=False)
     is_apart: bool = False
+    is_late: bool = False
     failures: dict[str, float] = field(default_factory=dict)
     is_done: bool = False
     error: KafkaProtoError | None = None
@@ -96,6 +100,8 @@ class Membership:
         self._polled_at = time.monotonic()
         self._commits: list[Commit] = []
         self._answered: list[Commit] = []
+        self._given = 0  # commits
+        self._given_up: dict[TopicPartition, int] = {}  # how many were given before
         self._refusal: KafkaProtoError | None = None
         self.state = State.JOINING
         self.member = GroupMember("", NO_GENERATION, instance_id)
@@ -146,9 +152,10 @@ class Membership:
             return is_ours
 
     def give_up(self, partitions: frozenset[TopicPartition]) -> None:
-        """The reader does not read these any more."""
+        """The reader does not read these any more, nor may it commit what it has read of them."""
         with self._changed:
             self.owned -= partitions
+            self._given_up |= dict.fromkeys(partitions, self._given)
             self._changed.notify_all()
 
     def commit(
@@ -156,7 +163,8 @@ class Membership:
     ) -> Commit:
         """Have `offsets` committed by `deadline`, after all that were given before."""
         with self._changed:
-            commit = Commit(offsets, self.tenure, deadline)
+            commit = Commit(offsets, self.tenure, deadline, self._given)
+            self._given += 1
             self._commits.append(commit)
             if self._refusal is not None:
                 self._answer_all(self._refusal)
@@ -245,6 +253,14 @@ class Membership:
         with self._changed:
             taken, self._commits = self._commits, []
             return taken
+
+    def leave_out(self, commit: Commit) -> None:
+        """What was given up since `commit` was given may be read, and committed, by others."""
+        with self._changed:
+            gone = {item for item in commit.left if self._given_up.get(item, -1) > commit.number}
+            if gone:
+                commit.left = {item: at for item, at in commit.left.items() if item not in gone}
+                commit.is_late = True
 
     def answer(self, commits: list[Commit], error: KafkaProtoError | None) -> None:
         """Those commits are done."""

@@ -15,7 +15,7 @@ from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import close, topic_id_of
-from tests.unit.client.group.fake_heartbeats import FakeMember
+from tests.unit.client.group.fake_heartbeats import FakeMember, _refused
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -106,6 +106,39 @@ def test_a_static_member_that_does_not_hear_that_it_was_let_in_is_no_double_of_i
     consumer = incremental_of(group_instance_id="till-1")
     assert len(poll_rows(consumer, 40)) == 40
     assert list(heartbeats.members) == [consumer.member_id]
+
+
+def test_a_commit_of_what_was_given_up_is_not_tried_again(filled, heartbeats, incremental_of):
+    """It would overtake those of whoever reads it by then."""
+    told = []
+
+    def interrupt(own):
+        raise KeyboardInterrupt
+
+    consumer = incremental_of(
+        enable_auto_commit="false",
+        listeners={
+            "on_revoke": interrupt,
+            "on_commit": lambda offsets, error: told.append((offsets, error)),
+        },
+    )
+    poll_rows(consumer, 40)
+    busy = lambda call: _refused(call.request, COORDINATOR_LOAD_IN_PROGRESS)  # noqa: E731
+    filled.on("OffsetCommit", busy)
+    consumer.commit({FIRST: 3, SECOND: 4}, wait=False)
+    wait_until(lambda: filled.asked("OffsetCommit"), "a first try")
+    ours = take_away(filled, heartbeats, 1)
+    with pytest.raises(KeyboardInterrupt):
+        poll_until(consumer, lambda: False)
+    wait_until(lambda: ours.epoch == heartbeats.epoch, "our word")
+    with filled.at_once():
+        heartbeats.committed["orders", 1] = (15, "")
+        filled.on("OffsetCommit", heartbeats.commit)
+    poll_until(consumer, lambda: told, "word of the commit")
+    assert heartbeats.committed == {("orders", 0): (3, ""), ("orders", 1): (15, "")}
+    ((offsets, error),) = told
+    assert offsets == {FIRST: 3, SECOND: 4}
+    assert "others read" in str(error)
 
 
 def test_who_is_closed_while_it_joins_leaves_once_it_is_let_in(filled, heartbeats, incremental_of):
