@@ -79,6 +79,7 @@ class View(NamedTuple):
     member: GroupMember
     tenure: int
     assignment: frozenset[TopicPartition]
+    changes: int
 
 
 class Membership:
@@ -90,6 +91,7 @@ class Membership:
         tenure: counts how often it has become a member: what was read in one may be committed in it
             alone. Each generation of the classic protocol is one.
         assignment: what it is to read.
+        changes: counts how often that has become something else.
         owned: what its reader reads.
         reason: why it joins the next time, for the broker's log (KIP-800).
         error: why it FAILED.
@@ -107,6 +109,7 @@ class Membership:
         self.member = GroupMember("", NO_GENERATION, instance_id)
         self.tenure = 0
         self.assignment: frozenset[TopicPartition] = frozenset()
+        self.changes = 0
         self.owned: frozenset[TopicPartition] = frozenset()
         self.reason = ""
         self.error: KafkaProtoError | None = None
@@ -120,7 +123,7 @@ class Membership:
     def view(self) -> View:
         """All of it as it is at one moment."""
         with self._changed:
-            return View(self.state, self.member, self.tenure, self.assignment)
+            return View(self.state, self.member, self.tenure, self.assignment, self.changes)
 
     # The reader's side
 
@@ -141,12 +144,12 @@ class Membership:
     def claim(self, seen: View, partitions: frozenset[TopicPartition]) -> bool:
         """The reader reads these from now on, where they are what it is to read; else False.
 
-        What has been taken away since `seen` may be read by others by now.
+        What has been taken away since `seen` may be read by others by now; what has come back
+        since then is not where it was.
         """
         with self._changed:
-            is_there = (self.state, self.tenure) == (State.STABLE, seen.tenure)
-            # Not one that is equal: what went and came back may have been read by others meanwhile.
-            is_ours = is_there and self.assignment is seen.assignment
+            now = (self.state, self.tenure, self.changes)
+            is_ours = now == (State.STABLE, seen.tenure, seen.changes)
             if is_ours:
                 self.owned = partitions
             return is_ours
@@ -188,7 +191,7 @@ class Membership:
         """Return once it is elsewhere, or to read something else, or the deadline has passed."""
 
         def has_changed() -> bool:
-            return (self.state, self.assignment) != (seen.state, seen.assignment)
+            return (self.state, self.changes) != (seen.state, seen.changes)
 
         with self._changed:
             self._changed.wait_for(has_changed, deadline.remaining_s)
@@ -205,6 +208,7 @@ class Membership:
         with self._changed:
             self.member, self.assignment = member, assignment
             self.tenure += 1
+            self.changes += 1
             if self.state is State.JOINING:
                 self._become(State.STABLE)
 
@@ -212,10 +216,9 @@ class Membership:
         """It is the same member in another epoch, and perhaps to read something else."""
         with self._changed:
             if self.state is State.STABLE:
-                self.member = member
-                if assignment != self.assignment:
-                    self.assignment = assignment
-                    self._changed.notify_all()
+                self.changes += assignment != self.assignment
+                self.member, self.assignment = member, assignment
+                self._changed.notify_all()
 
     def named(self, member_id: str) -> None:
         """The coordinator knows the member under this id, or ("") under none."""

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from pyspark_kafkaproto.client import consumer as reader
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from pyspark_kafkaproto.net import Deadline
@@ -139,6 +140,30 @@ def test_a_commit_of_what_was_given_up_is_not_tried_again(filled, heartbeats, in
     ((offsets, error),) = told
     assert offsets == {FIRST: 3, SECOND: 4}
     assert "others read" in str(error)
+
+
+def test_what_was_committed_before_a_partition_came_back_is_not_begun_at(
+    filled, heartbeats, incremental_of, monkeypatch
+):
+    """It was taken away, read by others, and given again, all while we looked offsets up."""
+    ask = reader.starting_positions
+
+    def slowly(*args):
+        monkeypatch.setattr(reader, "starting_positions", ask)
+        found = ask(*args)
+        ours = take_away(filled, heartbeats, 1)
+        wait_until(lambda: ours.epoch == heartbeats.epoch, "our word")
+        with filled.at_once():
+            heartbeats.committed["orders", 1] = (15, "")
+            heartbeats.fence("~")
+        wait_until(lambda: len(ours.assigned) == 2 and ours.epoch == heartbeats.epoch, "all of it")
+        wait_until(lambda: consumer._membership.view.assignment == BOTH, "word of it")
+        return found
+
+    monkeypatch.setattr(reader, "starting_positions", slowly)
+    consumer = incremental_of(enable_auto_commit="false")
+    rows = poll_rows(consumer, 25)
+    assert sorted(rows) == [(0, n) for n in range(20)] + [(1, n) for n in range(15, 20)]
 
 
 def test_who_is_closed_while_it_joins_leaves_once_it_is_let_in(filled, heartbeats, incremental_of):
