@@ -137,7 +137,7 @@ class Consumer:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Batches, for as long as there is somebody to take them."""
-        while self._membership.state is not State.CLOSED:
+        while not self._is_closed:
             batch = self.poll(_ITERATION_S)
             if batch is not None:
                 yield batch
@@ -298,8 +298,11 @@ class Consumer:
             try:
                 self._hand_over(revoked)
             finally:
-                self._read(view, self._own - revoked, {})
-                self._membership.give_up(revoked)
+                if not self._is_closed:  # by a listener
+                    self._read(view, self._own - revoked, {})
+                    self._membership.give_up(revoked)
+            if self._is_closed:
+                return
         added = view.assignment - self._own
         if self._reading is not None and not added:
             return
@@ -381,6 +384,8 @@ class Consumer:
         """Say how far we came, while we may; then others read on from there."""
         if self._on_revoke is not None and partitions:
             self._on_revoke(partitions)
+        if self._is_closed:  # by the listener: all has been said
+            return
         deadline = Deadline.after(self._timeout_s)  # both together
         if self.config.enable_auto_commit:
             self._commits.give_last(lambda: self.committable, deadline)
@@ -422,6 +427,10 @@ class Consumer:
         self._commits.give(checked_offsets(given), wait=wait)
 
     @property
+    def _is_closed(self) -> bool:
+        return self._membership.state is State.CLOSED
+
+    @property
     def _timeout_s(self) -> float:
         return self._commits.timeout_s
 
@@ -436,7 +445,7 @@ class Consumer:
         Args:
             commit: False: do not commit, so that the last rows are read again.
         """
-        if self._process != os.getpid() or self._membership.state is State.CLOSED:
+        if self._process != os.getpid() or self._is_closed:
             return
         deadline = Deadline.after(self._timeout_s)  # both together
         try:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
 from pyspark_kafkaproto.client import consumer as reader
 from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import close, topic_id_of
@@ -164,6 +166,19 @@ def test_what_was_committed_before_a_partition_came_back_is_not_begun_at(
     consumer = incremental_of(enable_auto_commit="false")
     rows = poll_rows(consumer, 25)
     assert sorted(rows) == [(0, n) for n in range(20)] + [(1, n) for n in range(15, 20)]
+
+
+def test_a_consumer_may_be_closed_by_its_listener(filled, heartbeats, incremental_of):
+    consumer = incremental_of(listeners={"on_revoke": lambda own: consumer.close()})
+    poll_rows(consumer, 40)
+    fetched = len(filled.asked("OffsetFetch"))
+    take_away(filled, heartbeats, 1)
+    with suppress(LocalProtocolError):
+        poll_until(consumer, lambda: False)
+    assert not consumer.assignment
+    assert not consumer.positions
+    assert len(filled.asked("OffsetFetch")) == fetched, "who is closed asks for nothing"
+    assert list(heartbeats.members) == ["~"]
 
 
 def test_who_is_closed_while_it_joins_leaves_once_it_is_let_in(filled, heartbeats, incremental_of):
