@@ -16,7 +16,6 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -218,8 +217,7 @@ class Consumer:
                 self._commits.give_when_due(lambda: self.committable)
                 batch = self._reading.next_batch(turn)
             elif not deadline.has_passed:
-                again_s = inf if self._held is None else self._held.again.remaining_s
-                self._membership.wait_for_change(view, turn.sooner(again_s))
+                self._membership.wait_for_change(view, self._sooner_if_held(view, turn))
             if batch is not None or deadline.has_passed:
                 return batch
 
@@ -367,6 +365,13 @@ class Consumer:
                 error,
             )
         self._held = held
+
+    def _sooner_if_held(self, view: View, turn: Deadline) -> Deadline:
+        """When to ask again about held offsets, where those are of what is to be read still."""
+        is_waiting = view.state is State.STABLE and view.assignment != self._own
+        if self._held is None or not is_waiting:
+            return turn
+        return turn.sooner(self._held.again.remaining_s)
 
     def _has_been_at(self, partition: TopicPartition, offset: int) -> bool:
         """Whether this member has left `partition` at `offset`, or committed that last."""

@@ -13,6 +13,7 @@ from contextlib import suppress
 import pytest
 
 from pyspark_kafkaproto.client import consumer as reader
+from pyspark_kafkaproto.client.group.membership import Membership
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -20,6 +21,7 @@ from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import close, topic_id_of
 from tests.unit.client.group.fake_heartbeats import FakeMember, _refused
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
+from tests.unit.cluster.committing import unstable
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -179,6 +181,27 @@ def test_a_consumer_may_be_closed_by_its_listener(filled, heartbeats, incrementa
     assert not consumer.positions
     assert len(filled.asked("OffsetFetch")) == fetched, "who is closed asks for nothing"
     assert list(heartbeats.members) == ["~"]
+
+
+def test_a_poll_that_waits_for_nothing_more_does_not_spin(
+    filled, heartbeats, incremental_of, monkeypatch
+):
+    """A transaction held the offsets of what was taken away since."""
+    filled.on("OffsetFetch", unstable)
+    consumer = incremental_of()
+    poll_until(consumer, lambda: len(filled.asked("OffsetFetch")) > 1, "questions")
+    with filled.at_once():
+        (ours,) = heartbeats.members.values()
+        heartbeats.members["~"] = FakeMember(topics=("orders",))
+        heartbeats.epoch += 1
+        heartbeats.members["~"].target, ours.target = ours.target, frozenset()
+    poll_until(consumer, lambda: ours.epoch == heartbeats.epoch, "our word")
+    time.sleep(0.05)
+    rounds = []
+    polled = Membership.polled
+    monkeypatch.setattr(Membership, "polled", lambda self: (rounds.append(1), polled(self)))
+    consumer.poll(0.5)
+    assert len(rounds) < 20
 
 
 def test_who_is_closed_while_it_joins_leaves_once_it_is_let_in(filled, heartbeats, incremental_of):
