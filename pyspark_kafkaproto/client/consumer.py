@@ -343,7 +343,9 @@ class Consumer:
         if self._held is not None and not self._held.again.has_passed:
             return None
         try:
-            starts = starting_positions(self._router, self.config, assigned)
+            starts = starting_positions(
+                self._router, self.config, assigned, has_others=bool(self._own)
+            )
         except BrokerError as error:
             if error.code != UNSTABLE_OFFSET_COMMIT:
                 raise

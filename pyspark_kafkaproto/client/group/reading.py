@@ -224,12 +224,22 @@ def _all_but_last(
 
 
 def starting_positions(
-    router: Router, config: ConsumerConfig, partitions: Collection[TopicPartition]
+    router: Router,
+    config: ConsumerConfig,
+    partitions: Collection[TopicPartition],
+    *,
+    has_others: bool = False,
 ) -> dict[TopicPartition, CommittedOffset]:
     """Where the group goes on: what it has committed, else what auto.offset.reset says.
 
     A partition that it has committed nothing for, and that nobody leads, is left out where there
     are others: those do not wait for it.
+
+    Args:
+        router: whom to ask through.
+        config: the member's.
+        partitions: where to begin.
+        has_others: whether others are read already.
 
     Raises:
         BrokerError: nothing was committed, and auto.offset.reset is none. UNSTABLE_OFFSET_COMMIT,
@@ -244,7 +254,7 @@ def starting_positions(
         timestamp = _reset_timestamp(config, missing, why)
         deadline = router.deadline()
         led = router.retrying("look up leaders", lambda: _led(router, missing, deadline), deadline)
-        if led < missing and (led or committed):
+        if led < missing and (led or committed or has_others):
             names = ", ".join(map(str, sorted(missing - led)))
             _log.warning("%s: %s, and nobody leads it now: read once somebody does", names, why)
             missing = led

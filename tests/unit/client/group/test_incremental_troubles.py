@@ -19,6 +19,7 @@ from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import close, topic_id_of
+from tests.fake_log import FakeLog
 from tests.unit.client.group.fake_heartbeats import FakeMember, _refused
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
 from tests.unit.cluster.committing import unstable
@@ -28,6 +29,7 @@ BOTH = frozenset({FIRST, SECOND})
 
 COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND = 14, 25, 69
 FENCED_MEMBER_EPOCH = 110
+NOBODY = -1
 
 
 def beat_refused(code):
@@ -152,9 +154,9 @@ def test_what_was_committed_before_a_partition_came_back_is_not_begun_at(
     """It was taken away, read by others, and given again, all while we looked offsets up."""
     ask = reader.starting_positions
 
-    def slowly(*args):
+    def slowly(*args, **options):
         monkeypatch.setattr(reader, "starting_positions", ask)
-        found = ask(*args)
+        found = ask(*args, **options)
         ours = take_away(filled, heartbeats, 1)
         wait_until(lambda: ours.epoch == heartbeats.epoch, "our word")
         with filled.at_once():
@@ -235,3 +237,25 @@ def test_a_leaving_that_nobody_knows_is_not_complained_of(
     filled.on("ConsumerGroupHeartbeat", forgetful)
     consumer.close()
     assert not [item for item in caplog.records if item.levelname == "WARNING"]
+
+
+def test_a_partition_that_comes_without_a_leader_holds_up_none_that_are_read(
+    filled, heartbeats, incremental_of
+):
+    consumer = incremental_of()
+    poll_rows(consumer, 40)
+    with filled.at_once():
+        filled.topics["orders"].leaders.append(NOBODY)
+        filled.topics["orders"].epochs.append(0)
+        filled.logs["orders", 2] = FakeLog()
+        filled.logs["orders", 2].append(b"later")
+        heartbeats.share_out()
+    wait_until(lambda: len(consumer._membership.assignment) == 3, "word of it")
+    filled.logs["orders", 0].append(b"more")
+    began = time.monotonic()
+    assert poll_rows(consumer, 1) == [(0, 20)]
+    assert time.monotonic() - began < 2
+    assert len(consumer.assignment) == 3
+    with filled.at_once():
+        filled.topics["orders"].move(2, 1)
+    assert poll_rows(consumer, 1) == [(2, 0)]
