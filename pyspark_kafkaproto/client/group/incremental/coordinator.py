@@ -36,6 +36,7 @@ _log = logging.getLogger(__name__)
 JOINING: Final = 0
 _LEAVING: Final = -1
 _LEAVING_FOR_A_WHILE: Final = -2  # a static member: its partitions are kept for it
+_NAMES_S: Final = 5.0
 
 _ADVICE: Final = {
     FENCED_INSTANCE_ID: INSTANCE_TAKEN_OVER,
@@ -120,7 +121,7 @@ class Coordinator(Conversation):
     def names_of(self, topic_ids: Collection[bytes]) -> dict[bytes, str]:
         """The names of topics, as one broker knows them; one try."""
         with self.router.trying_once():
-            return self.router.topic_names(topic_ids, Deadline.after(self._patience_s))
+            return self.router.topic_names(topic_ids, self._soon)
 
     def look_at_topics(self) -> dict[bytes, str]:
         """The names of the topics that are subscribed to by name, as one broker knows them.
@@ -130,13 +131,18 @@ class Coordinator(Conversation):
         if isinstance(self._topics, SubscriptionPattern):
             return {}
         with self.router.trying_once():
-            topology = self.router.topology(self._topics, Deadline.after(self._patience_s))
+            topology = self.router.topology(self._topics, self._soon)
         missing = [topic for topic in self._topics if not topology.has(topic)]
         for topic in sorted(missing):
             text = "group %r: topic %r is not there (yet), or not for us"
             _log.warning(text, self._group, topic)
         found = topology.topics.values()
         return {topic.topic_id: topic.name for topic in found if topic.topic_id is not None}
+
+    @property
+    def _soon(self) -> Deadline:
+        """No heartbeat goes out while names are asked for: another broker is asked sooner."""
+        return Deadline.after(min(self._patience_s, _NAMES_S))
 
     def _beat(self, what: str, request: Any) -> ConsumerGroupHeartbeatResponse:
         answer: ConsumerGroupHeartbeatResponse = self._ask(what, request, self._patience_s)

@@ -13,12 +13,14 @@ from contextlib import suppress
 import pytest
 
 from pyspark_kafkaproto.client import consumer as reader
+from pyspark_kafkaproto.client.group.incremental import coordinator
 from pyspark_kafkaproto.client.group.membership import Membership
+from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from pyspark_kafkaproto.net import Deadline
-from tests.fake_broker import close, topic_id_of
+from tests.fake_broker import STALL, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
 from tests.unit.client.group.fake_heartbeats import FakeMember, _refused
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
@@ -259,3 +261,19 @@ def test_a_partition_that_comes_without_a_leader_holds_up_none_that_are_read(
     with filled.at_once():
         filled.topics["orders"].move(2, 1)
     assert poll_rows(consumer, 1) == [(2, 0)]
+
+
+def test_heartbeats_go_on_while_nobody_tells_what_a_topic_is_called(
+    filled, heartbeats, incremental_of, monkeypatch
+):
+    monkeypatch.setattr(coordinator, "_NAMES_S", 0.05, raising=False)
+
+    def hanging(call):
+        asked = call.request.topics or ()
+        return STALL if any(item.name is None for item in asked) else metadata(filled, call)
+
+    filled.on("Metadata", hanging)
+    incremental_of(SubscriptionPattern("orders"))
+    began = time.monotonic()
+    wait_until(lambda: len(heartbeats.heard) > 5, "heartbeats")
+    assert time.monotonic() - began < 2
