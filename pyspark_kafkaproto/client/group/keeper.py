@@ -179,8 +179,10 @@ class Keeper(ABC):
         self._failed_joins += 1
         self._enter()
         self._failed_joins = 0
-        if not self._membership.is_member:
-            return
+        if self._membership.is_member:
+            self._say_what_is_read()
+
+    def _say_what_is_read(self) -> None:
         member = self._membership.member
         _log.info(
             "member %s of group %r, generation %d: reads %s",

@@ -113,7 +113,13 @@ class IncrementalKeeper(Keeper):
         self._failed_beats = 0
         self._said = held
         self._take(answer)
-        self._membership.goes_on(self._as_in(answer), self._assigned.partitions)
+        self._go_on(self._as_in(answer))
+
+    def _go_on(self, member: GroupMember) -> None:
+        changes = self._membership.changes
+        self._membership.goes_on(member, self._assigned.partitions)
+        if self._membership.changes != changes:
+            self._say_what_is_read()
 
     def _take(self, answer: ConsumerGroupHeartbeatResponse) -> None:
         self._beat_at = time.monotonic() + answer.heartbeat_interval_ms / 1000
@@ -156,7 +162,7 @@ class IncrementalKeeper(Keeper):
 
     def _look_up_again(self) -> None:
         self._look_up()
-        self._membership.goes_on(self._membership.member, self._assigned.partitions)
+        self._go_on(self._membership.member)
 
     # What the coordinator says about us
 

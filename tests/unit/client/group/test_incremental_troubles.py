@@ -277,3 +277,17 @@ def test_heartbeats_go_on_while_nobody_tells_what_a_topic_is_called(
     began = time.monotonic()
     wait_until(lambda: len(heartbeats.heard) > 5, "heartbeats")
     assert time.monotonic() - began < 2
+
+
+def test_what_a_member_reads_is_logged_when_that_changes(
+    filled, heartbeats, incremental_of, caplog
+):
+    caplog.set_level("INFO")
+    consumer = incremental_of()
+    poll_rows(consumer, 40)
+    assert "reads orders-0, orders-1" in caplog.text
+    caplog.clear()
+    ours = take_away(filled, heartbeats, 1)
+    poll_until(consumer, lambda: ours.epoch == heartbeats.epoch, "our word")
+    said = [item.message for item in caplog.records if "reads orders-0" in item.message]
+    assert len(said) == 1
