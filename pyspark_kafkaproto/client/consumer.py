@@ -112,7 +112,7 @@ class Consumer:
         self._reading: Reading | None = None
         self._own: Partitions = frozenset()
         self._reader: View | None = None  # who has read what `poll` gave last
-        self._left_at: dict[TopicPartition, int] = {}  # before partitions came and went last
+        self._left_at: dict[TopicPartition, int] = {}  # since all were given up last
         self._seen = Seen()
         self._sessions = FetchSessions()
         self._held: _Held | None = None
@@ -317,13 +317,16 @@ class Consumer:
         """Read `own` from now on: some begin at `starts`, the others go on where they are."""
         kept: dict[TopicPartition, CommittedOffset] = {}
         paused = self.paused & own
+        left: set[TopicPartition] = set()  # one by one: what is known of them lasts until they come
         if self._reading is not None:
-            self._left_at, self._seen = self._reading.positions, self._reading.seen
+            self._left_at |= self._reading.positions
+            self._seen = self._reading.seen
+            left = self._left_at.keys() - own
             kept = {item: at for item, at in self._reading.standing.items() if item in own}
             self._reading.close()
         came_back = {item for item, at in starts.items() if self._has_been_at(item, at.offset)}
         begins = {**kept, **starts}
-        seen = self._seen.in_next_generation(begins, kept.keys() | came_back)
+        seen = self._seen.in_next_generation(begins, kept.keys() | came_back | left)
         self._reading = Reading(
             own, begins, self.config, self._router, self._schema, seen, self._sessions
         )

@@ -20,7 +20,7 @@ from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from pyspark_kafkaproto.net import Deadline
-from tests.fake_broker import STALL, close, metadata, topic_id_of
+from tests.fake_broker import STALL, FakeTopic, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
 from tests.unit.client.group.fake_heartbeats import FakeMember, _refused
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
@@ -291,3 +291,22 @@ def test_what_a_member_reads_is_logged_when_that_changes(
     poll_until(consumer, lambda: ours.epoch == heartbeats.epoch, "our word")
     said = [item.message for item in caplog.records if "reads orders-0" in item.message]
     assert len(said) == 1
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_all_of_a_topic_that_was_made_again_is_read(filled, heartbeats, incremental_of, is_alone):
+    """It is given up in between, and what it was known by must not be forgotten over that."""
+    topics = ("orders",) if is_alone else ("orders", "others")
+    if not is_alone:
+        filled.topics["others"] = FakeTopic(topic_id_of("others"), [1], [0])
+        filled.logs["others", 0] = FakeLog()
+        filled.logs["others", 0].fill(1)
+    consumer = incremental_of(topics)
+    poll_rows(consumer, 40 if is_alone else 50)
+    with filled.at_once():
+        filled.topics["orders"].topic_id = b"n" * 16
+        for partition in range(2):
+            filled.logs["orders", partition] = FakeLog()
+            filled.logs["orders", partition].fill(3)
+        heartbeats.share_out()
+    assert sorted(poll_rows(consumer, 60)) == [(part, n) for part in range(2) for n in range(30)]
