@@ -119,9 +119,15 @@ class Coordinator(Conversation):
         self._ask(f"leave group {self._group!r}", request, timeout_s, timeout_s)
 
     def names_of(self, topic_ids: Collection[bytes]) -> dict[bytes, str]:
-        """The names of topics, as one broker knows them; one try."""
+        """The names of topics, as one broker knows them; one try.
+
+        Where it does not know all of them another one is asked the next time.
+        """
         with self.router.trying_once():
-            return self.router.topic_names(topic_ids, self._soon)
+            names = self.router.topic_names(topic_ids, self._soon)
+        if not names.keys() >= set(topic_ids):
+            self.router.distrust_last()
+        return names
 
     def look_at_topics(self) -> dict[bytes, str]:
         """The names of the topics that are subscribed to by name, as one broker knows them.

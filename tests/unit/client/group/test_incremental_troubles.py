@@ -19,6 +19,7 @@ from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import STALL, FakeTopic, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
@@ -310,3 +311,23 @@ def test_all_of_a_topic_that_was_made_again_is_read(filled, heartbeats, incremen
             filled.logs["orders", partition].fill(3)
         heartbeats.share_out()
     assert sorted(poll_rows(consumer, 60)) == [(part, n) for part in range(2) for n in range(30)]
+
+
+def test_another_broker_is_asked_for_the_names_that_one_does_not_know(
+    filled, heartbeats, incremental_of
+):
+    """One that is cut off from the controller may not hear of a topic for long."""
+    behind = []
+
+    def metadata_of(call):
+        answer = metadata(filled, call)
+        if all(item.name is not None for item in call.request.topics or ()):
+            return answer
+        behind.append(call.node_id)
+        if call.node_id != behind[0]:
+            return answer
+        nobody = MetadataResponse.Topic(name=None, topic_id=topic_id_of("orders"), error_code=100)
+        return MetadataResponse(brokers=answer.brokers, topics=(nobody,), controller_id=1)
+
+    filled.on("Metadata", metadata_of)
+    assert len(poll_rows(incremental_of(SubscriptionPattern("orders")), 40)) == 40
