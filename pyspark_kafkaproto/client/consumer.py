@@ -307,7 +307,10 @@ class Consumer:
         starts = self._starting_positions(added)
         if starts is None or not self._membership.claim(view, self._own | added):
             return
-        self._read(view, self._own | added, starts)
+        try:
+            self._read(view, self._own | added, starts)
+        finally:
+            self._membership.give_up(added - self._own)  # where it was interrupted
         if self._on_assign is not None:
             self._on_assign(added)
 

@@ -331,3 +331,30 @@ def test_another_broker_is_asked_for_the_names_that_one_does_not_know(
 
     filled.on("Metadata", metadata_of)
     assert len(poll_rows(incremental_of(SubscriptionPattern("orders")), 40)) == 40
+
+
+def test_who_is_interrupted_while_it_begins_with_a_partition_holds_it_no_longer_than_it_may(
+    filled, heartbeats, incremental_of, monkeypatch
+):
+    consumer = incremental_of()
+    poll_rows(consumer, 40)
+    ours = take_away(filled, heartbeats, 1)
+    poll_until(consumer, lambda: consumer.assignment == {FIRST}, "the rest")
+    real, interrupted = reader.Reading, []
+
+    def interrupt(own, *args):
+        if len(own) == 2 and not interrupted:
+            interrupted.append(own)
+            raise KeyboardInterrupt
+        return real(own, *args)
+
+    monkeypatch.setattr(reader, "Reading", interrupt)
+    with filled.at_once():
+        heartbeats.fence("~")
+    with pytest.raises(KeyboardInterrupt):
+        poll_until(consumer, lambda: False)
+    wait_until(lambda: ours.epoch == heartbeats.epoch, "our word of it")
+    take_away(filled, heartbeats, 1)
+    wait_until(lambda: consumer._membership.assignment == {FIRST}, "its going")
+    poll_until(consumer, lambda: ours.epoch == heartbeats.epoch, "our word")
+    assert consumer.assignment == {FIRST}
