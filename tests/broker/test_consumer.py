@@ -7,16 +7,12 @@ import time
 import pytest
 
 from pyspark_kafkaproto import Consumer, KafkaCluster, TopicPartition
-from pyspark_kafkaproto.cluster import NewTopic
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
-from tests.broker.rivals import java_member, librdkafka_member
+from tests.broker.sharing import RECORDS, check_three_clients, is_shared, make_topic, poll_all
 
 pytestmark = pytest.mark.broker
-
-PARTITIONS = 6
-RECORDS = 100  # in each partition, each time
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +24,7 @@ def kafka(broker):
 @pytest.fixture
 def topic(kafka, new_name):
     name = new_name()
-    kafka.create_topics([NewTopic(name, PARTITIONS, 1)])
-    deadline = Deadline.after(20)
-    while not kafka.describe({name}).has(name):  # a busy broker hears of it a little later
-        deadline.check(f"the topic {name}")
+    make_topic(kafka, name)
     return name
 
 
@@ -54,60 +47,14 @@ def member(broker):
     return make
 
 
-def poll_all(members, is_there, what):
-    """Poll in turn until `is_there()`; how many rows ours gave."""
-    deadline, rows = Deadline.after(45), 0
-    while not is_there():
-        deadline.check(what)
-        for one in members:
-            batch = one.poll(0.02) if isinstance(one, Consumer) else one.poll()
-            rows += 0 if batch is None else batch.num_rows
-    return rows
-
-
-def is_shared(*members):
-    """Whether each partition has one reader, and all have as many."""
-
-    def look():
-        owned = [one.assignment for one in members]
-        share = PARTITIONS // len(members)
-        return all(len(own) == share for own in owned) and len(set().union(*owned)) == PARTITIONS
-
-    return look
-
-
 def test_one_group_of_three_clients(broker, kafka, topic, new_name, member, tmp_path):
-    group, rows = new_name("group"), 0
-    partitions = kafka.get_partitions({topic})
-    ours = member(group, topic)
-    rows += poll_all([ours], is_shared(ours), "our assignment")
-    with java_member(broker, group, topic, tmp_path) as java:
-        with librdkafka_member(broker, group, topic) as rdkafka:
-            # We came first, so we lead and share out for all.
-            everyone = (ours, java, rdkafka)
-            rows += poll_all((ours, rdkafka), is_shared(*everyone), "three members")
-            fill(kafka, dict.fromkeys(partitions, RECORDS))
-            counted = lambda: rows + java.count + rdkafka.count  # noqa: E731 - read below, too
-            deadline = Deadline.after(30)
-            while counted() < PARTITIONS * RECORDS:
-                deadline.check(f"reading all: {rows}, {java.count}, {rdkafka.count}")
-                rows += poll_all((ours, rdkafka), iter([False, True]).__next__, "one round")
-            assert (rows, java.count, rdkafka.count) == (2 * RECORDS,) * 3
-            described = kafka.describe_groups({group})[group]
-            assert (described.state, described.assignor) == ("Stable", "range")
-            assert {len(item.assignment) for item in described.members} == {2}
-            # Who leads now is somebody else; we come back as one of many.
-            ours.close()
-            poll_all([rdkafka], is_shared(java, rdkafka), "the two others")
-            ours = member(group, topic)
-            poll_all((ours, rdkafka), is_shared(ours, java, rdkafka), "our coming back")
-        rows += poll_all([ours], is_shared(ours, java), "librdkafka's leaving")
-    rows += poll_all([ours], is_shared(ours), "Java's leaving")
-    fill(kafka, dict.fromkeys(partitions, RECORDS))
-    rows += poll_all([ours], lambda: set(ours.positions.values()) == {2 * RECORDS}, "the rest")
-    ours.close()
-    assert rows == (2 + PARTITIONS) * RECORDS  # nothing twice: all had committed when they left
-    assert kafka.get_consumer_offsets(group, partitions) == dict.fromkeys(partitions, 2 * RECORDS)
+    group = new_name("group")
+
+    def ours():
+        return member(group, topic)
+
+    described = check_three_clients(broker, kafka, topic, group, ours, "classic", tmp_path)
+    assert (described.state, described.assignor) == ("Stable", "range")
 
 
 def test_a_static_member_finds_its_partitions_again_and_fences_its_double(

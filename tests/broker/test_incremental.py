@@ -15,17 +15,20 @@ from pyspark_kafkaproto import (
     SubscriptionPattern,
     TopicPartition,
 )
-from pyspark_kafkaproto.cluster import NewTopic
 from pyspark_kafkaproto.devbroker import DevBroker
 from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded
-from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
-from tests.broker.rivals import java_member, librdkafka_member
+from tests.broker.sharing import (
+    PARTITIONS,
+    RECORDS,
+    check_three_clients,
+    is_shared,
+    make_topic,
+    poll_all,
+)
 
 pytestmark = pytest.mark.broker
 
-PARTITIONS = 6
-RECORDS = 100  # in each partition, each time
 QUICK = {
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "200",
@@ -49,15 +52,8 @@ def kafka(quick):
 @pytest.fixture
 def topic(kafka, new_name):
     name = new_name()
-    make_topic(kafka, name, PARTITIONS)
+    make_topic(kafka, name)
     return name
-
-
-def make_topic(kafka, name, partitions):
-    kafka.create_topics([NewTopic(name, partitions, 1)])
-    deadline = Deadline.after(20)
-    while not kafka.describe({name}).has(name):
-        deadline.check(f"the topic {name}")
 
 
 @pytest.fixture
@@ -84,28 +80,6 @@ def member(quick):
         one.close()
 
 
-def poll_all(members, is_there, what):
-    """Poll in turn until `is_there()`; how many rows ours gave."""
-    deadline, rows = Deadline.after(45), 0
-    while not is_there():
-        deadline.check(what)
-        for one in members:
-            batch = one.poll(0.02) if isinstance(one, Consumer) else one.poll()
-            rows += 0 if batch is None else batch.num_rows
-    return rows
-
-
-def is_shared(*members):
-    """Whether each partition has one reader, and all have as many."""
-
-    def look():
-        owned = [one.assignment for one in members]
-        share = PARTITIONS // len(members)
-        return all(len(own) == share for own in owned) and len(set().union(*owned)) == PARTITIONS
-
-    return look
-
-
 def test_a_pattern_reads_what_matches(kafka, new_name, member):
     prefix = new_name()
     make_topic(kafka, f"{prefix}-b", 1)
@@ -119,37 +93,15 @@ def test_a_pattern_reads_what_matches(kafka, new_name, member):
 
 
 def test_one_group_of_three_clients(quick, kafka, topic, new_name, member, tmp_path):
-    group, rows, revoked = new_name("group"), 0, []
-    partitions = kafka.get_partitions({topic})
-    ours = member(group, topic, {"on_revoke": revoked.append})
-    rows += poll_all([ours], is_shared(ours), "our assignment")
-    with java_member(quick, group, topic, tmp_path, "consumer") as java:
-        with librdkafka_member(quick, group, topic, "consumer") as rdkafka:
-            everyone = (ours, java, rdkafka)
-            rows += poll_all((ours, rdkafka), is_shared(*everyone), "three members")
-            given_up = [item for own in revoked for item in own]
-            assert len(given_up) == len(set(given_up)) == 4, "each at its time, the others stay"
-            fill(kafka, dict.fromkeys(partitions, RECORDS))
-            counted = lambda: rows + java.count + rdkafka.count  # noqa: E731 - read below, too
-            deadline = Deadline.after(30)
-            while counted() < PARTITIONS * RECORDS:
-                deadline.check(f"reading all: {rows}, {java.count}, {rdkafka.count}")
-                rows += poll_all((ours, rdkafka), iter([False, True]).__next__, "one round")
-            assert (rows, java.count, rdkafka.count) == (2 * RECORDS,) * 3
-            described = kafka.describe_groups({group})[group]
-            assert (described.state, described.type) == ("Stable", "consumer")
-            assert {len(item.assignment) for item in described.members} == {2}
-            ours.close()
-            poll_all([rdkafka], is_shared(java, rdkafka), "the two others")
-            ours = member(group, topic)
-            poll_all((ours, rdkafka), is_shared(ours, java, rdkafka), "our coming back")
-        rows += poll_all([ours], is_shared(ours, java), "librdkafka's leaving")
-    rows += poll_all([ours], is_shared(ours), "Java's leaving")
-    fill(kafka, dict.fromkeys(partitions, RECORDS))
-    rows += poll_all([ours], lambda: set(ours.positions.values()) == {2 * RECORDS}, "the rest")
-    ours.close()
-    assert rows == (2 + PARTITIONS) * RECORDS  # nothing twice: all had committed when they left
-    assert kafka.get_consumer_offsets(group, partitions) == dict.fromkeys(partitions, 2 * RECORDS)
+    group, revoked = new_name("group"), []
+
+    def ours():
+        return member(group, topic, {"on_revoke": revoked.append})
+
+    described = check_three_clients(quick, kafka, topic, group, ours, "consumer", tmp_path)
+    assert (described.state, described.type) == ("Stable", "consumer")
+    given_up = [len(own) for own in revoked]
+    assert sum(given_up) == 4, "each at its time; what stays is not touched"
 
 
 def test_a_group_moves_to_the_new_protocol_and_back_while_it_reads(
