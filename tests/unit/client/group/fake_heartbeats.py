@@ -102,9 +102,9 @@ class FakeHeartbeats:
         request = call.request
         member = self.members.get(request.member_id)
         if member is None:
-            return _refused(request, UNKNOWN_MEMBER_ID)
+            return refused_commit(request, UNKNOWN_MEMBER_ID)
         if member.epoch != request.generation_id_or_member_epoch:
-            return _refused(request, STALE_MEMBER_EPOCH)
+            return refused_commit(request, STALE_MEMBER_EPOCH)
         return self._commit(call)
 
     # What befalls members
@@ -216,7 +216,8 @@ def _assignment(pairs):
     )
 
 
-def _refused(request, code):
+def refused_commit(request, code):
+    """An OffsetCommit answer with an error for all that was asked."""
     part = OffsetCommitResponse.Topic
     return OffsetCommitResponse(
         topics=tuple(

@@ -23,7 +23,7 @@ from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import STALL, FakeTopic, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
-from tests.unit.client.group.fake_heartbeats import FakeMember, _refused
+from tests.unit.client.group.fake_heartbeats import FakeMember, refused_commit
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
 from tests.unit.cluster.committing import unstable
 
@@ -58,11 +58,19 @@ def take_away(filled, heartbeats, partition):
     return ours
 
 
-@pytest.mark.parametrize("refused", [UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND, None])
+@pytest.mark.parametrize(
+    ("refused", "word"),
+    [
+        (UNKNOWN_MEMBER_ID, "had given us up before we left"),
+        (GROUP_ID_NOT_FOUND, "had given us up before we left"),
+        (None, "notices only when the session ends"),
+    ],
+)
 def test_who_is_overdue_and_was_given_up_meanwhile_comes_back(
-    filled, heartbeats, incremental_of, noted, refused
+    filled, heartbeats, incremental_of, noted, caplog, refused, word
 ):
     """As after a sleep of the machine: the group does not know who leaves, or does not hear it."""
+    caplog.set_level("DEBUG", "pyspark_kafkaproto.client.group.keeper")
     consumer = incremental_of(
         max_poll_interval_ms=300, listeners=noted.listeners(), request_timeout_ms=500
     )
@@ -78,8 +86,7 @@ def test_who_is_overdue_and_was_given_up_meanwhile_comes_back(
     with filled.at_once():
         filled.on("ConsumerGroupHeartbeat", deaf)
         heartbeats.fence(consumer.member_id)
-    wait_until(lambda: not consumer.member_id, "its leaving")
-    time.sleep(0.6 if refused is None else 0.05)
+    wait_until(lambda: word in caplog.text, "its leaving")
     poll_until(consumer, noted.has("lost"), "the loss")
     with filled.at_once():
         filled.on("ConsumerGroupHeartbeat", heartbeats.beat)
@@ -133,7 +140,7 @@ def test_a_commit_of_what_was_given_up_is_not_tried_again(filled, heartbeats, in
         },
     )
     poll_rows(consumer, 40)
-    busy = lambda call: _refused(call.request, COORDINATOR_LOAD_IN_PROGRESS)  # noqa: E731
+    busy = lambda call: refused_commit(call.request, COORDINATOR_LOAD_IN_PROGRESS)  # noqa: E731
     filled.on("OffsetCommit", busy)
     consumer.commit({FIRST: 3, SECOND: 4}, wait=False)
     wait_until(lambda: filled.asked("OffsetCommit"), "a first try")
@@ -201,7 +208,7 @@ def test_a_poll_that_waits_for_nothing_more_does_not_spin(
         heartbeats.epoch += 1
         heartbeats.members["~"].target, ours.target = ours.target, frozenset()
     poll_until(consumer, lambda: ours.epoch == heartbeats.epoch, "our word")
-    time.sleep(0.05)
+    wait_until(lambda: consumer._held.again.has_passed, "the time to ask again")
     rounds = []
     polled = Membership.polled
     monkeypatch.setattr(Membership, "polled", lambda self: (rounds.append(1), polled(self)))
