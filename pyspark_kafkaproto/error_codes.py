@@ -129,7 +129,7 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "AddPartitionsToTxn": _WRITE_TOPIC,
         "AlterConfigs": "ALTER_CONFIGS on the topic",
         "ConsumerGroupDescribe": _DESCRIBE_TOPIC,
-        "ConsumerGroupHeartbeat": _DESCRIBE_TOPIC,
+        "ConsumerGroupHeartbeat": f"{_DESCRIBE_TOPIC}, and READ for its records",
         "CreatePartitions": "ALTER on the topic",
         "CreateTopics": "CREATE on the topic",
         "DeleteRecords": "DELETE on the topic",

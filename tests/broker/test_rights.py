@@ -19,6 +19,7 @@ pytestmark = pytest.mark.broker
 
 HELD = {TopicPartition(TOPIC, 0)}
 GROUP, DOOMED_GROUP, MEMBERS_GROUP = "reports", "doomed-group", "members"
+INCREMENTAL_GROUP = "members-of-kip-848"
 DOOMED_TOPIC, WRITTEN_TOPIC = "doomed-topic", "written-topic"
 DECISIONS, PREFIX = "decisions", "orders-job"
 JOBS, JOB = "batch", "0123abcd"
@@ -43,11 +44,12 @@ def write(cluster):
         producer.send([ProducerRecord("value")])
 
 
-def be_a_member(cluster):
+def be_a_member(cluster, group=MEMBERS_GROUP, protocol="classic"):
     """Join, read and commit."""
     config = ConsumerConfig(
         client=cluster.config,
-        group_id=MEMBERS_GROUP,
+        group_id=group,
+        group_protocol=protocol,
         auto_offset_reset="earliest",
         metadata_max_age_s=0.2,
     )
@@ -104,6 +106,9 @@ FEATURES = {
         lambda cluster: cluster.set_consumer_offsets(GROUP, dict.fromkeys(HELD, 1))
     ),
     "being a member of a group (`Consumer`)": be_a_member,
+    "being one with `group.protocol=consumer`": (
+        lambda cluster: be_a_member(cluster, INCREMENTAL_GROUP, "consumer")
+    ),
     "describing a group": lambda cluster: cluster.describe_groups({GROUP}),
     "deleting committed offsets": lambda cluster: cluster.delete_consumer_offsets(GROUP, HELD),
     "deleting a group": lambda cluster: cluster.delete_groups({DOOMED_GROUP}),
@@ -133,6 +138,7 @@ _USUAL_NAMES = {"Topic": TOPIC, "Group": GROUP, "TransactionalId": OWN_ID, "Clus
 NAMES = {
     "writing records": {"Topic": WRITTEN_TOPIC},
     "being a member of a group (`Consumer`)": {"Group": MEMBERS_GROUP},
+    "being one with `group.protocol=consumer`": {"Group": INCREMENTAL_GROUP},
     "deleting a group": {"Group": DOOMED_GROUP},
     "transactions (`transactional.id`)": {"Topic": WRITTEN_TOPIC},
     "exactly once: writing (`transactionalIdPrefix`)": {

@@ -20,7 +20,6 @@ from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
     GROUP_ID_NOT_FOUND,
     GROUP_MAX_SIZE_REACHED,
-    TOPIC_AUTHORIZATION_FAILED,
     UNRELEASED_INSTANCE_ID,
     UNSUPPORTED_ASSIGNOR,
 )
@@ -44,7 +43,6 @@ _ADVICE: Final = {
     "ours: see the brokers' group.consumer.migration.policy, or set group.protocol to classic",
     GROUP_MAX_SIZE_REACHED: "the group has as many members as the brokers' group.consumer.max.size "
     "allows",
-    TOPIC_AUTHORIZATION_FAILED: "describing each subscribed topic has to be allowed",
     UNRELEASED_INSTANCE_ID: "a member with our group.instance.id is alive, or was until a moment "
     "ago: it is believed dead after the brokers' group.consumer.session.timeout.ms",
     UNSUPPORTED_ASSIGNOR: "group.remote.assignor is to be one of the brokers' "
