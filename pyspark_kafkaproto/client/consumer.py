@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -31,7 +33,11 @@ from pyspark_kafkaproto.client.group.membership import (
     State,
     View,
 )
-from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
+from pyspark_kafkaproto.client.group.pattern import (
+    INCREMENTAL,
+    SubscriptionPattern,
+    checked_topics,
+)
 from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
@@ -39,6 +45,7 @@ from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offset, Offsets, checked_offsets, checked_partitions
 from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.error_codes import UNSTABLE_OFFSET_COMMIT
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -52,9 +59,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_INCREMENTAL = "consumer"
+_CLOSED = "the consumer is closed"
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 _ITERATION_S = 1.0
+_WORTH_A_WORD_S = 2.0
 # The longest that a poll waits for rows before it looks at the membership: others may be waiting
 # for partitions that are to be given up.
 _LOOK_S = 0.5
@@ -104,7 +112,16 @@ class Consumer:
         on_commit: OnCommit | None = None,
     ) -> None:
         self.config = config if isinstance(config, ConsumerConfig) else ConsumerConfig.parse(config)
-        wanted = _checked_topics(topics, self.config)
+        wanted = checked_topics(topics, self.config)
+        check_set("columns", columns)
+        for name, given in {
+            "on_assign": on_assign,
+            "on_revoke": on_revoke,
+            "on_lost": on_lost,
+            "on_commit": on_commit,
+        }.items():
+            if not (given is None or callable(given)):
+                raise ConfigError(name, given, "expected something to call")
         say_which_codec()
         self._schema = schema_for(columns)
         self._on_assign, self._on_revoke, self._on_lost = on_assign, on_revoke, on_lost
@@ -117,6 +134,10 @@ class Consumer:
         self._sessions = FetchSessions()
         self._held: _Held | None = None
         self._process = os.getpid()
+        self._in_use = threading.RLock()
+        self._is_closing = False
+        self._interrupt: BaseException | None = None  # met by `poll`, between two batches
+        self._say_at, self._is_said = Deadline.after(_WORTH_A_WORD_S), False
         self._membership = Membership(self.config.group_instance_id)
         self._commits = Commits(self.config, self._membership, on_commit)
         self._keeper = _keeper(self.config, wanted, self._membership)
@@ -131,8 +152,9 @@ class Consumer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Rows that met an error were not worked off: the group is to see them again.
-        self.close(commit=kind is None)
+        # Rows that met an error were not worked off: the group is to see them again. An interrupt
+        # of `poll` has met none.
+        self.close(commit=error is None or error is self._interrupt)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Batches, for as long as there is somebody to take them."""
@@ -204,9 +226,20 @@ class Consumer:
             DeadlineExceeded, ConnectionFailed: nobody, or one of the leaders, answered for
                 default.api.timeout.ms. Partitions of other leaders are read meanwhile.
         """
-        check_process("consumer", self._process)
-        deadline = Deadline.after(timeout_s)
+        with self._alone():
+            try:
+                return self._poll(Deadline.after(timeout_s))
+            except (KeyboardInterrupt, SystemExit) as error:
+                self._interrupt = error
+                if self._reading is not None:
+                    self._reading.take_back()
+                raise
+
+    def _poll(self, deadline: Deadline) -> pa.RecordBatch | None:
+        if self._reading is not None:
+            self._reading.note_arrived()
         self._commits.report()
+        self._say_nobody_answers()
         while True:
             self._membership.polled()
             view = self._follow()
@@ -234,7 +267,8 @@ class Consumer:
             ConfigError: such an offset, or partition, there cannot be; or it is not ours now.
         """
         ((item, at),) = checked_offsets({partition: offset}).items()
-        self._reading_of({item}).seek(item, at)
+        with self._alone():
+            self._reading_of({item}).seek(item, at)
 
     @property
     def paused(self) -> Partitions:
@@ -251,21 +285,24 @@ class Consumer:
             ConfigError: one that there cannot be, or that is not ours now.
         """
         items = checked_partitions(partitions)
-        self._reading_of(items).pause(self.paused.union(items))
+        with self._alone():
+            self._reading_of(items).pause(self.paused.union(items))
 
     def resume(self, partitions: Collection[tuple[str, int]]) -> None:
         """Read these on from where they were paused; errors as for `pause`."""
         items = checked_partitions(partitions)
-        self._reading_of(items).pause(self.paused.difference(items))
+        with self._alone():
+            self._reading_of(items).pause(self.paused.difference(items))
 
     def _reading_of(self, partitions: Collection[TopicPartition]) -> Reading:
         """What reads `partitions`, which have to be ours."""
-        check_process("consumer", self._process)
+        if self._is_closed:
+            raise LocalProtocolError(_CLOSED)
         others = sorted(set(partitions) - self._own)
         if self._reading is None or others:
             shown = ", ".join(map(str, others or partitions))
-            ours = ", ".join(map(str, sorted(self._own))) or "none"
-            allowed = f"not read by this consumer at the moment; it has {ours}. poll first"
+            ours = ", ".join(map(str, sorted(self._own))) or "none: poll first"
+            allowed = f"not read by this consumer at the moment; it has {ours}"
             raise ConfigError("partitions", shown, allowed)
         return self._reading
 
@@ -274,7 +311,7 @@ class Consumer:
         member = self._membership
         view = member.view
         if view.state is State.CLOSED:
-            raise LocalProtocolError("the consumer is closed")
+            raise LocalProtocolError(_CLOSED)
         if view.state is State.FAILED and member.error is not None:
             error = member.error
             self._let_go(self._on_lost)
@@ -312,7 +349,17 @@ class Consumer:
         finally:
             self._membership.give_up(added - self._own)  # where it was interrupted
         if self._on_assign is not None:
-            self._on_assign(added)
+            self._tell_of(added, view, self._on_assign)
+
+    def _tell_of(self, added: Partitions, view: View, on_assign: Listener) -> None:
+        """Where the listener fails, the next poll begins with them again, and tells it again."""
+        try:
+            on_assign(added)
+        except BaseException:
+            if not self._is_closed:
+                self._read(view, self._own - added, {})
+                self._membership.give_up(added)
+            raise
 
     def _read(
         self, view: View, own: Partitions, starts: Mapping[TopicPartition, CommittedOffset]
@@ -433,11 +480,33 @@ class Consumer:
             ConfigError: such an offset, or partition, there cannot be.
             DeadlineExceeded: not answered within default.api.timeout.ms.
         """
+        with self._alone():
+            self._commits.report()
+            # Here: the thread that sends it is the wrong place to find out that it cannot be.
+            given = self._commits.moved(self.committable) if offsets is None else offsets
+            self._commits.give(checked_offsets(given), wait=wait)
+
+    def _say_nobody_answers(self) -> None:
+        """Once: polls give nothing until somebody does, and an error only when that has lasted."""
+        if self._reading is not None or self._is_said or not self._say_at.has_passed:
+            return
+        self._is_said = True
+        for place, why in self._keeper.waits_for().items():
+            reason = "no answer yet" if why is None else why
+            _log.warning("group %r: %s: %s", self.config.group_id, place, reason)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Refuse children of the process, and a second thread: two would mix up their answers."""
         check_process("consumer", self._process)
-        self._commits.report()
-        # Here: the thread that sends it is the wrong place to find out that it cannot be.
-        given = self._commits.moved(self.committable) if offsets is None else offsets
-        self._commits.give(checked_offsets(given), wait=wait)
+        if not self._in_use.acquire(blocking=False):
+            raise LocalProtocolError(
+                "another thread uses this consumer at this moment: a consumer is for one at a time"
+            )
+        try:
+            yield
+        finally:
+            self._in_use.release()
 
     @property
     def _is_closed(self) -> bool:
@@ -452,21 +521,27 @@ class Consumer:
     def close(self, *, commit: bool = True) -> None:
         """Leave the group; with enable.auto.commit commit the positions before. Again: nothing.
 
-        A static member (group.instance.id) does not leave: it finds its partitions again when it is
-        back within session.timeout.ms. Nor does a child process: the member is its parent's.
+        `on_revoke` is told before, where the partitions are still ours. A static member
+        (group.instance.id) does not give them up: it finds them again when it is back within the
+        session's time. Nor does a child process: the member is its parent's.
 
         Args:
-            commit: False: do not commit, so that the last rows are read again.
+            commit: False: commit nothing, nor tell `on_revoke`: the last rows are read again.
+
+        Raises:
+            LocalProtocolError: another thread uses the consumer.
         """
-        if self._process != os.getpid() or self._is_closed:
+        if self._process != os.getpid() or self._is_closed or self._is_closing:
             return
-        deadline = Deadline.after(self._timeout_s)  # both together
-        try:
-            if commit and self.config.enable_auto_commit and self._membership.is_member:
-                self._commits.give_last(lambda: self.committable, deadline)
-            self._commits.see_through(deadline)
-        finally:
-            self._end()
+        with self._alone():
+            self._is_closing = True
+            try:
+                if commit and self._membership.is_member:
+                    self._hand_over(self._own)
+                else:
+                    self._commits.see_through(Deadline.after(self._timeout_s))
+            finally:
+                self._end()
 
     def _end(self) -> None:
         self._membership.close()
@@ -477,26 +552,11 @@ class Consumer:
         self._keeper.end()
 
 
-def _checked_topics(
-    topics: Collection[str] | SubscriptionPattern, config: ConsumerConfig
-) -> frozenset[str] | SubscriptionPattern:
-    if isinstance(topics, SubscriptionPattern):
-        if config.group_protocol != _INCREMENTAL:
-            allowed = "expected a set of names, or group.protocol=consumer: brokers look then"
-            raise ConfigError("topics", topics, allowed)
-        if not topics.pattern:
-            raise ConfigError("topics", topics, "expected a pattern: .* is all topics")
-        return topics
-    if isinstance(topics, str) or not topics:
-        raise ConfigError("topics", topics, "expected a set of names, at least one")
-    return frozenset(topics)
-
-
 def _keeper(
     config: ConsumerConfig,
     topics: frozenset[str] | SubscriptionPattern,
     membership: Membership,
 ) -> Keeper:
-    if config.group_protocol == _INCREMENTAL or isinstance(topics, SubscriptionPattern):
+    if config.group_protocol == INCREMENTAL or isinstance(topics, SubscriptionPattern):
         return IncrementalKeeper(config, topics, membership)
     return ClassicKeeper(config, topics, membership)

@@ -46,6 +46,7 @@ from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import (
     BrokerError,
+    ConfigError,
     KafkaProtoError,
     LocalProtocolError,
 )
@@ -225,12 +226,14 @@ class Producer:
 
         Raises:
             LocalProtocolError: no transaction is open.
-            ConfigError: such an offset, or partition, there cannot be; the transaction stays open.
+            ConfigError: such an offset, partition, group or member there cannot be; the transaction
+                stays open.
             BrokerError: they cannot be committed; the transaction can only be aborted then.
         """
         transactions = self._transactional
         transactions.check_open()
         given = checked_offsets(offsets)
+        _check_group(group, member)
         with self._ending_on_error():
             transactions.add_offsets(given, group, member)
 
@@ -346,7 +349,9 @@ class Producer:
     def _ending_on_error(self) -> Iterator[None]:
         check_process("producer", self._process)
         if self._ended_by is not None:
-            raise LocalProtocolError(f"this producer has ended, {self._ended_by}: make a new one")
+            is_open = self._transactions is not None and self._transactions.is_open
+            way_on = "abort_transaction, and begin another" if is_open else "make a new one"
+            raise LocalProtocolError(f"this producer has ended, {self._ended_by}: {way_on}")
         try:
             yield
         except BaseException as error:
@@ -555,3 +560,11 @@ def _transactions(config: ProducerConfig, router: Router) -> Transactions | None
     timeout_s = config.transaction_timeout_s
     timeout_ms = None if timeout_s is None else round(timeout_s * 1000)
     return Transactions(router, config.transactional_id, timeout_ms)
+
+
+def _check_group(group: object, member: object) -> None:
+    """Others' clients take the member alone, which knows its group there."""
+    if not isinstance(group, str):
+        raise ConfigError("group", group, "expected the group's name, and behind it its member")
+    if not isinstance(member, GroupMember | None):
+        raise ConfigError("member", member, "expected Consumer.group_member, or None")

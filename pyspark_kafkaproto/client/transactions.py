@@ -18,7 +18,7 @@ from pyspark_kafkaproto.client.writing.sequences import Identity
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.asking import check_complete
 from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
-from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.cluster.groups import NO_MEMBER_ANY_MORE, GroupMember
 from pyspark_kafkaproto.cluster.topology import by_topic
 from pyspark_kafkaproto.cluster.transactions import (
     FENCED,
@@ -300,7 +300,11 @@ class Transactions:
                 for item in topic.partitions
             }
             for item, code in codes.items():
-                checked(code, "TxnOffsetCommit", f"{writer}, group {group!r}, {item}")
+                subject = f"{writer}, group {group!r}, {item}"
+                if code in NO_MEMBER_ANY_MORE:
+                    who = f"member {member.member_id!r}: {NO_MEMBER_ANY_MORE[code]}"
+                    raise BrokerError(code, "TxnOffsetCommit", subject, who)
+                checked(code, "TxnOffsetCommit", subject)
             check_complete(f"TxnOffsetCommit, {writer}, group {group!r}", offsets, codes)
 
         most = _MOST_OFFSETS_BY_NAME if self.is_version_2 else _MOST_OFFSETS_VERSION_1

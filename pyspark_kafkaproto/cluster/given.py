@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
 from pyspark_kafkaproto.cluster.groups import CommittedOffset
@@ -26,6 +26,7 @@ def checked_partitions(partitions: Collection[tuple[str, int]]) -> list[TopicPar
     Raises:
         ConfigError: one is no topic with the number of a partition.
     """
+    _check_many(partitions)
     return list(dict.fromkeys(map(_checked_partition, partitions)))
 
 
@@ -42,6 +43,8 @@ def checked_offsets(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
     Raises:
         ConfigError: such an offset, text, or partition, there cannot be.
     """
+    if not isinstance(offsets, Mapping):
+        raise ConfigError("offsets", offsets, "expected the offset of each partition, in a dict")
     checked = {}
     for item, given in offsets.items():
         partition = _checked_partition(item)
@@ -70,6 +73,11 @@ def checked_timestamp(timestamp: int) -> int:
     if timestamp < 0:
         raise ConfigError("timestamp", timestamp, "expected milliseconds since 1970, 0 or more")
     return timestamp
+
+
+def _check_many(partitions: object) -> None:
+    if isinstance(partitions, str) or not isinstance(partitions, Iterable):
+        raise ConfigError("partitions", partitions, "expected a set of them")
 
 
 def _checked_partition(item: tuple[str, int]) -> TopicPartition:

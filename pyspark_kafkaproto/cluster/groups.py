@@ -51,12 +51,15 @@ _NO_LONGER = (
     "the group has shared its partitions out anew: others read them, and go on from what was "
     "committed before (if rows take longer than max.poll.interval.ms, raise it)"
 )
-_MEMBER_ADVICE = {
-    UNKNOWN_TOPIC_OR_PARTITION: _NO_SUCH_PARTITION,
+NO_MEMBER_ANY_MORE = {
     ILLEGAL_GENERATION: _NO_LONGER,
     UNKNOWN_MEMBER_ID: _NO_LONGER,
-    REBALANCE_IN_PROGRESS: "the group is sharing out anew: poll, and commit then",
     FENCED_INSTANCE_ID: INSTANCE_TAKEN_OVER,
+}
+_MEMBER_ADVICE = {
+    **NO_MEMBER_ANY_MORE,
+    UNKNOWN_TOPIC_OR_PARTITION: _NO_SUCH_PARTITION,
+    REBALANCE_IN_PROGRESS: "the group is sharing out anew: poll, and commit then",
 }
 _DELETE_ADVICE = {
     GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic: stop them first",

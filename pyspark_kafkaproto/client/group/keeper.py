@@ -36,7 +36,7 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
     LocalProtocolError,
 )
-from pyspark_kafkaproto.net import ConsumerConfig
+from pyspark_kafkaproto.net import ConsumerConfig, Endpoint
 from pyspark_kafkaproto.net.retry import given_up, is_retriable
 
 _log = logging.getLogger(__name__)
@@ -73,6 +73,7 @@ class Keeper(ABC):
         self._membership = membership
         self._conversation = coordinator
         self._failed_joins = 0
+        self._left_overdue = False
         self._owned: frozenset[TopicPartition] | None = None  # seen last; None: not looked at
         self._commits: list[Commit] = []  # taken and not done yet, oldest first
         self._commit_at = 0.0  # not before: the last try failed
@@ -85,6 +86,10 @@ class Keeper(ABC):
     def start(self) -> None:
         """Begin to join."""
         self._thread.start()
+
+    def waits_for(self) -> dict[Endpoint, KafkaProtoError | None]:
+        """Whom it has asked in vain so far, and why; empty once anybody has answered."""
+        return self._conversation.router.waits_for()
 
     def end(self) -> None:
         """Leave, once the membership is closed: soon over, unless a JoinGroup is under way.
@@ -123,7 +128,7 @@ class Keeper(ABC):
 
     def _run(self) -> None:
         member = self._membership
-        end: KafkaProtoError = _too_late(self._config.group_id)
+        end: KafkaProtoError = self._too_late()
         try:
             while member.state is not State.CLOSED:
                 self._step()
@@ -178,7 +183,7 @@ class Keeper(ABC):
             time.sleep(self._config.client.backoff.wait_s(self._failed_joins))
         self._failed_joins += 1
         self._enter()
-        self._failed_joins = 0
+        self._failed_joins, self._left_overdue = 0, False
         if self._membership.is_member:
             self._say_what_is_read()
 
@@ -200,6 +205,7 @@ class Keeper(ABC):
         """
         member = self._membership.member
         text = "no poll for max.poll.interval.ms"
+        self._left_overdue = True
         _log.warning("group %r: %s, leaving the group", self._config.group_id, text)
         self._membership.lost(text, member_id=member.member_id if member.instance_id else "")
         if self._conversation.leaves(member):
@@ -216,7 +222,7 @@ class Keeper(ABC):
         is_out = current.generation == NO_GENERATION
         tenure = self._membership.tenure
         late = [item for item in commits if is_out or item.tenure != tenure]
-        self._membership.answer(late, _too_late(self._config.group_id))
+        self._membership.answer(late, self._too_late())
         ours = [item for item in commits if item not in late]
         if not ours:
             return
@@ -233,7 +239,7 @@ class Keeper(ABC):
             self._set_apart(ours, error)
             return
         for commit in ours:
-            why = _too_late(self._config.group_id) if commit.is_late else None
+            why = self._too_late() if commit.is_late else None
             self._membership.answer([commit], error or why)
 
     def _set_apart(self, commits: list[Commit], error: BrokerError) -> None:
@@ -280,6 +286,18 @@ class Keeper(ABC):
             self._failed_commits, self._commit_at = 0, 0.0
         self._commits = again + self._commits
 
+    def _too_late(self) -> BrokerError:
+        """What is said of a commit by who has read the rows, and is no member any more."""
+        text = "the group has shared its partitions out anew since: others read them now"
+        if self._left_overdue:
+            text = (
+                "this member has left: nobody polled for max.poll.interval.ms, "
+                f"{self._config.max_poll_interval_s * 1000:.0f}. Others may read its partitions; "
+                "the next poll joins again"
+            )
+        subject = f"group {self._config.group_id!r}"
+        return BrokerError(ILLEGAL_GENERATION, "OffsetCommit", subject, text)
+
     # What the coordinator says about us
 
     def _guarded(self, act: Callable[[], None]) -> None:
@@ -303,11 +321,6 @@ def leave(conversation: Conversation, member: GroupMember, reason: str) -> None:
             _log.debug("the group had given us up before we left: %s", error)
         else:
             _log.warning("the group notices only when the session ends: %s", error)
-
-
-def _too_late(group: str) -> BrokerError:
-    text = "the group has shared its partitions out anew since: others read them now"
-    return BrokerError(ILLEGAL_GENERATION, "OffsetCommit", f"group {group!r}", text)
 
 
 def _given_up(commit: Commit, error: KafkaProtoError, wait_s: float) -> KafkaProtoError | None:

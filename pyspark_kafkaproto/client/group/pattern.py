@@ -1,8 +1,19 @@
-"""Topics by a pattern, as group members of KIP-848 subscribe to them."""
+"""What a member may subscribe to: topics by their names, or by a pattern."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from collections.abc import Collection, Iterable
+from typing import Final, NamedTuple
+
+from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net import ConsumerConfig
+
+INCREMENTAL: Final = "consumer"
+"""The `group.protocol` of KIP-848."""
+
+_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+_BY_PATTERN: Final = "for a pattern: SubscriptionPattern, with group.protocol=consumer"
 
 
 class SubscriptionPattern(NamedTuple):
@@ -13,3 +24,35 @@ class SubscriptionPattern(NamedTuple):
     """
 
     pattern: str
+
+
+def checked_topics(
+    topics: Collection[str] | SubscriptionPattern, config: ConsumerConfig
+) -> frozenset[str] | SubscriptionPattern:
+    """What the brokers can be asked for.
+
+    Raises:
+        ConfigError: no set of names that topics can have, no pattern, or none in this protocol.
+    """
+    if isinstance(topics, SubscriptionPattern):
+        if config.group_protocol != INCREMENTAL:
+            allowed = "expected a set of names, or group.protocol=consumer: brokers look then"
+            raise ConfigError("topics", topics, allowed)
+        if not isinstance(topics.pattern, str) or not topics.pattern:
+            raise ConfigError("topics", topics, "expected a pattern: .* is all topics")
+        return topics
+    _check_names(topics)
+    return frozenset(topics)
+
+
+def _check_names(topics: object) -> None:
+    if isinstance(topics, str | bytes) or not isinstance(topics, Iterable) or not topics:
+        allowed = f"expected a set of names, at least one; {_BY_PATTERN}"
+        raise ConfigError("topics", topics, allowed)
+    for name in topics:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            allowed = (
+                "no topic is called so: a name has 1 to 249 letters, digits, dots, underscores and "
+                f"hyphens; {_BY_PATTERN}"
+            )
+            raise ConfigError("topics", name, allowed)

@@ -75,6 +75,7 @@ class Reading:
         self._tail = self._new_tail()
         self._rows: Iterator[pa.RecordBatch] = iter(())
         self._is_moved = False  # by others than rows, so that what was fetched is not read on
+        self._before: dict[TopicPartition, int] = {}  # of positions moved by what is on its way
 
     def next_batch(self, deadline: Deadline) -> pa.RecordBatch | None:
         """Rows of one partition, in the order of their offsets; None where none came in time.
@@ -112,6 +113,15 @@ class Reading:
         if partition.topic in self.seen.topic_ids:
             self.seen.foreign.add(partition)
         self._begin_at({partition: at})
+        self._is_moved = True
+
+    def note_arrived(self) -> None:
+        """Who reads has the last batch."""
+        self._before.clear()
+
+    def take_back(self) -> None:
+        """What has been given since `note_arrived` is on its way no more: its rows come again."""
+        self.positions |= self._before
         self._is_moved = True
 
     def pause(self, partitions: frozenset[TopicPartition]) -> None:
@@ -185,6 +195,7 @@ class Reading:
                 yield from batches[-1:]
 
     def _move(self, partition: TopicPartition, offset: int) -> None:
+        self._before.setdefault(partition, self.positions[partition])
         self.positions[partition] = offset
         self.seen.astray.discard(partition)
 

@@ -12,6 +12,7 @@ from pyspark_kafkaproto.client import produce as produce_module
 from pyspark_kafkaproto.client.writing import coalescing, compressing, gathering
 from pyspark_kafkaproto.client.writing.refusals import REASON_HEADER, RecordRefused
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
+from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
@@ -207,10 +208,30 @@ def test_offsets_are_taken_as_a_commit_takes_them(brokers, producer, level):
     writer.begin_transaction()
     with pytest.raises(ConfigError, match=r"offset of orders-0.* is -1"):
         writer.send_offsets_to_transaction({("orders", 0): -1}, "group")
+    with pytest.raises(ConfigError, match=r"'group' is GroupMember.*behind it its member"):
+        writer.send_offsets_to_transaction({ONE: 17}, GroupMember("m", 1))  # as others have it
+    with pytest.raises(ConfigError, match=r"'member' is 'm'.*Consumer\.group_member"):
+        writer.send_offsets_to_transaction({ONE: 17}, "group", "m")
     writer.send_offsets_to_transaction({("orders", 0): 17}, "group")
     writer.commit_transaction()
     (request,) = brokers.asked("TxnOffsetCommit")
     assert request.topics[0].partitions[0].committed_offset == 17
+
+
+@pytest.mark.parametrize("code", [22, 25, 82])
+def test_offsets_of_who_is_no_member_any_more_say_whose_and_leave_an_abort(
+    brokers, producer, level, code
+):
+    del level
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    brokers.on("TxnOffsetCommit", refused_by("TxnOffsetCommit", code), offsets_committed)
+    with pytest.raises(BrokerError, match=r"member 'm': (the group has shared|another member has)"):
+        writer.send_offsets_to_transaction({ONE: 17}, "group", GroupMember("m", 1))
+    with pytest.raises(LocalProtocolError, match="abort_transaction, and begin another"):
+        writer.send(ROWS)
+    writer.abort_transaction()
+    whole_transaction(writer)
 
 
 def test_a_transaction_stays_open_for_kafkas_minute(brokers, producer, level):

@@ -136,7 +136,11 @@ def test_who_is_left_with_what_nobody_leads_waits_for_it(filled, heartbeats, inc
         (lambda one: one.seek(("orders", 7), 1), r"'orders-7'.*it has orders-0, orders-1"),
         (lambda one: one.seek(FIRST, -1), "whole number from 0 on"),
         (lambda one: one.seek("orders", 1), "partition"),
-        (lambda one: one.pause([("others", 0), FIRST]), r"'others-0'.*poll first"),
+        (lambda one: one.pause([("others", 0), FIRST]), r"'others-0'.*it has orders-0, orders-1$"),
+        (lambda one: one.pause("orders"), "'orders': expected a set of them"),
+        (lambda one: one.pause(3), "3: expected a set of them"),
+        (lambda one: one.commit({FIRST}), "'offsets' is.*in a dict"),
+        (lambda one: one.commit(5), "'offsets' is 5"),
         (lambda one: one.resume([("orders", "0")]), "partition"),
     ],
 )

@@ -1,0 +1,252 @@
+"""What users do to a consumer: end it, interrupt it, share it, give it what it cannot use."""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import pytest
+
+from pyspark_kafkaproto.client import consumer as reader
+from pyspark_kafkaproto.client.consumer import Consumer
+from pyspark_kafkaproto.client.group.membership import Membership
+from pyspark_kafkaproto.client.group.reading import Reading
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
+from pyspark_kafkaproto.net import Deadline
+from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+BOTH = frozenset({FIRST, SECOND})
+
+
+@pytest.fixture(params=["classic", "consumer"])
+def member_of(request, filled, consumer_of):
+    """`consumer_of` in each protocol."""
+    request.getfixturevalue("group" if request.param == "classic" else "heartbeats")
+
+    def open_member(listeners=None, **properties):
+        return consumer_of(listeners=listeners, group_protocol=request.param, **properties)
+
+    return open_member
+
+
+def committed(filled):
+    """{partition: offset} of the last OffsetCommit; None: there was none."""
+    asked = filled.asked("OffsetCommit")
+    if not asked:
+        return None
+    parts = [item for topic in asked[-1].topics for item in topic.partitions]
+    return {item.partition_index: item.committed_offset for item in parts}
+
+
+def meet(error, consumer):
+    """Read all, and fail then."""
+    with consumer:
+        poll_rows(consumer, 40)
+        raise error
+
+
+def test_who_closes_is_told_what_is_given_up_while_it_may_commit(filled, member_of, noted):
+    def give_up(own):
+        noted.append(("revoked", own))
+        consumer.commit({FIRST: 7})
+
+    listeners = noted.listeners() | {"on_revoke": give_up}
+    consumer = member_of(listeners, enable_auto_commit="false")
+    poll_rows(consumer, 40)
+    consumer.close()
+    consumer.close()
+    assert noted == [("assigned", BOTH), ("revoked", BOTH)]
+    assert committed(filled) == {0: 7}
+
+
+def test_who_closes_in_its_listener_is_told_once(filled, member_of, noted):
+    def give_up(own):
+        noted.append(("revoked", own))
+        consumer.close()
+
+    consumer = member_of({"on_revoke": give_up})
+    poll_rows(consumer, 40)
+    consumer.close()
+    assert noted == [("revoked", BOTH)]
+    assert committed(filled) == {0: 20, 1: 20}
+
+
+def test_rows_that_met_an_error_are_not_given_up_as_read(filled, member_of, noted):
+    with pytest.raises(ZeroDivisionError):
+        meet(ZeroDivisionError, member_of(noted.listeners()))
+    assert noted == [("assigned", BOTH)]
+    assert committed(filled) is None
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("where", [(Reading, "next_batch"), (Membership, "polled")])
+def test_an_interrupt_of_a_poll_commits_what_polls_before_have_given(
+    filled, member_of, monkeypatch, kind, where
+):
+    def interrupted(*_):
+        raise kind
+
+    def use(consumer):
+        with consumer:
+            poll_rows(consumer, 40)
+            monkeypatch.setattr(*where, interrupted)
+            consumer.poll(1.0)
+
+    with pytest.raises(kind):
+        use(member_of())
+    assert committed(filled) == {0: 20, 1: 20}
+
+
+def test_rows_that_an_interrupt_kept_from_arriving_are_not_committed(
+    filled, member_of, monkeypatch
+):
+    given = []
+    next_batch = Reading.next_batch
+
+    def interrupted(self, deadline):
+        if next_batch(self, deadline) is not None:
+            raise KeyboardInterrupt
+
+    def use(consumer):
+        with consumer:
+            while not given:
+                given.extend(rows_of(consumer.poll(0.05)))
+            monkeypatch.setattr(Reading, "next_batch", interrupted)
+            poll_until(consumer, lambda: False)
+
+    with pytest.raises(KeyboardInterrupt):
+        use(member_of())
+    read = {partition: offset + 1 for partition, offset in given}
+    assert committed(filled) == {0: 0, 1: 0} | read
+
+
+def test_what_was_interrupted_goes_on(filled, member_of, monkeypatch):
+    consumer = member_of()
+    next_batch = Reading.next_batch
+
+    def interrupted(self, deadline):
+        if next_batch(self, deadline) is not None:
+            monkeypatch.setattr(Reading, "next_batch", next_batch)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Reading, "next_batch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        poll_until(consumer, lambda: False)
+    assert sorted(poll_rows(consumer, 40)) == [(p, n) for p in range(2) for n in range(20)]
+
+
+def test_an_interrupt_of_who_works_on_rows_commits_nothing(filled, member_of):
+    with pytest.raises(KeyboardInterrupt):
+        meet(KeyboardInterrupt, member_of())
+    assert committed(filled) is None
+
+
+def test_a_listener_that_fails_is_told_again(filled, member_of):
+    told = []
+
+    def begin(own):
+        told.append(own)
+        if len(told) == 1:
+            raise ZeroDivisionError
+        for partition in own:
+            consumer.seek(partition, 19)
+
+    consumer = member_of({"on_assign": begin})
+    with pytest.raises(ZeroDivisionError):
+        poll_until(consumer, lambda: False)
+    assert not consumer.assignment
+    assert sorted(poll_rows(consumer, 2)) == [(0, 19), (1, 19)]
+    assert told == [BOTH, BOTH]
+
+
+def test_a_second_thread_is_refused(member_of):
+    """Two would mix up their answers, and the brokers would be blamed."""
+    listening, met = threading.Event(), []
+
+    def use():
+        for act in (lambda: consumer.poll(0), lambda: consumer.commit({FIRST: 1}), consumer.close):
+            with pytest.raises(LocalProtocolError, match="another thread uses this consumer"):
+                act()
+            met.append(act)
+
+    def begin(own):
+        consumer.commit({FIRST: 3})  # the same thread may
+        other = threading.Thread(target=use)
+        other.start()
+        other.join(PATIENCE_S)
+        listening.set()
+
+    consumer = member_of({"on_assign": begin})
+    poll_until(consumer, listening.is_set)
+    assert len(met) == 3
+
+
+def test_who_has_left_for_not_polling_is_told_so(filled, member_of):
+    consumer = member_of(max_poll_interval_ms=200, enable_auto_commit="false")
+    poll_rows(consumer, 40)
+    deadline = Deadline.after(PATIENCE_S)
+    while consumer.group_member.generation and consumer.member_id:
+        deadline.check("its leaving")
+        threading.Event().wait(0.01)
+    with pytest.raises(
+        BrokerError, match=r"max\.poll\.interval\.ms, 200.*the next poll joins again"
+    ):
+        consumer.commit()
+
+
+def test_it_is_said_once_that_nobody_answers(monkeypatch, caplog):
+    monkeypatch.setattr(reader, "_WORTH_A_WORD_S", 0.05)
+    config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}
+    with Consumer(config, {"orders"}) as consumer:
+        poll_until(consumer, lambda: "127.0.0.1:1" in caplog.text, "the word")
+        count = len(caplog.records)
+        consumer.poll(0.1)
+        assert len(caplog.records) == count
+
+
+@pytest.mark.parametrize(
+    ("topics", "text"),
+    [
+        (re.compile("ord.*"), "for a pattern: SubscriptionPattern"),
+        ({"^ord.*"}, r"'topics' is '\^ord\.\*': no topic is called so.*SubscriptionPattern"),
+        ({"no pe!"}, "'no pe!': no topic is called so"),
+        ({".."}, "no topic is called so"),
+        ({"a" * 250}, "no topic is called so"),
+        ({b"orders"}, "b'orders'.*no topic is called so"),
+        (b"orders", "expected a set of names"),
+        (5, "expected a set of names"),
+    ],
+)
+def test_names_that_no_topic_has_are_refused(consumer_of, brokers, topics, text):
+    config = {"bootstrap.servers": brokers.bootstrap_servers, "group.id": "g"}
+    with pytest.raises(ConfigError, match=text):
+        Consumer(config, topics)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"on_assign": "x"}, "'on_assign' is 'x': expected something to call"),
+        ({"columns": "value"}, "'columns' is 'value': expected a set of names"),
+    ],
+)
+def test_what_a_consumer_cannot_use_is_named(brokers, given, text):
+    config = {"bootstrap.servers": brokers.bootstrap_servers, "group.id": "g"}
+    with pytest.raises(ConfigError, match=text):
+        Consumer(config, {"orders"}, **given)
+
+
+def test_a_consumer_that_is_closed_says_so(member_of):
+    consumer = member_of()
+    poll_rows(consumer, 40)
+    consumer.close()
+    for act in (
+        lambda: consumer.poll(0),
+        lambda: consumer.seek(FIRST, 1),
+        lambda: consumer.pause({FIRST}),
+        lambda: consumer.commit({FIRST: 1}),
+    ):
+        with pytest.raises(LocalProtocolError, match="the consumer is closed"):
+            act()
