@@ -11,19 +11,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember, commit_offsets
-from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 
 _T = TypeVar("_T")
 
 
 class MemberRouter(Router):
-    """Tries again by itself, unless told not to."""
+    """Tries again by itself, unless told not to, or nobody waits for it any more.
 
+    Attributes:
+        is_over: whether the member has ended: what fails from now on is not tried again.
+    """
+
+    is_over = False
     _tries_once = False
 
     @contextmanager
@@ -38,11 +44,19 @@ class MemberRouter(Router):
     def retrying(self, what: str, attempt: Callable[[], _T], deadline: Deadline) -> _T:
         """`attempt` until it succeeds, or once; what an error shows is out of date is forgotten."""
         if not self._tries_once:
-            return super().retrying(what, attempt, deadline)
+            return super().retrying(what, partial(self._unless_over, attempt), deadline)
         try:
             return attempt()
         except KafkaProtoError as error:
             self.forget_for(error)
+            raise
+
+    def _unless_over(self, attempt: Callable[[], _T]) -> _T:
+        try:
+            return attempt()
+        except KafkaProtoError as error:
+            if self.is_over:
+                raise LocalProtocolError("the consumer is closed") from error
             raise
 
 

@@ -96,6 +96,7 @@ class Keeper(ABC):
 
         On a connection of its own then: that is answered once we have left.
         """
+        self._conversation.router.is_over = True
         self._thread.join(_SOON_S)
         member = self._membership.member
         if not self._conversation.leaves(member):

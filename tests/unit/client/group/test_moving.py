@@ -77,6 +77,7 @@ def test_what_is_paused_gives_no_rows_and_goes_on_where_it_was(member, filled):
 
 def test_who_has_paused_all_waits_and_stays_in_the_group(member, filled, group):
     member.pause(BOTH)
+    member.poll(0.05)  # what was asked before has come in
     filled.logs["orders", 0].append(b"later")
     asked = len(filled.asked("Fetch"))
     began = time.monotonic()

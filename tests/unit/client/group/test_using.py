@@ -204,6 +204,9 @@ def test_it_is_said_once_that_nobody_answers(monkeypatch, caplog):
         count = len(caplog.records)
         consumer.poll(0.1)
         assert len(caplog.records) == count
+    keeper = consumer._keeper._thread
+    keeper.join(PATIENCE_S)
+    assert not keeper.is_alive(), "who is closed tries no more"
 
 
 @pytest.mark.parametrize(
