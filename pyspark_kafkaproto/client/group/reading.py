@@ -110,6 +110,7 @@ class Reading:
         self.seen.epochs.pop(partition, None)  # of the offset before, as all that was known of it
         self.seen.astray.discard(partition)
         self._told.discard(partition)
+        self._before.pop(partition, None)
         if partition.topic in self.seen.topic_ids:
             self.seen.foreign.add(partition)
         self._begin_at({partition: at})

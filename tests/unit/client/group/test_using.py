@@ -137,6 +137,22 @@ def test_what_was_interrupted_goes_on(filled, member_of, monkeypatch):
     assert sorted(poll_rows(consumer, 40)) == [(p, n) for p in range(2) for n in range(20)]
 
 
+def test_an_interrupt_takes_no_partition_back_from_where_it_was_sought(
+    filled, member_of, monkeypatch
+):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    consumer = member_of()
+    poll_rows(consumer, 40)
+    consumer.seek(FIRST, 5)
+    consumer.seek(SECOND, 6)
+    monkeypatch.setattr(Reading, "note_arrived", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        consumer.poll(0)
+    assert consumer.positions == {FIRST: 5, SECOND: 6}
+
+
 def test_an_interrupt_of_who_works_on_rows_commits_nothing(filled, member_of):
     with pytest.raises(KeyboardInterrupt):
         meet(KeyboardInterrupt, member_of())
