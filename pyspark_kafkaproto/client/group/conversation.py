@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember, commit_offsets
@@ -67,7 +67,7 @@ class Conversation(ABC):
         router: whom it asks through.
     """
 
-    _advice: ClassVar[Mapping[int, str]]  # by error code: what to do about it
+    _advice: Mapping[int, str]  # by error code: what to do about it
 
     def __init__(self, config: ConsumerConfig) -> None:
         self._config = config

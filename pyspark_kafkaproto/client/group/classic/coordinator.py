@@ -50,8 +50,6 @@ _LAST_LEAVE_OF_ONE: Final = 2
 _ADVICE: Final = {
     INCONSISTENT_GROUP_PROTOCOL: "its other members share partitions out in a way that is not in "
     "our partition.assignment.strategy, or it is no group of consumers",
-    INVALID_SESSION_TIMEOUT: "the broker does not allow this session.timeout.ms: see its "
-    "group.min.session.timeout.ms and group.max.session.timeout.ms",
     GROUP_MAX_SIZE_REACHED: "the group has as many members as the broker's group.max.size allows",
     FENCED_INSTANCE_ID: INSTANCE_TAKEN_OVER,
 }
@@ -81,10 +79,11 @@ class MemberIdRequired(BrokerError):
 class Coordinator(Conversation):
     """What a member of the classic protocol says to its group's coordinator."""
 
-    _advice = _ADVICE
-
     def __init__(self, config: ConsumerConfig, topics: Collection[str]) -> None:
         super().__init__(config)
+        session = f"session.timeout.ms is {config.session_timeout_s * 1000:.0f}: the broker allows "
+        allowed = "its group.min.session.timeout.ms to group.max.session.timeout.ms"
+        self._advice = {**_ADVICE, INVALID_SESSION_TIMEOUT: session + allowed}
         self._topics = topics
         self.wanted: frozenset[str] = frozenset(topics)  # of all members, where we lead
         self._counts: dict[str, int] = {}  # the last ones that were believed

@@ -265,7 +265,10 @@ def test_joining_goes_on_after_what_passes(filled, group, consumer_of, answers):
 def test_a_refusal_for_good_is_raised_with_what_to_do(brokers, group, consumer_of):
     brokers.on("JoinGroup", JoinGroupResponse(error_code=INVALID_SESSION_TIMEOUT))
     consumer = consumer_of()
-    with pytest.raises(BrokerError, match=r"group 'g'.*group\.min\.session\.timeout\.ms"):
+    with pytest.raises(
+        BrokerError,
+        match=r"group 'g'.*is 45000: the broker allows its group\.min\.session\.timeout\.ms",
+    ):
         consumer.poll(10)
 
 
