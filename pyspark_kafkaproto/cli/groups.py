@@ -27,7 +27,7 @@ from pyspark_kafkaproto.cluster import (
 )
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 
-_LIST = {"group": "Group", "type": "Type", "state": "State", "protocol_type": "Protocol type"}
+_LIST = {"group": "Group", "type": "Type", "state": "State", "protocol_type": "Protocol"}
 _GROUP = {
     "group": "Group",
     "type": "Type",
