@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client.codec import say_which_codec
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_CLOSED = "the consumer is closed"
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 _ITERATION_S = 1.0
 _WORTH_A_WORD_S = 2.0
@@ -296,8 +295,7 @@ class Consumer:
 
     def _reading_of(self, partitions: Collection[TopicPartition]) -> Reading:
         """What reads `partitions`, which have to be ours."""
-        if self._is_closed:
-            raise LocalProtocolError(_CLOSED)
+        self._membership.check_open()
         others = sorted(set(partitions) - self._own)
         if self._reading is None or others:
             shown = ", ".join(map(str, others or partitions))
@@ -309,9 +307,8 @@ class Consumer:
     def _follow(self) -> View:
         """Do what the state of the membership wants of the reader."""
         member = self._membership
+        member.check_open()
         view = member.view
-        if view.state is State.CLOSED:
-            raise LocalProtocolError(_CLOSED)
         if view.state is State.FAILED and member.error is not None:
             error = member.error
             self._let_go(self._on_lost)
@@ -320,7 +317,7 @@ class Consumer:
             self._give_up_all()
         elif view.state is State.LOST:
             self._let_go(self._on_lost)
-        elif view.state is State.STABLE and (self._reading is None or view.assignment != self._own):
+        elif view.state is State.STABLE and (self._reading is None or self._is_behind(view)):
             self._reconcile(view)
         return view
 
@@ -342,10 +339,10 @@ class Consumer:
         if self._reading is not None and not added:
             return
         starts = self._starting_positions(added)
-        if starts is None or not self._membership.claim(view, self._own | added):
+        if starts is None or not self._membership.claim(view):
             return
         try:
-            self._read(view, self._own | added, starts)
+            self._read(view, view.assignment, starts)
         finally:
             self._membership.give_up(added - self._own)  # where it was interrupted
         if self._on_assign is not None:
@@ -423,10 +420,14 @@ class Consumer:
 
     def _sooner_if_held(self, view: View, turn: Deadline) -> Deadline:
         """When to ask again about held offsets, where those are of what is to be read still."""
-        is_waiting = view.state is State.STABLE and view.assignment != self._own
-        if self._held is None or not is_waiting:
+        if self._held is None or view.state is not State.STABLE or not self._is_behind(view):
             return turn
         return turn.sooner(self._held.again.remaining_s)
+
+    def _is_behind(self, view: View) -> bool:
+        """Whether something else is to be read than what is read."""
+        # Most of the time it is the same object: each poll asks, and there may be thousands.
+        return view.assignment is not self._own and view.assignment != self._own
 
     def _has_been_at(self, partition: TopicPartition, offset: int) -> bool:
         """Whether this member has left `partition` at `offset`, or committed that last."""
@@ -556,7 +557,7 @@ def _keeper(
     config: ConsumerConfig,
     topics: frozenset[str] | SubscriptionPattern,
     membership: Membership,
-) -> Keeper:
+) -> Keeper[Any]:
     if config.group_protocol == INCREMENTAL or isinstance(topics, SubscriptionPattern):
         return IncrementalKeeper(config, topics, membership)
     return ClassicKeeper(config, topics, membership)

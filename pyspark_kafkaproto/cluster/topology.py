@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
+from pyspark_kafkaproto.cluster.names import TOPIC_NAMES
 from pyspark_kafkaproto.error_codes import (
     INVALID_TOPIC_EXCEPTION,
     LEADER_NOT_AVAILABLE,
@@ -163,8 +164,7 @@ _NO_SUCH_TOPIC = (
     "check its name, or create it first"
 )
 _TOPIC_ADVICE = {
-    INVALID_TOPIC_EXCEPTION: "a topic's name has 1 to 249 letters, digits, dots, underscores and "
-    "hyphens",
+    INVALID_TOPIC_EXCEPTION: TOPIC_NAMES,
 }
 
 

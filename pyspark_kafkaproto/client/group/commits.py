@@ -10,10 +10,10 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 
-from pyspark_kafkaproto.client.group.membership import Commit, Membership, State
+from pyspark_kafkaproto.client.group.membership import Commit, Membership
 from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
-from pyspark_kafkaproto.errors import KafkaProtoError, LocalProtocolError
+from pyspark_kafkaproto.errors import KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 
 _log = logging.getLogger(__name__)
@@ -112,8 +112,7 @@ class Commits:
                 self._on_commit(offsets, commit.error)
 
     def _send(self, offsets: Positions) -> Commit | None:
-        if self._membership.state is State.CLOSED:
-            raise LocalProtocolError("the consumer is closed")
+        self._membership.check_open()
         if not offsets:
             return None
         return self._membership.commit(offsets, Deadline.after(self.timeout_s))

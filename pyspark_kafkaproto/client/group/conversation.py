@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self, TypeVar
 
+from pyspark_kafkaproto.client.group.membership import CLOSED
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember, commit_offsets
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
@@ -56,7 +57,7 @@ class MemberRouter(Router):
             return attempt()
         except KafkaProtoError as error:
             if self.is_over:
-                raise LocalProtocolError("the consumer is closed") from error
+                raise LocalProtocolError(CLOSED) from error
             raise
 
 

@@ -16,7 +16,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from pyspark_kafkaproto.client.group.conversation import Conversation
 from pyspark_kafkaproto.client.group.membership import NO_GENERATION, Commit, Membership, State
@@ -63,15 +63,16 @@ class Due(NamedTuple):
     act: Callable[[], None]
 
 
-class Keeper(ABC):
+_C = TypeVar("_C", bound=Conversation)
+
+
+class Keeper(ABC, Generic[_C]):
     """Keeps `membership` true to what the coordinator says, until that is closed."""
 
-    def __init__(
-        self, config: ConsumerConfig, coordinator: Conversation, membership: Membership
-    ) -> None:
+    def __init__(self, config: ConsumerConfig, coordinator: _C, membership: Membership) -> None:
         self._config = config
         self._membership = membership
-        self._conversation = coordinator
+        self._coordinator = coordinator
         self._failed_joins = 0
         self._left_overdue = False
         self._owned: frozenset[TopicPartition] | None = None  # seen last; None: not looked at
@@ -89,19 +90,19 @@ class Keeper(ABC):
 
     def waits_for(self) -> dict[Endpoint, KafkaProtoError | None]:
         """Whom it has asked in vain so far, and why; empty once anybody has answered."""
-        return self._conversation.router.waits_for()
+        return self._coordinator.router.waits_for()
 
     def end(self) -> None:
         """Leave, once the membership is closed: soon over, unless a JoinGroup is under way.
 
         On a connection of its own then: that is answered once we have left.
         """
-        self._conversation.router.is_over = True
+        self._coordinator.router.is_over = True
         self._thread.join(_SOON_S)
         member = self._membership.member
-        if not self._conversation.leaves(member):
+        if not self._coordinator.leaves(member):
             return
-        aside = self._conversation.anew()
+        aside = self._coordinator.anew()
         try:
             leave(aside, member, "the consumer was closed")
         finally:
@@ -142,7 +143,7 @@ class Keeper(ABC):
         finally:
             member.answer(self._commits, end)
             member.refuse_commits(end)
-            self._conversation.close()
+            self._coordinator.close()
 
     def _step(self) -> None:
         """What is due by the clock, then one try to commit, or what the state wants.
@@ -209,8 +210,8 @@ class Keeper(ABC):
         self._left_overdue = True
         _log.warning("group %r: %s, leaving the group", self._config.group_id, text)
         self._membership.lost(text, member_id=member.member_id if member.instance_id else "")
-        if self._conversation.leaves(member):
-            leave(self._conversation, member, text)
+        if self._coordinator.leaves(member):
+            leave(self._coordinator, member, text)
 
     # Commits
 
@@ -260,7 +261,7 @@ class Keeper(ABC):
         self, current: GroupMember, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> KafkaProtoError | None:
         try:
-            self._conversation.commit(current, offsets)
+            self._coordinator.commit(current, offsets)
         except KafkaProtoError as error:
             if isinstance(error, BrokerError) and not is_retriable(error):
                 self._judge(error, in_commit=True)

@@ -23,11 +23,12 @@ from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember
-from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.errors import KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.net.retry import is_retriable
 
 NO_GENERATION = -1
+CLOSED = "the consumer is closed"
 
 
 class State(Enum):
@@ -127,6 +128,15 @@ class Membership:
 
     # The reader's side
 
+    def check_open(self) -> None:
+        """Refuse whoever comes too late.
+
+        Raises:
+            LocalProtocolError: the consumer is closed.
+        """
+        if self.state is State.CLOSED:
+            raise LocalProtocolError(CLOSED)
+
     def polled(self) -> None:
         """The reader is alive: max.poll.interval.ms begins anew."""
         with self._changed:
@@ -141,17 +151,17 @@ class Membership:
                 self.error = None
                 self._become(State.JOINING)
 
-    def claim(self, seen: View, partitions: frozenset[TopicPartition]) -> bool:
-        """The reader reads these from now on, where they are what it is to read; else False.
+    def claim(self, seen: View) -> bool:
+        """The reader reads what `seen` assigns from now on, where that is so still; else False.
 
-        What has been taken away since `seen` may be read by others by now; what has come back
-        since then is not where it was.
+        What has been taken away since may be read by others by now; what has come back since then
+        is not where it was.
         """
         with self._changed:
             now = (self.state, self.tenure, self.changes)
             is_ours = now == (State.STABLE, seen.tenure, seen.changes)
             if is_ours:
-                self.owned = partitions
+                self.owned = seen.assignment
             return is_ours
 
     def give_up(self, partitions: frozenset[TopicPartition]) -> None:
@@ -216,9 +226,11 @@ class Membership:
         """It is the same member in another epoch, and perhaps to read something else."""
         with self._changed:
             if self.state is State.STABLE:
-                self.changes += assignment != self.assignment
-                self.member, self.assignment = member, assignment
-                self._changed.notify_all()
+                self.member = member
+                if assignment != self.assignment:
+                    self.assignment = assignment
+                    self.changes += 1
+                    self._changed.notify_all()
 
     def named(self, member_id: str) -> None:
         """The coordinator knows the member under this id, or ("") under none."""

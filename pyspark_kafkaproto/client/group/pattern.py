@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
+from pyspark_kafkaproto.cluster.names import TOPIC_NAMES, is_topic_name
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ConsumerConfig
 
 INCREMENTAL: Final = "consumer"
 """The `group.protocol` of KIP-848."""
 
-_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 _BY_PATTERN: Final = "for a pattern: SubscriptionPattern, with group.protocol=consumer"
 
 
@@ -50,9 +49,6 @@ def _check_names(topics: object) -> None:
         allowed = f"expected a set of names, at least one; {_BY_PATTERN}"
         raise ConfigError("topics", topics, allowed)
     for name in topics:
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            allowed = (
-                "no topic is called so: a name has 1 to 249 letters, digits, dots, underscores and "
-                f"hyphens; {_BY_PATTERN}"
-            )
+        if not is_topic_name(name):
+            allowed = f"no topic is called so: {TOPIC_NAMES}; {_BY_PATTERN}"
             raise ConfigError("topics", name, allowed)

@@ -26,14 +26,13 @@ _FIRST_LOOK_S: Final = 1.0
 _JOINS_AGAIN: Final = (ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS)
 
 
-class ClassicKeeper(Keeper):
+class ClassicKeeper(Keeper[Coordinator]):
     """Keeps a membership by JoinGroup, SyncGroup and Heartbeat."""
 
     def __init__(
         self, config: ConsumerConfig, topics: Collection[str], membership: Membership
     ) -> None:
-        self._coordinator = Coordinator(config, topics)
-        super().__init__(config, self._coordinator, membership)
+        super().__init__(config, Coordinator(config, topics), membership)
         self._shared: Mapping[str, int] | None = None
         self._beat_at = self._look_at = time.monotonic()
         self._looks_in_vain = 0

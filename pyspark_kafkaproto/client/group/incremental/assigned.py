@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster import TopicPartition
@@ -16,34 +16,35 @@ class IdPartition(NamedTuple):
 
 
 class Assigned:
-    """A member's assignment; of topics without a name (yet) nothing can be read."""
+    """A member's assignment; of topics without a name (yet) nothing can be read.
+
+    What follows from it is worked out as it changes: it is looked at with each commit.
+
+    Attributes:
+        partitions: what is to be read, as far as it has a name.
+        unnamed: the topics whose names are not known.
+    """
 
     def __init__(self) -> None:
+        self.partitions: frozenset[TopicPartition] = frozenset()
+        self.unnamed: set[bytes] = set()
         self._target: frozenset[IdPartition] = frozenset()
         self._names: dict[bytes, str] = {}
         self._ids: dict[TopicPartition, bytes] = {}  # by which each was assigned last
-
-    @property
-    def partitions(self) -> frozenset[TopicPartition]:
-        """What is to be read, as far as it has a name."""
-        return frozenset(self._named())
-
-    @property
-    def unnamed(self) -> set[bytes]:
-        """The topics whose names are not known."""
-        return {item.topic_id for item in self._target} - self._names.keys()
+        self._owned: frozenset[TopicPartition] | None = None  # what `_held` is of; None: of nothing
+        self._held: frozenset[IdPartition] = frozenset()
 
     def note_target(self, target: Iterable[IdPartition]) -> None:
         """The coordinator wants this read, and nothing else."""
         self._target = frozenset(target)
-        self._ids |= self._named()
+        self._work_out()
 
     def note_names(self, names: Mapping[bytes, str]) -> None:
         """These are the names of topics; an id never comes to mean another one."""
         self._names |= names
-        self._ids |= self._named()
+        self._work_out()
 
-    def held_with(self, owned: Collection[TopicPartition]) -> frozenset[IdPartition]:
+    def held_with(self, owned: frozenset[TopicPartition]) -> frozenset[IdPartition]:
         """What may be read at any moment: what is to be, and of what was before what still is.
 
         One whose topic was deleted and made again is named as it is assigned now: by the id of
@@ -52,11 +53,18 @@ class Assigned:
         Args:
             owned: what is read, which was assigned.
         """
-        return self._target | {IdPartition(self._ids[item], item.partition) for item in owned}
+        if owned is not self._owned:
+            named = {IdPartition(self._ids[item], item.partition) for item in owned}
+            self._owned, self._held = owned, self._target | named
+        return self._held
 
-    def _named(self) -> dict[TopicPartition, bytes]:
-        return {
+    def _work_out(self) -> None:
+        ids = {
             TopicPartition(self._names[topic_id], number): topic_id
             for topic_id, number in self._target
             if topic_id in self._names
         }
+        self.partitions = frozenset(ids)
+        self.unnamed = {item.topic_id for item in self._target} - self._names.keys()
+        self._ids |= ids
+        self._owned = None

@@ -7,7 +7,6 @@ not give up for max.poll.interval.ms, is fenced: others read its partitions by t
 
 from __future__ import annotations
 
-import base64
 import logging
 import time
 import uuid
@@ -31,6 +30,7 @@ from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from pyspark_kafkaproto.net import ConsumerConfig
 from pyspark_kafkaproto.net.retry import is_retriable
+from pyspark_kafkaproto.wire.ids import id_text
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ _IN_OUR_WAY: Final = (FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID)
 _GIVEN_UP: Final = (FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)
 
 
-class IncrementalKeeper(Keeper):
+class IncrementalKeeper(Keeper[Coordinator]):
     """Keeps a membership by ConsumerGroupHeartbeat."""
 
     def __init__(
@@ -50,10 +50,9 @@ class IncrementalKeeper(Keeper):
         topics: Collection[str] | SubscriptionPattern,
         membership: Membership,
     ) -> None:
-        self._coordinator = Coordinator(config, topics)
-        super().__init__(config, self._coordinator, membership)
+        super().__init__(config, Coordinator(config, topics), membership)
         # One for its life: who is fenced, and comes back under it, leaves no ghost in the group.
-        self._id = _new_id()
+        self._id = id_text(uuid.uuid4().bytes)
         self._assigned = Assigned()
         self._said: frozenset[IdPartition] | None = None  # to be held; None: has to be said anew
         self._beat_at = self._beat_after = time.monotonic()
@@ -185,8 +184,3 @@ class IncrementalKeeper(Keeper):
             self._said = None  # the answer that told of the epoch was lost: ask for all of it
         else:
             super()._judge(error, in_commit=in_commit)
-
-
-def _new_id() -> str:
-    """A random UUID as Kafka writes them."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -29,7 +29,7 @@ def in_epoch(membership, epoch, *assignments):
 def test_what_is_to_be_read_is_claimed_through_epochs(joined):
     seen = joined.view
     in_epoch(joined, 2, frozenset(BOTH))
-    assert joined.claim(seen, BOTH)
+    assert joined.claim(seen)
     assert (joined.owned, joined.member.generation) == (BOTH, 2)
 
 
@@ -38,7 +38,7 @@ def test_what_was_taken_away_since_it_was_looked_at_is_not_claimed(joined, other
     """Nor where it has come back: another member may have read on, and committed."""
     seen = joined.view
     in_epoch(joined, 2, *others)
-    assert not joined.claim(seen, BOTH)
+    assert not joined.claim(seen)
     assert not joined.owned
 
 
@@ -46,11 +46,11 @@ def test_what_was_taken_away_since_it_was_looked_at_is_not_claimed(joined, other
 def test_nothing_is_claimed_in_a_generation_that_is_over(joined, happens):
     seen = joined.view
     getattr(joined, happens)("for a test")
-    assert not joined.claim(seen, BOTH)
+    assert not joined.claim(seen)
 
 
 def test_what_is_given_up_is_owned_no_more(joined):
-    assert joined.claim(joined.view, BOTH)
+    assert joined.claim(joined.view)
     joined.give_up(frozenset({SECOND}))
     assert joined.owned == ONE
     joined.lost("for a test")
