@@ -164,15 +164,10 @@ class FakeCluster:
     """
 
     def __init__(self, topics: Mapping[str, int] | None = None, nodes: int = 1) -> None:
-        self.topics = {
-            name: FakeTopic(topic_id_of(name), [1] * count, [0] * count)
-            for name, count in (topics or {}).items()
-        }
-        self.logs = {
-            (name, number): FakeLog()
-            for name, count in (topics or {}).items()
-            for number in range(count)
-        }
+        self.topics: dict[str, FakeTopic] = {}
+        self.logs: dict[tuple[str, int], FakeLog] = {}
+        for name, count in (topics or {}).items():
+            self.add_topic(name, count)
         self.calls: list[Call] = []
         self.producer_ids = 1000
         self.coordinators: dict[str, int] = defaultdict(lambda: 1)
@@ -198,6 +193,11 @@ class FakeCluster:
     def bootstrap_servers(self) -> str:
         """All nodes' addresses."""
         return ",".join(self.address(node_id) for node_id in self.nodes)
+
+    def add_topic(self, name: str, count: int = 1) -> None:
+        """Make a topic with nothing in it; node 1 leads it."""
+        self.topics[name] = FakeTopic(topic_id_of(name), [1] * count, [0] * count)
+        self.logs |= {(name, number): FakeLog() for number in range(count)}
 
     def address(self, node_id: int = 1) -> str:
         """One node's address."""

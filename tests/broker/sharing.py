@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_kafkaproto import Consumer
+from pyspark_kafkaproto import Consumer, SubscriptionPattern
 from pyspark_kafkaproto.cluster import NewTopic
 from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
@@ -13,11 +13,25 @@ RECORDS = 100  # in each partition, each time
 
 
 def make_topic(kafka, name, partitions=PARTITIONS):
-    """Create it, and wait until it is known: a busy broker hears of it a little later."""
+    """Create it; its name, once it is known: a busy broker hears of it a little later."""
     kafka.create_topics([NewTopic(name, partitions, 1)])
     deadline = Deadline.after(20)
     while not kafka.describe({name}).has(name):
         deadline.check(f"the topic {name}")
+    return name
+
+
+def open_member(broker, group, topics, listeners=None, **properties):
+    """Our member of a group; properties as keywords with `_`."""
+    given = {name.replace("_", "."): value for name, value in properties.items()}
+    config = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "auto.commit.interval.ms": 200,
+    }
+    wanted = topics if isinstance(topics, SubscriptionPattern) else {topics}
+    return Consumer(config | given, wanted, columns=["partition", "offset"], **(listeners or {}))
 
 
 def poll_all(members, is_there, what):

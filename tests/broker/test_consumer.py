@@ -6,11 +6,18 @@ import time
 
 import pytest
 
-from pyspark_kafkaproto import Consumer, KafkaCluster, TopicPartition
+from pyspark_kafkaproto import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
-from tests.broker.sharing import RECORDS, check_three_clients, is_shared, make_topic, poll_all
+from tests.broker.sharing import (
+    RECORDS,
+    check_three_clients,
+    is_shared,
+    make_topic,
+    open_member,
+    poll_all,
+)
 
 pytestmark = pytest.mark.broker
 
@@ -23,9 +30,7 @@ def kafka(broker):
 
 @pytest.fixture
 def topic(kafka, new_name):
-    name = new_name()
-    make_topic(kafka, name)
-    return name
+    return make_topic(kafka, new_name())
 
 
 @pytest.fixture
@@ -33,16 +38,8 @@ def member(broker):
     """Makes our member of a group; properties as keywords with `_`."""
 
     def make(group, topic, **properties):
-        given = {name.replace("_", "."): value for name, value in properties.items()}
-        config = {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "heartbeat.interval.ms": 200,
-            "session.timeout.ms": 6000,
-            "auto.commit.interval.ms": 200,
-        }
-        return Consumer(config | given, {topic}, columns=["partition", "offset"])
+        given = {"heartbeat_interval_ms": 200, "session_timeout_ms": 6000} | properties
+        return open_member(broker, group, topic, **given)
 
     return make
 

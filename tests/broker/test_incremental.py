@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto import (
-    Consumer,
     KafkaCluster,
     Producer,
     ProducerRecord,
@@ -24,6 +23,7 @@ from tests.broker.sharing import (
     check_three_clients,
     is_shared,
     make_topic,
+    open_member,
     poll_all,
 )
 
@@ -51,9 +51,7 @@ def kafka(quick):
 
 @pytest.fixture
 def topic(kafka, new_name):
-    name = new_name()
-    make_topic(kafka, name)
-    return name
+    return make_topic(kafka, new_name())
 
 
 @pytest.fixture
@@ -62,17 +60,8 @@ def member(quick):
     made = []
 
     def make(group, topics, listeners=None, **properties):
-        given = {name.replace("_", "."): value for name, value in properties.items()}
-        config = {
-            "bootstrap.servers": quick.bootstrap_servers,
-            "group.id": group,
-            "group.protocol": "consumer",
-            "auto.offset.reset": "earliest",
-            "auto.commit.interval.ms": 200,
-        }
-        wanted = topics if isinstance(topics, SubscriptionPattern) else {topics}
-        columns = ["topic", "partition", "offset"]
-        made.append(Consumer(config | given, wanted, columns=columns, **(listeners or {})))
+        given = {"group_protocol": "consumer"} | properties
+        made.append(open_member(quick, group, topics, listeners, **given))
         return made[-1]
 
     yield make

@@ -85,13 +85,30 @@ def _keys(topics, field):
     return [(topic.name, number) for topic in topics for number in getattr(topic, field)]
 
 
+def committing(code):
+    """An OffsetCommit answer with an error for all that was asked."""
+    return committing_each(lambda *_: code)
+
+
+def committing_each(outcome):
+    """An OffsetCommit answer with what `outcome` says of a topic's name and partition's request."""
+    return lambda call: _each(OffsetCommitResponse, call.request.topics, outcome)
+
+
 def _all_well(response, topics):
+    return _each(response, topics, lambda *_: 0)
+
+
+def _each(response, topics, outcome):
+    part = response.Topic
     return response(
         topics=tuple(
-            response.Topic(
+            part(
                 name=topic.name,
                 partitions=tuple(
-                    response.Topic.Partition(partition_index=item.partition_index)
+                    part.Partition(
+                        partition_index=item.partition_index, error_code=outcome(topic.name, item)
+                    )
                     for item in topic.partitions
                 ),
             )

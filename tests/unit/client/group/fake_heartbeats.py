@@ -14,8 +14,7 @@ from pyspark_kafkaproto.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
-from tests.unit.cluster.committing import FakeCoordinator
+from tests.unit.cluster.committing import FakeCoordinator, committing
 
 UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH = 25, 110, 113
 FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID = 82, 111
@@ -83,7 +82,7 @@ class FakeHeartbeats:
         else:
             code = self._refusal(request, owned)
         if code:
-            return ConsumerGroupHeartbeatResponse(error_code=code, error_message="said by the fake")
+            return beat_refused(code)
         member = self.members[request.member_id]
         before = member.assigned
         self._advance(member, owned)
@@ -102,9 +101,9 @@ class FakeHeartbeats:
         request = call.request
         member = self.members.get(request.member_id)
         if member is None:
-            return refused_commit(request, UNKNOWN_MEMBER_ID)
+            return committing(UNKNOWN_MEMBER_ID)(call)
         if member.epoch != request.generation_id_or_member_epoch:
-            return refused_commit(request, STALE_MEMBER_EPOCH)
+            return committing(STALE_MEMBER_EPOCH)(call)
         return self._commit(call)
 
     # What befalls members
@@ -216,18 +215,6 @@ def _assignment(pairs):
     )
 
 
-def refused_commit(request, code):
-    """An OffsetCommit answer with an error for all that was asked."""
-    part = OffsetCommitResponse.Topic
-    return OffsetCommitResponse(
-        topics=tuple(
-            part(
-                name=topic.name,
-                partitions=tuple(
-                    part.Partition(partition_index=item.partition_index, error_code=code)
-                    for item in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
-    )
+def beat_refused(code, text="said by the fake"):
+    """The answer to a heartbeat that is not taken."""
+    return ConsumerGroupHeartbeatResponse(error_code=code, error_message=text)

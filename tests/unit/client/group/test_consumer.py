@@ -29,7 +29,6 @@ from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
-from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
 from tests.examples import first
@@ -41,7 +40,12 @@ from tests.fake_sessions import with_values
 from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import FakeGroup
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
-from tests.unit.cluster.committing import FakeCoordinator, unstable
+from tests.unit.cluster.committing import (
+    FakeCoordinator,
+    committing,
+    committing_each,
+    unstable,
+)
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -58,35 +62,6 @@ def beats(brokers, *codes):
     """Heartbeats answered with each of `codes` once; well again after them."""
     answers = [HeartbeatResponse(error_code=code) for code in codes]
     brokers.on("Heartbeat", *answers, HeartbeatResponse())
-
-
-def committing(code):
-    """An OffsetCommit answer with an error for all that was asked."""
-    return committing_each(lambda *_: code)
-
-
-def committing_each(outcome):
-    """An OffsetCommit answer with what `outcome` says of a topic's name and partition's request."""
-    part = OffsetCommitResponse.Topic
-
-    def answer(call):
-        return OffsetCommitResponse(
-            topics=tuple(
-                part(
-                    name=topic.name,
-                    partitions=tuple(
-                        part.Partition(
-                            partition_index=item.partition_index,
-                            error_code=outcome(topic.name, item),
-                        )
-                        for item in topic.partitions
-                    ),
-                )
-                for topic in call.request.topics
-            )
-        )
-
-    return answer
 
 
 def divide_by_zero(*_):

@@ -10,13 +10,12 @@ import pytest
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
-from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import Deadline
 from tests.examples import first
-from tests.fake_broker import DEFAULT, FakeTopic, close, metadata, topic_id_of
+from tests.fake_broker import DEFAULT, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
-from tests.unit.client.group.fake_heartbeats import FakeMember
+from tests.unit.client.group.fake_heartbeats import FakeMember, beat_refused
 from tests.unit.client.group.noted import Noted
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
 from tests.unit.cluster.committing import FakeCoordinator, unstable
@@ -28,8 +27,11 @@ ORDERS = topic_id_of("orders")
 NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED, UNSUPPORTED_ASSIGNOR = 16, 30, 112
 
 
-def beat_refused(code, text=""):
-    return ConsumerGroupHeartbeatResponse(error_code=code, error_message=text or None)
+def come(brokers, heartbeats, topic):
+    """A topic is made, with ten records, and the coordinator hears of it."""
+    brokers.add_topic(topic)
+    brokers.logs[topic, 0].fill(1)
+    heartbeats.share_out()
 
 
 def poll_together(consumers, rows, is_there, what):
@@ -195,10 +197,7 @@ def test_a_pattern_reads_what_matches_and_what_comes(filled, heartbeats, increme
     consumer = incremental_of(SubscriptionPattern("ord.*"))
     assert len(poll_rows(consumer, 40)) == 40
     with filled.at_once():
-        filled.topics["ordinal"] = FakeTopic(topic_id_of("ordinal"), [1], [0])
-        filled.logs["ordinal", 0] = FakeLog()
-        filled.logs["ordinal", 0].fill(1)
-        heartbeats.share_out()
+        come(filled, heartbeats, "ordinal")
     assert poll_rows(consumer, 10) == [(0, offset) for offset in range(10)]
     assert consumer.assignment == {FIRST, SECOND, TopicPartition("ordinal", 0)}
 
@@ -229,10 +228,7 @@ def test_a_subscribed_topic_that_is_not_there_is_said_and_read_once_it_is(
     poll_rows(consumer, 40)
     assert "topic 'ordres' is not there (yet), or not for us" in caplog.text
     with filled.at_once():
-        filled.topics["ordres"] = FakeTopic(topic_id_of("ordres"), [1], [0])
-        filled.logs["ordres", 0] = FakeLog()
-        filled.logs["ordres", 0].fill(1)
-        heartbeats.share_out()
+        come(filled, heartbeats, "ordres")
     assert poll_rows(consumer, 10) == [(0, offset) for offset in range(10)]
 
 

@@ -18,14 +18,13 @@ from pyspark_kafkaproto.client.group.membership import Membership
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import LocalProtocolError
-from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
-from pyspark_kafkaproto.net import Deadline
-from tests.fake_broker import STALL, FakeTopic, close, metadata, topic_id_of
+from tests.fake_broker import STALL, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
-from tests.unit.client.group.fake_heartbeats import FakeMember, refused_commit
+from tests.unit.client.group.fake_heartbeats import FakeMember, beat_refused
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
-from tests.unit.cluster.committing import unstable
+from tests.unit.cluster.committing import committing, unstable
+from tests.waiting import until
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -33,17 +32,6 @@ BOTH = frozenset({FIRST, SECOND})
 COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND = 14, 25, 69
 FENCED_MEMBER_EPOCH = 110
 NOBODY = -1
-
-
-def beat_refused(code):
-    return ConsumerGroupHeartbeatResponse(error_code=code, error_message="said by the fake")
-
-
-def wait_until(is_there, what):
-    deadline = Deadline.after(PATIENCE_S)
-    while not is_there():
-        deadline.check(f"waiting for {what}")
-        time.sleep(0.005)
 
 
 def take_away(filled, heartbeats, partition):
@@ -86,7 +74,7 @@ def test_who_is_overdue_and_was_given_up_meanwhile_comes_back(
     with filled.at_once():
         filled.on("ConsumerGroupHeartbeat", deaf)
         heartbeats.fence(consumer.member_id)
-    wait_until(lambda: word in caplog.text, "its leaving")
+    until(lambda: word in caplog.text, what="its leaving")
     poll_until(consumer, noted.has("lost"), "the loss")
     with filled.at_once():
         filled.on("ConsumerGroupHeartbeat", heartbeats.beat)
@@ -141,14 +129,13 @@ def test_a_commit_of_what_was_given_up_is_not_tried_again(filled, heartbeats, in
         },
     )
     poll_rows(consumer, 40)
-    busy = lambda call: refused_commit(call.request, COORDINATOR_LOAD_IN_PROGRESS)  # noqa: E731
-    filled.on("OffsetCommit", busy)
+    filled.on("OffsetCommit", committing(COORDINATOR_LOAD_IN_PROGRESS))
     consumer.commit({FIRST: 3, SECOND: 4}, wait=False)
-    wait_until(lambda: filled.asked("OffsetCommit"), "a first try")
+    until(lambda: filled.asked("OffsetCommit"), what="a first try")
     ours = take_away(filled, heartbeats, 1)
     with pytest.raises(KeyboardInterrupt):
         poll_until(consumer, lambda: False)
-    wait_until(lambda: ours.epoch == heartbeats.epoch, "our word")
+    until(lambda: ours.epoch == heartbeats.epoch, what="our word")
     with filled.at_once():
         heartbeats.committed["orders", 1] = (15, "")
         filled.on("OffsetCommit", heartbeats.commit)
@@ -169,12 +156,12 @@ def test_what_was_committed_before_a_partition_came_back_is_not_begun_at(
         monkeypatch.setattr(reader, "starting_positions", ask)
         found = ask(*args, **options)
         ours = take_away(filled, heartbeats, 1)
-        wait_until(lambda: ours.epoch == heartbeats.epoch, "our word")
+        until(lambda: ours.epoch == heartbeats.epoch, what="our word")
         with filled.at_once():
             heartbeats.committed["orders", 1] = (15, "")
             heartbeats.fence("~")
-        wait_until(lambda: len(ours.assigned) == 2 and ours.epoch == heartbeats.epoch, "all of it")
-        wait_until(lambda: consumer._membership.view.assignment == BOTH, "word of it")
+        until(lambda: len(ours.assigned) == 2 and ours.epoch == heartbeats.epoch, what="all of it")
+        until(lambda: consumer._membership.view.assignment == BOTH, what="word of it")
         return found
 
     monkeypatch.setattr(reader, "starting_positions", slowly)
@@ -209,7 +196,7 @@ def test_a_poll_that_waits_for_nothing_more_does_not_spin(
         heartbeats.epoch += 1
         heartbeats.members["~"].target, ours.target = ours.target, frozenset()
     poll_until(consumer, lambda: ours.epoch == heartbeats.epoch, "our word")
-    wait_until(lambda: consumer._held.again.has_passed, "the time to ask again")
+    until(lambda: consumer._held.again.has_passed, what="the time to ask again")
     rounds = []
     polled = Membership.polled
     monkeypatch.setattr(Membership, "polled", lambda self: (rounds.append(1), polled(self)))
@@ -230,8 +217,8 @@ def test_who_is_closed_while_it_joins_leaves_once_it_is_let_in(filled, heartbeat
     assert asked.wait(PATIENCE_S)
     consumer.close()
     let_in.set()
-    wait_until(lambda: heartbeats.heard, "the answer")
-    wait_until(lambda: [epoch for _, epoch, _ in heartbeats.heard] == [0, -1], "its leaving")
+    until(lambda: heartbeats.heard, what="the answer")
+    until(lambda: [epoch for _, epoch, _ in heartbeats.heard] == [0, -1], what="its leaving")
     assert not heartbeats.members
 
 
@@ -261,7 +248,7 @@ def test_a_partition_that_comes_without_a_leader_holds_up_none_that_are_read(
         filled.logs["orders", 2] = FakeLog()
         filled.logs["orders", 2].append(b"later")
         heartbeats.share_out()
-    wait_until(lambda: len(consumer._membership.assignment) == 3, "word of it")
+    until(lambda: len(consumer._membership.assignment) == 3, what="word of it")
     filled.logs["orders", 0].append(b"more")
     began = time.monotonic()
     assert poll_rows(consumer, 1) == [(0, 20)]
@@ -284,7 +271,7 @@ def test_heartbeats_go_on_while_nobody_tells_what_a_topic_is_called(
     filled.on("Metadata", hanging)
     incremental_of(SubscriptionPattern("orders"))
     began = time.monotonic()
-    wait_until(lambda: len(heartbeats.heard) > 5, "heartbeats")
+    until(lambda: len(heartbeats.heard) > 5, what="heartbeats")
     assert time.monotonic() - began < 2
 
 
@@ -307,8 +294,7 @@ def test_all_of_a_topic_that_was_made_again_is_read(filled, heartbeats, incremen
     """It is given up in between, and what it was known by must not be forgotten over that."""
     topics = ("orders",) if is_alone else ("orders", "others")
     if not is_alone:
-        filled.topics["others"] = FakeTopic(topic_id_of("others"), [1], [0])
-        filled.logs["others", 0] = FakeLog()
+        filled.add_topic("others")
         filled.logs["others", 0].fill(1)
     consumer = incremental_of(topics)
     poll_rows(consumer, 40 if is_alone else 50)
@@ -361,8 +347,8 @@ def test_who_is_interrupted_while_it_begins_with_a_partition_holds_it_no_longer_
         heartbeats.fence("~")
     with pytest.raises(KeyboardInterrupt):
         poll_until(consumer, lambda: False)
-    wait_until(lambda: ours.epoch == heartbeats.epoch, "our word of it")
+    until(lambda: ours.epoch == heartbeats.epoch, what="our word of it")
     take_away(filled, heartbeats, 1)
-    wait_until(lambda: consumer._membership.assignment == {FIRST}, "its going")
+    until(lambda: consumer._membership.assignment == {FIRST}, what="its going")
     poll_until(consumer, lambda: ours.epoch == heartbeats.epoch, "our word")
     assert consumer.assignment == {FIRST}
