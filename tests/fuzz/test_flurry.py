@@ -18,6 +18,7 @@ from tests.fuzz.seeds import SEEDS
 BATCH = b"\x09\x00\xff" + encode_batch([NewRecord(b"v", b"k")] * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", flurry.FLURRIES)
 def test_sound_inputs_are_each_read_many_times(target):
     seeds = list(SEEDS[target.removesuffix("-flurry")]())[::5]
@@ -63,6 +64,7 @@ def test_another_exception_is_a_find_and_says_which_input(monkeypatch, capsys):
     assert f"changed to {calls[8].hex()}" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_one_slow_input_of_many_is_found(monkeypatch):
     def work(count):
         if count % FLURRY == 9:

@@ -34,6 +34,7 @@ def test_a_recipe_without_mistakes_makes_a_sound_block(kind):
     assert headers or kind >= 0xC0  # messages of old formats have none
 
 
+@pytest.mark.slow
 def test_four_of_ten_changed_recipes_are_read_and_some_refused():
     draw = Random(1)
     rows = refused = 0

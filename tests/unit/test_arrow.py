@@ -155,6 +155,7 @@ def test_buffers_are_wrapped_not_copied():
     assert batch.column("offset").buffers()[1].address == pa.py_buffer(decoded.offsets).address
 
 
+@pytest.mark.slow
 def test_a_batch_outlives_what_it_was_decoded_from():
     batch = batch_of(
         [NewRecord(b"value %d" % index) for index in range(1000)], schema_for(COLUMN_NAMES)

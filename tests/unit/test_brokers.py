@@ -49,6 +49,7 @@ def test_a_given_broker_comes_before_docker(tmp_path):
             assert opened.bootstrap_servers == address
 
 
+@pytest.mark.slow
 def test_a_given_broker_that_does_not_answer_is_an_error_and_no_skip(tmp_path, monkeypatch):
     monkeypatch.setattr(brokers, "_ANSWER_S", 0.1)
     with (

@@ -44,6 +44,7 @@ def places(archive):
         return {item.filename: item.header_offset for item in file.infolist()}
 
 
+@pytest.mark.slow
 def test_modules_have_bytecode_beside_their_sources_and_the_rest_is_as_it_was(archive):
     with zipfile.ZipFile(archive) as old:
         before = {name: old.read(name) for name in old.namelist()}
@@ -67,6 +68,7 @@ def test_a_process_that_has_the_archive_open_goes_on_reading(archive):
     assert places(archive).items() >= old.items()
 
 
+@pytest.mark.slow
 def test_python_takes_the_bytecode(archive):
     compile_zip(archive)
 

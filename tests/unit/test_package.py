@@ -33,15 +33,18 @@ def test_import_loads_no_room_of_the_package():
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+@pytest.mark.slow
 def test_command_line_loads_no_spark():
     loaded = _loaded_by("import pyspark_kafkaproto.cli.root")
     assert loaded.isdisjoint({"pyspark", "pyarrow"})
 
 
+@pytest.mark.slow
 def test_cluster_loads_neither_spark_nor_arrow():
     assert _loaded_by("from pyspark_kafkaproto import KafkaCluster").isdisjoint(HEAVY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ["source", "write", "read"])
 def test_what_plans_in_spark_loads_little_beside_it(room):
     # Spark starts a process for each kind of question, and an application waits for each of them.

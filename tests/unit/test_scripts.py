@@ -140,6 +140,7 @@ def machine(tmp_path):
     return Machine(tmp_path)
 
 
+@pytest.mark.slow
 def test_sparks_archive_is_compiled_once_and_a_failure_of_that_stops_nothing(machine):
     machine.set("no zip")
     code, _, err = machine.run("my job.py")
@@ -150,6 +151,7 @@ def test_sparks_archive_is_compiled_once_and_a_failure_of_that_stops_nothing(mac
     assert sum("compile_spark_zip.py" in call for call in calls) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "python"), [("checkout", ".venv/bin/python"), ("a checkout", "python")]
 )
@@ -163,6 +165,7 @@ def test_any_job_is_run_with_conf_and_the_venvs_own_spark(tmp_path, name, python
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere Java takes names as they are")
 @pytest.mark.parametrize(
     ("given", "used"),
@@ -183,12 +186,14 @@ def test_java_can_read_file_names_where_no_locale_is_set(machine, given, used):
     assert (machine.fake / "locale").read_text() == f"{used}\n"
 
 
+@pytest.mark.slow
 def test_without_arguments_it_is_the_main_job(machine):
     _, out, _ = machine.run()
     main_job = "pyspark_kafkaproto/jobs/offset_ranges.py"
     assert out.splitlines()[0] == f"submit {machine.root}/{main_job}"
 
 
+@pytest.mark.slow
 def test_the_second_run_installs_nothing_and_says_nothing(machine):
     _, _, first = machine.run()
     assert "making" in first
@@ -240,6 +245,7 @@ def test_an_interrupted_first_run_is_made_good_by_the_next(machine, where):
     assert len(machine.installs()) == (1 if where == "cut in venv" else 2)
 
 
+@pytest.mark.slow
 def test_of_two_first_runs_one_waits_for_the_other(machine):
     """The second took the environment that the first was filling for one that was cut off."""
     machine.set("slow pip")

@@ -144,6 +144,7 @@ def tells_the_broker(talk, number):
     return b"real-broker" in talk.response(answer[4:])
 
 
+@pytest.mark.slow
 def test_what_is_never_answered_does_not_let_clients_go_round_the_tap():
     talk = _Talk(Silence(), lambda _: Endpoint("127.0.0.1", 1))
     assert not tells_the_broker(talk, 1)

@@ -29,10 +29,12 @@ def by_name() -> dict[str, Mix]:
     return {mix.name: mix for mix in mixes()}
 
 
+@pytest.mark.slow
 def test_each_mix_is_tested() -> None:
     assert tuple(by_name()) == NAMES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_everything_in_a_capture_is_read(name: str, tmp_path: Path) -> None:
     path = tmp_path / "talk.pcap"

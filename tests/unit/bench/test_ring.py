@@ -26,6 +26,7 @@ def test_two_percent_are_allowed() -> None:
     assert ring_bar("w", 0.0201).shown()[1:] == ("≤ 2.00 %", "2.010 %", "MISSED")
 
 
+@pytest.mark.slow
 def test_readings_alternate_with_and_without_the_ring(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     real = ring._seconds

@@ -102,6 +102,7 @@ def test_the_number_of_batches_is_bounded():
     assert (nodes[-1].stop, nodes[-1].value) == (nodes[-2].stop + 15 * 69, f"{15 * 69} bytes")
 
 
+@pytest.mark.slow
 def test_one_record_with_very_many_headers_is_left_out():
     data = encode_batch([NewRecord(b"v"), NewRecord(b"v", None, 0, [(b"", None)] * 50_000)])
     (batch,) = opened(data).children

@@ -244,6 +244,7 @@ def test_junk_full_of_seeming_frames_takes_time_in_proportion():
     assert set(pairs(5, start=2)) <= set(told(messages))
 
 
+@pytest.mark.slow
 def test_zeros_are_passed_over_at_once():
     talk = Talk().say(1, bytes(2 << 20), 30_000)
     junk = talk.pcap()
@@ -528,6 +529,7 @@ def test_what_is_no_kafka_is_counted_and_left_alone(greeting):
     assert notes[-1].text == "1 connection carried neither Kafka nor TLS"
 
 
+@pytest.mark.slow
 def test_other_traffic_in_the_middle_of_a_capture_ends_the_search(monkeypatch):
     monkeypatch.setattr(sides, "_CAUGHT_BYTES_MAX", 1 << 20)
     talk = Talk()

@@ -122,6 +122,7 @@ def fed(data, monkeypatch):
     return count
 
 
+@pytest.mark.slow
 def test_most_packets_are_not_looked_at_one_by_one(monkeypatch):
     made = talk(count=200)
     assert fed(made.pcap(), monkeypatch) < len(made.packets) / 50
@@ -330,6 +331,7 @@ def disturbed(rng, packets):
     return packets
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", first(1, range(40)))
 def test_conversations_of_all_kinds(seed, monkeypatch):
     rng = random.Random(seed)

@@ -42,6 +42,7 @@ def test_every_link_type(link_type, wrap, packet):
     assert link.endpoints(link.reverse(segment.flow)) == ends[::-1]
 
 
+@pytest.mark.slow
 def test_the_short_way_says_what_the_long_way_says():
     """Ethernet and IPv4 as usual are read at one go: damaged headers too, or not at all."""
     rng = random.Random(20261122)

@@ -200,6 +200,7 @@ class Law:
         return tcp_segment(ETHERNET, data[pos + 16 : stop])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", first(1, "<>"))
 def test_every_byte_of_the_headers_is_looked_at_as_usual_does(order):
     law, taken = Law(order), 0

@@ -47,6 +47,7 @@ from tests.unit.cluster.fake_groups import assigned, classic, describing, listed
 WHOLE = [f"{offset} ".encode().ljust(10, b".") for offset in range(30)]
 
 
+@pytest.mark.slow
 def test_every_command_has_help_with_examples(command):
     for name in kafkaproto.list_commands(None):
         shown = command(name, "--help")
@@ -76,6 +77,7 @@ def test_exit_codes(error, code):
     assert exit_code_of(error) == code
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("known_at_once")
 def test_errors_are_a_line_and_a_code(command):
     done = command("metadata", "-b", "127.0.0.1:1", "-X", "socket.connection.setup.timeout.ms=50")
@@ -196,6 +198,7 @@ def test_offsets_at(rows):
     assert [row["offset"] for row in rows("offsets", "orders:0", "--at=-1h")] == [0]
 
 
+@pytest.mark.slow
 def test_consume_formats_and_bounds(command):
     def values(*words):
         done = command("consume", "orders", "--format", "raw", *words)
@@ -251,6 +254,7 @@ def test_a_partition_that_is_not_there_is_told_which_are(command, given, there):
     assert f"there is no {given.replace(':', '-')}: {there}\n" in done.stderr
 
 
+@pytest.mark.slow
 def test_consume_for_a_group_commits_what_was_printed_and_only_when_told(brokers, command):
     coordinator = FakeCoordinator(brokers, g={("orders", 0): (20, "")})
     words = ("consume", "orders", "--group", "g", "--format", "raw")

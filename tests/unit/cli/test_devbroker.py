@@ -250,6 +250,7 @@ def test_ctrl_c_while_it_starts_is_no_traceback():
     assert (done.returncode, done.stderr) == (130, "")
 
 
+@pytest.mark.slow
 def test_no_command_imports_pyspark():
     program = (
         "import sys; sys.argv = ['kafkaproto', 'devbroker', 'status', '--data-dir', '/nowhere']\n"

@@ -110,6 +110,7 @@ def test_statistics_in_a_pipe_are_plain_columns():
     assert not any("─" in cell or "│" in cell or "…" in cell for row in rows for cell in row)
 
 
+@pytest.mark.slow
 def test_a_page(tmp_path):
     done = run(CAPTURE, "--html", tmp_path / "report.html")
     assert "40 messages" in done.stderr
@@ -141,6 +142,7 @@ def test_a_page_that_cannot_be_made_is_refused_before_anything_is_read(tmp_path,
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     first(1, [[], ["--detail"], ["--stats"], ["--html", "-"], ["--html", "/dev/full"]]),
@@ -197,6 +199,7 @@ def test_a_closed_output_takes_nothing_and_is_no_error():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     first(1, [["--stats"], ["--stats", "--json"], ["--html", "-"]]),

@@ -26,6 +26,7 @@ def run(brokers):
     return invoke
 
 
+@pytest.mark.slow
 def test_the_result_is_a_table_or_json(run):
     done = run("orders", "--seconds", "0.05", "--size", "100")
     assert done.exit_code == 0, done.output

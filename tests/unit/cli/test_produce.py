@@ -82,6 +82,7 @@ def piped(run):
     return invoke
 
 
+@pytest.mark.slow
 def test_what_has_come_is_written_while_a_pipe_is_quiet(piped, brokers):
     log, seen = brokers.logs["orders", 0], []
 

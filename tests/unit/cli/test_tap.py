@@ -60,6 +60,7 @@ def refused(*arguments):
     return done.stderr
 
 
+@pytest.mark.slow
 def test_it_records_until_it_is_told_to_end(broker, tmp_path):
     path = tmp_path / "talk.pcapng"
     with tapping(broker, path) as (process, address):

@@ -92,6 +92,7 @@ def test_records_are_capped_in_proportion():
     assert plan(cluster, max_records=80) == plan(cluster)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 10**12), max_size=20), st.integers(1, 10**12))
 def test_cap_is_reached_and_never_passed(counts, most):
     given_ranges = ranges(*((7, 7 + count) for count in counts))

@@ -138,6 +138,7 @@ def test_decisions_of_a_topic_made_again_are_not_read_on_from_the_one_before(bro
     assert last(log) == "batch 10 (done, 0 transactions)"
 
 
+@pytest.mark.slow
 def test_a_job_that_failed_does_not_wait_for_long_to_have_it_noted(brokers, log, monkeypatch):
     monkeypatch.setattr(decisions, "_TIMEOUT_S", 0.3)
     brokers.on("Produce", refusing(_NOT_ENOUGH_REPLICAS))

@@ -26,6 +26,7 @@ PIECE_BYTES = 5000  # a read of the logs below takes a few dozen
 each_error = pytest.mark.parametrize("error", first(1, [lost, timed_out]))
 
 
+@pytest.mark.slow
 @each_error
 def test_reading_two_partitions_of_two_leaders(brokers, config, task, clock, monkeypatch, error):
     brokers.topics["orders"].move(1, node_id=2)
@@ -119,6 +120,7 @@ def test_reading_while_the_leader_moves(brokers, config, task, clock, monkeypatc
         assert found == rows(0, 0, 120)
 
 
+@pytest.mark.slow
 @each_error
 @pytest.mark.parametrize("strict", first(1, [True, False]))
 def test_reading_a_log_that_is_cut_off(brokers, config, task, clock, monkeypatch, error, strict):
@@ -148,6 +150,7 @@ def test_reading_a_log_that_is_cut_off(brokers, config, task, clock, monkeypatch
         assert not any(ends)
 
 
+@pytest.mark.slow
 @each_error
 def test_asking_for_offsets_of_two_leaders(brokers, clock, monkeypatch, error):
     brokers.topics["orders"].move(1, node_id=2)

@@ -67,6 +67,7 @@ def test_what_cannot_be_is_refused_before_anything_is_asked(wrong):
         LoadTest({"bootstrap.servers": "127.0.0.1:1"}, "orders", **wrong)
 
 
+@pytest.mark.slow
 def test_a_cluster_that_works_is_sound(brokers):
     brokers.logs["orders", 0].fill(3)  # what was there before is not read
     test = LoadTest({"bootstrap.servers": brokers.bootstrap_servers}, "orders", seconds=0.1)
@@ -77,6 +78,7 @@ def test_a_cluster_that_works_is_sound(brokers):
     assert 0 < load.latency_ms["p50"] <= load.latency_ms["p100"]
 
 
+@pytest.mark.slow
 def test_a_rate_is_kept_and_a_stop_ends_it(brokers):
     servers = {"bootstrap.servers": brokers.bootstrap_servers}
     test = LoadTest(servers, "orders", seconds=60, rate=200, size_bytes=LEAST_BYTES)
@@ -88,6 +90,7 @@ def test_a_rate_is_kept_and_a_stop_ends_it(brokers):
     assert load.sent <= 200 * load.seconds + 1
 
 
+@pytest.mark.slow
 def test_messages_that_were_acknowledged_and_are_not_there_are_lost(brokers, monkeypatch):
     monkeypatch.setattr(loadtest, "_QUIET_S", 0.1)
 

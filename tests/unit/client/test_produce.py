@@ -128,6 +128,7 @@ def test_requests_are_pipelined_up_to_max_in_flight(brokers, producer, most):
     assert len(brokers.asked("Produce")) == before + most
 
 
+@pytest.mark.slow
 def test_while_a_request_is_under_way_the_next_one_fills(brokers, producer):
     writer = producer("many", batch_size=100, max_request_size=1000)
     writer.send([ProducerRecord("x", partition=n) for n in range(8)])
@@ -156,6 +157,7 @@ def test_nothing_is_pipelined_before_the_broker_knows_the_producer(brokers, prod
     assert len(brokers.asked("Produce")) == 1
 
 
+@pytest.mark.slow
 def test_one_request_carries_batches_of_many_partitions(brokers, producer):
     writer = producer("many")
     writer.send([ProducerRecord("x", partition=n) for n in range(250)])
@@ -252,6 +254,7 @@ def test_rows_go_to_their_own_topics_in_their_order(brokers, producer):
     assert values(brokers.logs["many", 0]) == [b"b", b"d", b"f"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
 def test_views_and_columns_that_are_left_can_be_anything(brokers, producer, kind):
     texts = pa.array(list("abcd"))
@@ -501,6 +504,7 @@ def test_what_comes_after_a_pause_filled_with_nothing_waits_for_nothing(
     assert counts == [1, 1]
 
 
+@pytest.mark.slow
 def test_small_batches_for_many_partitions_are_looked_at_together(brokers, producer, monkeypatch):
     monkeypatch.setattr(coalescing, "_MOST_S", 60.0)
     writer = producer("many")

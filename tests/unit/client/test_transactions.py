@@ -406,6 +406,7 @@ def once_rows_fell_out(writer, fault):
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_lost_first", [False, True])
 def test_rows_that_fall_out_while_others_may_still_come_end_the_transaction(
     brokers, producer, level, is_lost_first
@@ -470,6 +471,7 @@ def test_a_batch_that_is_split_while_others_may_still_come_ends_nothing(
     assert len(set(numbers_of(brokers))) == len(numbers_of(brokers))
 
 
+@pytest.mark.slow
 def test_rows_that_fall_out_behind_an_election_end_nothing(brokers, producer, level):
     """What a broker has answered does not come any more."""
     del level
@@ -601,6 +603,7 @@ def test_rows_that_were_given_up_unseen_are_numbered_all_the_same(
         writer.send([ProducerRecord("9", partition=7)])
 
 
+@pytest.mark.slow
 def test_an_abort_that_nobody_answers_is_noted_and_hides_nothing(
     brokers, producer, level, monkeypatch, caplog
 ):

@@ -112,6 +112,7 @@ def test_missing_topic_is_not_tried_for_a_minute(brokers, kafka, clock):
     assert caught.value.usable.keys() == {"orders"}
 
 
+@pytest.mark.slow
 def test_topic_made_anew_after_a_lost_answer_is_not_deleted(brokers, kafka):
     """The second try names the topic that there was."""
 
@@ -177,6 +178,7 @@ def test_names_are_a_set(kafka):
         kafka.delete_topics("orders")
 
 
+@pytest.mark.slow
 def test_what_is_written_after_a_lost_answer_is_not_deleted(brokers, kafka):
     log = brokers.logs["orders", 0].fill(5)
     end = log.stop

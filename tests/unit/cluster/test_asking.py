@@ -32,6 +32,7 @@ def answer(call, code_of=lambda _: 0):
     return OffsetFetchResponse(groups=tuple(found(item.group_id) for item in call.request.groups))
 
 
+@pytest.mark.slow
 def test_thousand_groups_are_ten_requests_on_one_connection_each(brokers, kafka):
     groups = [f"g-{number}" for number in range(1000)]
     for group in groups[500:]:

@@ -99,6 +99,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))
 """
 
 
+@pytest.mark.slow
 def test_the_file_is_closed_when_the_process_ends(tmp_path):
     with FakeCluster({"orders": 3}) as fake:
         asking = ("-c", ASK_TWICE, fake.bootstrap_servers, str(tmp_path))
@@ -329,6 +330,7 @@ def test_a_clock_that_is_set_back_puts_no_answer_before_its_request():
     assert [message.kind for message in read(out.getvalue())[0]] == ["request", "response"]
 
 
+@pytest.mark.slow
 def test_remembering_imports_nothing_of_the_analyser():
     """Executors open connections at every start: they do not pay for what errors need."""
     code = (

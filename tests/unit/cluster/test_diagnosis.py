@@ -75,6 +75,7 @@ def test_broken_hop_is_named_and_what_follows_is_not_reached(kafka_at, server, b
     assert hops["versions"].result == "not reached"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", [raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), STALL])
 def test_peer_that_is_not_kafka_breaks_at_the_versions(brokers, kafka_at, said):
     brokers.on("ApiVersions", said)
@@ -146,6 +147,7 @@ def test_group_whose_coordinator_may_not_be_seen(brokers, kafka):
     assert (found["coordinator"].result, "rights" in found) == ("broken", False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [15, 14, 16])
 @pytest.mark.parametrize(("answers", "result"), [(2, "ok"), (1000, "broken")])
 def test_a_cluster_that_never_had_a_group_is_given_time(

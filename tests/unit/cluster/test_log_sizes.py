@@ -36,6 +36,7 @@ def test_a_copy_that_is_being_moved_does_not_count(say, kafka):
     assert kafka.get_log_sizes({FIRST}) == {FIRST: 7}
 
 
+@pytest.mark.slow
 def test_a_failed_folder_keeps_none_of_the_others_from_telling(say, kafka, clock):
     say(folder({}, _STORAGE_ERROR), folder({0: 7}))
     assert kafka.get_log_sizes({FIRST}) == {FIRST: 7}

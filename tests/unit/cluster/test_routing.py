@@ -140,6 +140,7 @@ def test_where_nobody_speaks_kafka_it_is_said_at_once(brokers, kafka, clock):
     assert clock.slept == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("says", "told"),
     [({"error_code": 129}, "REBOOTSTRAP_REQUIRED"), ({"brokers": ()}, "knows of no broker")],
@@ -359,6 +360,7 @@ def test_error_for_good_is_immediate_names_the_broker_and_keeps_what_is_usable(
     assert f"partition orders-0 at broker {brokers.address(1)}" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_error_for_good_goes_before_one_that_could_be_retried(brokers, kafka, clock):
     brokers.on("ListOffsets", refusing(p0=6, p1=29))
     with pytest.raises(BrokerError) as caught:
@@ -374,6 +376,7 @@ def test_all_that_failed_is_named(brokers, kafka, clock):
         kafka.get_latest_leader_offsets({FIRST, SECOND})
 
 
+@pytest.mark.slow
 def test_partition_without_a_leader_keeps_no_other_from_an_answer(brokers, kafka, clock):
     brokers.on("ListOffsets", offsets)
     brokers.topics["orders"].leaders[0] = -1
@@ -395,6 +398,7 @@ def test_what_each_error_shows_to_be_out_of_date_is_learned_anew(brokers, kafka,
     assert len(brokers.asked("ListOffsets", node=2)) == 1
 
 
+@pytest.mark.slow
 def test_error_that_stays_names_every_broker_that_gave_it(brokers, kafka, clock):
     brokers.on("ListOffsets", refusing(p0=6))
 
@@ -451,6 +455,7 @@ def test_a_router_in_haste_knows_whom_the_other_knows(brokers):
         assert str(found["id"]) == brokers.address(2)
 
 
+@pytest.mark.slow
 def test_a_router_in_haste_tries_more_than_one_broker(brokers):
     brokers.on("FindCoordinator", STALL, node=1)
     brokers.coordinators["id"] = 2

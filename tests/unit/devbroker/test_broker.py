@@ -28,6 +28,7 @@ def _port(started):
     return int(started.bootstrap_servers.rpartition(":")[2])
 
 
+@pytest.mark.slow
 def test_it_runs_inside_the_with_and_leaves_nothing():
     with DevBroker() as started:
         folder, port = started._folder, _port(started)
@@ -39,6 +40,7 @@ def test_it_runs_inside_the_with_and_leaves_nothing():
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_a_broker_whose_data_goes_is_not_waited_for(fake_java):
     """Three nodes that all end have no controller left: the last one waited 5 s for a new one."""
     fake_java.behave("stubborn")
@@ -105,6 +107,7 @@ def test_three_nodes_have_an_address_each_and_die_alone():
             started.kill(4)
 
 
+@pytest.mark.slow
 def test_a_crash_shows_the_log_from_the_first_error(fake_java):
     fake_java.behave("crash")
     with pytest.raises(DevBrokerFailed) as failed:
@@ -114,6 +117,7 @@ def test_a_crash_shows_the_log_from_the_first_error(fake_java):
     assert "getting up" not in str(failed.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["misconfigured", "misconfigured from the start"])
 def test_a_refused_configuration_leads_with_what_kafka_says_of_it(fake_java, mode):
     fake_java.behave(mode)
@@ -143,6 +147,7 @@ def test_a_format_that_fails_shows_why_and_is_done_anew_next_time(fake_java, dat
     assert sum("StorageTool" in call for call in fake_java.calls()) == 2
 
 
+@pytest.mark.slow
 def test_two_owners_on_one_folder_are_one_too_many(data_dir):
     with (
         DevBroker(data_dir) as first,
@@ -169,6 +174,7 @@ def test_a_start_that_the_system_refuses_is_said_as_any_other(data_dir, monkeypa
         DevBroker(data_dir).start()
 
 
+@pytest.mark.slow
 def test_a_broker_is_started_once():
     with DevBroker() as started, pytest.raises(DevBrokerFailed, match="was started already"):
         started.start()
@@ -205,6 +211,7 @@ def _run_in_another_process(data_dir, after_start):
     )
 
 
+@pytest.mark.slow
 def test_a_detached_broker_outlives_its_starter_and_is_used_by_the_next(data_dir):
     with _run_in_another_process(data_dir, "broker.start(detached=True)") as starter:
         address = starter.stdout.readline().strip()

@@ -42,6 +42,7 @@ def _invoke(data_dir, *words):
     return CliRunner().invoke(devbroker, [*words, "--data-dir", str(data_dir)])
 
 
+@pytest.mark.slow
 def test_started_in_the_background_asked_and_stopped(data_dir):
     code, address = _run(data_dir, "start")
     assert code == 0

@@ -74,6 +74,7 @@ def test_what_is_there_is_not_fetched_again(fake_java, told):
     assert len(fake_java.calls()) == 1
 
 
+@pytest.mark.slow
 def test_with_and_without_dependencies_are_kept_apart(fake_java, told):
     alone = jars.fetch("kafka-clients", "4.3.0", transitive=False, report=told.append)
     whole = jars.fetch("kafka-clients", "4.3.0", report=told.append)
@@ -111,6 +112,7 @@ def test_ivy_settings_and_proxies_are_passed_on(fake_java, monkeypatch, told):
     assert "https://example.org/ivysettings.xml" in fake_java.calls()[0]
 
 
+@pytest.mark.slow
 def test_who_comes_second_waits_and_takes_what_was_fetched_meanwhile(fake_java, tmp_path, told):
     cache = tmp_path / "cache" / "pyspark-kafkaproto"
     cache.mkdir(parents=True)

@@ -100,6 +100,7 @@ def test_a_program_that_does_not_end_is_killed_and_named(fake_java, tmp_path):
         java.run_java(["kafka.Kafka", str(properties)], timeout_s=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call", ["java.run_java(['a.Tool'], timeout_s=60)", "jars.fetch('kafka_2.13', '4.3.0')"]
 )

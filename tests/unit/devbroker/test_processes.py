@@ -56,6 +56,7 @@ def test_a_process_that_was_never_there_is_none():
     assert ProcessId.of(2**22 + 1) is None
 
 
+@pytest.mark.slow
 def test_a_signal_to_a_process_that_ended_harms_nobody(start):
     process = start(SLEEP)
     ProcessId(process.pid, "an earlier one with its number").signal(signal.SIGKILL)
@@ -63,6 +64,7 @@ def test_a_signal_to_a_process_that_ended_harms_nobody(start):
         process.wait(0.1)
 
 
+@pytest.mark.slow
 def test_ending_asks_first_and_kills_then(start):
     process = start(STUBBORN, stdout=subprocess.PIPE)
     process.stdout.readline()
@@ -91,6 +93,7 @@ def started(start, program):
     return starter, ProcessId.of(int(starter.stdout.readline()))
 
 
+@pytest.mark.slow
 def test_the_watchdog_ends_a_process_whose_starter_was_killed(start):
     program = (
         "import subprocess, sys, time\n"
@@ -106,6 +109,7 @@ def test_the_watchdog_ends_a_process_whose_starter_was_killed(start):
     assert orphan.wait(10)
 
 
+@pytest.mark.slow
 def test_a_process_can_end_with_the_one_that_started_it(start):
     """A driver whose spark-submit was killed would go on, and keep what the next one needs."""
     program = (

@@ -222,6 +222,7 @@ def test_a_login_that_is_over_fails_with_the_error_of_the_source_of_tokens(
         assert not connection.is_open
 
 
+@pytest.mark.slow
 def test_a_source_of_tokens_that_hangs_leaves_time_for_the_request(cluster, tokens, monkeypatch):
     cluster.on("SaslAuthenticate", logged_in(100))
     tokens.append("opaque")
@@ -255,6 +256,7 @@ def test_a_listener_that_wants_a_login_is_told_from_one_that_is_gone(cluster):
     assert "SASL" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_who_needs_no_security_does_not_import_it():
     program = (
         "import sys, pyspark_kafkaproto.net; print(*{'ssl', 'urllib.request'} & {*sys.modules})"

@@ -122,6 +122,7 @@ def test_backoff_is_never_above_its_most():
     assert config.backoff == Backoff(5.0, 5.0)
 
 
+@pytest.mark.slow
 def test_unknown_property_is_named_once_without_its_value(caplog):
     with caplog.at_level(logging.WARNING):
         for _ in range(2):

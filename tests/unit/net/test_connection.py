@@ -412,6 +412,7 @@ def take_in_until(connection, is_enough):
         connection.take_in()
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.text("ab", max_size=9), min_size=1, max_size=3),
     st.lists(st.integers(1, 40), max_size=4),

@@ -137,6 +137,7 @@ def test_what_stands_behind_the_block_is_no_part_of_it():
         assert decode(block, **options).rows == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [False, True])
 def test_time_that_the_decoder_waits_is_counted(ahead):
     with joined() as (ours, theirs):
@@ -149,6 +150,7 @@ def test_time_that_the_decoder_waits_is_counted(ahead):
         assert not ahead or answer.inflow.waited_s > 0.01  # the rest of it Python has waited
 
 
+@pytest.mark.slow
 def test_drops_that_come_in_time_wear_the_patience_out_all_the_same():
     """Each piece would be there before its own time-out."""
     with joined() as (ours, theirs):
@@ -225,6 +227,7 @@ def test_reset_that_the_decoder_meets_is_told_to_python():
             answer.decode()
 
 
+@pytest.mark.slow
 def test_silence_is_an_error_in_time():
     with joined() as (ours, theirs):
         answer = Answer(ours, ahead=True)
@@ -295,6 +298,7 @@ def test_stop_lets_another_thread_go_that_waits():
         assert found == [0]
 
 
+@pytest.mark.slow
 def test_what_is_thrown_away_while_it_flows_ends_its_thread():
     with joined() as (ours, theirs):
         answer = Answer(ours, ahead=True)
@@ -305,6 +309,7 @@ def test_what_is_thrown_away_while_it_flows_ends_its_thread():
         assert theirs.recv(1) == b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [False, True])
 def test_ctrl_c_ends_a_wait(ahead):
     with joined() as (ours, _theirs):
@@ -319,6 +324,7 @@ def test_ctrl_c_ends_a_wait(ahead):
             signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.slow
 def test_child_process_throws_it_away_without_the_thread():
     with joined() as (ours, theirs):
         answer = Answer(ours, ahead=True)

@@ -69,6 +69,7 @@ def subject(text):
     return json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["sub"]
 
 
+@pytest.mark.slow
 def test_the_endpoint_is_asked_by_client_credentials(endpoint):
     assert subject(token(with_endpoint(endpoint, more='scope="kafka read"'))) == "me"
     assert endpoint.asked == [{"grant_type": "client_credentials", "scope": "kafka read"}]
@@ -98,6 +99,7 @@ def test_the_endpoint_is_not_told_the_secret_before_it_is_trusted(
         assert not endpoint.asked
 
 
+@pytest.mark.slow
 def test_id_secret_and_scope_may_be_properties_of_their_own(endpoint):
     prefix = "sasl.oauthbearer."
     found = config(
@@ -112,12 +114,14 @@ def test_id_secret_and_scope_may_be_properties_of_their_own(endpoint):
     assert endpoint.asked[0]["scope"] == "s"
 
 
+@pytest.mark.slow
 def test_a_header_can_be_urlencoded(endpoint):
     endpoint.secret = "hunter2+%3D%26%3A"
     more = {"sasl.oauthbearer.header.urlencode": "true"}
     assert subject(token(with_endpoint(endpoint, **more))) == "me"
 
 
+@pytest.mark.slow
 def test_a_token_is_kept_for_four_fifths_of_its_life(endpoint, monkeypatch):
     found = with_endpoint(endpoint)
     assert token(found) == token(found)
@@ -178,12 +182,14 @@ def test_claims_may_be_anything(function, claims):
     assert token(function(lambda options: given)) == given
 
 
+@pytest.mark.slow
 def test_a_wrong_secret_is_final_and_not_shown(endpoint):
     with pytest.raises(AuthenticationFailed, match=r"HTTP 401 'invalid_client': check") as caught:
         token(with_endpoint(endpoint, "hunter3"))
     assert "hunter" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "kind", "said"),
     [
@@ -206,12 +212,14 @@ def test_an_answer_that_is_no_token(endpoint, answer, kind, said):
     assert endpoint.url in str(caught.value)
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_is_not_there_is_worth_a_retry(endpoint):
     endpoint.url = f"http://127.0.0.1:{free_ports(1)[0]}/token"
     with pytest.raises(ConnectionFailed, match=r"token endpoint.*refused"):
         token(with_endpoint(endpoint))
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_does_not_speak_http_is_named():
     """The URL may be that of a broker."""
     with socket.create_server(("127.0.0.1", 0)) as listening:

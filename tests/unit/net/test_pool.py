@@ -127,6 +127,7 @@ def test_broker_that_cannot_be_reached_is_left_alone_for_a_growing_while(clock):
         clock.now += 0.42 * nominal_s  # 1.21 in all: jitter is a fifth
 
 
+@pytest.mark.slow
 def test_broker_that_is_reached_again_begins_anew(clock, endpoint, cluster):
     properties = _properties(cluster) | {"reconnect.backoff.ms": 100}
     pool = Connections(ClientConfig.parse(properties))
@@ -267,6 +268,7 @@ def test_child_process_does_not_use_its_parents_connections(pool, endpoint, clus
     assert first.request(ALL_TOPICS, soon()).cluster_id == "fake"
 
 
+@pytest.mark.slow
 def test_next_address_of_a_name_is_tried_where_the_first_takes_connections_and_says_nothing(
     cluster, monkeypatch
 ):

@@ -32,6 +32,7 @@ def test_waiting_ends_with_the_answer(server):
     ports.wait_until_answers("127.0.0.1", server, Deadline.after(10))
 
 
+@pytest.mark.slow
 def test_waiting_ends_at_the_deadline():
     port = ports.free_ports(1)[0]
     with pytest.raises(DeadlineExceeded, match=f"127.0.0.1:{port} to accept .*within 0.1 s"):

@@ -29,6 +29,7 @@ def config(**properties):
     return ClientConfig.parse(SSL | named)
 
 
+@pytest.mark.slow
 def test_nothing_given_means_the_systems_authorities_and_no_own_key():
     assert trusted_certificates(config()) is None
     assert own_identity(config()) is None
@@ -56,6 +57,7 @@ def test_pem_text_may_be_one_line(authority, me, joint):
     assert len(make_context(found).get_ca_certs()) == 1
 
 
+@pytest.mark.slow
 def test_pkcs12_stores_are_opened(authority, me, tmp_path):
     found = config(
         ssl_truststore_location=authority.pkcs12_file(tmp_path / "ca.p12", "pw"),
@@ -130,6 +132,7 @@ def test_a_trust_store_without_a_certificate_is_refused(tmp_path, pem):
     assert caught.value.option == "ssl.truststore.location"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("password", "said"), [("wrong", "does not decrypt"), (None, "the private key is encrypted")]
 )
@@ -143,6 +146,7 @@ def test_an_encrypted_key_needs_its_password(me, password, said):
     assert caught.value.option == "ssl.key.password"
 
 
+@pytest.mark.slow
 def test_a_key_that_is_not_the_certificates_is_refused(authority, me):
     found = config(
         ssl_keystore_key=authority.issue("other").key_pem(),
@@ -152,6 +156,7 @@ def test_a_key_that_is_not_the_certificates_is_refused(authority, me):
         make_context(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "option"),
     [

@@ -124,6 +124,7 @@ def test_bytes_go_both_ways_in_more_than_one_record(broker, authority, host):
             assert receive(transport, len(block)) == block
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
 def test_what_goes_at_once_is_sent_and_the_rest_later(broker, authority, version):
     data = bytes(range(256)) * (64 << 10)
@@ -153,6 +154,7 @@ def test_what_goes_at_once_is_sent_and_the_rest_later(broker, authority, version
     assert got == data
 
 
+@pytest.mark.slow
 def test_what_comes_before_the_deadline_is_received_and_counted(broker, authority):
     def talk(sock):
         sock.sendall(b"pong")
@@ -232,6 +234,7 @@ def test_peer_that_closes_is_seen(broker, authority):
         assert transport.is_readable()
 
 
+@pytest.mark.slow
 def test_peer_that_talks_unasked_is_seen_and_still_heard(broker, authority):
     def talk(sock):
         sock.sendall(b"unasked")
@@ -248,6 +251,7 @@ def test_peer_that_talks_unasked_is_seen_and_still_heard(broker, authority):
         assert receive(transport, 7) == b"unasked"  # looking takes nothing away
 
 
+@pytest.mark.slow
 def test_bytes_that_came_are_seen_and_stay(broker, authority):
     def talk(sock):
         sock.recv(1)
@@ -353,6 +357,7 @@ def test_a_peer_without_tls_says_which_port_or_protocol_to_give(authority, answe
     assert caught.value.stage == "TLS handshake"
 
 
+@pytest.mark.slow
 def test_a_peer_that_says_nothing_fails_at_the_deadline(authority):
     with (
         serving(lambda sock: sock.recv(1 << 16) and sock.recv(1)) as endpoint,
@@ -376,6 +381,7 @@ def test_no_version_in_common_says_so(broker, authority):
         connect_tls(endpoint, config(authority, ssl_enabled_protocols="TLSv1.3"), soon())
 
 
+@pytest.mark.slow
 def test_versions_below_1_2_are_never_spoken():
     context = make_context(config())
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2
@@ -384,6 +390,7 @@ def test_versions_below_1_2_are_never_spoken():
     assert older.maximum_version == ssl.TLSVersion.TLSv1_2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("java", "openssl"),
     [

@@ -213,6 +213,7 @@ def test_silence_ends_at_the_deadline(joined):
         transport.receive_into(memoryview(bytearray(4)), Deadline.after(SOON_S))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before_s", "now_s"), [(5.0, SOON_S), (SOON_S / 2, 2 * SOON_S)])
 def test_each_call_has_its_own_deadline(joined, before_s, now_s):
     transport, other = joined
@@ -232,6 +233,7 @@ def test_deadline_that_has_passed_is_not_for_ever(joined):
         transport.send(b"x", Deadline.after(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [b"", b"ab"])
 def test_signals_put_off_no_deadline(joined, sent):
     transport, other = joined
@@ -248,6 +250,7 @@ def test_signals_put_off_no_deadline(joined, sent):
     assert time.monotonic() - began < 2
 
 
+@pytest.mark.slow
 def test_signals_lose_no_bytes(joined):
     transport, other = joined
     data = bytes(range(256)) * (64 << 10)
@@ -271,6 +274,7 @@ def _read_all(sock, into, size):
         into += sock.recv(1 << 16)
 
 
+@pytest.mark.slow
 def test_peer_that_reads_nothing_ends_a_send_at_the_deadline(joined):
     transport, _ = joined
     began = time.monotonic()
@@ -280,6 +284,7 @@ def test_peer_that_reads_nothing_ends_a_send_at_the_deadline(joined):
     assert time.monotonic() - began < 0.4
 
 
+@pytest.mark.slow
 def test_what_goes_at_once_is_sent_and_the_rest_later(joined):
     transport, other = joined
     data = bytes(range(256)) * (64 << 10)

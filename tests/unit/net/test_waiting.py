@@ -67,6 +67,7 @@ def test_whoever_has_an_answer_or_has_ended_is_named(brokers, connections):
     assert wait_for_answers([first, third], 1) == [third]
 
 
+@pytest.mark.slow
 def test_whoever_has_answered_by_half_holds_nobody_up(brokers, connections):
     first, second, _ = connections
     brokers.on("Metadata", half(brokers), node=1)
@@ -103,6 +104,7 @@ def asked():
         yield pairs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("timeout_s", [0, 60])
 def test_many_answers_that_flow_hold_nobody_up(asked, timeout_s):
     (first, peer), *others = asked

@@ -90,6 +90,7 @@ print(json.dumps([answer, len(stream), (after - before) / 1024]))
 
 
 # A process is spent on each; zstd's bomb is the worst.
+@pytest.mark.slow
 @pytest.mark.parametrize("magic", first(1, [2, 0]))
 @pytest.mark.parametrize("codec", first(1, [4, 1, 2, 3]))
 def test_bombs_end_in_little_memory(implementation, codec, magic):

@@ -158,6 +158,7 @@ def test_a_codec_that_is_none(codec):
         decompress(codec, memoryview(b"x"), 10)
 
 
+@pytest.mark.slow
 def test_a_large_buffer_is_not_kept():
     zeros = bytes((compression._SCRATCH_KEPT_BYTES) + 1)
     decompress(SNAPPY, memoryview(compress(SNAPPY, zeros)), 1 << 28)

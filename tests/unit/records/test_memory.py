@@ -26,6 +26,7 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", first(1, ["sound", "corrupt"]))
 def test_nothing_leaks(implementation, decode, state):
     block = bytearray(BLOCK)

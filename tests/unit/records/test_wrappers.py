@@ -87,6 +87,7 @@ def test_inside_a_wrapper_of_magic_0_there_are_no_timestamps(rows):
     assert [(row.timestamp_us, row.timestamp_type) for row in rows(block)] == [(-1000, -1)] * 2
 
 
+@pytest.mark.slow
 @MAGICS
 @pytest.mark.parametrize("codec", first(1, [LZ4, GZIP, SNAPPY]))
 def test_many_messages_in_a_wrapper(decode, implementation, magic, codec):

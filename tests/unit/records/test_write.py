@@ -93,6 +93,7 @@ def test_lengths_around_a_varints_seven_bits(encode, size):
     assert [len(row.value) for row in rows_of(decoded)] == [len(value) for value in values]
 
 
+@pytest.mark.slow
 def test_offset_deltas_around_a_varints_seven_bits(encode):
     values = [b"x"] * 8200
     assert encode(columns_of(values)) == encode_batch(at_now(*values))

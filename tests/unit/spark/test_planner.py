@@ -133,6 +133,7 @@ def test_pieces_are_never_more_than_a_maximum():
     assert split_within(ranges, spans, 3, 2) == ranges
 
 
+@pytest.mark.slow
 def test_few_tries_find_how_often_to_split_whatever_the_number_of_ranges(monkeypatch):
     tries = []
 

@@ -98,6 +98,7 @@ def test_a_topic_that_is_made_later_is_read_soon(filled, group, consumer_of, mon
     assert len(poll_rows(consumer, 40)) == 40
 
 
+@pytest.mark.slow
 def test_a_broker_that_has_not_heard_of_partitions_is_not_believed(filled, group, consumer_of):
     """They are there, and read; nobody would read them until the next look."""
     consumer = consumer_of(metadata_max_age_ms=100)
@@ -110,6 +111,7 @@ def test_a_broker_that_has_not_heard_of_partitions_is_not_believed(filled, group
     assert len(filled.asked("JoinGroup")) == joins
 
 
+@pytest.mark.slow
 def test_a_leader_that_was_left_behind_is_left(filled, group, consumer_of):
     """It answers as if nothing was written: metadata alone tell of the new one."""
     consumer = consumer_of(metadata_max_age_ms=200)
@@ -141,6 +143,7 @@ def test_of_what_brokers_name_the_most_counts(filled):
     coordinator.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", [None, 1])
 def test_a_broker_that_is_behind_takes_no_leader_away(filled, group, consumer_of, told):
     """It is asked after metadata.max.age.ms, while the leader is well; node 1 is asked first."""
@@ -157,12 +160,14 @@ def test_a_broker_that_is_behind_takes_no_leader_away(filled, group, consumer_of
         assert len(poll_rows(consumer, 20)) == 20
 
 
+@pytest.mark.slow
 def test_no_age_at_all_keeps_no_follower_from_being_read(filled, group, consumer_of):
     filled.on("Fetch", names_follower, node=1)
     filled.on("Fetch", follows([filled.logs["orders", number] for number in PARTITIONS]), node=2)
     assert len(poll_rows(consumer_of(metadata_max_age_ms=0, client_rack="eu-2"), 40)) == 40
 
 
+@pytest.mark.slow
 def test_a_follower_that_is_stuck_is_left(filled, group, consumer_of):
     """After metadata.max.age.ms its leader is asked again, which names another one, or none."""
     filled.on("Fetch", names_follower, node=1)
@@ -175,6 +180,7 @@ def test_a_follower_that_is_stuck_is_left(filled, group, consumer_of):
     assert len(poll_rows(consumer, 20)) == 20
 
 
+@pytest.mark.slow
 def test_a_follower_that_failed_once_is_read_from_again(filled, group, consumer_of):
     filled.on("Fetch", names_follower, node=1)
     follower = follows([filled.logs["orders", number] for number in PARTITIONS])
@@ -192,6 +198,7 @@ def test_a_follower_that_failed_once_is_read_from_again(filled, group, consumer_
     poll_until(consumer, lambda: len(filled.asked("Fetch", node=2)) > at_follower)
 
 
+@pytest.mark.slow
 def test_a_child_process_leaves_the_member_to_its_parent(filled, group, consumer_of):
     consumer = consumer_of()
     assert len(poll_rows(consumer, 40)) == 40

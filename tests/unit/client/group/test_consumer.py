@@ -101,6 +101,7 @@ def test_batches_come_by_iterating_until_the_consumer_is_closed(filled, group, c
     assert count == 40
 
 
+@pytest.mark.slow
 def test_automatic_commits_name_what_earlier_polls_gave(filled, group, consumer_of):
     consumer = consumer_of(auto_commit_interval_ms=0, max_partition_fetch_bytes=1)
     poll_rows(consumer, 10)
@@ -138,6 +139,7 @@ def test_a_rebalance_is_followed_and_positions_are_committed_before(
     assert consumer.positions == {FIRST: 20, SECOND: 20}
 
 
+@pytest.mark.slow
 def test_what_on_revoke_commits_is_still_ours(filled, group, consumer_of, noted):
     listeners = noted.listeners()
     consumer = consumer_of(
@@ -247,6 +249,7 @@ def test_a_refusal_for_good_is_raised_with_what_to_do(brokers, group, consumer_o
         consumer.poll(10)
 
 
+@pytest.mark.slow
 def test_nobody_who_answers_is_an_error_and_the_next_poll_tries_again(filled, group, consumer_of):
     filled.on("FindCoordinator", close())
     consumer = consumer_of(default_api_timeout_ms=300)
@@ -256,6 +259,7 @@ def test_nobody_who_answers_is_an_error_and_the_next_poll_tries_again(filled, gr
     assert len(poll_rows(consumer, 40)) == 40
 
 
+@pytest.mark.slow
 def test_a_reader_that_does_not_poll_leaves_and_comes_back(filled, group, consumer_of, noted):
     consumer = consumer_of(max_poll_interval_ms=200, listeners=noted.listeners())
     poll_rows(consumer, 40)
@@ -338,6 +342,7 @@ def test_a_position_that_is_an_error_keeps_no_other_from_being_read(filled, grou
     assert consumer.positions == {SECOND: 40}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_led", [True, False])
 @pytest.mark.parametrize("timeout_s", [0, 0.001])
 def test_a_position_that_is_an_error_keeps_no_other_from_polls_shorter_than_an_answer(
@@ -367,6 +372,7 @@ def test_a_position_that_is_an_error_keeps_no_other_from_polls_shorter_than_an_a
     assert rows == [(1, offset) for offset in range(20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("committed", [{}, {("orders", 1): (0, "")}])
 def test_a_partition_without_leader_and_commit_keeps_no_other_from_beginning(
     filled, group, consumer_of, caplog, monkeypatch, committed
@@ -387,6 +393,7 @@ def test_a_partition_without_leader_and_commit_keeps_no_other_from_beginning(
     assert poll_rows(consumer, 1) == [(1, 20)]
 
 
+@pytest.mark.slow
 def test_a_partition_that_loses_its_leader_as_it_is_to_begin_is_read_later(
     filled, group, consumer_of, monkeypatch
 ):
@@ -409,6 +416,7 @@ def test_a_partition_that_loses_its_leader_as_it_is_to_begin_is_read_later(
     assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
 
 
+@pytest.mark.slow
 def test_where_nobody_leads_any_partition_the_wait_ends_with_an_error(filled, group, consumer_of):
     filled.topics["orders"].leaders[:] = [NOBODY, NOBODY]
     # Two tries, the second well before the end: one that the end cuts off would be told, too.
@@ -431,6 +439,7 @@ def test_an_offset_beyond_the_end_is_reset(filled, group, consumer_of):
     assert poll_rows(consumer_of(), 20) == [(0, offset) for offset in range(20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reset", "expected"), [("earliest", 8), ("latest", 0)])
 def test_offsets_that_are_gone_in_many_partitions_are_asked_for_together(
     brokers, group, consumer_of, reset, expected
@@ -447,6 +456,7 @@ def test_offsets_that_are_gone_in_many_partitions_are_asked_for_together(
     assert len(brokers.asked("ListOffsets")) <= 2
 
 
+@pytest.mark.slow
 def test_many_partitions_of_a_topic_made_again_are_asked_about_together(
     brokers, group, consumer_of
 ):
@@ -477,6 +487,7 @@ def test_an_old_leader_that_has_been_away_resets_nothing(filled, group, consumer
     assert not any("reading goes on at" in text for text in caplog.messages)
 
 
+@pytest.mark.slow
 def test_words_of_old_leaders_do_not_add_up(filled, group, consumer_of, caplog):
     """Each is contradicted by the real leader: the third one is no more than the first."""
     group.committed |= {("orders", 0): (20, ""), ("orders", 1): (20, "")}
@@ -528,6 +539,7 @@ def test_what_is_written_after_a_truncation_is_read(filled, group, first_read, r
     assert group.committed["orders", 0] == (30, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times_before", [0, 1, 3])
 def test_a_truncation_is_noticed_behind_the_word_of_an_old_leader(filled, first_read, times_before):
     """It has no such offset, and another leader has: that one is still to compare the epoch."""
@@ -580,6 +592,7 @@ def test_a_topic_made_again_is_read_from_where_the_policy_says(
     assert group.committed == {("orders", 0): (31, ""), ("orders", 1): (0, "")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_made_again", [False, True])
 def test_a_broker_that_names_a_deleted_topic_moves_no_position(filled, first_read, is_made_again):
     consumer, read_to = first_read(), 20
@@ -652,6 +665,7 @@ def test_a_position_that_is_there_after_all_is_committed(filled, group, first_re
     assert group.committed["orders", 0] == (21, "")
 
 
+@pytest.mark.slow
 def test_a_topic_made_again_is_noticed_after_an_error_of_the_one_before(filled, group, first_read):
     consumer = first_read()
     log = filled.logs["orders", 0].fill(1)
@@ -669,6 +683,7 @@ def is_rebalancing(brokers):
     brokers.wait_for_call("Heartbeat", len(brokers.asked("Heartbeat")) + 3)
 
 
+@pytest.mark.slow
 def test_a_topic_made_again_is_noticed_after_a_rebalance(filled, group, first_read):
     consumer = first_read()
     make_again(filled)
@@ -676,6 +691,7 @@ def test_a_topic_made_again_is_noticed_after_a_rebalance(filled, group, first_re
     assert poll_rows(consumer, 30) == [(0, offset) for offset in range(30)]
 
 
+@pytest.mark.slow
 def test_a_truncation_is_noticed_after_a_rebalance(filled, group, first_read):
     consumer = first_read()
     truncate(filled)
@@ -683,6 +699,7 @@ def test_a_truncation_is_noticed_after_a_rebalance(filled, group, first_read):
     assert poll_rows(consumer, 20) == [(0, offset) for offset in range(10, 30)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
 def test_a_truncation_is_noticed_by_whoever_goes_on(filled, group, first_read, reset, consumer_of):
     """The leader epoch is committed with the offset (KIP-320)."""
@@ -693,6 +710,7 @@ def test_a_truncation_is_noticed_by_whoever_goes_on(filled, group, first_read, r
     assert rows == [(0, offset) for offset in range(10, 30)]
 
 
+@pytest.mark.slow
 def test_a_truncation_is_an_error_to_whoever_goes_on_without_a_policy(
     filled, group, first_read, consumer_of
 ):
@@ -707,6 +725,7 @@ def test_a_truncation_is_an_error_to_whoever_goes_on_without_a_policy(
     assert group.committed["orders", 0] == (20, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "first_offset"), [(truncate, 10), (make_again, 0)])
 def test_the_epoch_of_records_that_are_gone_is_not_committed_with_others(
     filled, group, first_read, consumer_of, monkeypatch, change, first_offset
@@ -732,6 +751,7 @@ def test_positions_are_told_with_their_leader_epochs_where_these_are_known(fille
     }
 
 
+@pytest.mark.slow
 def test_an_offset_committed_without_its_epoch_is_believed(filled, first_read, consumer_of):
     consumer = first_read(enable_auto_commit="false")
     consumer.commit({FIRST: 20})
@@ -740,6 +760,7 @@ def test_an_offset_committed_without_its_epoch_is_believed(filled, first_read, c
     assert poll_rows(consumer_of(), 10) == [(0, offset) for offset in range(20, 30)]
 
 
+@pytest.mark.slow
 def test_an_epoch_that_the_leader_does_not_know_is_forgotten(filled, first_read, consumer_of):
     """As of an offset that was committed before the topic was made again."""
     consumer = first_read(enable_auto_commit="false")
@@ -778,6 +799,7 @@ def test_a_later_epoch_that_another_member_has_committed_is_believed(filled, gro
     assert poll_rows(consumer, 10) == [(0, offset) for offset in range(20, 30)]
 
 
+@pytest.mark.slow
 def test_an_offset_that_another_member_has_committed_is_believed(filled, group, first_read):
     """It may have seen already that the topic was made again."""
     consumer = first_read()
@@ -804,6 +826,7 @@ def test_a_commit_after_the_generation_is_refused_and_says_why(filled, group, co
     assert ("lost", BOTH) in noted
 
 
+@pytest.mark.slow
 def test_who_is_no_member_any_more_does_not_commit_from_outside(filled, group, consumer_of):
     consumer = consumer_of(max_poll_interval_ms=200, enable_auto_commit="false")
     poll_rows(consumer, 40)
@@ -930,6 +953,7 @@ def commit_without_a_pause(brokers, consumer):
     consumer.commit({FIRST: 1}, wait=False)
 
 
+@pytest.mark.slow
 def test_heartbeats_go_on_while_commits_never_end(filled, group, consumer_of):
     consumer = consumer_of(enable_auto_commit="false")
     poll_rows(consumer, 40)
@@ -971,6 +995,7 @@ def test_a_commit_that_is_tried_again_is_not_overtaken(filled, group, consumer_o
     assert group.committed["orders", 0] == (2, "")
 
 
+@pytest.mark.slow
 def test_a_commit_that_never_goes_is_an_error_in_time_and_the_next_one_goes(
     filled, group, consumer_of
 ):
@@ -1003,6 +1028,7 @@ def test_a_commit_does_not_wait_for_those_that_were_given_up(filled, group, cons
     assert group.committed["orders", 0] == (2, "")
 
 
+@pytest.mark.slow
 def test_who_commits_without_polling_leaves_all_the_same(filled, group, consumer_of):
     consumer = consumer_of(max_poll_interval_ms=200, enable_auto_commit="false")
     poll_rows(consumer, 40)
@@ -1104,6 +1130,7 @@ def test_a_long_poll_of_brokers_that_hang_up_keeps_the_membership(brokers, group
     assert not brokers.asked("LeaveGroup")
 
 
+@pytest.mark.slow
 def test_damaged_records_are_an_error_at_every_poll_and_stay_unread(filled, group, consumer_of):
     whole = filled.logs["orders", 0].batches[1]
     damaged = whole.data[:-1] + bytes([whole.data[-1] ^ 1])
@@ -1132,6 +1159,7 @@ def test_close_sees_commits_through_that_were_not_waited_for(filled, group, cons
     assert told == [({FIRST: 20, SECOND: 20}, None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("auto", ["true", "false"])
 def test_commits_are_seen_through_before_partitions_are_given_up(
     filled, group, consumer_of, noted, auto
@@ -1164,6 +1192,7 @@ def test_positions_move_with_each_of_the_batches_that_a_chunk_is(
         assert consumer.positions[TopicPartition("orders", last["partition"])] == last["offset"] + 1
 
 
+@pytest.mark.slow
 def test_rows_wait_for_the_transaction_that_holds_the_offsets(filled, group, consumer_of, caplog):
     """Its producer may have died: no error, as it ends by its time-out."""
     filled.on("OffsetFetch", unstable)
@@ -1174,6 +1203,7 @@ def test_rows_wait_for_the_transaction_that_holds_the_offsets(filled, group, con
     assert poll_rows(consumer, 13) == [(0, offset) for offset in range(7, 20)]
 
 
+@pytest.mark.slow
 def test_a_transaction_that_holds_the_offsets_holds_no_poll_up(filled, group, consumer_of, caplog):
     filled.on("OffsetFetch", unstable)
     consumer = consumer_of(retry_backoff_ms=50)
@@ -1189,6 +1219,7 @@ def test_a_transaction_that_holds_the_offsets_holds_no_poll_up(filled, group, co
     assert not caplog.records
 
 
+@pytest.mark.slow
 def test_a_transaction_that_holds_offsets_keeps_no_other_partition_waiting(
     filled, group, consumer_of, monkeypatch
 ):
@@ -1225,6 +1256,7 @@ def test_rows_that_found_no_memory_come_again_and_are_not_committed(
     assert len(poll_rows(consumer, 40)) == 40
 
 
+@pytest.mark.slow
 def test_a_batch_that_never_comes_whole_is_an_error_while_others_go_on(filled, group, consumer_of):
     log, other = (filled.logs["orders", partition] for partition in range(2))
     other.fill(300)
@@ -1236,6 +1268,7 @@ def test_a_batch_that_never_comes_whole_is_an_error_while_others_go_on(filled, g
     assert consumer.positions[SECOND] < 3000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [13, 9], ids=["with ids", "without"])
 @pytest.mark.parametrize("partitions", [1, 150])
 def test_a_topic_that_is_deleted_keeps_no_other_from_being_read(
@@ -1264,6 +1297,7 @@ def test_a_topic_that_is_deleted_keeps_no_other_from_being_read(
     assert poll_rows(consumer, 1) == [(0, 0)]
 
 
+@pytest.mark.slow
 def test_a_broker_that_says_nothing_holds_no_poll_up(filled, group, consumer_of):
     consumer = consumer_of()
     poll_rows(consumer, 40)
@@ -1330,6 +1364,7 @@ def test_a_leader_that_cannot_be_reached_keeps_no_other_from_being_read(
         assert rows == [(1, offset)]
 
 
+@pytest.mark.slow
 def test_leaders_are_asked_at_once_and_whoever_answers_is_read(filled, group, consumer_of):
     filled.topics["orders"].move(1, 2)
     filled.on("Fetch", STALL, node=1)
@@ -1360,6 +1395,7 @@ def test_half_an_answer_holds_no_other_leader_up(filled, group, consumer_of):
     assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)], "asked for again"
 
 
+@pytest.mark.slow
 def test_nobody_is_to_blame_for_half_an_answer_while_the_member_was_away(
     filled, group, consumer_of
 ):
@@ -1429,12 +1465,14 @@ def silenced(filled, group, consumer_of):
     return consumer
 
 
+@pytest.mark.slow
 def test_a_broker_is_asked_when_it_wants_no_more_silence(silenced):
     began = time.monotonic()
     assert rows_of(silenced.poll(PATIENCE_S)) == [(0, 21)]
     assert time.monotonic() - began < PATIENCE_S / 2
 
 
+@pytest.mark.slow
 def test_a_rest_that_ends_before_the_wait_begins_ends_that(silenced, monkeypatch):
     ask = Tail._ask
 
@@ -1526,6 +1564,7 @@ def test_a_leader_that_comes_is_asked_while_another_has_nothing(
     assert time.monotonic() - began < PATIENCE_S / 2
 
 
+@pytest.mark.slow
 def test_a_leader_that_says_nothing_is_noticed_beside_one_without_end(filled, group, consumer_of):
     filled.topics["orders"].move(1, 2)
     filled.on("Fetch", STALL, DEFAULT, node=1)
@@ -1653,6 +1692,7 @@ def by_number(answer):
     return with_values(answer, responses=(with_values(topic, partitions=partitions),))
 
 
+@pytest.mark.slow
 def test_a_partition_that_moves_is_read_beside_one_without_end(filled, group, consumer_of):
     filled.topics["orders"].move(1, 2)
     consumer = consumer_of(max_partition_fetch_bytes=1)
@@ -1664,6 +1704,7 @@ def test_a_partition_that_moves_is_read_beside_one_without_end(filled, group, co
     assert consumer.positions[FIRST] < 5000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beside", [False, True])
 def test_brokers_that_hold_no_empty_answer_are_not_asked_all_the_time(
     filled, group, consumer_of, beside
@@ -1690,6 +1731,7 @@ def test_short_polls_try_again_no_more_often_than_long_ones(filled, group, consu
     assert 2 <= len(filled.asked("Fetch")) - asked <= 9
 
 
+@pytest.mark.slow
 def test_a_leader_that_fails_for_long_is_said_once(filled, group, consumer_of, caplog, monkeypatch):
     monkeypatch.setattr(failing, "_WORTH_A_WORD_S", 0.1)
     filled.topics["orders"].move(1, 2)
@@ -1714,6 +1756,7 @@ def began(consumer):
     return {item for item, offset in consumer.positions.items() if offset}
 
 
+@pytest.mark.slow
 def test_partitions_of_several_leaders_come_side_by_side(filled, group, consumer_of):
     filled.topics["orders"].move(1, 2)
     for partition in range(2):
@@ -1728,6 +1771,7 @@ def test_partitions_of_several_leaders_come_side_by_side(filled, group, consumer
     assert poll_rows(consumer, 1) == [(1, 1000)]
 
 
+@pytest.mark.slow
 def test_a_partition_without_end_does_not_starve_the_others(filled, group, consumer_of):
     filled.logs["orders", 0].fill(50)
     consumer = consumer_of(max_partition_fetch_bytes=1, fetch_max_bytes=1)

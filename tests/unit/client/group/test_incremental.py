@@ -62,6 +62,7 @@ def test_a_member_joins_reads_commits_and_leaves(filled, heartbeats, incremental
     assert not filled.asked("JoinGroup")
 
 
+@pytest.mark.slow
 def test_what_goes_to_another_member_is_given_up_and_nothing_else(
     filled, heartbeats, incremental_of, noted
 ):
@@ -97,6 +98,7 @@ def test_rows_that_were_fetched_of_what_stays_are_not_lost(filled, heartbeats, i
     assert sorted(rows) == [(partition, n) for partition in range(2) for n in range(20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 3])
 def test_who_hears_no_answer_says_everything_again(
     filled, heartbeats, incremental_of, noted, times
@@ -118,6 +120,7 @@ def test_who_hears_no_answer_says_everything_again(
     assert (consumer.member_id, 1, pairs) in heartbeats.heard[-5 - times :]
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_moves_is_followed(filled, heartbeats, incremental_of, noted):
     consumer = incremental_of(listeners=noted.listeners())
     poll_rows(consumer, 40)
@@ -131,6 +134,7 @@ def test_a_coordinator_that_moves_is_followed(filled, heartbeats, incremental_of
     assert noted == [("assigned", BOTH)]
 
 
+@pytest.mark.slow
 def test_who_is_given_up_loses_all_and_joins_again(filled, heartbeats, incremental_of, noted):
     consumer = incremental_of(listeners=noted.listeners())
     poll_rows(consumer, 40)
@@ -180,6 +184,7 @@ def test_a_commit_of_an_epoch_that_has_ended_goes_in_the_next(filled, heartbeats
     assert [item.generation_id_or_member_epoch for item in filled.asked("OffsetCommit")] == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_static_member_finds_its_partitions_again(filled, heartbeats, incremental_of, noted):
     consumer = incremental_of(group_instance_id="till-1", listeners=noted.listeners())
     poll_rows(consumer, 40)
@@ -232,6 +237,7 @@ def test_a_subscribed_topic_that_is_not_there_is_said_and_read_once_it_is(
     assert poll_rows(consumer, 10) == [(0, offset) for offset in range(10)]
 
 
+@pytest.mark.slow
 def test_a_topic_made_again_is_said_to_be_read_by_its_new_id(filled, heartbeats, incremental_of):
     """By the one before the coordinator would wait until it has been given up, and fence us."""
     consumer = incremental_of()
@@ -251,6 +257,7 @@ def test_a_topic_made_again_is_said_to_be_read_by_its_new_id(filled, heartbeats,
     assert sorted(rows) == [(0, 0), (1, 0)]
 
 
+@pytest.mark.slow
 def test_a_reader_that_does_not_poll_leaves_and_comes_back(
     filled, heartbeats, incremental_of, noted
 ):
@@ -265,6 +272,7 @@ def test_a_reader_that_does_not_poll_leaves_and_comes_back(
     assert not filled.asked("OffsetCommit")
 
 
+@pytest.mark.slow
 def test_a_long_poll_holds_no_other_member_up(
     filled, heartbeats, incremental_of, noted, monkeypatch
 ):
@@ -280,6 +288,7 @@ def test_a_long_poll_holds_no_other_member_up(
         other.poll(0.05)
 
 
+@pytest.mark.slow
 def test_a_transaction_that_holds_offsets_keeps_nothing_from_being_given_up_or_read(
     filled, heartbeats, incremental_of, noted
 ):

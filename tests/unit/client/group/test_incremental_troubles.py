@@ -46,6 +46,7 @@ def take_away(filled, heartbeats, partition):
     return ours
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("refused", "word"),
     [
@@ -82,6 +83,7 @@ def test_who_is_overdue_and_was_given_up_meanwhile_comes_back(
     assert noted == [("assigned", BOTH), ("lost", BOTH), ("assigned", BOTH)]
 
 
+@pytest.mark.slow
 def test_who_is_fenced_and_still_known_comes_back(filled, heartbeats, incremental_of, noted):
     """Brokers before 4.1 refuse to let in whom they know in a later epoch (KAFKA-19233)."""
     consumer = incremental_of(listeners=noted.listeners())
@@ -113,6 +115,7 @@ def test_a_static_member_that_does_not_hear_that_it_was_let_in_is_no_double_of_i
     assert list(heartbeats.members) == [consumer.member_id]
 
 
+@pytest.mark.slow
 def test_a_commit_of_what_was_given_up_is_not_tried_again(filled, heartbeats, incremental_of):
     """It would overtake those of whoever reads it by then."""
     told, interrupts = [], [KeyboardInterrupt]
@@ -183,6 +186,7 @@ def test_a_consumer_may_be_closed_by_its_listener(filled, heartbeats, incrementa
     assert list(heartbeats.members) == ["~"]
 
 
+@pytest.mark.slow
 def test_a_poll_that_waits_for_nothing_more_does_not_spin(
     filled, heartbeats, incremental_of, monkeypatch
 ):
@@ -204,6 +208,7 @@ def test_a_poll_that_waits_for_nothing_more_does_not_spin(
     assert len(rounds) < 20
 
 
+@pytest.mark.slow
 def test_who_is_closed_while_it_joins_leaves_once_it_is_let_in(filled, heartbeats, incremental_of):
     asked, let_in = threading.Event(), threading.Event()
 
@@ -237,6 +242,7 @@ def test_a_leaving_that_nobody_knows_is_not_complained_of(
     assert not [item for item in caplog.records if item.levelname == "WARNING"]
 
 
+@pytest.mark.slow
 def test_a_partition_that_comes_without_a_leader_holds_up_none_that_are_read(
     filled, heartbeats, incremental_of
 ):
@@ -259,6 +265,7 @@ def test_a_partition_that_comes_without_a_leader_holds_up_none_that_are_read(
     assert poll_rows(consumer, 1) == [(2, 0)]
 
 
+@pytest.mark.slow
 def test_heartbeats_go_on_while_nobody_tells_what_a_topic_is_called(
     filled, heartbeats, incremental_of, monkeypatch
 ):
@@ -289,6 +296,7 @@ def test_what_a_member_reads_is_logged_when_that_changes(
     assert len(said) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_all_of_a_topic_that_was_made_again_is_read(filled, heartbeats, incremental_of, is_alone):
     """It is given up in between, and what it was known by must not be forgotten over that."""
@@ -327,6 +335,7 @@ def test_another_broker_is_asked_for_the_names_that_one_does_not_know(
     assert len(poll_rows(incremental_of(SubscriptionPattern("orders")), 40)) == 40
 
 
+@pytest.mark.slow
 def test_who_is_interrupted_while_it_begins_with_a_partition_holds_it_no_longer_than_it_may(
     filled, heartbeats, incremental_of, monkeypatch
 ):

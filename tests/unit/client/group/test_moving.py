@@ -62,6 +62,7 @@ def test_an_offset_that_is_not_there_is_reset(member, filled):
     assert poll_rows(member, 10) == [(0, offset) for offset in range(10, 20)]
 
 
+@pytest.mark.slow
 def test_what_is_paused_gives_no_rows_and_goes_on_where_it_was(member, filled):
     member.pause([FIRST, ("orders", 0)])
     assert member.paused == {FIRST}
@@ -75,6 +76,7 @@ def test_what_is_paused_gives_no_rows_and_goes_on_where_it_was(member, filled):
     assert not member.paused
 
 
+@pytest.mark.slow
 def test_who_has_paused_all_waits_and_stays_in_the_group(member, filled, group):
     member.pause(BOTH)
     member.poll(0.05)  # what was asked before has come in
@@ -91,6 +93,7 @@ def test_who_has_paused_all_waits_and_stays_in_the_group(member, filled, group):
     assert poll_rows(member, 2) == [(0, 19), (0, 20)]
 
 
+@pytest.mark.slow
 def test_what_comes_back_after_a_rebalance_is_read(member, filled, group):
     member.pause(BOTH)
     answers = [HeartbeatResponse(error_code=REBALANCE_IN_PROGRESS), HeartbeatResponse()]
@@ -99,6 +102,7 @@ def test_what_comes_back_after_a_rebalance_is_read(member, filled, group):
     assert not member.paused
 
 
+@pytest.mark.slow
 def test_what_stays_stays_paused_while_others_go(filled, heartbeats, incremental_of):
     ours = incremental_of()
     poll_rows(ours, 40)
@@ -114,6 +118,7 @@ def test_what_stays_stays_paused_while_others_go(filled, heartbeats, incremental
     assert len(ours.paused) == 1
 
 
+@pytest.mark.slow
 def test_who_is_left_with_what_nobody_leads_waits_for_it(filled, heartbeats, incremental_of):
     """The other one is given up before anything of this one could be read."""
     heartbeats.committed["orders", 0] = (0, "")

@@ -59,6 +59,7 @@ def epochs(brokers, since=0):
     return [request.session_epoch for _, request in brokers.sessions.named[since:]]
 
 
+@pytest.mark.slow
 def test_a_fetch_names_what_has_changed_and_nothing_else(many, caught_up):
     many.logs["many", 7].append(b"second")
     since = len(many.sessions.named)
@@ -70,12 +71,14 @@ def test_a_fetch_names_what_has_changed_and_nothing_else(many, caught_up):
     assert len(many.sessions) == 1
 
 
+@pytest.mark.slow
 def test_the_epochs_of_a_session_go_up_one_by_one(many, caught_up):
     poll_until(caught_up, lambda: len(many.sessions.named) > 10, "more of them")
     seen = epochs(many)
     assert seen == list(range(len(seen)))
 
 
+@pytest.mark.slow
 def test_where_a_broker_has_forgotten_the_session_all_is_named_again(many, caught_up):
     with many.at_once():
         many.sessions.forget()
@@ -86,6 +89,7 @@ def test_where_a_broker_has_forgotten_the_session_all_is_named_again(many, caugh
     assert len(many.sessions) == 1
 
 
+@pytest.mark.slow
 def test_a_broker_that_keeps_no_more_sessions_is_told_everything_each_time(
     many, group, consumer_of
 ):
@@ -98,6 +102,7 @@ def test_a_broker_that_keeps_no_more_sessions_is_told_everything_each_time(
     assert len(named(many)) == MANY
 
 
+@pytest.mark.slow
 def test_a_session_of_which_an_answer_was_lost_is_ended_by_the_next(many, caught_up):
     since = len(many.sessions.named)
     many.on("Fetch", close(), DEFAULT)
@@ -109,6 +114,7 @@ def test_a_session_of_which_an_answer_was_lost_is_ended_by_the_next(many, caught
     assert len(many.sessions) == 1
 
 
+@pytest.mark.slow
 def test_a_partition_that_another_broker_leads_is_forgotten(many, caught_up):
     with many.at_once():
         many.topics["many"].move(7, 2)
@@ -124,6 +130,7 @@ def test_a_partition_that_another_broker_leads_is_forgotten(many, caught_up):
     assert forgotten == [(many.topics["many"].topic_id, (7,))]
 
 
+@pytest.mark.slow
 def test_a_member_that_begins_anew_leaves_no_session_behind(many, group, consumer_of, monkeypatch):
     consumer = consumer_of(topics={"many"})
     poll_rows(consumer, MANY)
@@ -165,6 +172,7 @@ def no_memory(*_):
     raise MemoryError
 
 
+@pytest.mark.slow
 def test_an_error_of_one_partition_keeps_no_other_from_being_read(many, caught_up):
     """In an answer that says nothing of the others."""
 
@@ -187,6 +195,7 @@ def test_an_error_of_one_partition_keeps_no_other_from_being_read(many, caught_u
     assert poll_rows(caught_up, 1) == [(7, 1)]
 
 
+@pytest.mark.slow
 def test_an_answer_about_everything_is_about_everything(many, group, consumer_of):
     """Nothing may be missing of what begins a session."""
 
@@ -211,6 +220,7 @@ def test_brokers_older_than_sessions_are_told_everything(brokers, group, consume
     assert len(brokers.sessions) == 0
 
 
+@pytest.mark.slow
 def test_brokers_that_know_no_topic_ids_yet_are_not_told_to_forget_who_gets_one(
     many, group, consumer_of
 ):
@@ -269,6 +279,7 @@ HAPPENS = st.sampled_from(["answered", "answered", "answered", "lost", "not sent
 STEPS = st.lists(st.tuples(TERMS, st.booleans(), st.booleans(), HAPPENS), max_size=12)
 
 
+@pytest.mark.slow
 @patch.object(sessions_of_ours, "_WITHOUT_S", 0)
 @given(steps=STEPS)
 def test_the_broker_knows_what_is_asked_for(steps):

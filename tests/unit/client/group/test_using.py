@@ -61,6 +61,7 @@ def test_who_closes_is_told_what_is_given_up_while_it_may_commit(filled, member_
     assert committed(filled) == {0: 7}
 
 
+@pytest.mark.slow
 def test_who_closes_in_its_listener_is_told_once(filled, member_of, noted):
     def give_up(own):
         noted.append(("revoked", own))
@@ -199,6 +200,7 @@ def test_a_second_thread_is_refused(member_of):
     assert len(met) == 3
 
 
+@pytest.mark.slow
 def test_who_has_left_for_not_polling_is_told_so(filled, member_of):
     consumer = member_of(max_poll_interval_ms=200, enable_auto_commit="false")
     poll_rows(consumer, 40)
@@ -212,6 +214,7 @@ def test_who_has_left_for_not_polling_is_told_so(filled, member_of):
         consumer.commit()
 
 
+@pytest.mark.slow
 def test_it_is_said_once_that_nobody_answers(monkeypatch, caplog):
     monkeypatch.setattr(reader, "_WORTH_A_WORD_S", 0.05)
     config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}

@@ -127,6 +127,7 @@ def test_what_came_before_an_answer_broke_off_is_read_once(
     assert report.fetched_bytes == sum(len(batch.data) for batch in log.batches)
 
 
+@pytest.mark.slow
 def test_answers_that_always_break_off_before_a_batch_are_an_error_in_time(
     brokers, config, task, clock
 ):

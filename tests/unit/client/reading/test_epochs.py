@@ -182,6 +182,7 @@ def test_topic_deleted_mid_read_is_a_data_loss(brokers, config, task, clock):
         read(task((0, 0, 100)), config())
 
 
+@pytest.mark.slow
 def test_topic_deleted_mid_read_ends_its_ranges_when_told_so(brokers, config, task, clock, caplog):
     _in_the_middle(brokers, lambda: brokers.topics.pop("orders"))
     fetcher = Fetcher(task((0, 0, 100), (1, 0, 30)), config(), LENIENT)
@@ -204,6 +205,7 @@ def test_broker_that_does_not_know_the_topic_yet_costs_no_row(brokers, config, t
     assert read(task((0, 0, 100)), config(), LENIENT) == rows(0, 0, 100)
 
 
+@pytest.mark.slow
 def test_other_topics_of_the_task_are_read_to_their_end(brokers, config, task, clock):
     brokers.logs["many", 3].fill(2)
     gone, stays = task((0, 0, 10)), task((3, 0, 20), topic="many")
@@ -269,6 +271,7 @@ def test_errors_that_pass_cost_no_row(brokers, config, task, clock, code):
     assert read(planned, config()) == rows(0, 0, 100)
 
 
+@pytest.mark.slow
 def test_server_error_that_stays_is_an_error_in_time(brokers, config, task, clock):
     brokers.on("Fetch", answered(Answered(error_code=-1)))
     with pytest.raises(BrokerError, match=r"UNKNOWN_SERVER_ERROR \(-1\)"):
@@ -297,6 +300,7 @@ def test_follower_that_knows_less_than_the_leader_is_left_for_it(brokers, config
     assert brokers.asked("Fetch")[-1].rack_id == ""
 
 
+@pytest.mark.slow
 def test_what_one_follower_lacks_does_not_send_other_ranges_to_their_leaders(
     brokers, config, task, clock
 ):

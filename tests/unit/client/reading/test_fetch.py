@@ -152,6 +152,7 @@ def test_each_leader_is_asked_for_its_own(brokers, config, task):
     assert [call.node_id for call in brokers.calls if call.api == "Fetch"] == [1, 2]
 
 
+@pytest.mark.slow
 def test_many_partitions_are_a_few_requests(brokers, config, task):
     ranges = []
     for partition in range(250):
@@ -182,6 +183,7 @@ def test_open_start_is_the_earliest_offset_and_open_stop_the_high_watermark(brok
     assert read(task((0, None, None)), config()) == rows(0, 17, 50)
 
 
+@pytest.mark.slow
 def test_open_stop_does_not_move_with_the_log(brokers, config, task):
     log = brokers.logs["orders", 0].fill(5, size_bytes=3000)
     with closing(Fetcher(task((0, 0, None)), config(), ReadSettings()).blocks()) as blocks:
@@ -291,6 +293,7 @@ def test_election_is_waited_for(brokers, config, task, clock):
     assert read(planned, config()) == rows(0, 0, 10)
 
 
+@pytest.mark.slow
 def test_leader_that_never_comes_back_is_an_error_in_time(brokers, config, task, clock):
     planned = task((0, 0, 10))
     brokers.topics["orders"].leaders[0] = -1
@@ -330,6 +333,7 @@ def test_connection_closed_between_two_blocks_is_opened_again(brokers, config, t
     assert found == rows(0, 0, 100)
 
 
+@pytest.mark.slow
 def test_silent_leader_is_an_error_within_the_time_for_a_call(brokers, config, task):
     brokers.on("Fetch", STALL)
     times = config(request_timeout_ms=30, default_api_timeout_ms=100, retry_backoff_ms=1)
@@ -339,6 +343,7 @@ def test_silent_leader_is_an_error_within_the_time_for_a_call(brokers, config, t
     assert brokers.address(1) in str(caught.value)
 
 
+@pytest.mark.slow
 def test_tries_together_do_not_outlast_the_time_for_a_call(brokers, config, task):
     brokers.on("Fetch", STALL)
     times = config(request_timeout_ms=200, default_api_timeout_ms=250, retry_backoff_ms=1)
@@ -437,6 +442,7 @@ def test_broker_that_cuts_even_the_first_batch_is_asked_for_more(brokers, config
     assert len(brokers.asked("Fetch")) <= 7
 
 
+@pytest.mark.slow
 def test_size_goes_back_after_a_large_batch(brokers, config, task):
     log = brokers.logs["orders", 0]
     log.cuts_first = True
@@ -507,6 +513,7 @@ def test_offsets_that_aged_out_are_passed_over_when_told_so(brokers, config, tas
     assert "failOnDataLoss is false" in caplog.text
 
 
+@pytest.mark.slow
 def test_what_aged_out_of_many_partitions_is_asked_for_together(brokers, config, task):
     """With a round trip or two for each a task of a thousand would wait before its first row."""
     numbers = range(100)
@@ -566,6 +573,7 @@ def test_an_old_leader_that_has_been_away_passes_no_records_over(brokers, config
     assert read(planned, config(), LENIENT) == rows(0, 30, 50)
 
 
+@pytest.mark.slow
 def test_records_that_never_come_are_a_data_loss_after_the_time_out(brokers, config, task, clock):
     brokers.logs["orders", 0].fill(1)
     brokers.on("Fetch", _holding(clock))
@@ -584,6 +592,7 @@ def _holding(clock):
     return hold
 
 
+@pytest.mark.slow
 def test_records_that_never_come_are_passed_over_when_told_so(brokers, config, task, clock):
     brokers.logs["orders", 0].fill(1)
     brokers.on("Fetch", _holding(clock))
@@ -602,6 +611,7 @@ def test_records_that_come_a_little_later_are_read(brokers, config, task, clock)
     assert read(task((0, 0, 20)), config()) == rows(0, 0, 20)
 
 
+@pytest.mark.slow
 def test_broker_that_does_not_hold_empty_answers_is_not_asked_all_the_time(
     brokers, config, task, clock
 ):
@@ -628,6 +638,7 @@ def test_offset_that_is_there_after_all_is_read(brokers, config, task):
     assert read(task((0, 20, 30)), config()) == rows(0, 20, 30)
 
 
+@pytest.mark.slow
 def test_leader_that_denies_an_offset_it_lists_is_left_in_time(brokers, config, task, clock):
     brokers.logs["orders", 0].fill(1)
 
@@ -790,6 +801,7 @@ def test_readers_that_take_turns_do_not_disturb_each_other(brokers, config, task
     assert len(brokers.asked("ApiVersions")) == 2
 
 
+@pytest.mark.slow
 def test_threads_with_one_configuration_do_not_disturb_each_other(brokers, config, task):
     brokers.logs["orders", 0].fill(20)
     same, together = config(), threading.Barrier(2)

@@ -130,6 +130,7 @@ def test_aborted_transactions_are_rows_only_of_read_uncommitted(
     assert table["offset"].to_pylist() == list(offsets)
 
 
+@pytest.mark.slow
 def test_a_timestamp_that_spark_cannot_hold_has_sparks_name_for_it(brokers, config, task):
     nanoseconds = 1_700_000_000_000_000_000
     _append(brokers.logs["orders", 0], NewRecord(b"v", timestamp_ms=nanoseconds))
@@ -184,6 +185,7 @@ def test_each_range_is_logged_when_it_was_read(brokers, config, task, caplog):
     ]
 
 
+@pytest.mark.slow
 def test_reading_that_stops_early_closes_what_is_in_flight(brokers, config, task):
     brokers.logs["orders", 0].fill(30, size_bytes=3000)
     batches = read_batches(task((0, 0, 300)), config(), ReadSettings(), ALL)

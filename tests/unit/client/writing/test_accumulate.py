@@ -38,6 +38,7 @@ def held_bytes(monkeypatch):
     return watch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_one_arrow_batch_holds_no_more_than_buffer_memory(
     brokers, producer, held_bytes, partitions
@@ -51,6 +52,7 @@ def test_one_arrow_batch_holds_no_more_than_buffer_memory(
     assert sum(len(values(log)) for log in brokers.logs.values()) == 1000
 
 
+@pytest.mark.slow
 def test_open_batches_of_many_partitions_are_within_buffer_memory_too(
     brokers, producer, held_bytes
 ):

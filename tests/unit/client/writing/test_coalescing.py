@@ -64,6 +64,7 @@ def expected_row(kind, number):
     return f"{number}", f"k{number}" if "key" in names else None, own
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(
@@ -115,6 +116,7 @@ def test_rows_wait_until_there_are_enough_for_each_partition(clock):
     assert sizes == [[], [], [], [], [], [6000]] * 2  # 10 times 512 are needed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 100])
 def test_few_partitions_let_batches_through_as_they_are(clock, rows):
     held = Coalescing(1.0, 1 << 20, 1 << 30)

@@ -58,6 +58,7 @@ def names(brokers):
     return [int(value.split()[0]) for value in values(brokers.logs["orders", 0])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", CODECS)
 def test_records_come_in_their_order_whatever_their_size(brokers, producer, codec):
     writer = producer(batch_size=50_000, compression_type=codec, linger_ms=600_000)
@@ -78,6 +79,7 @@ def test_the_caller_goes_on_while_batches_are_compressed(brokers, producer, gate
     assert threading.current_thread() not in gate.threads
 
 
+@pytest.mark.slow
 def test_no_more_are_held_than_threads_can_work_on(brokers, producer, gate, monkeypatch):
     """The caller waits for the first of them when it has come with one too many."""
     writer = producer(batch_size=50_000, compression_type="lz4")
@@ -96,6 +98,7 @@ def test_no_more_are_held_than_threads_can_work_on(brokers, producer, gate, monk
     assert max(most) == 5
 
 
+@pytest.mark.slow
 def test_they_hold_no_more_than_buffer_memory_allows(brokers, producer, monkeypatch):
     writer = producer(batch_size=50_000, compression_type="lz4", buffer_memory=100_000)
     held = []
@@ -127,6 +130,7 @@ def test_what_has_waited_for_linger_is_sent_when_send_returns(brokers, producer)
     brokers.wait_for_call("Produce")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [0, 1])
 def test_the_caller_compresses_what_no_thread_can(brokers, producer, gate, monkeypatch, most):
     """One that has begun a batch goes on with it, and takes no other."""

@@ -54,6 +54,7 @@ def identities(brokers, partition=0):
     return [stamp[:2] for stamp in stamps(brokers, partition)]
 
 
+@pytest.mark.slow
 def test_the_next_producer_goes_on_with_the_id_in_the_next_epoch(brokers, write):
     for n in range(3):
         write(n, n)
@@ -103,6 +104,7 @@ def test_a_producer_that_failed_or_was_abandoned_keeps_its_id_from_others(broker
     assert identities(brokers) == [(4, 0)]
 
 
+@pytest.mark.slow
 def test_the_last_epoch_that_was_written_under_counts(brokers, write):
     brokers.on("Produce", refusing(UNKNOWN_PRODUCER_ID), DEFAULT)
     write("a")
@@ -166,6 +168,7 @@ def test_no_more_than_some_are_kept(brokers, make, monkeypatch):
     assert len(identity._kept) == most
 
 
+@pytest.mark.slow
 def test_a_child_process_takes_none_of_its_parents(brokers, make, write):
     write("parent")
     with make() as inherited:

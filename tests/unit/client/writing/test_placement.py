@@ -63,6 +63,7 @@ def test_partitions_that_a_few_rows_do_not_go_to_are_not_looked_at(monkeypatch, 
     assert len(looks) <= 3 * len(keys)
 
 
+@pytest.mark.slow
 def test_runs_are_as_long_as_a_batch_and_partitions_even_in_the_long_run():
     found = placed(Placement("sticky", 1000), ["k"] * 100_000)
     runs = [1]

@@ -87,6 +87,7 @@ def written_then_closed(brokers):
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", first(1, [1, 0, 4]))
 def test_a_lost_connection_costs_nothing_and_doubles_nothing(brokers, producer, place):
     answers = [close(), written_then_closed(brokers), lambda call: cut(produce(brokers, call), 9)]
@@ -106,6 +107,7 @@ def values_of_new(log):
     return found
 
 
+@pytest.mark.slow
 def test_a_leader_that_says_nothing_is_given_up_in_time(brokers, producer):
     brokers.on("Produce", *after(2, STALL))
     written = write_all(producer(batch_size=100, request_timeout_ms=200))
@@ -267,6 +269,7 @@ def test_a_fatal_error_names_partition_rows_and_size(brokers, producer, code, te
     assert "bytes) at broker 127.0.0.1" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_delivery_timeout_ends_the_tries_and_tells_of_them(brokers, producer):
     brokers.on("Produce", refusing(19))
     writer = producer(delivery_timeout_ms=300, request_timeout_ms=100, linger_ms=0)
@@ -279,6 +282,7 @@ def test_delivery_timeout_ends_the_tries_and_tells_of_them(brokers, producer):
         writer.flush()
 
 
+@pytest.mark.slow
 def test_a_dead_leader_is_an_error_in_time(brokers, producer):
     writer = producer(delivery_timeout_ms=300, request_timeout_ms=100, linger_ms=0)
     brokers.topics["orders"].move(0, 2)
@@ -318,6 +322,7 @@ def test_pieces_of_a_refused_batch_do_not_grow_old(brokers, producer, clock):
     assert values(brokers.logs["orders", 0]) == EXPECTED
 
 
+@pytest.mark.slow
 def test_what_has_no_leader_grows_old(brokers, producer, clock):
     brokers.topics["orders"].move(0, -1)
     writer = producer(delivery_timeout_ms=40_000, retry_backoff_ms=1000, retry_backoff_max_ms=1000)
@@ -327,6 +332,7 @@ def test_what_has_no_leader_grows_old(brokers, producer, clock):
     assert sum(clock.slept) == pytest.approx(40, abs=2)
 
 
+@pytest.mark.slow
 def test_a_topic_deleted_meanwhile_is_named_soon(brokers, producer, clock):
     writer = producer()
     writer.send(numbered(10))
@@ -347,6 +353,7 @@ def test_an_answer_about_something_else_is_refused(brokers, producer):
             writer.flush()
 
 
+@pytest.mark.slow
 def test_a_throttled_client_keeps_quiet(brokers, producer):
     def throttled(call):
         answer = produce(brokers, call)
@@ -388,6 +395,7 @@ def test_the_kth_use_of_a_socket_fails(brokers, producer, monkeypatch, error):
     assert 20 < k < MOST_CALLS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed",
     [*first(2, range(5)), *marked("long", range(5, 200))],

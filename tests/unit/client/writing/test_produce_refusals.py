@@ -636,6 +636,7 @@ def test_a_topic_that_cannot_be_looked_up_makes_no_letters(
     assert (writer.dead_letters, values(letters)) == (0, [])
 
 
+@pytest.mark.slow
 def test_topics_that_cannot_be_are_put_aside_with_one_look(brokers, producer, letters, clock):
     brokers.topics["no good"] = FakeTopic(topic_id_of("no good"), [1], [0], error_code=17)
     names = ["orders", "no good", "absent", "missing", "many", "absent"]
@@ -714,6 +715,7 @@ def test_only_letters_are_written_with_another_timestamp(brokers, producer, lett
     assert values(letters) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "content", "left_out"),
     [

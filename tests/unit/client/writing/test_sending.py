@@ -58,6 +58,7 @@ def test_a_broker_that_cannot_be_reached_uses_up_no_retries(brokers, producer):
     assert values(brokers.logs["orders", 0]) == expected(1)
 
 
+@pytest.mark.slow
 def test_a_leader_whose_advertised_address_is_not_reached_says_what_to_set(
     brokers, producer, caplog
 ):
@@ -85,6 +86,7 @@ def test_the_time_of_a_caller_who_is_away_is_not_the_brokers(brokers, producer, 
     assert values(brokers.logs["orders", 0]) == expected(20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 250])
 def test_partitions_without_a_leader_are_looked_up_together(brokers, producer, clock, count):
     """Each with a pause of its own would be hundreds of Metadata requests a second."""
@@ -360,6 +362,7 @@ def half_answered(brokers, producer):
     rest.set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [logged_in(), close()])
 def test_a_login_is_renewed_behind_what_is_in_flight(brokers, half_answered, again):
     writer, connection, rest = half_answered

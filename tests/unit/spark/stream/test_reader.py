@@ -509,6 +509,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_an_error_on_the_driver_says_where_its_packets_are(
     brokers, stream, nothing_remembered, question
