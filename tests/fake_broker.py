@@ -219,6 +219,13 @@ class FakeCluster:
         with self._changed:
             yield
 
+    def hold(self, is_over: Callable[[], bool], most_s: float) -> bool:
+        """Inside of an answer: keep it until `is_over()`, while others are given; False: too long.
+
+        It is looked at with each request that comes.
+        """
+        return self._changed.wait_for(is_over, most_s)
+
     def stop(self, node_id: int) -> None:
         """Stop a node: its connections end, and nothing listens there any more."""
         self.nodes[node_id].stop()

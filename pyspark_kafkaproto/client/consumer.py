@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client.codec import say_which_codec
+from pyspark_kafkaproto.client.group.classic.cooperative import CooperativeKeeper
 from pyspark_kafkaproto.client.group.classic.keeper import ClassicKeeper
 from pyspark_kafkaproto.client.group.commits import Commits, OnCommit
 from pyspark_kafkaproto.client.group.incremental.keeper import IncrementalKeeper
@@ -560,4 +561,5 @@ def _keeper(
 ) -> Keeper[Any]:
     if config.group_protocol == INCREMENTAL or isinstance(topics, SubscriptionPattern):
         return IncrementalKeeper(config, topics, membership)
-    return ClassicKeeper(config, topics, membership)
+    kind = CooperativeKeeper if config.is_cooperative else ClassicKeeper
+    return kind(config, topics, membership)

@@ -27,6 +27,7 @@ from pyspark_kafkaproto.net.properties import (
 
 _STRATEGY: Final = "partition.assignment.strategy"
 _REMOTE_ASSIGNOR: Final = "group.remote.assignor"
+_COOPERATIVE: Final = "cooperative-sticky"
 # What the brokers decide in the other protocol: as in the Java client it cannot be given here.
 _OF_ONE_PROTOCOL: Final = {
     "classic": {_REMOTE_ASSIGNOR: _STRATEGY},
@@ -39,15 +40,16 @@ _OF_ONE_PROTOCOL: Final = {
 _JAVA_CLASSES: Final = {
     "org.apache.kafka.clients.consumer.RangeAssignor": "range",
     "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
+    "org.apache.kafka.clients.consumer.StickyAssignor": "sticky",
+    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": _COOPERATIVE,
 }
-ASSIGNORS: Final = ("range", "roundrobin")
+_ASSIGNORS: Final = tuple(_JAVA_CLASSES.values())
 
 
 def _strategies(name: str, given: str) -> tuple[str, ...]:
     found = tuple(_JAVA_CLASSES.get(part, part) for part in words(name, given))
-    if not found or not set(found) <= set(ASSIGNORS):
-        allowed = "expected range, roundrobin, or both (sticky assignors are not spoken here)"
-        raise ConfigError(name, given, allowed)
+    if not found or not set(found) <= set(_ASSIGNORS):
+        raise ConfigError(name, given, f"expected some of {', '.join(_ASSIGNORS)}")
     return tuple(dict.fromkeys(found))
 
 
@@ -66,8 +68,10 @@ class ConsumerConfig:
     group_instance_id: str | None = kafka_property("group.instance.id", _name)
     group_protocol: str = kafka_property("group.protocol", one_of("classic", "consumer"), "classic")
     group_remote_assignor: str | None = kafka_property(_REMOTE_ASSIGNOR, _name)
-    # librdkafka's default. The Java client's second one is cooperative-sticky, not spoken here.
-    assignors: tuple[str, ...] = kafka_property(_STRATEGY, _strategies, ASSIGNORS)
+    # librdkafka's default and the second one of the Java client's.
+    assignors: tuple[str, ...] = kafka_property(
+        _STRATEGY, _strategies, ("range", "roundrobin", _COOPERATIVE)
+    )
     session_timeout_s: float = kafka_property("session.timeout.ms", seconds(), 45.0)
     heartbeat_interval_s: float = kafka_property("heartbeat.interval.ms", seconds(), 3.0)
     max_poll_interval_s: float = kafka_property("max.poll.interval.ms", seconds(), 300.0)
@@ -79,6 +83,15 @@ class ConsumerConfig:
     fetch_min_bytes: int = kafka_property("fetch.min.bytes", whole_number(0, 2**31 - 1), 1)
     fetch_max_wait_s: float = kafka_property("fetch.max.wait.ms", seconds(0), 0.5)
     metadata_max_age_s: float = kafka_property("metadata.max.age.ms", seconds(0), 300.0)
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether each of its assignors lets members read on while partitions move.
+
+        As in the Java client: beside another assignor the cooperative one is used the eager way, so
+        that a group can go over from that one, member by member.
+        """
+        return set(self.assignors) == {_COOPERATIVE}
 
     @classmethod
     def parse(cls, properties: Mapping[str, object], prefix: str = "") -> ConsumerConfig:

@@ -1,7 +1,7 @@
 """Members of other clients: Kafka's own VerifiableConsumer, and librdkafka's consumer.
 
-Both read from the beginning. In the classic protocol they share partitions out by the range
-assignor, and beat often; in that of KIP-848 (`protocol="consumer"`) the brokers say how.
+Both read from the beginning. In the classic protocol they share partitions out by the assignor that
+is given, and beat often; in that of KIP-848 (`protocol="consumer"`) the brokers say how.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ from pyspark_kafkaproto.devbroker.java import SHORT_RUN, heap_options, logging_o
 
 _BEAT_MS = 200
 _END_S = 20
+_JAVA_ASSIGNORS = {
+    "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+    "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
+    "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+}
 
 
 class JavaMember:
@@ -53,7 +58,12 @@ class JavaMember:
 
 @contextmanager
 def java_member(
-    broker: KafkaTools, group: str, topic: str, folder: Path, protocol: str = "classic"
+    broker: KafkaTools,
+    group: str,
+    topic: str,
+    folder: Path,
+    protocol: str = "classic",
+    assignor: str = "range",
 ) -> Iterator[JavaMember]:
     """A member of Kafka's Java client, which leaves at the end."""
     config = folder / "consumer.properties"
@@ -69,7 +79,7 @@ def java_member(
             "org.apache.kafka.tools.VerifiableConsumer",
             *("--bootstrap-server", broker.bootstrap_servers),
             *("--topic", topic, "--group-id", group, "--reset-policy", "earliest"),
-            *("--group-protocol", protocol),
+            *("--group-protocol", protocol, "--assignment-strategy", _JAVA_ASSIGNORS[assignor]),
             *("--command-config" if is_new else "--consumer.config", str(config)),
         ],
         log,
@@ -105,12 +115,12 @@ class LibrdkafkaMember:
 
 @contextmanager
 def librdkafka_member(
-    broker: KafkaTools, group: str, topic: str, protocol: str = "classic"
+    broker: KafkaTools, group: str, topic: str, protocol: str = "classic", assignor: str = "range"
 ) -> Iterator[LibrdkafkaMember]:
     """A member of librdkafka's client, which leaves at the end."""
     classic = {
         "heartbeat.interval.ms": _BEAT_MS,
-        "partition.assignment.strategy": "range,roundrobin",
+        "partition.assignment.strategy": assignor,
     }
     consumer = confluent_kafka.Consumer(
         {

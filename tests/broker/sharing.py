@@ -56,16 +56,17 @@ def is_shared(*members):
     return look
 
 
-def check_three_clients(broker, kafka, topic, group, new_member, protocol, folder):
+def check_three_clients(broker, kafka, topic, group, new_member, folder, *how):
     """Ours, Java's and librdkafka's member share, leave and come back: each row is read once.
 
-    Gives the group as it was described while they shared.
+    `how`: the protocol and the assignor of the others. Gives the group as it was described while
+    they shared.
     """
     rows, partitions = 0, kafka.get_partitions({topic})
     ours = new_member()
     rows += poll_all([ours], is_shared(ours), "our assignment")
-    with java_member(broker, group, topic, folder, protocol) as java:
-        with librdkafka_member(broker, group, topic, protocol) as rdkafka:
+    with java_member(broker, group, topic, folder, *how) as java:
+        with librdkafka_member(broker, group, topic, *how) as rdkafka:
             # In the classic protocol we came first, so we lead and share out for all.
             everyone = (ours, java, rdkafka)
             rows += poll_all((ours, rdkafka), is_shared(*everyone), "three members")

@@ -10,7 +10,9 @@ from pyspark_kafkaproto import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
+from tests.broker.rivals import java_member
 from tests.broker.sharing import (
+    PARTITIONS,
     RECORDS,
     check_three_clients,
     is_shared,
@@ -37,9 +39,9 @@ def topic(kafka, new_name):
 def member(broker):
     """Makes our member of a group; properties as keywords with `_`."""
 
-    def make(group, topic, **properties):
+    def make(group, topic, listeners=None, **properties):
         given = {"heartbeat_interval_ms": 200, "session_timeout_ms": 6000} | properties
-        return open_member(broker, group, topic, **given)
+        return open_member(broker, group, topic, listeners, **given)
 
     return make
 
@@ -50,8 +52,41 @@ def test_one_group_of_three_clients(broker, kafka, topic, new_name, member, tmp_
     def ours():
         return member(group, topic)
 
-    described = check_three_clients(broker, kafka, topic, group, ours, "classic", tmp_path)
+    described = check_three_clients(broker, kafka, topic, group, ours, tmp_path)
     assert (described.state, described.assignor) == ("Stable", "range")
+
+
+def test_a_cooperative_group_of_three_clients(broker, kafka, topic, new_name, member, tmp_path):
+    """Whoever leads it: what stays with a member is read on."""
+    group, how, revoked = new_name("group"), "cooperative-sticky", []
+
+    def ours():
+        listeners = {"on_revoke": revoked.append}
+        return member(group, topic, listeners, partition_assignment_strategy=how)
+
+    described = check_three_clients(broker, kafka, topic, group, ours, tmp_path, "classic", how)
+    assert (described.state, described.assignor) == ("Stable", how)
+    given_up = sum(map(len, revoked))
+    assert given_up == 4 + 2 + PARTITIONS, "to others, and closed twice"
+
+
+def test_sticky_members_keep_what_they_had_whoever_leads(
+    broker, kafka, topic, new_name, member, tmp_path
+):
+    """Java's member reads what ours says that it had, and the reverse: they take turns to lead."""
+    group, how = new_name("group"), "sticky"
+    make = lambda: member(group, topic, partition_assignment_strategy=how)  # noqa: E731
+    ours, second = make(), make()
+    poll_all((ours, second), is_shared(ours, second), "two members")
+    with java_member(broker, group, topic, tmp_path, "classic", how) as java:
+        poll_all((ours, second), is_shared(ours, second, java), "three members")
+        assert kafka.describe_groups({group})[group].assignor == how
+        had, javas = second.assignment, java.assignment
+        ours.close()
+        poll_all([second], is_shared(second, java), "who is left")
+        assert had < second.assignment
+        assert javas < java.assignment
+        second.close()
 
 
 def test_a_static_member_finds_its_partitions_again_and_fences_its_double(

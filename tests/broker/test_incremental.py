@@ -87,7 +87,7 @@ def test_one_group_of_three_clients(quick, kafka, topic, new_name, member, tmp_p
     def ours():
         return member(group, topic, {"on_revoke": revoked.append})
 
-    described = check_three_clients(quick, kafka, topic, group, ours, "consumer", tmp_path)
+    described = check_three_clients(quick, kafka, topic, group, ours, tmp_path, "consumer")
     assert (described.state, described.type) == ("Stable", "consumer")
     given_up = [len(own) for own in revoked]
     assert sum(given_up) == 4 + 2 + PARTITIONS, "to others, and closed twice: what stays, stays"

@@ -18,7 +18,7 @@ def subscriber(text: str) -> Subscriber:
     return Subscriber(member_id, topics.split("+"), instance_id or None)
 
 
-@pytest.mark.parametrize("name", ASSIGNORS)
+@pytest.mark.parametrize("name", ["range", "roundrobin"])
 def test_partitions_go_where_java_puts_them(name):
     vectors = [vector for vector in VECTORS if vector[0] == name]
     assert len(vectors) > 100

@@ -8,8 +8,9 @@ change is one method here, under one lock; nothing here waits for a broker.
     anything ──fail──▶ FAILED ──released──▶ JOINING, where the error was one that passes
     anything ──close──▶ CLOSED
 
-In the classic protocol all partitions are given up at once, and REBALANCING is when. In that of
-KIP-848 a member stays STABLE while what it is to read changes, and says what it reads.
+By the eager assignors of the classic protocol all partitions are given up at once, and REBALANCING
+is when. By the cooperative one, and in the protocol of KIP-848, a member stays STABLE while what it
+is to read changes, and says what it reads.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Membership:
         state: see the module.
         member: who it is to the coordinator; without a generation while it is none.
         tenure: counts how often it has become a member: what was read in one may be committed in it
-            alone. Each generation of the classic protocol is one.
+            alone. Where all is given up at each rebalance, each generation is one.
         assignment: what it is to read.
         changes: counts how often that has become something else.
         owned: what its reader reads.
@@ -290,6 +291,12 @@ class Membership:
         with self._changed:
             self._refusal = error
             self._answer_all(error)
+
+    @property
+    def may_be_read(self) -> frozenset[TopicPartition]:
+        """What it reads, or may begin to at any moment."""
+        with self._changed:
+            return self.assignment | self.owned
 
     def wait_for_work(
         self, timeout_s: float, owned: frozenset[TopicPartition] | None = None

@@ -15,7 +15,8 @@ def test_defaults_are_the_java_clients_but_for_the_assignors():
     assert (config.max_poll_interval_s, config.auto_commit_interval_s) == (300, 5)
     assert (config.auto_offset_reset, config.enable_auto_commit) == ("latest", True)
     assert (config.fetch_min_bytes, config.fetch_max_wait_s) == (1, 0.5)
-    assert config.assignors == ("range", "roundrobin")
+    assert config.assignors == ("range", "roundrobin", "cooperative-sticky")
+    assert not config.is_cooperative, "one of several that are not"
     assert config.client.client_id == "pyspark-kafkaproto"
 
 
@@ -44,8 +45,8 @@ def test_properties_of_a_java_consumer_are_read():
         ("session.timeout.ms", "soon", "whole number"),
         ("heartbeat.interval.ms", "45000", "less than session.timeout.ms, 45000"),
         ("auto.offset.reset", "by_duration:P1D", "latest or earliest or none"),
-        ("partition.assignment.strategy", "range,cooperative-sticky", "sticky assignors"),
-        ("partition.assignment.strategy", "", "expected range, roundrobin"),
+        ("partition.assignment.strategy", "range,uniform", "sticky, cooperative-sticky"),
+        ("partition.assignment.strategy", "", "expected some of range, roundrobin"),
         ("group.protocol", "streams", "expected classic or consumer"),
         ("group.remote.assignor", "uniform", "not with group.protocol=classic"),
         ("group.remote.assignor", " ", "expected a name"),
@@ -54,6 +55,19 @@ def test_properties_of_a_java_consumer_are_read():
 def test_what_cannot_be_used_is_named(name, value, why):
     with pytest.raises(ConfigError, match=rf"kafka\.{name}.*{why}"):
         ConsumerConfig.parse(LEAST | {name: value}, "kafka.")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("org.apache.kafka.clients.consumer.CooperativeStickyAssignor", True),
+        ("cooperative-sticky,sticky", False),
+        ("sticky", False),
+    ],
+)
+def test_who_reads_on_while_partitions_move(given, expected):
+    config = ConsumerConfig.parse(LEAST | {"partition.assignment.strategy": given})
+    assert config.is_cooperative is expected
 
 
 def test_a_member_needs_a_group():

@@ -12,11 +12,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from pyspark_kafkaproto.client.group.classic.assignors import ASSIGNORS, Assignment
+from pyspark_kafkaproto.client.group.classic.assignors import ASSIGNORS
+from pyspark_kafkaproto.client.group.classic.subscriber import NOTHING, Assignment, Claim
 from pyspark_kafkaproto.client.group.classic.subscription import (
     assignment_bytes,
     read_subscriber,
     subscription_bytes,
+    user_data_for,
 )
 from pyspark_kafkaproto.client.group.conversation import Conversation
 from pyspark_kafkaproto.cluster import TopicPartition
@@ -88,20 +90,25 @@ class Coordinator(Conversation):
         self.wanted: frozenset[str] = frozenset(topics)  # of all members, where we lead
         self._counts: dict[str, int] = {}  # the last ones that were believed
         self._missing: set[str] = set()  # topics that a warning has named
+        self._before = NOTHING  # what this member had in the last generation that it was in
 
     def anew(self) -> Self:
         """Another one of the same member, with connections of its own."""
         return type(self)(self._config, self._topics)
 
-    def join(self, member_id: str, reason: str) -> JoinGroupResponse:
+    def join(self, member_id: str, reason: str, held: Claim = NOTHING) -> JoinGroupResponse:
         """Ask to be a member; answered when all members have come, or their time is over.
+
+        Args:
+            member_id: "" where the coordinator has not named us.
+            reason: for the broker's log.
+            held: what is read meanwhile.
 
         Raises:
             MemberIdRequired: the group names us first.
             BrokerError: see `error_codes`.
         """
         config = self._config
-        metadata = subscription_bytes(self._topics, config.client.client_rack)
         request = JoinGroupRequest(
             group_id=self._group,
             session_timeout_ms=round(config.session_timeout_s * 1000),
@@ -110,7 +117,8 @@ class Coordinator(Conversation):
             group_instance_id=config.group_instance_id,
             protocol_type=_PROTOCOL_TYPE,
             protocols=tuple(
-                JoinGroupRequest.Protocol(name=name, metadata=metadata) for name in config.assignors
+                JoinGroupRequest.Protocol(name=name, metadata=self._metadata(name, held))
+                for name in config.assignors
             ),
             reason=reason or None,
         )
@@ -141,7 +149,9 @@ class Coordinator(Conversation):
         answer_s = self._config.max_poll_interval_s + _JOIN_GRACE_S
         answer = self._ask(f"sync with group {self._group!r}", request, answer_s)
         where = f"group {self._group!r}, our assignment"
-        return Joined(member, read_assignment(answer.assignment, where), shared)
+        own = read_assignment(answer.assignment, where)
+        self._before = Claim(own, member.generation)
+        return Joined(member, own, shared)
 
     def heartbeat(self, member: GroupMember) -> None:
         """Say that the member lives; raises what the coordinator has to say to that."""
@@ -201,12 +211,17 @@ class Coordinator(Conversation):
     ) -> tuple[Mapping[str, int] | None, Assignment]:
         if joined.leader != joined.member_id:
             return None, {}
-        members = [read_subscriber(item, self._group) for item in joined.members]
+        members = [read_subscriber(item, self._group, name) for item in joined.members]
         self.wanted = frozenset(topic for item in members for topic in item.topics)
         counts = self.count_partitions(self.wanted)
         if joined.skip_assignment:  # a static leader has come back: what was shared out stays
             return counts, {}
         return counts, ASSIGNORS[name](members, counts)
+
+    def _metadata(self, assignor: str, held: Claim) -> bytes:
+        rack_id = self._config.client.client_rack
+        user_data = user_data_for(assignor, self._before)
+        return subscription_bytes(self._topics, rack_id, held, user_data)
 
     def _check(self, answer: Any, subject: str) -> None:
         # In a LeaveGroup answer the member has a code of its own, which changes nothing any more.

@@ -1,7 +1,8 @@
 """A member of the classic protocol: it joins with all others, and beats until they do so again.
 
-All partitions are given up at each rebalance (the eager protocol). Where this member leads the
-group it shares the partitions out for all, and looks from time to time whether topics have changed.
+All partitions are given up at each rebalance: the eager way; `cooperative` has the other. Where
+this member leads the group it shares the partitions out for all, and looks from time to time
+whether topics have changed.
 Protocol: the group membership protocol, KIP-62, KIP-345.
 """
 
@@ -11,7 +12,11 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from pyspark_kafkaproto.client.group.classic.coordinator import Coordinator, MemberIdRequired
+from pyspark_kafkaproto.client.group.classic.coordinator import (
+    Coordinator,
+    Joined,
+    MemberIdRequired,
+)
 from pyspark_kafkaproto.client.group.keeper import Due, Keeper
 from pyspark_kafkaproto.client.group.membership import Membership, State
 from pyspark_kafkaproto.error_codes import (
@@ -41,11 +46,19 @@ class ClassicKeeper(Keeper[Coordinator]):
         member = self._membership
         joined = self._coordinator.join(member.member.member_id, member.reason)
         found = self._coordinator.sync(joined)
+        self._begin(found)
+        member.joined(found.member, found.assignment)
+
+    def _begin(self, found: Joined) -> None:
+        """A generation has begun, and we are in it."""
         self._shared = found.shared
         self._beat_at = time.monotonic() + self._config.heartbeat_interval_s
         self._looks_in_vain = 0
         self._plan_look()
-        member.joined(found.member, found.assignment)
+
+    def _share_out_anew(self, reason: str) -> None:
+        """The group does: join again, once the reader has let its partitions go."""
+        self._membership.rebalance(reason)
 
     def _clock(self) -> list[Due]:
         beat = Due(self._beat_at, self._beat)
@@ -61,7 +74,7 @@ class ClassicKeeper(Keeper[Coordinator]):
         shared = self._shared or {}
         wanted = shared.keys() | self._coordinator.wanted
         if self._coordinator.count_partitions(wanted) != shared:
-            self._membership.rebalance("topics have changed")
+            self._share_out_anew("topics have changed")
 
     def _plan_look(self) -> None:
         """When the leader looks at topics again: soon, then ever later, where one is missing."""
@@ -82,7 +95,7 @@ class ClassicKeeper(Keeper[Coordinator]):
         elif member.state is State.JOINING and error.code in (*_JOINS_AGAIN, UNKNOWN_MEMBER_ID):
             member.named("" if error.code == UNKNOWN_MEMBER_ID else known)
         elif error.code == REBALANCE_IN_PROGRESS:
-            member.rebalance("the group is rebalancing")
+            self._share_out_anew("the group is rebalancing")
         elif error.code == ILLEGAL_GENERATION:
             member.lost("our generation was over", member_id=known)
         elif error.code == UNKNOWN_MEMBER_ID:

@@ -27,6 +27,15 @@ def poll_rows(consumer, count) -> list[tuple[int, int]]:
     return rows
 
 
+def poll_together(consumers, rows, is_there, what):
+    """Poll them in turn until `is_there()`; `rows` gets (partition, offset) of what comes."""
+    deadline = Deadline.after(PATIENCE_S)
+    while not is_there():
+        deadline.check(f"waiting for {what}")
+        for consumer in consumers:
+            rows += rows_of(consumer.poll(0.01))
+
+
 def rows_of(batch) -> list[tuple[int, int]]:
     if batch is None:
         return []

@@ -86,7 +86,8 @@ def test_a_member_joins_reads_commits_and_leaves(filled, group, consumer_of):
     (commit,) = filled.asked("OffsetCommit")
     assert (commit.member_id, commit.generation_id_or_member_epoch) == ("m1", 1)
     join = filled.asked("JoinGroup")[-1]
-    assert [item.name for item in join.protocols] == ["range", "roundrobin"]
+    names = [item.name for item in join.protocols]
+    assert names == ["range", "roundrobin", "cooperative-sticky"]
     with pytest.raises(LocalProtocolError, match="closed"):
         consumer.poll()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 
 import pytest
@@ -16,8 +15,15 @@ from tests.examples import first
 from tests.fake_broker import DEFAULT, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
 from tests.unit.client.group.fake_heartbeats import FakeMember, beat_refused
+from tests.unit.client.group.happenings import Happenings
 from tests.unit.client.group.noted import Noted
-from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
+from tests.unit.client.group.polling import (
+    PATIENCE_S,
+    poll_rows,
+    poll_together,
+    poll_until,
+    rows_of,
+)
 from tests.unit.cluster.committing import FakeCoordinator, unstable
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -32,15 +38,6 @@ def come(brokers, heartbeats, topic):
     brokers.add_topic(topic)
     brokers.logs[topic, 0].fill(1)
     heartbeats.share_out()
-
-
-def poll_together(consumers, rows, is_there, what):
-    """Poll them in turn until `is_there()`; `rows` gets (partition, offset) of what comes."""
-    deadline = Deadline.after(PATIENCE_S)
-    while not is_there():
-        deadline.check(f"waiting for {what}")
-        for consumer in consumers:
-            rows += rows_of(consumer.poll(0.01))
 
 
 def test_a_member_joins_reads_commits_and_leaves(filled, heartbeats, incremental_of):
@@ -368,62 +365,11 @@ def test_what_cannot_be_subscribed_to_is_named(consumer_of, topics, protocol, te
         consumer_of(topics, group_protocol=protocol)
 
 
-class Happenings:
-    """What befalls a group whose members read six partitions."""
-
-    def __init__(self, seed, brokers, heartbeats, new_member):
-        self.chance = random.Random(seed)
-        self.brokers, self.heartbeats, self.new_member = brokers, heartbeats, new_member
-        self.members, self.ends = [], [20, 20, 0, 0, 0, 0]
-        for number in range(2, 6):
-            brokers.logs["orders", number] = FakeLog()
-            brokers.topics["orders"].leaders.append(self.chance.choice([1, 2]))
-            brokers.topics["orders"].epochs.append(0)
-        self.come()
-
-    def come(self):
-        if len(self.members) < 4:
-            self.members.append(self.new_member())
-
-    def go(self):
-        if len(self.members) > 1:
-            self.members.pop(self.chance.randrange(len(self.members))).close()
-
-    def lose_an_answer(self):
-        def unheard(call):
-            self.heartbeats.beat(call)
-            return close()
-
-        self.brokers.on("ConsumerGroupHeartbeat", unheard, self.heartbeats.beat)
-
-    def hang_up(self):
-        self.brokers.hang_up(self.chance.choice([1, 2]))
-
-    def move(self):
-        self.brokers.topics["orders"].move(self.chance.randrange(6), self.chance.choice([1, 2]))
-
-    def write(self):
-        partition = self.chance.randrange(6)
-        self.brokers.logs["orders", partition].append(b"more", b"and more")
-        self.ends[partition] += 2
-
-    def one(self):
-        bad = [self.come, self.go, self.lose_an_answer, self.hang_up, self.move]
-        self.chance.choice([*bad, *[self.write] * 4])()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", first(1, range(12)))
 def test_each_row_is_read_once_by_one_of_many_that_come_and_go(
     filled, heartbeats, incremental_of, seed
 ):
     """Whatever answers are lost: all say how far they came before they give anything up."""
-    happenings, rows = Happenings(seed, filled, heartbeats, incremental_of), []
-    for _ in range(80):
-        happenings.one()
-        for member in happenings.members:
-            rows += rows_of(member.poll(0.005))
-    count = sum(happenings.ends)
-    poll_together(happenings.members, rows, lambda: len(rows) >= count, f"{count} rows")
-    for partition, end in enumerate(happenings.ends):
-        assert [offset for number, offset in rows if number == partition] == list(range(end))
+    beats = {"ConsumerGroupHeartbeat": heartbeats.beat}
+    Happenings(seed, filled, incremental_of, beats).check_each_row_once(80)

@@ -1,0 +1,73 @@
+"""A member of the classic protocol that reads on while the group shares out (KIP-429).
+
+It joins again with all that it may be reading, and gives up what it is not assigned any more; then
+it joins once more, so that this can go to others. All else goes on from one generation to the next.
+Commits that are given while it joins go with the generation after.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from math import inf
+
+from pyspark_kafkaproto.client.group.classic.keeper import ClassicKeeper
+from pyspark_kafkaproto.client.group.classic.subscriber import Claim
+from pyspark_kafkaproto.client.group.keeper import Due
+from pyspark_kafkaproto.client.group.membership import Membership
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.error_codes import REBALANCE_IN_PROGRESS
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
+from pyspark_kafkaproto.net import ConsumerConfig
+
+
+class CooperativeKeeper(ClassicKeeper):
+    """Keeps a membership that lasts over generations."""
+
+    def __init__(
+        self, config: ConsumerConfig, topics: Collection[str], membership: Membership
+    ) -> None:
+        super().__init__(config, topics, membership)
+        self._join_at = inf  # when to join again; inf: it need not
+        self._failed_again = 0
+        self._why = ""
+        self._moving: frozenset[TopicPartition] = frozenset()  # not ours any more, and not said so
+
+    def _enter(self) -> None:
+        self._settle(frozenset())
+        super()._enter()
+
+    def _clock(self) -> list[Due]:
+        self._owned = self._membership.owned
+        if self._moving and not self._moving & self._owned and self._join_at == inf:
+            self._share_out_anew("partitions were given up that are others' now")
+        return [Due(self._join_at, self._join_again), *super()._clock()]
+
+    def _settle(self, moving: frozenset[TopicPartition]) -> None:
+        self._join_at, self._failed_again, self._moving = inf, 0, moving
+
+    def _share_out_anew(self, reason: str) -> None:
+        self._join_at, self._why = time.monotonic(), reason
+
+    def _join_again(self) -> None:
+        member = self._membership
+        # All that may be read at any moment: of anything else somebody else may be told to begin.
+        held = Claim(member.may_be_read, member.member.generation)
+        self._failed_again += 1
+        self._join_at = time.monotonic() + self._config.client.backoff.wait_s(self._failed_again)
+        joined = self._coordinator.join(member.member.member_id, self._why, held)
+        # The one before is over from now on: nothing can be committed in it.
+        instance_id = member.member.instance_id
+        in_next = GroupMember(joined.member_id, joined.generation_id, instance_id)
+        member.goes_on(in_next, member.assignment)
+        found = self._coordinator.sync(joined)
+        self._begin(found)
+        self._settle(held.partitions - found.assignment)
+        member.goes_on(found.member, found.assignment)
+        self._say_what_is_read()
+
+    def _passes(self, error: KafkaProtoError) -> bool:
+        """A commit while the group shares out is good in the generation after."""
+        is_early = isinstance(error, BrokerError) and error.code == REBALANCE_IN_PROGRESS
+        return (is_early and self._membership.is_member) or super()._passes(error)

@@ -1,0 +1,210 @@
+"""Members of the classic protocol that read on while their group shares out."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
+from pyspark_kafkaproto.cluster.members import read_assignment
+from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
+from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
+from pyspark_kafkaproto.net import Deadline
+from tests.fake_broker import close
+from tests.unit.client.group.fake_sharing import (
+    ILLEGAL_GENERATION,
+    REBALANCE_IN_PROGRESS,
+    FakeSharing,
+)
+from tests.unit.client.group.happenings import Happenings
+from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_together, poll_until
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+BOTH = frozenset({FIRST, SECOND})
+
+
+@pytest.fixture
+def sharing(brokers):
+    """The coordinator of group `g` with all its members, at node 1."""
+    return FakeSharing(brokers)
+
+
+@pytest.fixture
+def cooperative_of(consumer_of):
+    """The same as `consumer_of`, by the cooperative assignor."""
+
+    def open_consumer(topics=("orders",), listeners=None, **properties):
+        strategy = {"partition_assignment_strategy": "cooperative-sticky"}
+        return consumer_of(topics, listeners, **strategy | properties)
+
+    return open_consumer
+
+
+def test_what_goes_to_another_member_is_given_up_and_nothing_else(
+    filled, sharing, cooperative_of, noted
+):
+    ours = cooperative_of(listeners=noted.listeners())
+    assert len(poll_rows(ours, 40)) == 40
+    noted.clear()
+    other, rows = cooperative_of(), []
+    poll_together([ours, other], rows, lambda: len(other.assignment) == 1, "its share")
+    assert noted == [("revoked", other.assignment)]
+    assert ours.assignment == BOTH - other.assignment
+    assert not rows, "the first one had said how far it came"
+    (kept,) = ours.assignment
+    filled.logs[kept].append(b"more")
+    poll_together([ours, other], rows, lambda: rows, "one more row")
+    assert rows == [(kept.partition, 20)]
+    claims = [claim.partitions for who, claim in sharing.claims if who == "m1"]
+    assert claims[0] == frozenset()
+    assert claims[-2:] == [BOTH, {kept}], "all that is read, then all that is left"
+
+
+def test_rows_come_while_others_are_waited_for(filled, sharing, cooperative_of):
+    """One that is slow to join holds up the next generation, and nobody's reading or committing."""
+    ours = cooperative_of()
+    poll_rows(ours, 40)
+    sharing.patience_s = 0.3
+    with filled.at_once():
+        sharing.members["slow"] = sharing.members["m1"]
+        sharing._begin_rebalance()
+    filled.wait_for_call("JoinGroup", 3)
+    generation = sharing.generation
+    filled.logs["orders", 0].append(b"more")
+    assert poll_rows(ours, 1) == [(0, 20)]
+    assert sharing.generation == generation
+    ours.commit()
+    assert sharing.committed["orders", 0] == (21, "")
+    assert sharing.generation == generation + 1, "where it was good"
+    assert ours.assignment == BOTH
+
+
+@pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
+def test_an_answer_that_is_lost_costs_nothing(filled, sharing, cooperative_of, noted, api):
+    ours = cooperative_of(listeners=noted.listeners())
+    poll_rows(ours, 40)
+    noted.clear()
+    answer = {"JoinGroup": sharing.join, "SyncGroup": sharing.sync}[api]
+
+    def unheard(call):
+        answer(call)
+        return close()
+
+    filled.on(api, unheard, answer)
+    before = len(filled.asked("SyncGroup"))
+    with filled.at_once():
+        sharing._begin_rebalance()
+    poll_until(ours, lambda: len(filled.asked("SyncGroup")) > before, "a generation more")
+    filled.logs["orders", 1].append(b"more")
+    assert poll_rows(ours, 1) == [(1, 20)]
+    ours.commit()
+    assert (noted, ours.positions) == ([], {FIRST: 20, SECOND: 21})
+
+
+def test_who_is_told_of_another_rebalance_instead_of_its_share_reads_on_and_commits(
+    filled, sharing, cooperative_of, noted
+):
+    ours = cooperative_of(listeners=noted.listeners())
+    poll_rows(ours, 40)
+    noted.clear()
+
+    def commit_meanwhile(call):
+        answer = sharing.join(call)
+        # Not through the consumer, which its own thread uses at this moment.
+        ours._membership.commit({FIRST: CommittedOffset(7)}, Deadline.after(PATIENCE_S))
+        return answer
+
+    filled.on("JoinGroup", commit_meanwhile, sharing.join)
+    filled.on("SyncGroup", SyncGroupResponse(error_code=REBALANCE_IN_PROGRESS), sharing.sync)
+    with filled.at_once():
+        sharing._begin_rebalance()
+    generation = sharing.generation
+    poll_until(ours, lambda: sharing.committed, "the commit")
+    assert sharing.committed == {("orders", 0): (7, "")}
+    assert sharing.generation == generation + 2
+    assert not noted
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_who_is_given_up_loses_all_and_claims_nothing(
+    filled, sharing, cooperative_of, noted, is_known
+):
+    ours = cooperative_of(listeners=noted.listeners())
+    poll_rows(ours, 40)
+    noted.clear()
+    if is_known:
+        late = HeartbeatResponse(error_code=ILLEGAL_GENERATION)
+        filled.on("Heartbeat", late, sharing.beat)
+    else:
+        with filled.at_once():
+            sharing.fence("m1")
+    poll_until(ours, noted.has("assigned"), "its coming back")
+    assert noted == [("lost", BOTH), ("assigned", BOTH)]
+    who, claim = sharing.claims[-1]
+    assert (who, claim.partitions) == ("m1" if is_known else "m2", frozenset())
+
+
+def test_a_commit_of_who_was_given_up_is_refused(filled, sharing, cooperative_of):
+    ours = cooperative_of(heartbeat_interval_ms=3000)
+    poll_rows(ours, 40)
+    with filled.at_once():
+        sharing.fence("m1")
+    with pytest.raises(BrokerError, match="UNKNOWN_MEMBER_ID"):
+        ours.commit()
+    assert not sharing.committed
+
+
+def test_beside_an_eager_assignor_all_is_given_up(filled, sharing, consumer_of, noted):
+    """As in Java: so a group goes over from that one, member by member."""
+    strategy = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor,range"
+    both = {"partition_assignment_strategy": strategy}
+    ours = consumer_of(listeners=noted.listeners(), **both)
+    poll_rows(ours, 40)
+    other = consumer_of(partition_assignment_strategy="cooperative-sticky")
+    poll_together([ours, other], [], lambda: len(other.assignment) == 1, "its share")
+    assert ("revoked", BOTH) in noted
+    assert all(claim.partitions == frozenset() for who, claim in sharing.claims if who == "m1")
+
+
+def test_the_sticky_assignor_remembers_what_was_read(filled, sharing, consumer_of, noted):
+    sticky = {"partition_assignment_strategy": "sticky"}
+    ours = consumer_of(listeners=noted.listeners(), **sticky)
+    poll_rows(ours, 40)
+    group, rows = [ours, consumer_of(**sticky)], []
+    poll_together(group, rows, noted.has("assigned", 2), "what is left")
+    assert noted[1] == ("revoked", BOTH), "it is an eager one"
+    _, kept = noted[2]
+    group.append(consumer_of(**sticky))
+    poll_together(group, rows, noted.has("assigned", 3), "all it has")
+    assert noted[4] == ("assigned", kept)
+    assert len(kept) == 1
+    assert read_assignment(sharing.shared["m3"], "the third") == frozenset()
+
+
+def test_a_member_of_a_transaction_goes_through_generations(filled, sharing, cooperative_of):
+    ours = cooperative_of()
+    poll_rows(ours, 40)
+    before = ours.group_member
+    with filled.at_once():
+        sharing._begin_rebalance()
+    poll_until(ours, lambda: ours.group_member != before, "the next generation")
+    assert ours.group_member == before._replace(generation=before.generation + 1)
+
+
+def test_topics_that_grow_are_shared_out_while_it_reads(filled, sharing, cooperative_of, noted):
+    ours = cooperative_of(listeners=noted.listeners(), metadata_max_age_ms=20)
+    poll_rows(ours, 40)
+    noted.clear()
+    filled.add_topic("orders", 3)
+    third = TopicPartition("orders", 2)
+    poll_until(ours, lambda: third in ours.assignment, "what has come")
+    assert noted == [("assigned", frozenset({third}))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_each_row_is_read_once_by_one_of_many_that_come_and_go(
+    filled, sharing, cooperative_of, seed
+):
+    answers = {"JoinGroup": sharing.join, "SyncGroup": sharing.sync, "Heartbeat": sharing.beat}
+    Happenings(seed, filled, cooperative_of, answers).check_each_row_once(80)
