@@ -42,7 +42,8 @@ class Reading:
     Args:
         assigned: the partitions.
         starts: where to begin, of some of them (see `starting_positions`); the others are read
-            once somebody leads them.
+            once somebody leads them, or with auto.offset.reset=none are an error until somebody
+            has committed for them, or sought.
 
     Attributes:
         positions: the offset after the rows handed out, per partition.
@@ -64,7 +65,8 @@ class Reading:
         self.paused: frozenset[TopicPartition] = frozenset()
         self._later = set(assigned)
         self._told: set[TopicPartition] = set()  # of an error: others come before it does again
-        self._look_again = Deadline.after(_LOOK_AGAIN_S)
+        self._has_policy = config.auto_offset_reset in _RESETS
+        self._look_again = Deadline.after(_LOOK_AGAIN_S if self._has_policy else 0)
         self._config = config
         self._router = router
         self._schema = schema
@@ -82,15 +84,18 @@ class Reading:
 
         Raises:
             CorruptRecords: at the position; again at the next call.
-            BrokerError: see `starting_positions` about offsets that are not there; again once
-                the other partitions have nothing more.
+            BrokerError: an offset is not there, or nothing was committed, and auto.offset.reset is
+                none; again once the other partitions have nothing more.
         """
         if self._is_moved:
             self._read_anew()
         try:
             batch = next(self._rows, None)
             if batch is None:
-                self._begin_later()
+                if self._has_policy:
+                    self._begin_later()
+                else:
+                    self._insist_on_starts()
                 if self._tail.is_idle:
                     time.sleep(deadline.remaining_s)
                     return None
@@ -166,16 +171,41 @@ class Reading:
             # The partitions that are read meet it too, and tell of it where it lasts.
             _log.debug("leaders of %s were not looked up: %s", self._later, error)
             return
-        if led:
-            try:
-                starts = starting_positions(self._router, self._config, led)
-            except BrokerError as error:
-                if error.code != UNSTABLE_OFFSET_COMMIT:
-                    raise
-                _log.info("%s are not read yet, a transaction holds offsets: %s", led, error)
-                return
+        if led and (starts := self._starts_of(led)):
             self._begin_at(starts)
             self._read_anew()
+
+    def _insist_on_starts(self) -> None:
+        """Without a policy somebody has to commit for a partition, or to seek, before it is read.
+
+        Raises:
+            BrokerError: nobody has; again once the other partitions have nothing more.
+        """
+        asked = self._later - self._told - self.paused
+        if not asked or not self._look_again.has_passed:
+            return
+        starts = self._starts_of(asked)
+        if starts is None:
+            self._look_again = Deadline.after(_LOOK_AGAIN_S)
+            return
+        if starts:
+            self._begin_at(starts)
+            self._read_anew()
+        if lacking := asked - starts.keys():
+            self._told |= lacking
+            raise _without_policy(lacking, _nothing_committed(self._config))
+
+    def _starts_of(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, CommittedOffset] | None:
+        """See `starting_positions`; None where a transaction is about to commit them."""
+        try:
+            return starting_positions(self._router, self._config, partitions)
+        except BrokerError as error:
+            if error.code != UNSTABLE_OFFSET_COMMIT:
+                raise
+            _log.info("%s are not read yet, a transaction holds offsets: %s", partitions, error)
+            return None
 
     def _decoded(self, blocks: list[Block]) -> Iterator[pa.RecordBatch]:
         settings = ReadSettings(fail_on_data_loss=False)
@@ -214,9 +244,10 @@ class Reading:
     def _reset(self, partition: TopicPartition, why: str, offset_at: Callable[[int], int]) -> int:
         """See `Reset`: rows that are read again, or passed over, are said."""
         self.seen.astray.add(partition)
-        self._told.add(partition)
-        timestamp = _reset_timestamp(self._config, [partition], why)
-        self._told.discard(partition)
+        timestamp = _RESETS.get(self._config.auto_offset_reset)
+        if timestamp is None:
+            self._told.add(partition)
+            raise _without_policy([partition], why)
         end = offset_at(timestamp)
         _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)
         self.seen.epochs.pop(partition, None)  # others may come by the offset that this is of
@@ -244,8 +275,8 @@ def starting_positions(
 ) -> dict[TopicPartition, CommittedOffset]:
     """Where the group goes on: what it has committed, else what auto.offset.reset says.
 
-    A partition that it has committed nothing for, and that nobody leads, is left out where there
-    are others: those do not wait for it.
+    A partition that it has committed nothing for is left out where auto.offset.reset is none, and
+    one that nobody leads where there are others: those do not wait for it.
 
     Args:
         router: whom to ask through.
@@ -254,20 +285,19 @@ def starting_positions(
         has_others: whether others are read already.
 
     Raises:
-        BrokerError: nothing was committed, and auto.offset.reset is none. UNSTABLE_OFFSET_COMMIT,
-            without a second try, where a transaction is about to commit some.
+        BrokerError: UNSTABLE_OFFSET_COMMIT, without a second try, where a transaction is about to
+            commit some.
     """
     group = config.group_id
     committed = fetch_offsets(router, {group}, partitions, unstable_s=0)[group]
     missing = {item for item in partitions if item not in committed}
     found: dict[TopicPartition, int] = {}
-    if missing:
-        why = f"group {group!r} has committed nothing for it"
-        timestamp = _reset_timestamp(config, missing, why)
+    timestamp = _RESETS.get(config.auto_offset_reset)
+    if missing and timestamp is not None:
         deadline = router.deadline()
         led = router.retrying("look up leaders", lambda: _led(router, missing, deadline), deadline)
         if led < missing and (led or committed or has_others):
-            names = ", ".join(map(str, sorted(missing - led)))
+            names, why = ", ".join(map(str, sorted(missing - led))), _nothing_committed(config)
             _log.warning("%s: %s, and nobody leads it now: read once somebody does", names, why)
             missing = led
         found = list_bounds(router, missing, timestamp)
@@ -300,13 +330,11 @@ def _led(
     return led
 
 
-def _reset_timestamp(
-    config: ConsumerConfig, partitions: Collection[TopicPartition], why: str
-) -> int:
-    """What to ask ListOffsets for; an error where auto.offset.reset is none."""
-    timestamp = _RESETS.get(config.auto_offset_reset)
-    if timestamp is None:
-        subject = "partition " + ", ".join(map(str, sorted(partitions)))
-        text = f"{why}, and auto.offset.reset is none: set it to earliest or latest, or commit"
-        raise BrokerError(OFFSET_OUT_OF_RANGE, "Fetch", subject, text)
-    return timestamp
+def _nothing_committed(config: ConsumerConfig) -> str:
+    return f"group {config.group_id!r} has committed nothing for it"
+
+
+def _without_policy(partitions: Collection[TopicPartition], why: str) -> BrokerError:
+    subject = "partition " + ", ".join(map(str, sorted(partitions)))
+    text = f"{why}, and auto.offset.reset is none: set it, commit an offset, or seek one"
+    return BrokerError(OFFSET_OUT_OF_RANGE, "Fetch", subject, text)

@@ -58,6 +58,28 @@ def consumer_of(brokers):
         yield open_consumer
 
 
+@pytest.fixture(params=["classic", "consumer"])
+def protocol(request):
+    """Each group protocol."""
+    return request.param
+
+
+@pytest.fixture
+def coordinator(request, protocol):
+    """The coordinator of group `g` in that protocol."""
+    return request.getfixturevalue("group" if protocol == "classic" else "heartbeats")
+
+
+@pytest.fixture
+def member_of(filled, coordinator, protocol, consumer_of):
+    """`consumer_of` in each protocol."""
+
+    def open_member(listeners=None, **properties):
+        return consumer_of(listeners=listeners, group_protocol=protocol, **properties)
+
+    return open_member
+
+
 @pytest.fixture
 def noted():
     return Noted()

@@ -20,17 +20,6 @@ FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
 
 
-@pytest.fixture(params=["classic", "consumer"])
-def member_of(request, filled, consumer_of):
-    """`consumer_of` in each protocol."""
-    request.getfixturevalue("group" if request.param == "classic" else "heartbeats")
-
-    def open_member(listeners=None, **properties):
-        return consumer_of(listeners=listeners, group_protocol=request.param, **properties)
-
-    return open_member
-
-
 def committed(filled):
     """{partition: offset} of the last OffsetCommit; None: there was none."""
     asked = filled.asked("OffsetCommit")
