@@ -5,7 +5,7 @@ change is one method here, under one lock; nothing here waits for a broker.
 
     JOINING ──joined──▶ STABLE ──rebalance──▶ REBALANCING ──released──▶ JOINING
                           └───────lost───────▶ LOST ───────released──▶ JOINING
-    anything ──fail──▶ FAILED ──released──▶ JOINING, where the error was one that passes
+    anything ──fail──▶ FAILED ──released──▶ JOINING, where the error is one that may pass
     anything ──close──▶ CLOSED
 
 By the eager assignors of the classic protocol all partitions are given up at once, and REBALANCING
@@ -20,16 +20,29 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups import GroupMember
-from pyspark_kafkaproto.errors import KafkaProtoError, LocalProtocolError
+from pyspark_kafkaproto.error_codes import (
+    GROUP_AUTHORIZATION_FAILED,
+    GROUP_MAX_SIZE_REACHED,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNRELEASED_INSTANCE_ID,
+)
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.net.retry import is_retriable
 
 NO_GENERATION = -1
 CLOSED = "the consumer is closed"
+# Others can undo these: who has seen the error, and polls on, asks to be let in again.
+_MAY_PASS: Final = (
+    GROUP_AUTHORIZATION_FAILED,
+    GROUP_MAX_SIZE_REACHED,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNRELEASED_INSTANCE_ID,
+)
 
 
 class State(Enum):
@@ -146,7 +159,7 @@ class Membership:
     def released(self) -> None:
         """The reader has let its partitions go (or has seen the error): join again."""
         with self._changed:
-            passes = self.error is None or is_retriable(self.error)
+            passes = _may_pass(self.error)
             if passes and self.state in (State.REBALANCING, State.LOST, State.FAILED):
                 self.assignment = self.owned = frozenset()
                 self.error = None
@@ -323,3 +336,8 @@ class Membership:
         if self.state is not State.CLOSED:
             self.state = state
         self._changed.notify_all()
+
+
+def _may_pass(error: KafkaProtoError | None) -> bool:
+    is_undone = isinstance(error, BrokerError) and error.code in _MAY_PASS
+    return error is None or is_undone or is_retriable(error)

@@ -1,0 +1,80 @@
+"""A coordinator that does not let a member in: who can do something about it?"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
+from tests.unit.client.group.fake_heartbeats import beat_refused
+from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+BOTH = frozenset({FIRST, SECOND})
+
+DENIED_TOPIC, DENIED_GROUP, FULL, UNRELEASED = 29, 30, 81, 111
+
+
+@pytest.mark.parametrize(
+    ("protocol", "code"),
+    [
+        ("consumer", DENIED_TOPIC),
+        ("consumer", DENIED_GROUP),
+        ("consumer", FULL),
+        ("consumer", UNRELEASED),
+        ("classic", DENIED_GROUP),
+        ("classic", FULL),
+    ],
+)
+def test_a_refusal_that_others_can_undo_is_no_end(filled, coordinator, member_of, protocol, code):
+    """A right that is given, a member that leaves: whoever polls on after the error is let in."""
+    if protocol == "consumer":
+        filled.on("ConsumerGroupHeartbeat", beat_refused(code))
+    else:
+        filled.on("JoinGroup", JoinGroupResponse(error_code=code))
+    consumer = member_of()
+    for _ in range(2):
+        with pytest.raises(BrokerError) as met:
+            consumer.poll(PATIENCE_S)
+        assert met.value.code == code
+    if protocol == "consumer":
+        filled.on("ConsumerGroupHeartbeat", coordinator.beat)
+    else:
+        filled.on("JoinGroup", coordinator.join)
+    with suppress(BrokerError):  # of a try between the two
+        consumer.poll(0)
+    assert len(poll_rows(consumer, 40)) == 40
+
+
+def test_a_refusal_of_what_is_asked_is_the_end(filled, coordinator, member_of, protocol):
+    if protocol == "consumer":
+        filled.on("ConsumerGroupHeartbeat", beat_refused(112))
+        asked = "ConsumerGroupHeartbeat"
+    else:
+        filled.on("JoinGroup", JoinGroupResponse(error_code=26))
+        asked = "JoinGroup"
+    consumer = member_of()
+    for _ in range(3):
+        with pytest.raises(BrokerError):
+            consumer.poll(PATIENCE_S)
+    assert len(filled.asked(asked)) == 1
+
+
+def test_a_member_whose_right_is_taken_away_comes_back_when_it_is_given_again(
+    filled, heartbeats, incremental_of, noted
+):
+    consumer = incremental_of(listeners=noted.listeners())
+    poll_rows(consumer, 40)
+    consumer.commit()
+    filled.on("ConsumerGroupHeartbeat", beat_refused(DENIED_TOPIC))
+    for _ in range(2):
+        with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
+            poll_until(consumer, lambda: False, "the error")
+    filled.on("ConsumerGroupHeartbeat", heartbeats.beat)
+    with suppress(BrokerError):
+        consumer.poll(0)
+    poll_until(consumer, noted.has("assigned", 2), "its coming back")
+    assert noted == [("assigned", BOTH), ("lost", BOTH), ("assigned", BOTH)]
