@@ -138,6 +138,7 @@ class Consumer:
         self._is_closing = False
         self._interrupt: BaseException | None = None  # met by `poll`, between two batches
         self._say_at, self._is_said = Deadline.after(_WORTH_A_WORD_S), False
+        self._is_warned = False  # of automatic commits beside those of transactions
         self._membership = Membership(self.config.group_instance_id)
         self._commits = Commits(self.config, self._membership, on_commit)
         self._keeper = _keeper(self.config, wanted, self._membership)
@@ -157,7 +158,15 @@ class Consumer:
         self.close(commit=error is None or error is self._interrupt)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches, for as long as there is somebody to take them."""
+        """Batches, for as long as there is somebody to take them; ends when it is closed meanwhile.
+
+        Raises:
+            LocalProtocolError: the consumer is closed already.
+        """
+        self._membership.check_open()
+        return self._batches()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         while not self._is_closed:
             batch = self.poll(_ITERATION_S)
             if batch is not None:
@@ -196,13 +205,21 @@ class Consumer:
         """Who has read what `poll` gave, and in which generation of the group.
 
         For `Producer.send_offsets_to_transaction`: once others read these partitions, the group
-        refuses it, where it would take the offsets of nobody (KIP-447).
+        refuses it, where it would take the offsets of nobody (KIP-447). Where enable.auto.commit is
+        left on beside it, a warning says so.
 
         Raises:
             LocalProtocolError: nothing was read as a member yet.
         """
         if self._reader is None:
             raise LocalProtocolError("the consumer has no partitions of its group yet: poll first")
+        if self.config.enable_auto_commit and not self._is_warned:
+            self._is_warned = True
+            _log.warning(
+                "group %r: enable.auto.commit is on beside a producer's transactions, and commits "
+                "offsets of rows whose transaction may fail yet: set it to false",
+                self.config.group_id,
+            )
         now = self._membership.view
         # In the protocol of KIP-848 a member goes through epochs, and reads on.
         is_same = now.tenure == self._reader.tenure and now.member.generation != NO_GENERATION

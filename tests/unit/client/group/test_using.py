@@ -258,6 +258,18 @@ def test_a_consumer_that_is_closed_says_so(member_of):
         lambda: consumer.seek(FIRST, 1),
         lambda: consumer.pause({FIRST}),
         lambda: consumer.commit({FIRST: 1}),
+        lambda: list(consumer),
     ):
         with pytest.raises(LocalProtocolError, match="the consumer is closed"):
             act()
+
+
+@pytest.mark.parametrize("is_automatic", [True, False])
+def test_offsets_are_not_to_be_committed_by_a_transaction_and_automatically(
+    member_of, caplog, is_automatic
+):
+    consumer = member_of(enable_auto_commit=str(is_automatic).lower())
+    poll_rows(consumer, 40)
+    assert consumer.group_member == consumer.group_member
+    said = [item.message for item in caplog.records if "enable.auto.commit" in item.message]
+    assert len(said) == is_automatic
