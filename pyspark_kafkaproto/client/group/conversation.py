@@ -81,6 +81,12 @@ class Conversation(ABC):
         """Close its connections."""
         self.router.close()
 
+    def hurry(self, patience_s: float) -> None:
+        """Leave a broker that says nothing for `patience_s`, if it is not left before that."""
+        if patience_s < self._patience_s:
+            self._patience_s = patience_s
+            self.router.config = replace(self.router.config, request_timeout_s=patience_s)
+
     @abstractmethod
     def anew(self) -> Self:
         """Another one of the same member, with connections of its own."""

@@ -36,6 +36,11 @@ JOINING: Final = 0
 _LEAVING: Final = -1
 _LEAVING_FOR_A_WHILE: Final = -2  # a static member: its partitions are kept for it
 _NAMES_S: Final = 5.0
+# How long a session is is not told. It is several heartbeats (of the brokers' defaults nine), and
+# begins anew where another broker takes over: a silent one is left after some of them, but not
+# before it would have said that a commit takes too long (offsets.commit.timeout.ms).
+_PATIENT_BEATS: Final = 3
+_LEAST_PATIENCE_S: Final = 6.0
 
 _ADVICE: Final = {
     FENCED_INSTANCE_ID: INSTANCE_TAKEN_OVER,
@@ -150,6 +155,8 @@ class Coordinator(Conversation):
 
     def _beat(self, what: str, request: Any) -> ConsumerGroupHeartbeatResponse:
         answer: ConsumerGroupHeartbeatResponse = self._ask(what, request, self._patience_s)
+        beats_s = _PATIENT_BEATS * answer.heartbeat_interval_ms / 1000
+        self.hurry(max(beats_s, _LEAST_PATIENCE_S))
         return answer
 
     def _whole(

@@ -361,3 +361,24 @@ def test_who_is_interrupted_while_it_begins_with_a_partition_holds_it_no_longer_
     until(lambda: consumer._membership.assignment == {FIRST}, what="its going")
     poll_until(consumer, lambda: ours.epoch == heartbeats.epoch, "our word")
     assert consumer.assignment == {FIRST}
+
+
+@pytest.mark.slow
+def test_a_coordinator_that_hangs_is_left_after_a_few_heartbeats_time(
+    filled, heartbeats, incremental_of, noted, monkeypatch
+):
+    """The session may be shorter than the classic protocol's, and its successor counts it anew."""
+    monkeypatch.setattr(coordinator, "_LEAST_PATIENCE_S", 0.1)
+    consumer = incremental_of(listeners=noted.listeners(), enable_auto_commit="false")
+    poll_rows(consumer, 40)
+    with filled.at_once():
+        filled.coordinators["g"] = 2
+        filled.on("ConsumerGroupHeartbeat", STALL, node=1)
+        filled.on("OffsetCommit", STALL, node=1)
+        heard = len(heartbeats.heard)
+    began = time.monotonic()
+    consumer.commit(wait=False)
+    until(lambda: len(heartbeats.heard) > heard, what="heartbeats at node 2")
+    poll_until(consumer, lambda: heartbeats.committed, "the commit")
+    assert time.monotonic() - began < 3
+    assert noted == [("assigned", BOTH)]
