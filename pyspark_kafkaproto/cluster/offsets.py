@@ -64,7 +64,8 @@ def list_bounds(
     Args:
         router: whom to ask.
         partitions: whose.
-        timestamp: which of the two.
+        timestamp: which of the two; or a time: the first offset at or after it, the end where there
+            is none so late.
         read_committed: whether a log ends where a transaction is open; None takes the
             configuration's isolation.level.
 
@@ -74,7 +75,10 @@ def list_bounds(
     committed = _is_committed(router, read_committed)
     timestamps = dict.fromkeys(partitions, timestamp)
     bounds = {}
-    for partition, offset in _ask(router, timestamps, committed, _offset).items():
+    found = _ask(router, timestamps, committed, _offset)
+    if timestamp >= 0 and (late := {item for item, offset in found.items() if offset is None}):
+        found |= list_bounds(router, late, LATEST_TIMESTAMP, read_committed=committed)
+    for partition, offset in found.items():
         if offset is None:
             bound = "begins" if timestamp == EARLIEST_TIMESTAMP else "ends"
             raise RemoteProtocolError(

@@ -7,6 +7,7 @@ client's, the field says why.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -28,6 +29,14 @@ from pyspark_kafkaproto.net.properties import (
 _STRATEGY: Final = "partition.assignment.strategy"
 _REMOTE_ASSIGNOR: Final = "group.remote.assignor"
 _COOPERATIVE: Final = "cooperative-sticky"
+_RESETS: Final = ("latest", "earliest", "none")
+_BY_DURATION: Final = "by_duration:"
+_UNITS_S: Final = {"D": 86400, "H": 3600, "M": 60, "S": 1}
+_DURATION: Final = re.compile(
+    _BY_DURATION + r"P(?=.*\d[DHMS]$)(?:(?P<D>\d+)D)?"
+    r"(?:T(?:(?P<H>\d+)H)?(?:(?P<M>\d+)M)?(?:(?P<S>\d+(?:\.\d{0,9})?)S)?)?",
+    re.IGNORECASE,
+)
 # What the brokers decide in the other protocol: as in the Java client it cannot be given here.
 _OF_ONE_PROTOCOL: Final = {
     "classic": {_REMOTE_ASSIGNOR: _STRATEGY},
@@ -53,6 +62,25 @@ def _strategies(name: str, given: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def _reset(name: str, given: str) -> str:
+    text = given.strip()
+    if _back_s(text) is not None:
+        return _BY_DURATION + text[len(_BY_DURATION) :].upper()
+    try:
+        return one_of(*_RESETS)(name, text)
+    except ConfigError as error:
+        allowed = f"expected {' or '.join(_RESETS)} or by_duration:P7D, PT12H30M, … (KIP-1106)"
+        raise ConfigError(name, given, allowed) from error
+
+
+def _back_s(text: str) -> float | None:
+    """The seconds of a `by_duration`, which is ISO 8601 as Java reads it; None: it is none."""
+    found = _DURATION.fullmatch(text)
+    if found is None or not any(found.groups()):
+        return None
+    return sum(float(found[unit] or 0) * seconds for unit, seconds in _UNITS_S.items())
+
+
 def _name(name: str, given: str) -> str:
     if not given.strip():
         raise ConfigError(name, given, "expected a name")
@@ -75,14 +103,17 @@ class ConsumerConfig:
     session_timeout_s: float = kafka_property("session.timeout.ms", seconds(), 45.0)
     heartbeat_interval_s: float = kafka_property("heartbeat.interval.ms", seconds(), 3.0)
     max_poll_interval_s: float = kafka_property("max.poll.interval.ms", seconds(), 300.0)
-    auto_offset_reset: str = kafka_property(
-        "auto.offset.reset", one_of("latest", "earliest", "none"), "latest"
-    )
+    auto_offset_reset: str = kafka_property("auto.offset.reset", _reset, "latest")
     enable_auto_commit: bool = kafka_property("enable.auto.commit", boolean, True)
     auto_commit_interval_s: float = kafka_property("auto.commit.interval.ms", seconds(0), 5.0)
     fetch_min_bytes: int = kafka_property("fetch.min.bytes", whole_number(0, 2**31 - 1), 1)
     fetch_max_wait_s: float = kafka_property("fetch.max.wait.ms", seconds(0), 0.5)
     metadata_max_age_s: float = kafka_property("metadata.max.age.ms", seconds(0), 300.0)
+
+    @property
+    def reset_back_s(self) -> float | None:
+        """How long before now auto.offset.reset begins; None where it names no duration."""
+        return _back_s(self.auto_offset_reset)
 
     @property
     def is_cooperative(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.arrow import to_record_batches, wanted_columns
+from pyspark_kafkaproto.client.group.reset import reset_timestamp
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.group.tail import Tail
@@ -20,7 +21,7 @@ from pyspark_kafkaproto.client.reading.decode import BlockReading
 from pyspark_kafkaproto.client.reading.ranges import ReadSettings
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups import fetch_offsets
-from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
+from pyspark_kafkaproto.cluster.offsets import list_bounds
 from pyspark_kafkaproto.error_codes import OFFSET_OUT_OF_RANGE, UNSTABLE_OFFSET_COMMIT
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 1.0  # for leaders of partitions that are not read yet
-_RESETS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 
 
 class Reading:
@@ -65,7 +65,7 @@ class Reading:
         self.paused: frozenset[TopicPartition] = frozenset()
         self._later = set(assigned)
         self._told: set[TopicPartition] = set()  # of an error: others come before it does again
-        self._has_policy = config.auto_offset_reset in _RESETS
+        self._has_policy = config.auto_offset_reset != "none"
         self._look_again = Deadline.after(_LOOK_AGAIN_S if self._has_policy else 0)
         self._config = config
         self._router = router
@@ -244,7 +244,7 @@ class Reading:
     def _reset(self, partition: TopicPartition, why: str, offset_at: Callable[[int], int]) -> int:
         """See `Reset`: rows that are read again, or passed over, are said."""
         self.seen.astray.add(partition)
-        timestamp = _RESETS.get(self._config.auto_offset_reset)
+        timestamp = reset_timestamp(self._config)
         if timestamp is None:
             self._told.add(partition)
             raise _without_policy([partition], why)
@@ -292,7 +292,7 @@ def starting_positions(
     committed = fetch_offsets(router, {group}, partitions, unstable_s=0)[group]
     missing = {item for item in partitions if item not in committed}
     found: dict[TopicPartition, int] = {}
-    timestamp = _RESETS.get(config.auto_offset_reset)
+    timestamp = reset_timestamp(config)
     if missing and timestamp is not None:
         deadline = router.deadline()
         led = router.retrying("look up leaders", lambda: _led(router, missing, deadline), deadline)

@@ -10,10 +10,21 @@ from typing import Final, Protocol
 from pyspark_kafkaproto.client.reading.loss import Bounds, LossPolicy
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Router, TopicPartition
-from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP
+from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from pyspark_kafkaproto.cluster.routing import OPINIONS
+from pyspark_kafkaproto.net import ConsumerConfig
 
 MADE_AGAIN: Final = "its topic was deleted and made again"
+_TIMESTAMPS: Final = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
+
+
+def reset_timestamp(config: ConsumerConfig) -> int | None:
+    """What ListOffsets is asked for by auto.offset.reset, at this moment; None: it is none."""
+    back_s = config.reset_back_s
+    if back_s is not None:
+        # The whole second: partitions that are reset together are asked about together.
+        return max(0, int(time.time() - back_s)) * 1000
+    return _TIMESTAMPS.get(config.auto_offset_reset)
 
 
 class Reset(Protocol):

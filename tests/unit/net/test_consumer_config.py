@@ -44,7 +44,13 @@ def test_properties_of_a_java_consumer_are_read():
         ("group.instance.id", "", "expected a name"),
         ("session.timeout.ms", "soon", "whole number"),
         ("heartbeat.interval.ms", "45000", "less than session.timeout.ms, 45000"),
-        ("auto.offset.reset", "by_duration:P1D", "latest or earliest or none"),
+        ("auto.offset.reset", "soon", "latest or earliest or none or by_duration:P7D"),
+        ("auto.offset.reset", "by_duration:P", "by_duration:P7D"),
+        ("auto.offset.reset", "by_duration:PT", "by_duration:P7D"),
+        ("auto.offset.reset", "by_duration:P1DT", "by_duration:P7D"),
+        ("auto.offset.reset", "by_duration:-P1D", "by_duration:P7D"),
+        ("auto.offset.reset", "by_duration:P1M", "by_duration:P7D"),
+        ("auto.offset.reset", "by_duration:PT1D", "by_duration:P7D"),
         ("partition.assignment.strategy", "range,uniform", "sticky, cooperative-sticky"),
         ("partition.assignment.strategy", "", "expected some of range, roundrobin"),
         ("group.protocol", "streams", "expected classic or consumer"),
@@ -55,6 +61,20 @@ def test_properties_of_a_java_consumer_are_read():
 def test_what_cannot_be_used_is_named(name, value, why):
     with pytest.raises(ConfigError, match=rf"kafka\.{name}.*{why}"):
         ConsumerConfig.parse(LEAST | {name: value}, "kafka.")
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ("by_duration:P7D", 604_800),
+        ("by_duration:pt1h30m", 5400),
+        ("by_duration:P1DT0.5S", 86_400.5),
+        ("BY_DURATION:PT0S", 0),
+        ("earliest", None),
+    ],
+)
+def test_durations_are_read_as_java_does(given, seconds):
+    assert ConsumerConfig.parse(LEAST | {"auto.offset.reset": given}).reset_back_s == seconds
 
 
 @pytest.mark.parametrize(

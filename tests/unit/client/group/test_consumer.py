@@ -295,11 +295,15 @@ def test_the_leader_shares_out_anew_when_a_topic_grows_or_comes(filled, group, c
     assert group.committed["orders", 0] == (20, "")
 
 
-@pytest.mark.parametrize(("reset", "position"), [("earliest", 5), ("latest", 20)])
+@pytest.mark.parametrize(
+    ("reset", "position"),
+    [("earliest", 5), ("latest", 20), ("by_duration:PT1H", 5), ("by_duration:PT0S", 20)],
+)
 def test_without_a_committed_offset_the_policy_says_where_to_begin(
     filled, group, consumer_of, reset, position
 ):
     filled.logs["orders", 0].start = 5
+    filled.logs["orders", 0].newest_ms = int(time.time() - 60) * 1000
     group.committed["orders", 1] = (20, "")
     consumer = consumer_of(auto_offset_reset=reset)
     poll_until(consumer, lambda: consumer.assignment, "an assignment")
