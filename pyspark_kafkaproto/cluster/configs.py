@@ -14,8 +14,9 @@ from functools import partial
 from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
+from pyspark_kafkaproto.cluster.controller import controller_of
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topics import NO_SUCH_TOPIC, controller_of
+from pyspark_kafkaproto.cluster.topics import NO_SUCH_TOPIC
 from pyspark_kafkaproto.cluster.topology import Topology, while_news_travels
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, ConfigError

@@ -1,31 +1,26 @@
 """Topics made, grown and deleted, and their records cut off at the front.
 
-Topics are the controller's business, records the leaders'. A broker of a cluster without ZooKeeper
-passes what it is asked on to the controller; one of an older cluster answers NOT_CONTROLLER, and
-the controller is looked up again. Nothing here waits until every broker has heard of a new topic:
-whoever asks for one that is a moment old tries again for a second.
+Topics are the controller's business, records the leaders'. Nothing here waits until every broker
+has heard of a new topic: whoever asks for one that is a moment old tries again for a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from pyspark_kafkaproto.cluster.asking import Question, ask, each_place, nothing_done_yet
+from pyspark_kafkaproto.cluster.asking import Question, each_place, nothing_done_yet
+from pyspark_kafkaproto.cluster.controller import ask_controller, controller_of, timeout_ms
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import (
     TopicPartition,
-    Topology,
     by_topic,
     while_news_travels,
 )
 from pyspark_kafkaproto.error_codes import (
     INVALID_PARTITIONS,
-    NOT_CONTROLLER,
-    REQUEST_TIMED_OUT,
     TOPIC_ALREADY_EXISTS,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -46,7 +41,6 @@ ALL_RECORDS = -1
 _LAST_BY_NAME = 5  # of DeleteTopics
 NO_SUCH_TOPIC = "there is no such topic, or this user may not see it"
 _NO_TOPIC = {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}
-_EARLIER_TRY = "an earlier try may have done it: its answer was lost, or told of no end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +89,13 @@ def create_topics(
     def make_request(names: list[str]) -> CreateTopicsRequest:
         return CreateTopicsRequest(
             topics=tuple(_to_create(by_name[name]) for name in names),
-            timeout_ms=_timeout_ms(router),
+            timeout_ms=timeout_ms(router),
             validate_only=validate_only,
         )
 
     done = None if validate_only else TOPIC_ALREADY_EXISTS
     question = Question(f"create {_names(by_name)}", make_request, _read_created)
-    _ask_controller(router, question, by_name, done)
+    ask_controller(router, question, by_name, done)
 
 
 def delete_topics(router: Router, topics: Collection[str]) -> None:
@@ -113,6 +107,7 @@ def delete_topics(router: Router, topics: Collection[str]) -> None:
     Raises:
         BrokerError: one could not be deleted; `usable` has those that are.
     """
+    check_set("topics", topics)
     try:
         _delete_by_id(router, topics)
     except UnsupportedVersion:  # before Kafka 2.8
@@ -138,24 +133,24 @@ def _delete_by_id(router: Router, names: Collection[str]) -> None:
             topic_of(name=name) if (topic_id := ids[name]) is None else topic_of(topic_id=topic_id)
             for name in part
         )
-        return DeleteTopicsRequest(topics=topics, timeout_ms=_timeout_ms(router))
+        return DeleteTopicsRequest(topics=topics, timeout_ms=timeout_ms(router))
 
     def read(answer: DeleteTopicsResponse, part: list[str]) -> dict[str, BrokerError | None]:
         return _read_deleted(answer, {ids[name]: name for name in part})
 
     question = Question(f"delete {_names(names)}", make_request, read)
-    _ask_controller(router, question, names, UNKNOWN_TOPIC_ID, find_places, is_ours=True)
+    ask_controller(router, question, names, UNKNOWN_TOPIC_ID, find_places, is_ours=True)
 
 
 def _delete_by_name(router: Router, names: Collection[str]) -> None:
     def make_request(part: list[str]) -> DeleteTopicsRequest:
-        return DeleteTopicsRequest(topic_names=tuple(part), timeout_ms=_timeout_ms(router))
+        return DeleteTopicsRequest(topic_names=tuple(part), timeout_ms=timeout_ms(router))
 
     def read(answer: DeleteTopicsResponse, _: list[str]) -> dict[str, BrokerError | None]:
         return _read_deleted(answer, {})
 
     question = Question(f"delete {_names(names)}", make_request, read, most=_LAST_BY_NAME)
-    _ask_controller(router, question, names, UNKNOWN_TOPIC_OR_PARTITION)
+    ask_controller(router, question, names, UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def add_partitions(
@@ -175,13 +170,13 @@ def add_partitions(
             topics=tuple(
                 topic_of(name=name, count=counts[name], assignments=None) for name in names
             ),
-            timeout_ms=_timeout_ms(router),
+            timeout_ms=timeout_ms(router),
             validate_only=validate_only,
         )
 
     done = None if validate_only else INVALID_PARTITIONS
     question = Question(f"add partitions to {_names(counts)}", make_request, _read_grown)
-    _ask_controller(router, question, counts, done)
+    ask_controller(router, question, counts, done)
 
 
 def delete_records(
@@ -217,76 +212,9 @@ def delete_records(
             )
             for topic, own in by_topic(partitions)
         )
-        return DeleteRecordsRequest(topics=topics, timeout_ms=_timeout_ms(router))
+        return DeleteRecordsRequest(topics=topics, timeout_ms=timeout_ms(router))
 
     return router.ask_leaders("delete records", offsets, make_request, _read_cut)
-
-
-# The controller
-
-
-def _ask_controller(
-    router: Router,
-    question: Question[str, None],
-    names: Collection[str],
-    done: int | None,
-    find_places: Callable[[set[str], Deadline], Mapping[str, Endpoint | BrokerError]] | None = None,
-    *,
-    is_ours: bool = False,
-) -> None:
-    """Change topics.
-
-    Args:
-        router: whom to ask through.
-        question: what to ask.
-        names: of the topics.
-        done: the error code that a second try meets where the first one came through: if there may
-            have been such a first try, the error's text says so.
-        find_places: as for `ask`; None: the controller, for all.
-        is_ours: whether `done` tells after such a try that it was that one.
-    """
-    check_set("topics", names)
-    sent: set[str] = set()
-    doubtful: set[str] = set()  # sent before, and not known to have changed nothing
-
-    def at_the_controller(missing: set[str], deadline: Deadline) -> dict[str, Endpoint]:
-        return dict.fromkeys(missing, controller_of(router.topology((), deadline)))
-
-    def request(part: list[str]) -> Any:
-        doubtful.update(sent.intersection(part))
-        sent.update(part)
-        return question.make_request(part)
-
-    def outcome(name: str, error: BrokerError | None) -> BrokerError | None:
-        if error is None or error.code == REQUEST_TIMED_OUT:
-            return error
-        sent.discard(name)
-        if error.code != done or name not in doubtful:
-            return error
-        return None if is_ours else _perhaps_ours(error)
-
-    def outcomes(answer: Any, part: list[str]) -> dict[str, BrokerError | None]:
-        return {name: outcome(name, error) for name, error in question.read(answer, part).items()}
-
-    asked = replace(question, make_request=request, read=outcomes)
-    ask(router, asked, names, find_places or at_the_controller)
-
-
-def controller_of(topology: Topology) -> Endpoint:
-    """The broker to ask for changes.
-
-    Raises:
-        BrokerError: there is none at the moment.
-    """
-    broker = topology.brokers.get(topology.controller_id)
-    if broker is None:
-        raise BrokerError(NOT_CONTROLLER, "Metadata", "the cluster", "no controller is known")
-    return broker.endpoint
-
-
-def _timeout_ms(router: Router) -> int:
-    """How long the broker may take: less than we wait for its answer."""
-    return int(router.config.request_timeout_s * 1000 * 0.9)
 
 
 def _names(topics: Collection[str]) -> str:
@@ -312,13 +240,6 @@ def _outcome(code: int, api: str, topic: str, message: str | None) -> BrokerErro
         return None
     text = NO_SUCH_TOPIC if code in _NO_TOPIC else message or ""
     return while_news_travels(BrokerError(code, api, f"topic {topic!r}", text))
-
-
-def _perhaps_ours(error: BrokerError) -> BrokerError:
-    text = "; ".join(filter(None, (error.message, _EARLIER_TRY)))
-    told = BrokerError(error.code, error.api, error.subject, text)
-    told.patience_s = error.patience_s
-    return told
 
 
 def _read_created(answer: CreateTopicsResponse, _: list[str]) -> dict[str, BrokerError | None]:
