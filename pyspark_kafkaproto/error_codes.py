@@ -48,6 +48,7 @@ INVALID_PRODUCER_ID_MAPPING: Final = 49
 INVALID_TRANSACTION_TIMEOUT: Final = 50
 CONCURRENT_TRANSACTIONS: Final = 51
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = 53
+SECURITY_DISABLED: Final = 54
 OPERATION_NOT_ATTEMPTED: Final = 55
 SASL_AUTHENTICATION_FAILED: Final = 58
 UNKNOWN_PRODUCER_ID: Final = 59
@@ -63,6 +64,7 @@ GROUP_SUBSCRIBED_TO_TOPIC: Final = 86
 INVALID_RECORD: Final = 87
 UNSTABLE_OFFSET_COMMIT: Final = 88
 PRODUCER_FENCED: Final = 90
+RESOURCE_NOT_FOUND: Final = 91
 UNKNOWN_TOPIC_ID: Final = 100
 INCONSISTENT_TOPIC_ID: Final = 103
 FENCED_MEMBER_EPOCH: Final = 110
@@ -165,6 +167,7 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "TxnOffsetCommit": _READ_GROUP,
     },
     CLUSTER_AUTHORIZATION_FAILED: {
+        "AlterClientQuotas": "ALTER_CONFIGS on the cluster",
         "AlterConfigs": "ALTER_CONFIGS on the cluster",
         "AlterPartitionReassignments": _ALTER_CLUSTER,
         "AlterUserScramCredentials": _ALTER_CLUSTER,
@@ -172,9 +175,11 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "CreateTopics": "CREATE on the cluster (or on the topic)",
         "DeleteAcls": _ALTER_CLUSTER,
         "DescribeAcls": _DESCRIBE_CLUSTER,
+        "DescribeClientQuotas": "DESCRIBE_CONFIGS on the cluster",
         "DescribeCluster": _DESCRIBE_CLUSTER,
         "DescribeConfigs": "DESCRIBE_CONFIGS on the cluster",
         "DescribeLogDirs": _DESCRIBE_CLUSTER,
+        "DescribeUserScramCredentials": _DESCRIBE_CLUSTER,
         "ElectLeaders": _ALTER_CLUSTER,
         "IncrementalAlterConfigs": "ALTER_CONFIGS on the cluster",
         "InitProducerId": _IDEMPOTENT_WRITE,

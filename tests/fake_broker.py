@@ -59,6 +59,13 @@ VERSIONS = {
     "DeleteRecords": (0, 2),
     "DescribeConfigs": (1, 4),
     "IncrementalAlterConfigs": (0, 1),
+    "DescribeAcls": (1, 3),
+    "CreateAcls": (1, 3),
+    "DeleteAcls": (1, 3),
+    "DescribeUserScramCredentials": (0, 0),
+    "AlterUserScramCredentials": (0, 0),
+    "DescribeClientQuotas": (0, 1),
+    "AlterClientQuotas": (0, 1),
 }
 
 _UNKNOWN_TOPIC = 3

@@ -14,7 +14,11 @@ from typing import Any, TypeVar
 from pyspark_kafkaproto.cluster.asking import Question, ask
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import Topology
-from pyspark_kafkaproto.error_codes import NOT_CONTROLLER, REQUEST_TIMED_OUT
+from pyspark_kafkaproto.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    NOT_CONTROLLER,
+    REQUEST_TIMED_OUT,
+)
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline, Endpoint
 
@@ -104,6 +108,16 @@ def controller_of(topology: Topology) -> Endpoint:
     if broker is None:
         raise BrokerError(NOT_CONTROLLER, "Metadata", "the cluster", "no controller is known")
     return broker.endpoint
+
+
+def refusal(code: int, api: str, subject: str, message: str | None) -> BrokerError:
+    """The error of an answer.
+
+    What controllers say of a missing right is a request of theirs at full length, and which right
+    it is we know ourselves.
+    """
+    text = "" if code == CLUSTER_AUTHORIZATION_FAILED else message or ""
+    return BrokerError(code, api, subject, text)
 
 
 def timeout_ms(router: Router) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from types import TracebackType
 from typing import Self, TypeVar
 
+from pyspark_kafkaproto.cluster.access_window import AccessWindow
 from pyspark_kafkaproto.cluster.admin_window import AdminWindow
 from pyspark_kafkaproto.cluster.diagnosis import Finding, diagnose
 from pyspark_kafkaproto.cluster.given import by_partition, checked_partitions, checked_timestamp
@@ -35,8 +36,10 @@ from pyspark_kafkaproto.net.secret import HIDDEN
 _T = TypeVar("_T")
 
 
-class KafkaCluster(GroupWindow, AdminWindow):
+class KafkaCluster(GroupWindow, AdminWindow, AccessWindow):
     """Metadata and offsets of one cluster, its groups (`GroupWindow`), changes (`AdminWindow`).
+
+    Who may do what, and how much, is told and changed by `AccessWindow`.
 
     Connections open on first use and stay open until `close`; a pickled cluster carries its
     configuration alone. For use by one thread at a time. A partition may be given as a

@@ -52,9 +52,7 @@ def scram(mechanism: str, username: str, password: str, nonce: str | None = None
     said = _attributes(challenge, "rsi")
     if not said["r"].startswith(own_nonce) or len(said["r"]) == len(own_nonce):
         raise SaslRefused("the broker's nonce does not continue ours: somebody may be in between")
-    salted = hashlib.pbkdf2_hmac(
-        algorithm, password.encode(), _salt(said["s"]), _iterations(said["i"])
-    )
+    salted = salted_password(mechanism, password, _salt(said["s"]), _iterations(said["i"]))
     final_bare = f"c=biws,r={said['r']}"
     message = f"{first_bare},{challenge},{final_bare}".encode()
     client_key = hmac.digest(salted, b"Client Key", algorithm)
@@ -64,6 +62,14 @@ def scram(mechanism: str, username: str, password: str, nonce: str | None = None
     final = yield f"{final_bare},p={base64.b64encode(proof).decode()}".encode()
     server_key = hmac.digest(salted, b"Server Key", algorithm)
     _check_signature(final.decode("utf-8", "replace"), hmac.digest(server_key, message, algorithm))
+
+
+def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """What brokers keep for SCRAM (RFC 5802's SaltedPassword): whoever has it can log in with it.
+
+    Text goes as in `scram`.
+    """
+    return hashlib.pbkdf2_hmac(_HASHES[mechanism], password.encode(), salt, iterations)
 
 
 def oauthbearer(token: str, extensions: Mapping[str, str]) -> Conversation:
