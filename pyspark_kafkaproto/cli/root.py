@@ -24,6 +24,7 @@ from pyspark_kafkaproto.wire.printable import printed
 
 # command -> module in this package that has it under its own name
 _COMMANDS = (
+    "acls",
     "compare",
     "completion",
     "configs",
@@ -37,9 +38,11 @@ _COMMANDS = (
     "metadata",
     "offsets",
     "produce",
+    "quotas",
     "tap",
     "topics",
     "transactions",
+    "users",
 )
 
 
