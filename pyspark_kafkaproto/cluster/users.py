@@ -52,7 +52,7 @@ class ScramCredential:
     """What a user is to log in with.
 
     Args:
-        user: the name; the principal is `User:` and this.
+        user: the name, in ASCII; the principal is `User:` and this.
         password: text, taken just as it is; hidden.
         mechanism: of `SCRAM_MECHANISMS`.
         iterations: 4,096 to 16,384; more make a stolen credential dearer to guess from, and each
@@ -66,6 +66,10 @@ class ScramCredential:
 
     def __post_init__(self) -> None:
         _check_user(self.user)
+        if not self.user.isascii() or "\0" in self.user:
+            # Brokers would make it, and then read no such name at a login.
+            allowed = "brokers let only names of ASCII characters log in with SCRAM"
+            raise ConfigError("user", self.user, allowed)
         _check_mechanism(self.mechanism)
         password: object = self.password
         if isinstance(password, str):

@@ -192,6 +192,8 @@ def test_what_an_earlier_try_may_have_deleted_is_said(brokers, kafka):
     [
         ({"user": ""}, "'user' is ''"),
         ({"user": None}, "'user' is missing"),
+        ({"user": "jürgen"}, "'jürgen': brokers let only names of ASCII characters log in"),
+        ({"user": "a\0b"}, "names of ASCII characters"),
         ({"mechanism": "PLAIN"}, "'PLAIN': expected one of SCRAM-SHA-256, SCRAM-SHA-512"),
         ({"iterations": 4095}, "4095: expected 4096 to 16384"),
         ({"iterations": 16385}, "16385: expected 4096 to 16384"),
