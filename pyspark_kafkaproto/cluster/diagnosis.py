@@ -217,7 +217,8 @@ def _rights(subject: str, bits: int) -> Finding:
 
 
 def _how_to_allow(subject: str) -> str:
-    return f"kafka-acls --add --allow-principal User:… --operation READ, on {subject}"
+    kind, _, name = subject.partition(" ")
+    return f"kafkaproto acls add --principal User:… --operation read --{kind} {name}"
 
 
 def _try_group(

@@ -137,7 +137,7 @@ def test_rights_on_groups(brokers, kafka, code, bits, result):
     hops = by_hop(kafka.diagnose((), {"g"}), "group 'g'")
     assert hops["coordinator"].result == "ok"
     assert hops["rights"].result == result
-    assert ("--operation READ" in hops["rights"].advice) == (result == "broken")
+    assert ("--operation read --group" in hops["rights"].advice) == (result == "broken")
 
 
 def test_group_whose_coordinator_may_not_be_seen(brokers, kafka):
