@@ -131,7 +131,7 @@ def set_(
     cluster.alter_quotas({entity: values}, validate_only=validate_only)
     result = "could be set" if validate_only else "set"
     row = _as_json(entity) | {"quotas": values, "result": result}
-    tell([row], f"quotas of {printed(str(entity))} {result}", as_json=as_json)
+    tell([row], f"{', '.join(values)} of {printed(str(entity))} {result}", as_json=as_json)
 
 
 @quotas.command()
@@ -163,7 +163,7 @@ def remove(
     confirmed(f"Remove {', '.join(doomed)} of {printed(str(entity))}?", is_sure=is_sure)
     cluster.alter_quotas({entity: dict.fromkeys(doomed)})
     row = _as_json(entity) | {"quotas": doomed, "result": "removed"}
-    tell([row], f"quotas of {printed(str(entity))} removed", as_json=as_json)
+    tell([row], f"{', '.join(doomed)} of {printed(str(entity))} removed", as_json=as_json)
 
 
 def _entity(parts: Mapping[str, Name]) -> QuotaEntity:

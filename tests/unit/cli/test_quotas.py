@@ -63,7 +63,7 @@ def test_set(brokers, command, words, entity, quota):
     brokers.on("AlterClientQuotas", altered({entity: 0}))
     done = command("quotas", "set", f"{quota}=5e3", *words)
     assert (done.exit_code, done.stdout) == (0, ""), done.output
-    assert done.stderr == f"quotas of {entity} set\n"
+    assert done.stderr == f"{quota} of {entity} set\n"
     (request,) = brokers.asked("AlterClientQuotas")
     (entry,) = request.entries
     assert [(op.key, op.value, op.remove) for op in entry.ops] == [(quota, 5000.0, False)]
