@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
+import re
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from pyspark_kafkaproto.cluster import Acl, KafkaCluster, ScramCredential
 from pyspark_kafkaproto.devbroker import DevBroker
 from pyspark_kafkaproto.errors import AuthenticationFailed
-from pyspark_kafkaproto.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-)
-from pyspark_kafkaproto.messages.create_acls import CreateAclsRequest
-from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
+from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline
 from tests.certificates import Authority
 
 PASSWORD = 'tr0ub4dor,=&3 ☃ " \\ pässwörd ﬁ'  # with SASLprep the last would be two letters
@@ -35,20 +30,6 @@ LISTENERS = {
     "BOTH": "SASL_SSL",
     "OUTSIDE": "PLAINTEXT",
 }
-# Kafka's numbers (org.apache.kafka.common.acl and .resource)
-_RESOURCES = {"Topic": 2, "Group": 3, "Cluster": 4, "TransactionalId": 5}
-_OPERATIONS = {
-    "READ": 3,
-    "WRITE": 4,
-    "CREATE": 5,
-    "DELETE": 6,
-    "ALTER": 7,
-    "DESCRIBE": 8,
-    "DESCRIBE_CONFIGS": 10,
-    "ALTER_CONFIGS": 11,
-}
-_ALLOW = 3
-_LITERAL, _PREFIXED = 3, 4
 TOPIC = "orders"  # holds three records
 NOWHERE = "broker.invalid"  # RFC 6761: never resolves
 
@@ -117,13 +98,8 @@ class SecureBroker:
 
     def add_sha512_user(self, username: str) -> None:
         """Make a user with PASSWORD for SCRAM-SHA-512."""
-        salt = os.urandom(16)
-        salted = hashlib.pbkdf2_hmac("sha512", PASSWORD.encode(), salt, 4096)
-        upsertion = AlterUserScramCredentialsRequest.Upsertion(
-            name=username, mechanism=2, iterations=4096, salt=salt, salted_password=salted
-        )
-        answer = self.ask(AlterUserScramCredentialsRequest(upsertions=(upsertion,)))
-        assert [item.error_code for item in answer.results] == [0], answer
+        with self.window() as cluster:
+            cluster.set_users({ScramCredential(username, PASSWORD)})
         self._wait_for_login(username)
 
     def _wait_for_login(self, username: str) -> None:
@@ -144,28 +120,27 @@ class SecureBroker:
 
         A name that ends with `*` is the beginning of names.
         """
-        creations = tuple(
-            CreateAclsRequest.Creation(
-                resource_type=_RESOURCES[kind],
-                resource_name=name.removesuffix("*"),
-                resource_pattern_type=_PREFIXED if name.endswith("*") else _LITERAL,
+        acls = {
+            Acl(
+                _word(kind),
+                name.removesuffix("*"),
+                pattern_type="prefixed" if name.endswith("*") else "literal",
                 principal=f"User:{username}",
-                host="*",
-                operation=_OPERATIONS[operation],
-                permission_type=_ALLOW,
+                operation=_word(operation),
             )
             for operation, kind, name in rights
-        )
-        answer = self.ask(CreateAclsRequest(creations=creations))
-        assert {item.error_code for item in answer.results} == {0}, answer
+        }
+        with self.window() as cluster:
+            cluster.create_acls(acls)
 
-    def ask(self, request: Any) -> Any:
-        """One request at the listener INSIDE, where everybody may do everything."""
-        deadline = Deadline.after(20)
-        endpoint = Endpoint.parse(self.broker.addresses("INSIDE"))
-        config = ClientConfig.parse(self.properties("INSIDE"))
-        with closing(Connection.open(endpoint, config, deadline)) as connection:
-            return connection.request(request, deadline)
+    def window(self) -> KafkaCluster:
+        """The cluster from the listener INSIDE, where everybody may do everything."""
+        return KafkaCluster(self.properties("INSIDE"))
+
+
+def _word(text: str) -> str:
+    """DESCRIBE_CONFIGS or TransactionalId as the words of an ACL."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", text).replace("_", "-").lower()
 
 
 @contextmanager

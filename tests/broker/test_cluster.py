@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster import Acl, AclFilter, KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import Deadline
@@ -54,6 +54,17 @@ def test_brokers_partitions_and_leaders(kafka, broker, topic, partitions):
     described = kafka.describe({topic}).topic(topic)
     assert described.topic_id is not None
     assert len(described.topic_id) == 16
+
+
+def test_cluster_without_an_authorizer_says_so(kafka):
+    ours = Acl("topic", "t", principal="User:a", operation="read")
+    for ask in (
+        kafka.describe_acls,
+        lambda: kafka.create_acls({ours}),
+        lambda: kafka.delete_acls({AclFilter.of(ours)}),
+    ):
+        with pytest.raises(BrokerError, match=r"SECURITY_DISABLED.*authorizer\.class\.name"):
+            ask()
 
 
 def test_latest_and_earliest_offsets_are_those_of_kafkas_tool(kafka, kafka_tool, topic, partitions):

@@ -8,6 +8,7 @@ import pytest
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
+from pyspark_kafkaproto.cluster import KafkaCluster, QuotaEntity
 from pyspark_kafkaproto.net import ClientConfig, connections_for
 
 pytestmark = pytest.mark.broker
@@ -16,12 +17,8 @@ pytestmark = pytest.mark.broker
 def test_a_throttled_reader_waits_and_gets_every_record(broker, new_topic, new_name, caplog):
     topic, client = new_topic(), new_name("client")
     broker.produce(topic, [f"{number} ".ljust(1000, ".") for number in range(280)])
-    broker.run_tool(
-        "kafka.admin.ConfigCommand",
-        *("--bootstrap-server", broker.bootstrap_servers),
-        *("--alter", "--add-config", "consumer_byte_rate=20000"),
-        *("--entity-type", "clients", "--entity-name", client),
-    )
+    with KafkaCluster({"bootstrap.servers": broker.bootstrap_servers}) as cluster:
+        cluster.alter_quotas({QuotaEntity(client_id=client): {"consumer_byte_rate": 20_000}})
     config = ClientConfig.parse(
         {
             "bootstrap.servers": broker.bootstrap_servers,

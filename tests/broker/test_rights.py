@@ -10,7 +10,15 @@ from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.client.batch_commit import commit_batch
 from pyspark_kafkaproto.client.decisions import DecisionLog
-from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, NewTopic
+from pyspark_kafkaproto.cluster import (
+    Acl,
+    AclFilter,
+    ConfigChange,
+    ConfigResource,
+    NewTopic,
+    QuotaEntity,
+    ScramCredential,
+)
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline, ProducerConfig, connections_for
 from tests.secure_broker import TOPIC
@@ -27,6 +35,8 @@ TASKS = f"{PREFIX}-{JOBS}-{JOB}-"
 WRITERS = []  # of the job's tasks
 OWN_ID = "a-transactional-id"
 CLUSTER = "kafka-cluster"  # Kafka's own word for the one resource of this kind
+ANY_ACL = Acl("topic", "of-nobody", principal="User:nobody", operation="read")
+ANY_USER = ScramCredential("nobody", "its password")
 CONFIG, BROKER_CONFIG = ConfigResource("topic", TOPIC), ConfigResource("broker", "1")
 
 
@@ -132,6 +142,17 @@ FEATURES = {
     "reading configurations of brokers": lambda cluster: cluster.describe_configs({BROKER_CONFIG}),
     "changing configurations of brokers": lambda cluster: cluster.alter_configs(
         {BROKER_CONFIG: [ConfigChange("log.cleaner.threads", "2")]}, validate_only=True
+    ),
+    "listing ACLs": lambda cluster: cluster.describe_acls(),
+    "changing ACLs": lambda cluster: (
+        cluster.create_acls({ANY_ACL}),
+        cluster.delete_acls({AclFilter.of(ANY_ACL)}),
+    ),
+    "listing SCRAM users": lambda cluster: cluster.describe_users(),
+    "changing SCRAM users": lambda cluster: cluster.set_users({ANY_USER}),
+    "listing quotas": lambda cluster: cluster.describe_quotas(),
+    "changing quotas": lambda cluster: cluster.alter_quotas(
+        {QuotaEntity(user="nobody"): {"consumer_byte_rate": 1}}, validate_only=True
     ),
 }
 _USUAL_NAMES = {"Topic": TOPIC, "Group": GROUP, "TransactionalId": OWN_ID, "Cluster": CLUSTER}
