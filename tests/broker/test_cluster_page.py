@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
-from pathlib import Path
-from textwrap import dedent
 
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
 from pyspark_kafkaproto import KafkaCluster, Producer
-from pyspark_kafkaproto.cli.root import kafkaproto
 from pyspark_kafkaproto.cluster import CommittedOffset, NewTopic
 from pyspark_kafkaproto.devbroker import DevBroker
+from tests.pages import check_prints, commands_of, examples
 
 pytestmark = pytest.mark.broker
 
-PAGE = Path(__file__).parents[2] / "docs" / "cluster.md"
-_COMMAND = re.compile(
-    r"^    \$ (?P<line>.*)\n(?P<shown>(?:    (?!\$ ).*\n|\n(?=    (?!\$ )))*)", re.MULTILINE
-)
 # What other tests look at: other words each time.
 ELSEWHERE = {"doctor", "loadtest"}
 ENDS = (9000, 598134, 0, 91000)
@@ -46,23 +37,6 @@ def servers(tmp_path_factory):
         yield broker.bootstrap_servers
 
 
-def examples():
-    """(line, what is shown below it) of each command of the page."""
-    found = _COMMAND.findall(PAGE.read_text())
-    return [(line, shown) for line, shown in found if not ELSEWHERE & set(line.split())]
-
-
-def printed_by(line, servers):
-    """What the shell would show."""
-    before, is_piped, words = line.rpartition(" | ")
-    given = subprocess.run(before, shell=True, check=True, capture_output=True).stdout
-    _, *arguments = shlex.split(words)
-    runner = CliRunner(env={"KAFKA_BOOTSTRAP_SERVERS": servers})
-    done = runner.invoke(kafkaproto, arguments, input=given if is_piped else None)
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
 def plain(text):
     """Without what is another each time."""
     text = re.sub(r"127\.0\.0\.1:\d{5}", "ADDRESS", text)
@@ -71,9 +45,7 @@ def plain(text):
 
 
 def test_each_command_prints_what_the_page_shows(servers):
-    shown = examples()
-    assert {"metadata", "topics", "groups", "consume", "produce", "lag"} <= {
-        shlex.split(line.rpartition(" | ")[2])[1] for line, _ in shown
-    }
+    shown = [item for item in examples("cluster.md") if not ELSEWHERE & set(item[0].split())]
+    assert {"metadata", "topics", "groups", "consume", "produce", "lag"} <= commands_of(shown)
     for line, text in shown:
-        assert plain(printed_by(line, servers)) == plain(dedent(text)), line
+        check_prints(line, text, servers, plain)
