@@ -71,13 +71,7 @@ class ScramCredential:
             allowed = "brokers let only names of ASCII characters log in with SCRAM"
             raise ConfigError("user", self.user, allowed)
         _check_mechanism(self.mechanism)
-        password: object = self.password
-        if isinstance(password, str):
-            object.__setattr__(self, "password", Secret(password))
-        elif not isinstance(password, Secret):
-            raise ConfigError("password", HIDDEN, "expected text")
-        if not self.password:
-            raise ConfigError("password", HIDDEN, "expected a password, it is empty")
+        object.__setattr__(self, "password", _checked_password(self.password))
         rounds: object = self.iterations
         is_number = isinstance(rounds, int) and not isinstance(rounds, bool)
         if not is_number or not LEAST_ITERATIONS <= self.iterations <= MOST_ITERATIONS:
@@ -178,6 +172,20 @@ def _checked_users(users: Collection[str]) -> set[str]:
 def _check_user(user: object) -> None:
     if not isinstance(user, str) or not user:
         raise ConfigError("user", user, "expected a name")
+
+
+def _checked_password(password: object) -> Secret:
+    """As it is hidden; what is wrong with it is told without a word of it."""
+    text = password.reveal() if isinstance(password, Secret) else password
+    if not isinstance(text, str):
+        raise ConfigError("password", HIDDEN, "expected text")
+    if not text:
+        raise ConfigError("password", HIDDEN, "expected a password, it is empty")
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # bytes of a terminal with another encoding
+        raise ConfigError("password", HIDDEN, "expected text that can be UTF-8") from None
+    return Secret(text)
 
 
 def _check_mechanism(mechanism: object) -> None:

@@ -199,6 +199,7 @@ def test_what_an_earlier_try_may_have_deleted_is_said(brokers, kafka):
         ({"iterations": 16385}, "16385: expected 4096 to 16384"),
         ({"iterations": "5000"}, "'5000': expected 4096 to 16384"),
         ({"password": ""}, "'password' is '.not shown.': expected a password, it is empty"),
+        ({"password": "geh\udcff"}, "'.not shown.': expected text that can be UTF-8"),
         ({"password": PASSWORD.encode()}, "'password' is '.not shown.': expected text"),
     ],
 )
@@ -206,6 +207,7 @@ def test_wrong_credentials_are_refused_here(wrong, said):
     with pytest.raises(ConfigError, match=said) as caught:
         ScramCredential(**({"user": "a", "password": PASSWORD} | wrong))
     assert "geh" not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
 def test_one_password_for_each(kafka):
