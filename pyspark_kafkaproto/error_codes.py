@@ -58,14 +58,19 @@ GROUP_ID_NOT_FOUND: Final = 69
 FENCED_LEADER_EPOCH: Final = 74
 OFFSET_NOT_AVAILABLE: Final = 78
 MEMBER_ID_REQUIRED: Final = 79
+PREFERRED_LEADER_NOT_AVAILABLE: Final = 80
 GROUP_MAX_SIZE_REACHED: Final = 81
 FENCED_INSTANCE_ID: Final = 82
+ELIGIBLE_LEADERS_NOT_AVAILABLE: Final = 83
+ELECTION_NOT_NEEDED: Final = 84
+NO_REASSIGNMENT_IN_PROGRESS: Final = 85
 GROUP_SUBSCRIBED_TO_TOPIC: Final = 86
 INVALID_RECORD: Final = 87
 UNSTABLE_OFFSET_COMMIT: Final = 88
 PRODUCER_FENCED: Final = 90
 RESOURCE_NOT_FOUND: Final = 91
 UNKNOWN_TOPIC_ID: Final = 100
+BROKER_ID_NOT_REGISTERED: Final = 102
 INCONSISTENT_TOPIC_ID: Final = 103
 FENCED_MEMBER_EPOCH: Final = 110
 UNRELEASED_INSTANCE_ID: Final = 111
@@ -170,6 +175,7 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "AlterClientQuotas": "ALTER_CONFIGS on the cluster",
         "AlterConfigs": "ALTER_CONFIGS on the cluster",
         "AlterPartitionReassignments": _ALTER_CLUSTER,
+        "AlterReplicaLogDirs": _ALTER_CLUSTER,
         "AlterUserScramCredentials": _ALTER_CLUSTER,
         "CreateAcls": _ALTER_CLUSTER,
         "CreateTopics": "CREATE on the cluster (or on the topic)",
@@ -179,11 +185,15 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "DescribeCluster": _DESCRIBE_CLUSTER,
         "DescribeConfigs": "DESCRIBE_CONFIGS on the cluster",
         "DescribeLogDirs": _DESCRIBE_CLUSTER,
+        "DescribeQuorum": _DESCRIBE_CLUSTER,
         "DescribeUserScramCredentials": _DESCRIBE_CLUSTER,
         "ElectLeaders": _ALTER_CLUSTER,
         "IncrementalAlterConfigs": "ALTER_CONFIGS on the cluster",
         "InitProducerId": _IDEMPOTENT_WRITE,
+        "ListPartitionReassignments": _DESCRIBE_CLUSTER,
         "Produce": _IDEMPOTENT_WRITE,
+        "UnregisterBroker": _ALTER_CLUSTER,
+        "UpdateFeatures": _ALTER_CLUSTER,
     },
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED: {
         "AddOffsetsToTxn": _WRITE_ID,
@@ -345,9 +355,12 @@ _TABLE = (
     (136, "CONTROLLER_ID_NOT_REGISTERED", _FATAL),
 )
 
-# Where Java's consumer does otherwise about an answer than its exceptions say. And where an end of
-# a transaction failed within the broker, nobody knows whether it has ended: asked again it says so.
+# Where Java's clients do otherwise about an answer than its exceptions say: its consumer, and its
+# admin client, which tells at once of a leader that is away. And where an end of a transaction
+# failed within the broker, nobody knows whether it has ended: asked again it says so.
 _RETRY_IN: Mapping[tuple[str, int], Retry] = {
+    ("ElectLeaders", PREFERRED_LEADER_NOT_AVAILABLE): _FATAL,
+    ("ElectLeaders", ELIGIBLE_LEADERS_NOT_AVAILABLE): _FATAL,
     ("EndTxn", UNKNOWN_SERVER_ERROR): _RETRIABLE,
     ("Fetch", UNKNOWN_SERVER_ERROR): _METADATA,
     ("Fetch", CORRUPT_MESSAGE): _FATAL,

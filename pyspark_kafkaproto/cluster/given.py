@@ -11,7 +11,7 @@ from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 
 _LAST_OFFSET = 2**63 - 1
-_LAST_PARTITION = _LAST_EPOCH = 2**31 - 1
+_LAST_PARTITION = _LAST_EPOCH = _LAST_BROKER = 2**31 - 1
 
 _T = TypeVar("_T")
 
@@ -73,6 +73,20 @@ def checked_timestamp(timestamp: int) -> int:
     if timestamp < 0:
         raise ConfigError("timestamp", timestamp, "expected milliseconds since 1970, 0 or more")
     return timestamp
+
+
+def checked_brokers(option: str, brokers: Iterable[int]) -> tuple[int, ...]:
+    """Ids of brokers in the order given.
+
+    Raises:
+        ConfigError: there is none, one comes twice, or there cannot be such an id.
+    """
+    is_many = isinstance(brokers, Iterable) and not isinstance(brokers, (str, bytes))
+    given = list(brokers) if is_many else []
+    ids = [item for item in map(_whole, given) if item is not None and 0 <= item <= _LAST_BROKER]
+    if not ids or len(set(ids)) < len(given):
+        raise ConfigError(option, brokers, "expected ids of brokers, each once")
+    return tuple(ids)
 
 
 def _check_many(partitions: object) -> None:

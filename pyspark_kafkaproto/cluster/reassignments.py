@@ -1,0 +1,208 @@
+"""Replicas moved to other brokers, and what is on its way (KIP-455).
+
+A reassignment names the brokers that are to hold a partition, the preferred leader first. The
+brokers copy what is missing, and then let go of what is too much; it is under way until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark_kafkaproto.cluster.asking import Question, cut
+from pyspark_kafkaproto.cluster.controller import (
+    ask_controller,
+    ask_controller_once,
+    timeout_ms,
+)
+from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels
+from pyspark_kafkaproto.error_codes import (
+    NO_REASSIGNMENT_IN_PROGRESS,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from pyspark_kafkaproto.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+# A controller changes at most 10,000 records of its own for one request.
+PARTITIONS_PER_REQUEST = 1000
+
+_FIRST_WITH_FIXED_FACTOR = 1  # of AlterPartitionReassignments: Kafka 4.1
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """What becomes of a partition's replicas, ids of brokers each.
+
+    `replicas` are those there are, the ones that are being copied (`adding`) and the ones that go
+    after that (`removing`) included.
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """Those that are left at its end."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+
+def reassign_partitions(
+    router: Router,
+    assignments: Mapping[TopicPartition, Sequence[int] | None],
+    *,
+    allow_replication_factor_change: bool = True,
+) -> None:
+    """Have partitions held by other brokers, the preferred leader first; None: as before.
+
+    Returns when the controller has taken it up. Asked for again it is no other reassignment.
+
+    Args:
+        router: whom to ask through.
+        assignments: ids of brokers; None cancels what is under way for the partition.
+        allow_replication_factor_change: False has the controller refuse more or fewer replicas
+            than there are (KIP-860, Kafka 4.1).
+
+    Raises:
+        BrokerError: there is no such partition or broker, or nothing to cancel; `usable` has the
+            partitions that were done all the same.
+        UnsupportedVersion: the controller cannot be told to keep the number of replicas.
+    """
+
+    def make_request(part: list[TopicPartition]) -> AlterPartitionReassignmentsRequest:
+        return AlterPartitionReassignmentsRequest(
+            timeout_ms=timeout_ms(router),
+            allow_replication_factor_change=allow_replication_factor_change,
+            topics=tuple(_to_alter(topic, own, assignments) for topic, own in by_topic(part)),
+        )
+
+    question = Question(
+        "reassign partitions",
+        make_request,
+        lambda answer, _: _read_altered(answer),
+        cut(PARTITIONS_PER_REQUEST),
+        least=0 if allow_replication_factor_change else _FIRST_WITH_FIXED_FACTOR,
+    )
+    ask_controller(router, question, assignments, NO_REASSIGNMENT_IN_PROGRESS)
+
+
+def cancel_reassignments(
+    router: Router, partitions: Collection[TopicPartition] | None = None
+) -> set[TopicPartition]:
+    """Leave replicas where they were before.
+
+    Args:
+        router: whom to ask through.
+        partitions: which; None: all that are under way. One that ends meanwhile is left out then.
+
+    Returns:
+        Those that were cancelled.
+
+    Raises:
+        BrokerError: nothing is under way for one of `partitions`; `usable` has those cancelled.
+    """
+    chosen = set(list_reassignments(router) if partitions is None else partitions)
+    try:
+        reassign_partitions(router, dict.fromkeys(chosen))
+    except BrokerError as error:
+        # Others may have failed, too: the first error tells of one alone.
+        is_over = error.code == NO_REASSIGNMENT_IN_PROGRESS and partitions is None
+        if not is_over or set(list_reassignments(router)) & chosen:
+            raise
+        return set(error.usable)
+    return chosen
+
+
+def list_reassignments(
+    router: Router, partitions: Collection[TopicPartition] | None = None
+) -> dict[TopicPartition, Reassignment]:
+    """What is under way, of `partitions` (None: of all); those that stay are left out.
+
+    Raises:
+        BrokerError: this user may not ask.
+    """
+    topic_of = ListPartitionReassignmentsRequest.Topic
+    if partitions is not None and not partitions:
+        return {}
+    topics = None if partitions is None else by_topic(partitions)
+    request = ListPartitionReassignmentsRequest(
+        timeout_ms=timeout_ms(router),
+        topics=None
+        if topics is None
+        else tuple(
+            topic_of(name=topic, partition_indexes=tuple(item.partition for item in own))
+            for topic, own in topics
+        ),
+    )
+    return ask_controller_once(router, "list reassignments", request, _read_listed)
+
+
+def _to_alter(
+    topic: str,
+    partitions: list[TopicPartition],
+    assignments: Mapping[TopicPartition, Sequence[int] | None],
+) -> AlterPartitionReassignmentsRequest.Topic:
+    part = AlterPartitionReassignmentsRequest.Topic
+    return part(
+        name=topic,
+        partitions=tuple(
+            part.Partition(
+                partition_index=item.partition,
+                replicas=None if (brokers := assignments[item]) is None else tuple(brokers),
+            )
+            for item in partitions
+        ),
+    )
+
+
+def _read_altered(
+    answer: AlterPartitionReassignmentsResponse,
+) -> dict[TopicPartition, BrokerError | None]:
+    if answer.error_code:
+        raise BrokerError(
+            answer.error_code, answer.API_NAME, "the cluster", answer.error_message or ""
+        )
+    return {
+        partition: _error(item.error_code, partition, item.error_message)
+        for topic in answer.responses
+        for item in topic.partitions
+        for partition in (TopicPartition(topic.name, item.partition_index),)
+    }
+
+
+def _error(code: int, partition: TopicPartition, message: str | None) -> BrokerError | None:
+    if not code:
+        return None
+    text = message or ""
+    if code == UNKNOWN_TOPIC_OR_PARTITION:
+        text = "there is no such partition, or this user may not see it"
+    elif code == NO_REASSIGNMENT_IN_PROGRESS:
+        text = "nothing is under way that could be cancelled"
+    return while_news_travels(
+        BrokerError(code, "AlterPartitionReassignments", f"partition {partition}", text)
+    )
+
+
+def _read_listed(
+    answer: ListPartitionReassignmentsResponse,
+) -> dict[TopicPartition, Reassignment]:
+    # One that has moved on since, or is not there, is no reason to tell nothing of the others.
+    if answer.error_code and answer.error_code != UNKNOWN_TOPIC_OR_PARTITION:
+        raise BrokerError(
+            answer.error_code, answer.API_NAME, "the cluster", answer.error_message or ""
+        )
+    return {
+        TopicPartition(topic.name, item.partition_index): Reassignment(
+            tuple(item.replicas), tuple(item.adding_replicas), tuple(item.removing_replicas)
+        )
+        for topic in answer.topics
+        for item in topic.partitions
+    }
