@@ -10,6 +10,13 @@ see; `given` and `names` check what they pass in. `capturing`, `ring` and `topic
 said on connections, for errors and captures. This room knows nothing of records, Arrow or Spark.
 
 Names of `acls`, `users` and `quotas` are loaded on first use: executors import this room.
+`groups`, `members`, `reset`, `lag`, `topics`, `configs`, `transactions`, `producers`,
+`reassignments` (with `placement`, which is pure, and `throttles`), `elections`, `log_dirs`,
+`quorum`, `features` and `brokers` each ask about their subject; `health` and `diagnosis` say what
+is wrong. `kafka_cluster`, with `group_window`, `admin_window` and `broker_window`, is the face that
+users see; `given` and `names` check what they pass in. `capturing`, `ring` and `topic_ids` keep
+what is said on connections, for errors and captures. This room knows nothing of records, Arrow or
+Spark.
 """
 
 from importlib import import_module
@@ -18,10 +25,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafkaproto.cluster.capturing import capture_observer, error_observer
 from pyspark_kafkaproto.cluster.configs import Change, ConfigChange, ConfigEntry, ConfigResource
 from pyspark_kafkaproto.cluster.diagnosis import Finding
+from pyspark_kafkaproto.cluster.features import Direction, Feature, Features
 from pyspark_kafkaproto.cluster.groups import CommittedOffset
 from pyspark_kafkaproto.cluster.health import Problem
 from pyspark_kafkaproto.cluster.kafka_cluster import KafkaCluster
 from pyspark_kafkaproto.cluster.lag import Lag, lag_text
+from pyspark_kafkaproto.cluster.log_dirs import LogDir, LogReplica, Replica
 from pyspark_kafkaproto.cluster.members import (
     GROUP_STATES,
     GROUP_TYPES,
@@ -30,6 +39,10 @@ from pyspark_kafkaproto.cluster.members import (
     Member,
 )
 from pyspark_kafkaproto.cluster.offsets import Found
+from pyspark_kafkaproto.cluster.placement import propose_assignment
+from pyspark_kafkaproto.cluster.producers import ActiveProducer
+from pyspark_kafkaproto.cluster.quorum import Quorum, QuorumReplica
+from pyspark_kafkaproto.cluster.reassignments import Reassignment
 from pyspark_kafkaproto.cluster.reset import (
     BackBy,
     Moved,
@@ -73,6 +86,7 @@ __all__ = [
     "SCRAM_MECHANISMS",
     "Acl",
     "AclFilter",
+    "ActiveProducer",
     "BackBy",
     "Broker",
     "Change",
@@ -81,12 +95,17 @@ __all__ = [
     "ConfigEntry",
     "ConfigResource",
     "DescribedGroup",
+    "Direction",
+    "Feature",
+    "Features",
     "Finding",
     "Found",
     "KafkaCluster",
     "Lag",
     "Leader",
     "ListedGroup",
+    "LogDir",
+    "LogReplica",
     "Member",
     "Moved",
     "NewTopic",
@@ -95,6 +114,10 @@ __all__ = [
     "QuotaEntity",
     "QuotaFilter",
     "QuotaName",
+    "Quorum",
+    "QuorumReplica",
+    "Reassignment",
+    "Replica",
     "ResetTo",
     "Router",
     "ScramCredential",
@@ -107,6 +130,7 @@ __all__ = [
     "TopicPartition",
     "Topology",
     "lag_text",
+    "propose_assignment",
 ]
 
 # name -> the module of this room that has it

@@ -11,6 +11,7 @@ from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 
 _LAST_OFFSET = 2**63 - 1
+_LAST_LEVEL = 2**15 - 1
 _LAST_PARTITION = _LAST_EPOCH = _LAST_BROKER = 2**31 - 1
 
 _T = TypeVar("_T")
@@ -87,6 +88,23 @@ def checked_brokers(option: str, brokers: Iterable[int]) -> tuple[int, ...]:
     if not ids or len(set(ids)) < len(given):
         raise ConfigError(option, brokers, "expected ids of brokers, each once")
     return tuple(ids)
+
+
+def checked_levels(levels: Mapping[str, int]) -> dict[str, int]:
+    """Levels of features by name.
+
+    Raises:
+        ConfigError: there cannot be such a level.
+    """
+    if not isinstance(levels, Mapping):
+        raise ConfigError("levels", levels, "expected the level of each feature, in a dict")
+    checked = {}
+    for name, given in levels.items():
+        level = _whole(given)
+        if level is None or not 0 <= level <= _LAST_LEVEL:
+            raise ConfigError(f"level of {name}", given, "expected a whole number from 0 on")
+        checked[name] = level
+    return checked
 
 
 def _check_many(partitions: object) -> None:

@@ -12,6 +12,7 @@ from typing import Self, TypeVar
 
 from pyspark_kafkaproto.cluster.access_window import AccessWindow
 from pyspark_kafkaproto.cluster.admin_window import AdminWindow
+from pyspark_kafkaproto.cluster.broker_window import BrokerWindow
 from pyspark_kafkaproto.cluster.diagnosis import Finding, diagnose
 from pyspark_kafkaproto.cluster.given import by_partition, checked_partitions, checked_timestamp
 from pyspark_kafkaproto.cluster.group_window import GroupWindow
@@ -40,6 +41,10 @@ class KafkaCluster(GroupWindow, AdminWindow, AccessWindow):
     """Metadata and offsets of one cluster, its groups (`GroupWindow`), changes (`AdminWindow`).
 
     Who may do what, and how much, is told and changed by `AccessWindow`.
+class KafkaCluster(GroupWindow, AdminWindow, BrokerWindow):
+    """Metadata and offsets of one cluster, its groups (`GroupWindow`), changes (`AdminWindow`).
+
+    `BrokerWindow` has its brokers: their replicas, leaders, features.
 
     Connections open on first use and stay open until `close`; a pickled cluster carries its
     configuration alone. For use by one thread at a time. A partition may be given as a

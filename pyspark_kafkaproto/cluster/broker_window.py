@@ -1,0 +1,292 @@
+"""The part of KafkaCluster about brokers: where replicas are, who leads, the quorum, features."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from pyspark_kafkaproto.cluster.brokers import unregister_broker
+from pyspark_kafkaproto.cluster.configs import ConfigChange, ConfigResource
+from pyspark_kafkaproto.cluster.elections import elect_leaders
+from pyspark_kafkaproto.cluster.features import (
+    Direction,
+    Features,
+    describe_features,
+    update_features,
+)
+from pyspark_kafkaproto.cluster.given import (
+    by_partition,
+    checked_brokers,
+    checked_levels,
+    checked_partitions,
+)
+from pyspark_kafkaproto.cluster.log_dirs import LogDir, Replica, describe_log_dirs, move_replicas
+from pyspark_kafkaproto.cluster.names import check_set
+from pyspark_kafkaproto.cluster.placement import Assignment, propose_assignment
+from pyspark_kafkaproto.cluster.producers import ActiveProducer, describe_producers
+from pyspark_kafkaproto.cluster.quorum import Quorum, describe_quorum
+from pyspark_kafkaproto.cluster.reassignments import (
+    Reassignment,
+    cancel_reassignments,
+    list_reassignments,
+    reassign_partitions,
+)
+from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.throttles import remove_throttles, throttle_reassignment
+from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology
+from pyspark_kafkaproto.errors import ConfigError
+
+# A key's type is taken as it is: one Mapping would refuse what both of these take.
+Replicas = Mapping[TopicPartition, Iterable[int]] | Mapping[tuple[str, int], Iterable[int]]
+ReplicasOrNone = (
+    Mapping[TopicPartition, Iterable[int] | None] | Mapping[tuple[str, int], Iterable[int] | None]
+)
+
+
+class BrokerWindow:
+    """What KafkaCluster does about brokers and the replicas that they hold."""
+
+    _router: Router
+
+    # Replicas
+
+    def reassign_partitions(
+        self, assignments: ReplicasOrNone, *, allow_replication_factor_change: bool = True
+    ) -> None:
+        """Have partitions held by other brokers: `{TopicPartition("orders", 0): (2, 3, 1)}`.
+
+        The preferred leader comes first. Returns when the controller has taken it up: replicas are
+        copied from then on, and `list_reassignments` shows which. Asked for again it is no other
+        reassignment (KIP-455).
+
+        Args:
+            assignments: ids of brokers; None cancels what is under way for the partition.
+            allow_replication_factor_change: False has the controller refuse more or fewer
+                replicas than there are (KIP-860, Kafka 4.1).
+
+        Raises:
+            BrokerError: there is no such partition or broker, or nothing to cancel; `usable` has
+                the partitions that were done all the same.
+            ConfigError: no broker is named, one twice, or such an id there cannot be.
+            UnsupportedVersion: the controller cannot be told to keep the number of replicas.
+        """
+        checked = {
+            item: None if given is None else checked_brokers(f"replicas of {item}", given)
+            for item, given in by_partition(assignments).items()
+        }
+        reassign_partitions(
+            self._router, checked, allow_replication_factor_change=allow_replication_factor_change
+        )
+
+    def cancel_reassignments(
+        self, partitions: Collection[tuple[str, int]] | None = None
+    ) -> set[TopicPartition]:
+        """Have replicas stay where they were before, of `partitions` (None: all under way).
+
+        Returns:
+            Those that were cancelled.
+
+        Raises:
+            BrokerError: nothing is under way for one of `partitions`; `usable` has those cancelled.
+        """
+        return cancel_reassignments(self._router, _chosen(partitions))
+
+    def list_reassignments(
+        self, partitions: Collection[tuple[str, int]] | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        """What is under way, of `partitions` (None: of all); those that stay are left out."""
+        return list_reassignments(self._router, _chosen(partitions))
+
+    def propose_reassignment(
+        self, topics: Collection[str], brokers: Collection[int] | None = None
+    ) -> Assignment:
+        """Where the partitions of `topics` could be, for `reassign_partitions`; changes nothing.
+
+        Even within one replica and one preferred leader over the brokers, as far as racks leave it
+        to be, and moving as little as that takes. What can stay as it is, is left out.
+
+        Args:
+            topics: names.
+            brokers: ids of those to use; None: all there are at the moment.
+
+        Raises:
+            BrokerError: there is no such topic, or no such broker.
+            ConfigError: a partition has more replicas than there are brokers to use, or is being
+                moved already.
+        """
+        check_set("topics", topics)
+        used = None if brokers is None else checked_brokers("brokers", brokers)
+        topology = self._present(topics)
+        proposed = propose_assignment(topology, topics, used)
+        moving = sorted(self.list_reassignments(topology.partitions_of(topics)))
+        if moving:
+            names = ", ".join(map(str, moving[:5]))
+            text = f"replicas of {names} are being moved: expected topics of which none are"
+            raise ConfigError("topics", sorted(topics), text)
+        return proposed
+
+    def throttle_reassignment(
+        self, assignments: Replicas, bytes_per_s: int
+    ) -> dict[ConfigResource, list[ConfigChange]]:
+        """Bound how fast each broker copies what `assignments` move, in and out (KIP-73).
+
+        Called before `reassign_partitions`, or while it goes on.
+
+        Returns:
+            What `alter_configs` takes to have the settings as they were before.
+
+        Raises:
+            BrokerError: a setting is refused; those that were made are taken back.
+            ConfigError: the rate is none.
+        """
+        if isinstance(bytes_per_s, bool) or not isinstance(bytes_per_s, int) or bytes_per_s < 1:
+            raise ConfigError("bytes_per_s", bytes_per_s, "expected a whole number from 1 on")
+        checked = {
+            item: checked_brokers(f"replicas of {item}", given)
+            for item, given in by_partition(assignments).items()
+        }
+        topology = self._present({item.topic for item in checked})
+        return throttle_reassignment(self._router, topology, checked, bytes_per_s)
+
+    def remove_throttles(
+        self, topics: Collection[str] | None = None
+    ) -> dict[ConfigResource, tuple[str, ...]]:
+        """Take replication throttles from all brokers, and from `topics` (None: all).
+
+        Returns:
+            The settings that were set, by who had them.
+
+        Raises:
+            BrokerError: a broker or topic refuses; `usable` has what was done all the same.
+        """
+        if topics is not None:
+            check_set("topics", topics)
+        return remove_throttles(self._router, self._present(topics))
+
+    # Leaders
+
+    def elect_leaders(
+        self, partitions: Collection[tuple[str, int]] | None = None, *, unclean: bool = False
+    ) -> dict[TopicPartition, bool]:
+        """Have the preferred leader lead, the first of a partition's replicas (KIP-460).
+
+        Args:
+            partitions: which; None: all there are.
+            unclean: whether to elect, for partitions without a leader, one of the replicas that
+                are there, though it lacks records: those are lost.
+
+        Returns:
+            Whether there was an election: False where it was not needed.
+
+        Raises:
+            BrokerError: there is no such partition, or nobody who could lead it; `usable` has what
+                would be returned of the others.
+        """
+        if partitions is None:
+            topology = self._present(None)
+            known = (name for name, topic in topology.topics.items() if not topic.error_code)
+            chosen: Collection[TopicPartition] = topology.partitions_of(known)
+        else:
+            chosen = checked_partitions(partitions)
+        return elect_leaders(self._router, chosen, unclean=unclean)
+
+    # Folders
+
+    def describe_log_dirs(
+        self, brokers: Collection[int] | None = None
+    ) -> dict[int, dict[str, LogDir]]:
+        """The folders of each broker (None: of all) by path: space, and the replicas in them.
+
+        Raises:
+            BrokerError: there is no such broker at the moment, or this user may not ask; `usable`
+                has the others.
+        """
+        used = None if brokers is None else checked_brokers("brokers", brokers)
+        return describe_log_dirs(self._router, used)
+
+    def move_replicas(self, folders: Mapping[Replica, str]) -> None:
+        """Have brokers move replicas between their own folders: `{Replica(1, "orders", 0): "/d2"}`.
+
+        Returns when they have begun: `describe_log_dirs` shows the copy as a future one until it is
+        whole (KIP-113).
+
+        Raises:
+            BrokerError: a broker has no such folder or replica; `usable` has the replicas for which
+                it was taken up.
+        """
+        move_replicas(self._router, {Replica(*item): path for item, path in folders.items()})
+
+    # The cluster
+
+    def describe_quorum(self) -> Quorum:
+        """Who keeps the cluster's metadata, who leads them, how far each is (KIP-595).
+
+        Raises:
+            BrokerError: this user may not ask.
+            UnsupportedVersion: the cluster has ZooKeeper, and no quorum.
+        """
+        return describe_quorum(self._router)
+
+    def describe_features(self) -> Features:
+        """Levels of features: which a broker knows, and which are in force (KIP-584)."""
+        return describe_features(self._router)
+
+    def update_features(
+        self,
+        levels: Mapping[str, int],
+        direction: Direction = Direction.UPGRADE,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Put levels of features in force, all of them or none: `{"metadata.version": 29}`.
+
+        Args:
+            levels: by feature; 0 takes one out of force, which is a downgrade.
+            direction: whether levels may go down.
+            validate_only: whether to ask only if it could be done.
+
+        Raises:
+            BrokerError: a level is not known to all brokers, or goes the other way, ….
+            ConfigError: such a level there cannot be.
+            UnsupportedVersion: brokers before Kafka 3.3 cannot be asked so.
+        """
+        checked = checked_levels(levels)
+        update_features(self._router, checked, direction, validate_only=validate_only)
+
+    def unregister_broker(self, node_id: int) -> None:
+        """Have the cluster forget a broker that will not come back (KIP-631).
+
+        What it held is not moved: reassign that first.
+
+        Raises:
+            BrokerError: there is no such broker, or this user may not.
+            UnsupportedVersion: the cluster has ZooKeeper, and no registrations of this kind.
+        """
+        (checked,) = checked_brokers("node_id", (node_id,))
+        unregister_broker(self._router, checked)
+
+    def describe_producers(
+        self, partitions: Collection[tuple[str, int]]
+    ) -> dict[TopicPartition, tuple[ActiveProducer, ...]]:
+        """The idempotent and transactional producers that each leader remembers (KIP-664).
+
+        Raises:
+            BrokerError: there is no such partition, or this user may not read it; `usable` has the
+                others.
+        """
+        return describe_producers(self._router, checked_partitions(partitions))
+
+    def _present(self, topics: Collection[str] | None) -> Topology:
+        """What there is, asked anew; BrokerError where one of `topics` is not there."""
+        deadline = self._router.deadline()
+
+        def attempt() -> Topology:
+            topology = self._router.topology(topics, deadline)
+            for name in topics or ():
+                topology.topic(name)
+            return topology
+
+        return self._router.retrying("fetch metadata", attempt, deadline)
+
+
+def _chosen(partitions: Collection[tuple[str, int]] | None) -> list[TopicPartition] | None:
+    return None if partitions is None else checked_partitions(partitions)

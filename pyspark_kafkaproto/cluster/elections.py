@@ -1,0 +1,88 @@
+"""Leaders elected anew: the preferred ones, or whoever is left (KIP-183, KIP-460)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+
+from pyspark_kafkaproto.cluster.asking import Question, ask, cut
+from pyspark_kafkaproto.cluster.controller import controller_places, timeout_ms
+from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels
+from pyspark_kafkaproto.error_codes import (
+    ELECTION_NOT_NEEDED,
+    ELIGIBLE_LEADERS_NOT_AVAILABLE,
+    PREFERRED_LEADER_NOT_AVAILABLE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+# A controller changes at most 10,000 records of its own for one request.
+_PARTITIONS_PER_REQUEST = 1000
+_FIRST_WITH_TYPES = 1  # of ElectLeaders: Kafka 2.4
+_PREFERRED, _UNCLEAN = 0, 1
+_ADVICE = {
+    UNKNOWN_TOPIC_OR_PARTITION: "there is no such partition, or this user may not see it",
+    PREFERRED_LEADER_NOT_AVAILABLE: "its preferred leader, the first of its replicas, is away or "
+    "not in sync",
+    ELIGIBLE_LEADERS_NOT_AVAILABLE: "none of its replicas is there",
+}
+
+
+def elect_leaders(
+    router: Router, partitions: Collection[TopicPartition], *, unclean: bool = False
+) -> dict[TopicPartition, bool]:
+    """Have the preferred leader lead, the first of a partition's replicas.
+
+    Args:
+        router: whom to ask through.
+        partitions: which.
+        unclean: whether to elect, for partitions without a leader, one of the replicas that are
+            there, though it lacks records: those are lost.
+
+    Returns:
+        Whether there was an election: False where it was not needed.
+
+    Raises:
+        BrokerError: there is no such partition, or nobody who could lead it; `usable` has what
+            would be returned of the others.
+    """
+
+    def make_request(part: list[TopicPartition]) -> ElectLeadersRequest:
+        return ElectLeadersRequest(
+            election_type=_UNCLEAN if unclean else _PREFERRED,
+            topic_partitions=tuple(
+                ElectLeadersRequest.TopicPartitions(
+                    topic=topic, partitions=tuple(item.partition for item in own)
+                )
+                for topic, own in by_topic(part)
+            ),
+            timeout_ms=timeout_ms(router),
+        )
+
+    question = Question(
+        "elect leaders",
+        make_request,
+        lambda answer, _: _read(answer),
+        cut(_PARTITIONS_PER_REQUEST),
+        least=_FIRST_WITH_TYPES if unclean else 0,
+    )
+
+    return ask(router, question, partitions, partial(controller_places, router))
+
+
+def _read(answer: ElectLeadersResponse) -> dict[TopicPartition, bool | BrokerError]:
+    if answer.error_code:
+        raise BrokerError(answer.error_code, answer.API_NAME, "the cluster")
+    results: dict[TopicPartition, bool | BrokerError] = {}
+    for topic in answer.replica_election_results:
+        for item in topic.partition_result:
+            partition = TopicPartition(topic.topic, item.partition_id)
+            results[partition] = item.error_code != ELECTION_NOT_NEEDED
+            if item.error_code not in (0, ELECTION_NOT_NEEDED):
+                text = _ADVICE.get(item.error_code, item.error_message or "")
+                subject = f"partition {partition}"
+                error = BrokerError(item.error_code, answer.API_NAME, subject, text)
+                results[partition] = while_news_travels(error)
+    return results
