@@ -66,6 +66,15 @@ VERSIONS = {
     "AlterUserScramCredentials": (0, 0),
     "DescribeClientQuotas": (0, 1),
     "AlterClientQuotas": (0, 1),
+    "AlterPartitionReassignments": (0, 1),
+    "ListPartitionReassignments": (0, 0),
+    "ElectLeaders": (0, 2),
+    "DescribeLogDirs": (1, 5),
+    "AlterReplicaLogDirs": (1, 2),
+    "DescribeQuorum": (0, 2),
+    "UpdateFeatures": (0, 2),
+    "UnregisterBroker": (0, 0),
+    "DescribeProducers": (0, 0),
 }
 
 _UNKNOWN_TOPIC = 3
@@ -144,6 +153,7 @@ class FakeTopic:
     error_code: int = 0
     is_internal: bool = False
     partition_errors: dict[int, int] = field(default_factory=dict)
+    replicas: tuple[int, ...] = (1, 2)
 
     def move(self, partition: int, node_id: int) -> None:
         """Elect another leader, in a new epoch."""
@@ -444,7 +454,7 @@ def _described(name: str | None, topic: FakeTopic | None) -> MetadataResponse.To
                 partition_index=number,
                 leader_id=leader,
                 leader_epoch=topic.epochs[number],
-                replica_nodes=(1, 2),
+                replica_nodes=topic.replicas,
                 isr_nodes=(1,),
             )
             for number, leader in enumerate(topic.leaders)

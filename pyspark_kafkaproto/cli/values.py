@@ -24,6 +24,14 @@ def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def parse_ids(option: str, text: str) -> list[int]:
+    """`1,2,3`: ids of brokers."""
+    ids = text.split(",")
+    if not all(item.isascii() and item.isdecimal() for item in ids) or len(set(ids)) < len(ids):
+        raise ConfigError(option, text, "expected ids of brokers, each once: 1,2,3")
+    return list(map(int, ids))
+
+
 def parse_partition_offsets(
     option: str, topic: str, texts: Iterable[str], *, least: int = 0
 ) -> dict[TopicPartition, int]:

@@ -1,0 +1,357 @@
+"""`kafkaproto reassignments`: list, propose, begin, cancel, unthrottle."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from pyspark_kafkaproto.cli.assignment_file import assignment_text, read_assignment
+from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
+from pyspark_kafkaproto.cli.output import Row, gathered, json_option, show, table_text, tell
+from pyspark_kafkaproto.cli.values import find_partitions, parse_ids
+from pyspark_kafkaproto.cluster import (
+    ConfigChange,
+    ConfigResource,
+    KafkaCluster,
+    TopicPartition,
+)
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
+
+_UNDER_WAY = {
+    "topic": "Topic",
+    "partition": "Partition",
+    "replicas": "Replicas",
+    "adding": "Adding",
+    "removing": "Removing",
+}
+_MOVES = {"topic": "Topic", "partition": "Partition", "before": "Before", "after": "After"}
+_THROTTLES = {"type": "Type", "name": "Name", "settings": "Settings"}
+_ASK_EVERY_S = 1.0
+
+_NOTHING = "no replicas are being moved"
+_STAYS = "the throttle stays: `kafkaproto reassignments unthrottle` takes it back"
+
+_Assignment = Mapping[TopicPartition, tuple[int, ...]]
+_Undo = Mapping[ConfigResource, Collection[ConfigChange]]
+
+
+@click.group()
+def reassignments() -> None:
+    """Move replicas between brokers: list, propose, begin, cancel, unthrottle.
+
+    \b
+    Examples:
+      kafkaproto reassignments propose orders --brokers 1,2,3 > moves.json
+      kafkaproto reassignments propose --all --without 3 > moves.json
+      kafkaproto reassignments begin moves.json --throttle 50000000 --wait
+      kafkaproto reassignments list
+      kafkaproto reassignments cancel orders:0
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+
+
+@reassignments.command("list")
+@connected
+@click.argument("topics", nargs=-1, metavar="[TOPIC[:PARTITION,…]]…")
+@json_option
+def list_(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> None:
+    """What is under way, of TOPICs (all, if none is named).
+
+    \b
+    Examples:
+      kafkaproto reassignments list
+      kafkaproto reassignments list orders:0,1
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    chosen = find_partitions(cluster, "TOPIC", topics) if topics else None
+    rows = [
+        {
+            **item._asdict(),
+            "replicas": found.replicas,
+            "adding": found.adding,
+            "removing": found.removing,
+        }
+        for item, found in sorted(cluster.list_reassignments(chosen).items())
+    ]
+    if rows or as_json:
+        show(rows, _UNDER_WAY, as_json=as_json)
+    else:
+        click.echo(_NOTHING)
+
+
+@reassignments.command()
+@connected
+@click.argument("topics", nargs=-1, metavar="[TOPIC]…")
+@click.option("--all", "every", is_flag=True, help="All topics, Kafka's own too.")
+@click.option("--brokers", metavar="ID,…", help="Those to use.  [default: all]")
+@click.option("--without", metavar="ID,…", help="All but those.")
+def propose(
+    cluster: KafkaCluster,
+    topics: tuple[str, ...],
+    every: bool,
+    brokers: str | None,
+    without: str | None,
+) -> None:
+    """Print where the replicas of TOPICs could be, for `begin`; changes nothing.
+
+    As many replicas and preferred leaders at each broker, racks kept apart where brokers tell
+    theirs, and as little moved as that takes. The file is that of Kafka's own
+    kafka-reassign-partitions; what can stay is not in it.
+
+    \b
+    Examples:
+      kafkaproto reassignments propose orders > moves.json
+      kafkaproto reassignments propose orders payments --brokers 1,2,3 > moves.json
+      kafkaproto reassignments propose --all --without 3 > moves.json
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    if bool(topics) is every:
+        raise click.UsageError("name TOPICs, or say --all")
+    if brokers is not None and without is not None:
+        raise click.UsageError("give one of --brokers, --without")
+    used = None if brokers is None else parse_ids("--brokers", brokers)
+    topology = cluster.describe(None if every else set(topics), must_exist=bool(topics))
+    if without is not None:
+        used = _all_but(topology.brokers, parse_ids("--without", without))
+    names = {name for name, topic in topology.topics.items() if not topic.error_code}
+    proposed = cluster.propose_reassignment(names, used)
+    present = {item: topology.partition(item).replicas for item in topology.partitions_of(names)}
+    click.echo(assignment_text(proposed))
+    copies = sum(len(set(own) - set(present[item])) for item, own in proposed.items())
+    led = sum(own[:1] != present[item][:1] for item, own in proposed.items())
+    click.echo(
+        f"{len(proposed)} of {_counted(len(present), 'partition')} would change: "
+        f"{_counted(copies, 'replica')} to copy, {_counted(led, 'preferred leader')} to change",
+        err=True,
+    )
+
+
+@reassignments.command()
+@connected
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+@click.option(
+    "--throttle",
+    type=click.IntRange(1, 2**63 - 1),
+    metavar="BYTES",
+    help="Each broker copies so many a second, in and out; taken back after --wait.",
+)
+@click.option("--wait", is_flag=True, help="Return when all is moved.")
+@click.option(
+    "--rollback",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write where the replicas are before, for going back.",
+)
+@click.option("--keep-replication-factor", is_flag=True, help="Refuse more or fewer replicas.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be.")
+@yes_option
+@json_option
+def begin(  # noqa: PLR0913, PLR0917 - one for each option
+    cluster: KafkaCluster,
+    file: Path,
+    throttle: int | None,
+    wait: bool,
+    rollback: Path | None,
+    keep_replication_factor: bool,
+    dry_run: bool,
+    is_sure: bool,
+    as_json: bool,
+) -> None:
+    """Have replicas moved as FILE says (-: standard input), which `propose` prints.
+
+    A file of Kafka's own kafka-reassign-partitions will do. Begun again, it is no other move.
+
+    \b
+    Examples:
+      kafkaproto reassignments begin moves.json --wait
+      kafkaproto reassignments begin moves.json --throttle 50000000 --wait --rollback before.json
+      kafkaproto reassignments propose orders | kafkaproto reassignments begin - --yes
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    wanted = read_assignment(str(file), _text_of(file))
+    before, moves = _moves(cluster, wanted)
+    rows = [
+        {**item._asdict(), "before": before[item], "after": replicas, "result": "would be moved"}
+        for item, replicas in sorted(moves.items())
+    ]
+    if dry_run or not rows:
+        _show_planned(rows, as_json=as_json)
+        return
+    if not is_sure:
+        click.echo(table_text(rows, _MOVES), err=True)
+    confirmed(f"Move the replicas of {_counted(len(rows), 'partition')}?", is_sure=is_sure)
+    if rollback is not None:
+        _write(rollback, assignment_text({item: before[item] for item in moves}))
+    undo = {} if throttle is None else cluster.throttle_reassignment(moves, throttle)
+    with gathered(as_json=as_json) as told:
+        try:
+            cluster.reassign_partitions(
+                moves, allow_replication_factor_change=not keep_replication_factor
+            )
+        except KafkaProtoError as error:
+            told.extend(_with_result(rows, "begun", error.usable or ()))
+            _tell_refused(cluster, error, undo)
+            raise
+        told.extend(_with_result(rows, "begun", moves))
+        click.echo(f"began to move {_counted(len(moves), 'partition')}", err=True)
+        if wait:
+            _wait(cluster, set(moves), undo)
+            cluster.alter_configs(undo)
+            _check_moved(cluster, moves)
+            told[:] = _with_result(rows, "moved", moves)
+            click.echo(f"moved {_counted(len(moves), 'partition')}", err=True)
+        elif undo:
+            click.echo(_STAYS, err=True)
+
+
+@reassignments.command()
+@connected
+@click.argument("topics", nargs=-1, metavar="[TOPIC[:PARTITION,…]]…")
+@click.option("--all", "every", is_flag=True, help="All that is under way.")
+@yes_option
+@json_option
+def cancel(
+    cluster: KafkaCluster, topics: tuple[str, ...], every: bool, is_sure: bool, as_json: bool
+) -> None:
+    """Leave the replicas of TOPICs where they were before; what was copied so far is dropped.
+
+    \b
+    Examples:
+      kafkaproto reassignments cancel orders:0,1
+      kafkaproto reassignments cancel --all --yes
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    if bool(topics) is every:
+        raise click.UsageError("name TOPICs, or say --all")
+    chosen = find_partitions(cluster, "TOPIC", topics) if topics else None
+    moving = cluster.list_reassignments(chosen)
+    if moving:
+        names = ", ".join(map(str, sorted(moving)))
+        confirmed(f"Cancel the moves of {names}?", is_sure=is_sure)
+    done = cluster.cancel_reassignments(set(moving)) if moving else set()
+    rows = [{**item._asdict(), "result": "cancelled"} for item in sorted(done)]
+    done_text = f"cancelled the moves of {_counted(len(rows), 'partition')}"
+    tell(rows, done_text if rows else _NOTHING, as_json=as_json)
+
+
+@reassignments.command()
+@connected
+@click.argument("topics", nargs=-1, metavar="[TOPIC]…")
+@json_option
+def unthrottle(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> None:
+    """Take replication throttles from all brokers, and from TOPICs (all, if none is named).
+
+    For what `begin --throttle` or Kafka's own tool has left: the settings
+    leader.replication.throttled.* and follower.replication.throttled.*, whoever has set them.
+
+    \b
+    Examples:
+      kafkaproto reassignments unthrottle
+      kafkaproto reassignments unthrottle orders
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    done = cluster.remove_throttles(set(topics) or None)
+    rows = [
+        {"type": resource.type, "name": resource.name, "settings": names}
+        for resource, names in sorted(done.items())
+    ]
+    if rows or as_json:
+        show(rows, _THROTTLES, as_json=as_json)
+    else:
+        click.echo("no throttle is set", err=True)
+
+
+def _moves(cluster: KafkaCluster, wanted: _Assignment) -> tuple[_Assignment, _Assignment]:
+    """Where replicas are now, and what of `wanted` is another place, or is not settled yet."""
+    topology = cluster.describe({item.topic for item in wanted}, must_exist=True)
+    before = {item: topology.partition(item).replicas for item in wanted}
+    under_way = cluster.list_reassignments(wanted)
+    moves = {
+        item: replicas
+        for item, replicas in wanted.items()
+        if before[item] != replicas or item in under_way
+    }
+    return before, moves
+
+
+def _show_planned(rows: Sequence[Row], *, as_json: bool) -> None:
+    if rows or as_json:
+        show(rows, _MOVES, as_json=as_json)
+    else:
+        click.echo("all replicas are where they are to be", err=True)
+
+
+def _with_result(
+    rows: Iterable[Row], result: str, partitions: Collection[TopicPartition]
+) -> list[Row]:
+    return [
+        {**row, "result": result} for row in rows if (row["topic"], row["partition"]) in partitions
+    ]
+
+
+def _tell_refused(cluster: KafkaCluster, error: KafkaProtoError, undo: _Undo) -> None:
+    """Some may have begun all the same, or nobody knows: what bounds those stays."""
+    if error.usable:
+        click.echo(f"began to move {_counted(len(error.usable), 'partition')}", err=True)
+    if undo and (error.usable or not isinstance(error, BrokerError)):
+        click.echo(_STAYS, err=True)
+    else:
+        cluster.alter_configs(undo)
+
+
+def _wait(cluster: KafkaCluster, moving: set[TopicPartition], undo: _Undo) -> None:
+    """Until nothing of it is under way."""
+    said = None
+    try:
+        while left := cluster.list_reassignments(moving):
+            if said != len(left):
+                said = len(left)
+                of = _counted(len(moving), "partition")
+                click.echo(f"{said} of {of} under way", err=True)
+            time.sleep(_ASK_EVERY_S)
+    except BaseException:
+        click.echo("brokers go on moving what is under way", err=True)
+        if undo:
+            click.echo(_STAYS, err=True)
+        raise
+
+
+def _check_moved(cluster: KafkaCluster, moves: _Assignment) -> None:
+    """Whether it is as it was to be: somebody else may have cancelled it, or begun another."""
+
+    def found() -> _Assignment:
+        return _moves(cluster, moves)[1]
+
+    # The broker that is asked may not have heard of the end.
+    other = cluster.believed(found, lambda moved: not moved)
+    if other:
+        names = ", ".join(map(str, sorted(other)))
+        raise click.ClickException(
+            f"other replicas than asked for: {names}: cancelled by somebody?"
+        )
+
+
+def _text_of(file: Path) -> str:
+    try:
+        if str(file) == "-":
+            return sys.stdin.read()
+        return file.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise click.FileError(str(file), why) from error
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(f"{text}\n", "utf-8")
+    except OSError as error:
+        raise click.FileError(str(file), error.strerror) from error
+
+
+def _all_but(present: Collection[int], without: Collection[int]) -> list[int]:
+    left = sorted(set(present) - set(without))
+    if not left:
+        raise ConfigError("--without", ",".join(map(str, without)), "no broker would be left")
+    return left
+
+
+def _counted(count: int, one: str) -> str:
+    return f"{count} {one}" if count == 1 else f"{count} {one}s"

@@ -1,0 +1,107 @@
+"""`kafkaproto leaders`, `quorum`, `features` and `brokers` over fake brokers."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
+from pyspark_kafkaproto.messages.unregister_broker import UnregisterBrokerResponse
+from pyspark_kafkaproto.messages.update_features import UpdateFeaturesResponse
+from tests.unit.cluster import test_elections, test_features, test_log_dirs, test_quorum
+
+
+def test_leaders_are_elected_and_what_needed_none_is_counted(brokers, command, rows):
+    brokers.on("ElectLeaders", test_elections.elected(0, 84))
+    done = command("leaders", "elect", "orders")
+    assert done.stdout.splitlines()[1:] == ["orders          0  elected"]
+    assert done.stderr == "1 elected, 1 needed no election\n"
+    assert [row["result"] for row in rows("leaders", "elect", "orders:0,1")] == [
+        "elected",
+        "not needed",
+    ]
+    assert command("leaders", "elect").exit_code == 2
+    assert command("leaders", "elect", "orders", "--all").exit_code == 2
+
+
+def test_election_that_fails_tells_of_the_others(brokers, command):
+    brokers.on("ElectLeaders", test_elections.elected(0, 80))
+    done = command("leaders", "elect", "orders", "--json")
+    assert (done.exit_code, len(json.loads(done.stdout))) == (1, 1)
+    assert "orders-1" in done.stderr
+
+
+def test_unclean_election_asks_first(brokers, command):
+    brokers.on("ElectLeaders", test_elections.elected(0, 84))
+    done = command("leaders", "elect", "orders", "--unclean", input="n\n")
+    assert (done.exit_code, "may lack records" in done.stderr) == (1, True)
+    assert brokers.asked("ElectLeaders") == []
+    assert command("leaders", "elect", "orders", "--unclean", "--yes").exit_code == 0
+    assert brokers.asked("ElectLeaders")[0].election_type == 1
+
+
+def test_quorum_is_a_line_and_a_table(brokers, command):
+    state = test_quorum.state
+    told = test_quorum.answer([state(2, 90), state(1, 100, last_fetch_timestamp=0)], [state(5, 80)])
+    brokers.on("DescribeQuorum", told)
+    assert command("quorum").stdout.splitlines() == [
+        "leader 1 in epoch 7, high watermark 90",
+        "",
+        "Node  Role      LogEnd  Lag  Last fetch                Last caught up",
+        "   1  leader       100    0  1970-01-01T00:00:00.000Z  -",
+        "   2  voter         90   10  -                         -",
+        "   5  observer      80   20  -                         -",
+    ]
+    found = json.loads(command("quorum", "--json").stdout)
+    assert (found["leader"], [item["lag"] for item in found["nodes"]]) == (1, [0, 10, 20])
+
+
+def test_features_are_listed_and_changed(brokers, command, rows):
+    test_features.known(brokers)
+    assert command("features", "list").stdout.splitlines() == [
+        "Feature           Min  Max  Finalized",
+        "group.version       0    1          0",
+        "metadata.version    7   30         29",
+    ]
+    assert {row["epoch"] for row in rows("features", "list")} == {5}
+    brokers.on("UpdateFeatures", UpdateFeaturesResponse())
+    done = command("features", "upgrade", "group.version=1", "metadata.version=30")
+    assert done.stderr == "upgraded: group.version to 1, metadata.version to 30\n"
+    assert rows("features", "upgrade", "group.version=1", "--validate-only") == [
+        {"feature": "group.version", "level": 1, "result": "could be upgraded"}
+    ]
+    first, second = brokers.asked("UpdateFeatures")
+    assert (first.validate_only, second.validate_only) == (False, True)
+    assert command("features", "upgrade", "group.version").exit_code == 2
+    assert command("features", "upgrade", "group.version=x").exit_code == 2
+    assert command("features", "upgrade", "group.version=99999").exit_code == 2
+
+
+def test_downgrade_is_asked_for(brokers, command):
+    brokers.on("UpdateFeatures", UpdateFeaturesResponse())
+    words = ("features", "downgrade", "group.version=0")
+    assert command(*words, input="n\n").exit_code == 1
+    assert command(*words, "--validate-only").exit_code == 0
+    assert "is lost" in command(*words, "--unsafe", input="n\n").stderr
+    assert command(*words, "--unsafe", "--yes").exit_code == 0
+    types = [item.feature_updates[0].upgrade_type for item in brokers.asked("UpdateFeatures")]
+    assert types == [2, 3]
+
+
+def test_folders_are_listed(brokers, command, rows):
+    folder = test_log_dirs.folder("/a", 7, total_bytes=100, usable_bytes=40)
+    brokers.on("DescribeLogDirs", DescribeLogDirsResponse(results=(folder,)))
+    assert command("brokers", "log-dirs", "2").stdout.splitlines() == [
+        "Broker  Folder  Error  Total  Usable  Replicas  Size  Lag",
+        "     2  /a      -        100      40         1     7    3",
+    ]
+    assert [row["logs"][0]["topic"] for row in rows("brokers", "log-dirs")] == ["orders"] * 2
+
+
+def test_unregistering_asks_and_says_that_the_broker_runs(brokers, command, rows):
+    brokers.on("UnregisterBroker", UnregisterBrokerResponse())
+    done = command("brokers", "unregister", "2", input="n\n")
+    assert (done.exit_code, "Broker 2 runs" in done.stderr) == (1, True)
+    done = command("brokers", "unregister", "7", input="n\n")
+    assert (done.exit_code, "runs" in done.stderr) == (1, False)
+    assert brokers.asked("UnregisterBroker") == []
+    assert rows("brokers", "unregister", "7", "--yes") == [{"broker": 7, "result": "unregistered"}]

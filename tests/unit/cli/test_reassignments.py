@@ -1,0 +1,286 @@
+"""`kafkaproto reassignments` over fake brokers: files, tables, waits, throttles, refusals."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyspark_kafkaproto.cli import reassignments
+from pyspark_kafkaproto.cli.assignment_file import assignment_text, read_assignment
+from pyspark_kafkaproto.cluster import TopicPartition, routing
+from pyspark_kafkaproto.errors import ConfigError
+from tests.clock import stop_clock
+from tests.unit.cluster.test_reassignments import ALTER, LIST, altered, under_way
+from tests.unit.cluster.test_throttles import settings  # noqa: F401 - a fixture
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+# The fake topics have the replicas 1, 2 everywhere.
+SWAPPED = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 1]}]}
+AS_IT_IS = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2]}]}
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a file and gives its name."""
+
+    def write(found):
+        path = tmp_path / "moves.json"
+        path.write_text(found if isinstance(found, str) else json.dumps(found))
+        return str(path)
+
+    return write
+
+
+def test_file_is_read_as_it_was_written():
+    assignment = {SECOND: (3, 1), FIRST: (1, 2)}
+    assert read_assignment("f", assignment_text(assignment)) == assignment
+
+
+def test_file_of_kafkas_own_tool_will_do():
+    entry = {"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]}
+    text = json.dumps({"version": 1, "partitions": [entry]})
+    assert read_assignment("f", text) == {FIRST: (1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("nonsense", "it is no JSON"),
+        ("[]", "expected"),
+        ('{"version": 2, "partitions": []}', "version 2"),
+        ('{"version": 1, "partitions": []}', "names no partition"),
+        ('{"version": 1, "partitions": [3]}', "3 is no partition"),
+        ('{"version": 1, "partitions": [{"topic": "t", "partition": "0", "replicas": [1]}]}', "no"),
+        (
+            '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]}',
+            "ids",
+        ),
+        ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": []}]}', "ids"),
+        (json.dumps(SWAPPED).replace("2, 1]", '2, 1], "log_dirs": ["/a"]'), "log_dirs"),
+        (json.dumps({"version": 1, "partitions": SWAPPED["partitions"] * 2}), "orders-0 twice"),
+    ],
+)
+def test_file_that_is_none_is_named_with_what_is_wrong(text, why):
+    with pytest.raises(ConfigError, match=why):
+        read_assignment("moves.json", text)
+
+
+def test_proposal_is_a_file_on_standard_output(brokers, command):
+    brokers.on(LIST, under_way())
+    done = command("reassignments", "propose", "orders")
+    assert json.loads(done.stdout) == SWAPPED
+    assert done.stderr == (
+        "1 of 2 partitions would change: 0 replicas to copy, 1 preferred leader to change\n"
+    )
+    everywhere = command("reassignments", "propose", "--all", "--brokers", "1,2")
+    assert everywhere.exit_code == 0
+    assert command("reassignments", "propose").exit_code == 2
+    assert command("reassignments", "propose", "orders", "--all").exit_code == 2
+    assert command("reassignments", "propose", "orders", "--brokers", "1,x").exit_code == 2
+    both = ("--brokers", "1", "--without", "2")
+    assert command("reassignments", "propose", "orders", *both).exit_code == 2
+    one = command("reassignments", "propose", "orders", "--without", "2")
+    assert (one.exit_code, "has 2 replicas" in one.stderr) == (2, True)
+    none = command("reassignments", "propose", "orders", "--without", "1,2")
+    assert "no broker would be left" in none.stderr
+
+
+def test_nothing_begins_unless_it_is_confirmed(brokers, command, file):
+    brokers.on(LIST, under_way())
+    done = command("reassignments", "begin", file(SWAPPED), input="n\n")
+    assert done.exit_code == 1
+    assert "orders          0  1, 2    2, 1" in done.stderr
+    done = command("reassignments", "begin", file(SWAPPED), input="")
+    assert (done.exit_code, "--yes is needed" in done.stderr) == (2, True)
+    done = command("reassignments", "begin", file(SWAPPED), "--dry-run")
+    assert (done.exit_code, "2, 1" in done.stdout) == (0, True)
+    assert brokers.asked(ALTER) == []
+
+
+def test_what_is_there_already_is_not_begun(brokers, command, rows, file):
+    brokers.on(LIST, under_way())
+    done = command("reassignments", "begin", file(AS_IT_IS), "--yes")
+    assert done.stderr == "all replicas are where they are to be\n"
+    assert rows("reassignments", "begin", file(AS_IT_IS), "--yes") == []
+    assert brokers.asked(ALTER) == []
+    # Metadata shows what a move that goes elsewhere has copied so far.
+    brokers.on(LIST, under_way(0))
+    brokers.on(ALTER, altered(0))
+    assert command("reassignments", "begin", file(AS_IT_IS), "--yes").exit_code == 0
+    assert len(brokers.asked(ALTER)) == 1
+
+
+def test_what_is_begun_is_told_and_the_way_back_is_kept(brokers, rows, file, tmp_path):
+    brokers.on(LIST, under_way())
+    brokers.on(ALTER, altered(0))
+    back = tmp_path / "before.json"
+    told = rows("reassignments", "begin", file(SWAPPED), "--yes", "--rollback", str(back))
+    assert told == [
+        {"topic": "orders", "partition": 0, "before": [1, 2], "after": [2, 1], "result": "begun"}
+    ]
+    assert json.loads(back.read_text()) == AS_IT_IS
+    assert brokers.asked(ALTER)[0].allow_replication_factor_change
+
+
+def test_way_back_that_cannot_be_kept_begins_nothing(brokers, command, file, tmp_path):
+    brokers.on(LIST, under_way())
+    nowhere = ("--rollback", str(tmp_path / "no" / "where"))
+    done = command("reassignments", "begin", file(SWAPPED), "--yes", *nowhere)
+    assert (done.exit_code, "where" in done.stderr) == (1, True)
+    assert brokers.asked(ALTER) == []
+
+
+def test_file_comes_from_a_pipe(brokers, command):
+    brokers.on(LIST, under_way())
+    brokers.on(ALTER, altered(0))
+    done = command("reassignments", "begin", "-", "--yes", input=json.dumps(SWAPPED))
+    assert (done.exit_code, done.stderr) == (0, "began to move 1 partition\n")
+
+
+def test_file_that_cannot_be_read_is_named(command, tmp_path):
+    done = command("reassignments", "begin", str(tmp_path / "gone"))
+    assert (done.exit_code, "gone" in done.stderr) == (1, True)
+    (tmp_path / "latin").write_bytes(b"\xe9")
+    done = command("reassignments", "begin", str(tmp_path / "latin"))
+    assert (done.exit_code, "no UTF-8" in done.stderr) == (1, True)
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Waits take no time."""
+    return stop_clock(monkeypatch, reassignments, routing)
+
+
+def test_wait_ends_when_nothing_is_under_way(brokers, command, file, patient):
+    def end(call):
+        brokers.topics["orders"].replicas = (2, 1)
+        return under_way()
+
+    brokers.on(LIST, under_way(), under_way(0), under_way(0), end)
+    brokers.on(ALTER, altered(0))
+    done = command("reassignments", "begin", file(SWAPPED), "--yes", "--wait", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert [row["result"] for row in json.loads(done.stdout)] == ["moved"]
+    assert done.stderr.splitlines() == [
+        "began to move 1 partition",
+        "1 of 1 partition under way",
+        "moved 1 partition",
+    ]
+    assert sum(patient.slept) == 2
+
+
+def test_move_that_was_cancelled_by_somebody_is_told(brokers, command, file, patient):
+    brokers.on(LIST, under_way())
+    brokers.on(ALTER, altered(0))
+    done = command("reassignments", "begin", file(SWAPPED), "--yes", "--wait", "--json")
+    assert (done.exit_code, json.loads(done.stdout)[0]["result"]) == (1, "begun")
+    assert "other replicas than asked for: orders-0: cancelled by somebody?" in done.stderr
+
+
+THIRD = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 3]}]}
+THROTTLED = ("--yes", "--throttle", "5000")
+
+
+def test_throttle_is_taken_back_after_the_wait(brokers, command, file, patient, settings):  # noqa: F811
+    seen = []
+
+    def look(call):
+        seen.append(settings.get(("broker", "1"), {}).get("leader.replication.throttled.rate"))
+        return under_way()
+
+    brokers.on(LIST, look)
+    brokers.on(ALTER, altered(0))
+    command("reassignments", "begin", file(THIRD), *THROTTLED, "--wait")
+    assert "5000" in seen
+    assert settings["broker", "1"] == settings["topic", "orders"] == {}
+
+
+def test_throttle_stays_without_a_wait_and_that_is_said(brokers, command, file, settings):  # noqa: F811
+    brokers.on(ALTER, altered(0))
+    done = command("reassignments", "begin", file(THIRD), *THROTTLED)
+    assert "unthrottle` takes it back" in done.stderr
+    assert settings["broker", "1"]
+    assert [
+        item["name"]
+        for item in json.loads(command("reassignments", "unthrottle", "orders", "--json").stdout)
+    ] == ["1", "2", "orders"]
+    assert settings["broker", "1"] == {}
+    assert command("reassignments", "unthrottle").stderr == "no throttle is set\n"
+
+
+def test_throttle_of_what_is_refused_is_taken_back(brokers, command, file, settings):  # noqa: F811
+    brokers.on(ALTER, altered(39, message="no such broker"))
+    done = command("reassignments", "begin", file(THIRD), *THROTTLED, "--json")
+    assert (done.exit_code, json.loads(done.stdout)) == (1, [])
+    assert settings["broker", "1"] == {}
+
+
+def test_what_is_refused_in_part_is_begun_in_part(brokers, command, file, settings):  # noqa: F811
+    two = {
+        "version": 1,
+        "partitions": [*THIRD["partitions"], {"topic": "orders", "partition": 1, "replicas": [9]}],
+    }
+    brokers.on(ALTER, altered(0, 39, message="no such broker"))
+    done = command("reassignments", "begin", file(two), *THROTTLED, "--wait", "--json")
+    assert done.exit_code == 1
+    assert [row["partition"] for row in json.loads(done.stdout)] == [0]
+    assert "began to move 1 partition\n" in done.stderr
+    assert "unthrottle` takes it back" in done.stderr
+    assert settings["broker", "1"]
+
+
+def test_interrupt_leaves_the_move_and_its_throttle(
+    brokers,
+    command,
+    file,
+    monkeypatch,
+    settings,  # noqa: F811
+):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    brokers.on(LIST, under_way(), under_way(), under_way(0))
+    brokers.on(ALTER, altered(0))
+    monkeypatch.setattr(reassignments.time, "sleep", interrupt)
+    done = command("reassignments", "begin", file(THIRD), *THROTTLED, "--wait", "--json")
+    assert done.exit_code == 130
+    assert [row["result"] for row in json.loads(done.stdout)] == ["begun"]
+    assert "brokers go on moving what is under way" in done.stderr
+    assert "unthrottle` takes it back" in done.stderr
+    assert settings["broker", "1"]
+
+
+def test_number_of_replicas_is_kept_on_request(brokers, command, file):
+    brokers.on(LIST, under_way())
+    brokers.on(ALTER, altered(38, message="The replication factor is changed"))
+    words = ("--yes", "--keep-replication-factor")
+    done = command("reassignments", "begin", file(SWAPPED), *words)
+    assert (done.exit_code, "factor is changed" in done.stderr) == (1, True)
+    assert not brokers.asked(ALTER)[0].allow_replication_factor_change
+
+
+def test_list_shows_what_comes_and_what_goes(brokers, command, rows):
+    brokers.on(LIST, under_way(1))
+    assert command("reassignments", "list").stdout.splitlines() == [
+        "Topic   Partition  Replicas  Adding  Removing",
+        "orders          1  3, 2, 1   3       1",
+    ]
+    assert rows("reassignments", "list", "orders:1")[0]["adding"] == [3]
+    brokers.on(LIST, under_way())
+    assert command("reassignments", "list").stdout == "no replicas are being moved\n"
+
+
+def test_cancel_asks_and_tells(brokers, command, rows):
+    brokers.on(LIST, under_way(0))
+    brokers.on(ALTER, altered(0))
+    assert command("reassignments", "cancel").exit_code == 2
+    assert command("reassignments", "cancel", "orders", "--all").exit_code == 2
+    done = command("reassignments", "cancel", "--all", input="n\n")
+    assert (done.exit_code, "moves of orders-0?" in done.stderr) == (1, True)
+    assert brokers.asked(ALTER) == []
+    assert rows("reassignments", "cancel", "orders:0", "--yes") == [
+        {"topic": "orders", "partition": 0, "result": "cancelled"}
+    ]
+    brokers.on(LIST, under_way())
+    assert command("reassignments", "cancel", "--all").stderr == "no replicas are being moved\n"

@@ -1,0 +1,115 @@
+"""Features: what a broker knows, what is in force, and how that changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.cluster import Direction, Feature
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
+from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
+from pyspark_kafkaproto.messages.update_features import UpdateFeaturesResponse
+from tests.fake_broker import api_versions
+
+API = "UpdateFeatures"
+
+
+def known(brokers, epoch=5):
+    """Answers ApiVersions with two features."""
+
+    def tell(call):
+        plain = api_versions(brokers, call)
+        return ApiVersionsResponse(
+            api_keys=plain.api_keys,
+            supported_features=tuple(
+                ApiVersionsResponse.SupportedFeature(name=name, min_version=least, max_version=most)
+                for name, least, most in (("metadata.version", 7, 30), ("group.version", 0, 1))
+            ),
+            finalized_features_epoch=epoch,
+            finalized_features=(
+                ApiVersionsResponse.FinalizedFeature(
+                    name="metadata.version", max_version_level=29, min_version_level=29
+                ),
+            ),
+        )
+
+    brokers.on("ApiVersions", tell)
+
+
+def test_what_is_known_and_what_is_in_force(brokers, kafka):
+    known(brokers)
+    found = kafka.describe_features()
+    assert found.epoch == 5
+    assert found.by_name == {
+        "group.version": Feature(0, 1, 0),
+        "metadata.version": Feature(7, 30, 29),
+    }
+    # A connection that is open knows what was in force when it was made.
+    before = len(brokers.asked("ApiVersions"))
+    kafka.describe_features()
+    (anew,) = brokers.asked("ApiVersions")[before:]
+    assert anew.client_software_name == "pyspark-kafkaproto"
+
+
+def test_broker_that_does_not_know_what_is_in_force(brokers, kafka):
+    known(brokers, epoch=-1)
+    found = kafka.describe_features()
+    assert found.epoch is None
+    assert found.by_name["metadata.version"].finalized == 0
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_controller_is_told_the_levels_and_which_way(brokers, kafka, direction):
+    brokers.controller = 2
+    brokers.on(API, UpdateFeaturesResponse())
+    levels = {"metadata.version": 29, "group.version": 0}
+    kafka.update_features(levels, direction, validate_only=True)
+    (request,) = brokers.asked(API, node=2)
+    assert {item.feature: item.max_version_level for item in request.feature_updates} == levels
+    assert {item.upgrade_type for item in request.feature_updates} == {direction.value}
+    assert request.validate_only
+
+
+def test_what_is_refused_says_why(brokers, kafka):
+    text = "The update failed: group.version"
+    brokers.on(API, UpdateFeaturesResponse(error_code=95, error_message=text))
+    with pytest.raises(BrokerError, match=f"features a, b.*{text}"):
+        kafka.update_features({"b": 1, "a": 1})
+
+
+def test_older_controllers_tell_of_each(brokers, kafka):
+    brokers.versions[API] = (0, 1)
+    part = UpdateFeaturesResponse.Feature
+    results = (part(feature="a", error_code=95, error_message="no"), part(feature="b"))
+    brokers.on(API, UpdateFeaturesResponse(results=results))
+    with pytest.raises(BrokerError, match=r"feature 'a'.*INVALID_UPDATE_VERSION.*no"):
+        kafka.update_features({"b": 1, "a": 1})
+
+
+def test_controller_that_moved_is_looked_up_again(brokers, kafka, clock):
+    brokers.on(API, UpdateFeaturesResponse(error_code=41), UpdateFeaturesResponse())
+    kafka.update_features({"a": 1})
+    assert len(brokers.asked(API)) == 2
+
+
+def test_right_that_is_missing_is_named(brokers, kafka):
+    brokers.on(API, UpdateFeaturesResponse(error_code=31))
+    with pytest.raises(BrokerError, match="needs the right ALTER on the cluster"):
+        kafka.update_features({"a": 1})
+
+
+def test_brokers_before_3_3_cannot_be_asked(brokers, kafka):
+    brokers.versions[API] = (0, 0)
+    with pytest.raises(UnsupportedVersion, match="speaks UpdateFeatures 0 to 0"):
+        kafka.update_features({"a": 1})
+
+
+@pytest.mark.parametrize("wrong", [{"a": -1}, {"a": "1"}, {"a": 2**15}, {"a": True}, "a"])
+def test_what_cannot_be_a_level_is_refused_here(brokers, kafka, wrong):
+    with pytest.raises(ConfigError, match="level"):
+        kafka.update_features(wrong)
+    assert brokers.calls == []
+
+
+def test_nothing_to_update_asks_nobody(brokers, kafka):
+    kafka.update_features({})
+    assert brokers.calls == []

@@ -1,0 +1,95 @@
+"""Folders of brokers, and replicas moved between them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.cluster import LogDir, LogReplica, Replica, TopicPartition
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.messages.alter_replica_log_dirs import AlterReplicaLogDirsResponse
+from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
+
+DESCRIBE, ALTER = "DescribeLogDirs", "AlterReplicaLogDirs"
+FIRST = TopicPartition("orders", 0)
+Folder = DescribeLogDirsResponse.LogDir
+
+
+def folder(path, size=None, code=0, *, is_future=False, **more):
+    topics = ()
+    if size is not None:
+        part = Folder.Topic.Partition(
+            partition_index=0, partition_size=size, offset_lag=3, is_future_key=is_future
+        )
+        topics = (Folder.Topic(name="orders", partitions=(part,)),)
+    return Folder(log_dir=path, error_code=code, topics=topics, **more)
+
+
+def test_each_broker_tells_of_its_own_folders(brokers, kafka):
+    space = {"total_bytes": 100, "usable_bytes": 40, "is_cordoned": True}
+    mine = DescribeLogDirsResponse(
+        results=(folder("/a", 7, **space), folder("/b", 5, is_future=True))
+    )
+    brokers.on(DESCRIBE, mine, node=1)
+    failed = folder("/c", code=56)
+    brokers.on(DESCRIBE, DescribeLogDirsResponse(results=(failed,)), node=2)
+    assert kafka.describe_log_dirs() == {
+        1: {
+            "/a": LogDir(None, 100, 40, True, {FIRST: LogReplica(7, 3, False)}),
+            "/b": LogDir(None, None, None, False, {FIRST: LogReplica(5, 3, True)}),
+        },
+        2: {"/c": LogDir("KAFKA_STORAGE_ERROR", None, None, False, {})},
+    }
+    (request,) = brokers.asked(DESCRIBE, node=1)
+    assert request.topics is None
+
+
+def test_broker_that_is_away_is_named_and_the_others_are_told(brokers, kafka, clock):
+    brokers.on(DESCRIBE, DescribeLogDirsResponse(results=(folder("/a"),)))
+    with pytest.raises(BrokerError, match=r"broker 9.*the brokers 1, 2") as caught:
+        kafka.describe_log_dirs({2, 9})
+    assert caught.value.usable.keys() == {2}
+    assert len(brokers.asked(DESCRIBE, node=2)) == 1
+    with pytest.raises(ConfigError, match=r"brokers.*expected ids"):
+        kafka.describe_log_dirs("12")
+
+
+def test_right_that_is_missing_is_named_by_old_brokers_too(brokers, kafka):
+    for answer in (DescribeLogDirsResponse(), DescribeLogDirsResponse(error_code=31)):
+        brokers.on(DESCRIBE, answer)
+        with pytest.raises(BrokerError, match="needs the right DESCRIBE on the cluster"):
+            kafka.describe_log_dirs({1})
+
+
+def moved(*codes):
+    part = AlterReplicaLogDirsResponse.Topic
+    partitions = tuple(
+        part.Partition(partition_index=number, error_code=code) for number, code in enumerate(codes)
+    )
+    return AlterReplicaLogDirsResponse(results=(part(topic_name="orders", partitions=partitions),))
+
+
+def test_each_broker_is_told_what_to_move(brokers, kafka):
+    brokers.on(ALTER, moved(0, 0), node=1)
+    brokers.on(ALTER, moved(0), node=2)
+    kafka.move_replicas(
+        {Replica(1, "orders", 0): "/a", (1, "orders", 1): "/b", Replica(2, "orders", 0): "/a"}
+    )
+    (first,) = brokers.asked(ALTER, node=1)
+    assert [(item.path, item.topics[0].partitions) for item in first.dirs] == [
+        ("/a", (0,)),
+        ("/b", (1,)),
+    ]
+    (second,) = brokers.asked(ALTER, node=2)
+    assert [item.path for item in second.dirs] == ["/a"]
+
+
+def test_what_a_broker_has_not_is_told(brokers, kafka, clock):
+    brokers.on(ALTER, moved(57, 0))
+    both = {Replica(1, "orders", 0): "/nope", Replica(1, "orders", 1): "/a"}
+    with pytest.raises(BrokerError, match=r"orders-0 of broker 1.*has no such folder") as caught:
+        kafka.move_replicas(both)
+    assert caught.value.usable.keys() == {(1, "orders", 1)}
+    brokers.on(ALTER, moved(9))
+    with pytest.raises(BrokerError, match="the broker has no replica of it"):
+        kafka.move_replicas({Replica(1, "orders", 0): "/a"})
+    assert clock.now - 1000 <= 1
