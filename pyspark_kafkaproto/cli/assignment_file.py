@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.cli.output import json_text
-from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster import Replica, TopicPartition
 from pyspark_kafkaproto.cluster.given import checked_brokers
 from pyspark_kafkaproto.errors import ConfigError
 
@@ -19,6 +19,13 @@ _SHAPE = (
 )
 
 
+class Assigned(NamedTuple):
+    """What a file says: the brokers of each partition, and the folders of some of the replicas."""
+
+    replicas: dict[TopicPartition, tuple[int, ...]]
+    folders: dict[Replica, str]
+
+
 def assignment_text(assignment: Mapping[TopicPartition, Sequence[int]]) -> str:
     """The file's text."""
     partitions = [
@@ -28,25 +35,29 @@ def assignment_text(assignment: Mapping[TopicPartition, Sequence[int]]) -> str:
     return json_text({"version": _VERSION, "partitions": partitions})
 
 
-def read_assignment(name: str, text: str) -> dict[TopicPartition, tuple[int, ...]]:
+def read_assignment(name: str, text: str) -> Assigned:
     """What the file called `name` says.
 
     Raises:
-        ConfigError: it is no such file, names a partition twice, or a folder for a replica.
+        ConfigError: it is no such file, or names a partition twice.
     """
     try:
         found = json.loads(text)
     except ValueError as error:
         raise ConfigError("FILE", name, f"it is no JSON ({error}): {_SHAPE}") from None
-    assignment: dict[TopicPartition, tuple[int, ...]] = {}
+    assigned = Assigned({}, {})
     for entry in _entries(name, found):
-        partition, replicas = _partition(name, entry)
-        if partition in assignment:
+        partition = _partition(name, entry)
+        if partition in assigned.replicas:
             raise ConfigError("FILE", name, f"it has {partition} twice")
-        assignment[partition] = replicas
-    if not assignment:
+        replicas = checked_brokers(f"replicas of {partition}", entry["replicas"])
+        assigned.replicas[partition] = replicas
+        for broker, folder in zip(replicas, _folders(name, entry), strict=True):
+            if folder != _ANY:
+                assigned.folders[Replica(broker, *partition)] = folder
+    if not assigned.replicas:
         raise ConfigError("FILE", name, "it names no partition")
-    return assignment
+    return assigned
 
 
 def _entries(name: str, found: Any) -> Iterator[Any]:
@@ -59,17 +70,19 @@ def _entries(name: str, found: Any) -> Iterator[Any]:
             raise ConfigError("FILE", name, _SHAPE)
 
 
-def _partition(name: str, entry: Any) -> tuple[TopicPartition, tuple[int, ...]]:
+def _partition(name: str, entry: Any) -> TopicPartition:
     match entry:
-        case {"topic": str(topic), "partition": int(number), "replicas": list(replicas)}:
-            if any(folder != _ANY for folder in _folders(entry)):
-                text = f"{topic}-{number} names folders (log_dirs): {_ANY!r} alone is possible here"
-                raise ConfigError("FILE", name, text)
-            partition = TopicPartition(topic, number)
-            return partition, checked_brokers(f"replicas of {partition}", replicas)
+        case {"topic": str(topic), "partition": int(number), "replicas": list()}:
+            return TopicPartition(topic, number)
     raise ConfigError("FILE", name, f"{json.dumps(entry)[:80]} is no partition: {_SHAPE}")
 
 
-def _folders(entry: Mapping[str, Any]) -> list[Any]:
-    folders = entry.get("log_dirs", [])
-    return folders if isinstance(folders, list) else [folders]
+def _folders(name: str, entry: Any) -> list[str]:
+    """The folder of each replica."""
+    replicas = entry["replicas"]
+    match entry.get("log_dirs", [_ANY] * len(replicas)):
+        case list(folders) if len(folders) == len(replicas):
+            if all(isinstance(folder, str) for folder in folders):
+                return folders
+    text = f"log_dirs of {_partition(name, entry)}: expected a path, or {_ANY!r}, for each replica"
+    raise ConfigError("FILE", name, text)

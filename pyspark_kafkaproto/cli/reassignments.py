@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from pyspark_kafkaproto.cli.assignment_file import assignment_text, read_assignment
+from pyspark_kafkaproto.cli.assignment_file import Assigned, assignment_text, read_assignment
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.output import Row, gathered, json_option, show, table_text, tell
 from pyspark_kafkaproto.cli.values import find_partitions, parse_ids
@@ -17,6 +18,7 @@ from pyspark_kafkaproto.cluster import (
     ConfigChange,
     ConfigResource,
     KafkaCluster,
+    Replica,
     TopicPartition,
 )
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
@@ -29,6 +31,7 @@ _UNDER_WAY = {
     "removing": "Removing",
 }
 _MOVES = {"topic": "Topic", "partition": "Partition", "before": "Before", "after": "After"}
+_FOLDERS = {"folders": "Folders"}
 _THROTTLES = {"type": "Type", "name": "Name", "settings": "Settings"}
 _ASK_EVERY_S = 1.0
 
@@ -168,38 +171,39 @@ def begin(  # noqa: PLR0913, PLR0917 - one for each option
       kafkaproto reassignments begin moves.json --throttle 50000000 --wait --rollback before.json
       kafkaproto reassignments propose orders | kafkaproto reassignments begin - --yes
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    wanted = read_assignment(str(file), _text_of(file))
-    before, moves = _moves(cluster, wanted)
-    rows = [
-        {**item._asdict(), "before": before[item], "after": replicas, "result": "would be moved"}
-        for item, replicas in sorted(moves.items())
-    ]
+    plan = _planned(cluster, read_assignment(str(file), _text_of(file)))
+    rows = _plan_rows(plan)
+    columns = _MOVES | _FOLDERS if plan.folders else _MOVES
     if dry_run or not rows:
-        _show_planned(rows, as_json=as_json)
+        if rows or as_json:
+            show(rows, columns, as_json=as_json)
+        else:
+            click.echo("all replicas are where they are to be", err=True)
         return
     if not is_sure:
-        click.echo(table_text(rows, _MOVES), err=True)
+        click.echo(table_text(rows, columns), err=True)
     confirmed(f"Move the replicas of {_counted(len(rows), 'partition')}?", is_sure=is_sure)
     if rollback is not None:
-        _write(rollback, assignment_text({item: before[item] for item in moves}))
-    undo = {} if throttle is None else cluster.throttle_reassignment(moves, throttle)
+        _write(rollback, assignment_text({item: plan.before[item] for item in plan.moves}))
+    cluster.move_replicas(plan.folders)  # those that are still to come are made there then
+    undo = {} if throttle is None else cluster.throttle_reassignment(plan.moves, throttle)
     with gathered(as_json=as_json) as told:
         try:
             cluster.reassign_partitions(
-                moves, allow_replication_factor_change=not keep_replication_factor
+                plan.moves, allow_replication_factor_change=not keep_replication_factor
             )
         except KafkaProtoError as error:
             told.extend(_with_result(rows, "begun", error.usable or ()))
             _tell_refused(cluster, error, undo)
             raise
-        told.extend(_with_result(rows, "begun", moves))
-        click.echo(f"began to move {_counted(len(moves), 'partition')}", err=True)
+        told.extend(_with_result(rows, "begun", plan.partitions))
+        click.echo(f"began to move {_counted(len(rows), 'partition')}", err=True)
         if wait:
-            _wait(cluster, set(moves), undo)
+            _wait(cluster, plan, undo)
             cluster.alter_configs(undo)
-            _check_moved(cluster, moves)
-            told[:] = _with_result(rows, "moved", moves)
-            click.echo(f"moved {_counted(len(moves), 'partition')}", err=True)
+            _check_moved(cluster, plan.moves)
+            told[:] = _with_result(rows, "moved", plan.partitions)
+            click.echo(f"moved {_counted(len(rows), 'partition')}", err=True)
         elif undo:
             click.echo(_STAYS, err=True)
 
@@ -259,24 +263,67 @@ def unthrottle(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) ->
         click.echo("no throttle is set", err=True)
 
 
-def _moves(cluster: KafkaCluster, wanted: _Assignment) -> tuple[_Assignment, _Assignment]:
-    """Where replicas are now, and what of `wanted` is another place, or is not settled yet."""
-    topology = cluster.describe({item.topic for item in wanted}, must_exist=True)
-    before = {item: topology.partition(item).replicas for item in wanted}
-    under_way = cluster.list_reassignments(wanted)
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Where replicas are now, which partitions are to be elsewhere, and which replicas' folders."""
+
+    before: _Assignment
+    moves: _Assignment
+    folders: Mapping[Replica, str]
+
+    @property
+    def partitions(self) -> set[TopicPartition]:
+        """All that something is to be done about."""
+        return {*self.moves, *(TopicPartition(item.topic, item.partition) for item in self.folders)}
+
+
+def _planned(cluster: KafkaCluster, wanted: Assigned) -> _Plan:
+    """What of `wanted` is another place, or is not settled yet."""
+    topology = cluster.describe({item.topic for item in wanted.replicas}, must_exist=True)
+    under_way = cluster.list_reassignments(wanted.replicas)
+    before = {}
+    for item in wanted.replicas:
+        adding = under_way[item].adding if item in under_way else ()
+        present = topology.partition(item).replicas
+        before[item] = tuple(broker for broker in present if broker not in adding)
     moves = {
         item: replicas
-        for item, replicas in wanted.items()
+        for item, replicas in wanted.replicas.items()
         if before[item] != replicas or item in under_way
     }
-    return before, moves
+    return _Plan(before, moves, _not_there(cluster, wanted.folders))
 
 
-def _show_planned(rows: Sequence[Row], *, as_json: bool) -> None:
-    if rows or as_json:
-        show(rows, _MOVES, as_json=as_json)
-    else:
-        click.echo("all replicas are where they are to be", err=True)
+def _not_there(cluster: KafkaCluster, folders: Mapping[Replica, str]) -> dict[Replica, str]:
+    """Those replicas that are not, or not as a whole, in the folders named."""
+    if not folders:
+        return {}
+    found = cluster.describe_log_dirs({item.broker for item in folders})
+    there = {
+        (Replica(broker, *partition), path)
+        for broker, own in found.items()
+        for path, folder in own.items()
+        for partition, log in folder.replicas.items()
+        if not log.is_future
+    }
+    return {item: path for item, path in folders.items() if (item, path) not in there}
+
+
+def _plan_rows(plan: _Plan) -> list[dict[str, object]]:
+    folders: dict[TopicPartition, list[str]] = {}
+    for item, path in sorted(plan.folders.items()):
+        partition = TopicPartition(item.topic, item.partition)
+        folders.setdefault(partition, []).append(f"{item.broker}:{path}")
+    return [
+        {
+            **item._asdict(),
+            "before": plan.before[item],
+            "after": plan.moves.get(item, plan.before[item]),
+            "folders": folders.get(item, []),
+            "result": "would be moved",
+        }
+        for item in sorted(plan.partitions)
+    ]
 
 
 def _with_result(
@@ -297,14 +344,14 @@ def _tell_refused(cluster: KafkaCluster, error: KafkaProtoError, undo: _Undo) ->
         cluster.alter_configs(undo)
 
 
-def _wait(cluster: KafkaCluster, moving: set[TopicPartition], undo: _Undo) -> None:
+def _wait(cluster: KafkaCluster, plan: _Plan, undo: _Undo) -> None:
     """Until nothing of it is under way."""
     said = None
     try:
-        while left := cluster.list_reassignments(moving):
+        while left := _under_way(cluster, plan):
             if said != len(left):
                 said = len(left)
-                of = _counted(len(moving), "partition")
+                of = _counted(len(plan.partitions), "partition")
                 click.echo(f"{said} of {of} under way", err=True)
             time.sleep(_ASK_EVERY_S)
     except BaseException:
@@ -314,11 +361,18 @@ def _wait(cluster: KafkaCluster, moving: set[TopicPartition], undo: _Undo) -> No
         raise
 
 
+def _under_way(cluster: KafkaCluster, plan: _Plan) -> set[TopicPartition]:
+    moving = set(cluster.list_reassignments(plan.moves))
+    # Folders are asked about once replicas are at their brokers.
+    coming = {} if moving else _not_there(cluster, plan.folders)
+    return moving | {TopicPartition(item.topic, item.partition) for item in coming}
+
+
 def _check_moved(cluster: KafkaCluster, moves: _Assignment) -> None:
     """Whether it is as it was to be: somebody else may have cancelled it, or begun another."""
 
     def found() -> _Assignment:
-        return _moves(cluster, moves)[1]
+        return _planned(cluster, Assigned(dict(moves), {})).moves
 
     # The broker that is asked may not have heard of the end.
     other = cluster.believed(found, lambda moved: not moved)

@@ -203,17 +203,22 @@ class BrokerWindow:
         used = None if brokers is None else checked_brokers("brokers", brokers)
         return describe_log_dirs(self._router, used)
 
-    def move_replicas(self, folders: Mapping[Replica, str]) -> None:
-        """Have brokers move replicas between their own folders: `{Replica(1, "orders", 0): "/d2"}`.
+    def move_replicas(self, folders: Mapping[Replica, str]) -> dict[Replica, bool]:
+        """Have replicas in other folders of their brokers: `{Replica(1, "orders", 0): "/disk-2"}`.
 
-        Returns when they have begun: `describe_log_dirs` shows the copy as a future one until it is
-        whole (KIP-113).
+        Returns when the brokers have begun: `describe_log_dirs` shows the copy as a future one
+        until it is whole (KIP-113).
+
+        Returns:
+            Whether the broker has the replica: one that comes to it later is made in that folder
+            then.
 
         Raises:
-            BrokerError: a broker has no such folder or replica; `usable` has the replicas for which
-                it was taken up.
+            BrokerError: there is no such broker, or it has no such folder; `usable` has what would
+                be returned of the others.
         """
-        move_replicas(self._router, {Replica(*item): path for item, path in folders.items()})
+        given = {Replica(*item): path for item, path in folders.items()}
+        return move_replicas(self._router, given)
 
     # The cluster
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels
+from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic
 from pyspark_kafkaproto.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     LOG_DIR_NOT_FOUND,
@@ -33,7 +33,6 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 _API = "DescribeLogDirs"
 _ADVICE = {
     LOG_DIR_NOT_FOUND: "the broker has no such folder: `describe_log_dirs` names those it has",
-    REPLICA_NOT_AVAILABLE: "the broker has no replica of it",
 }
 
 
@@ -116,19 +115,22 @@ def describe_log_dirs(
     return ask(router, question, brokers, places)
 
 
-def move_replicas(router: Router, folders: Mapping[Replica, str]) -> None:
-    """Have brokers move replicas between their own folders.
+def move_replicas(router: Router, folders: Mapping[Replica, str]) -> dict[Replica, bool]:
+    """Have replicas in other folders of their own brokers.
 
-    Returns when they have begun: `describe_log_dirs` shows the copy as a future one until it is
-    whole. Asked for again it is no other move.
+    Returns when the brokers have begun: `describe_log_dirs` shows the copy as a future one until it
+    is whole. Asked for again it is no other move.
 
     Args:
         router: whom to ask through.
         folders: the path of the folder that each replica is to be in.
 
+    Returns:
+        Whether the broker has the replica: one that comes to it later is made in that folder then.
+
     Raises:
-        BrokerError: a broker has no such folder (LOG_DIR_NOT_FOUND) or replica; `usable` has the
-            replicas for which it was taken up.
+        BrokerError: there is no such broker, or it has no such folder; `usable` has what would be
+            returned of the others.
     """
     question = Question(
         "move replicas between folders",
@@ -140,7 +142,7 @@ def move_replicas(router: Router, folders: Mapping[Replica, str]) -> None:
         topology = router.topology((), deadline)
         return each_place(missing, lambda item: topology.broker(item.broker).endpoint)
 
-    ask(router, question, folders, places)
+    return ask(router, question, folders, places)
 
 
 def _read(answer: DescribeLogDirsResponse) -> dict[str, LogDir]:
@@ -193,15 +195,14 @@ def _to_move(part: list[Replica], folders: Mapping[Replica, str]) -> AlterReplic
 
 def _read_moved(
     answer: AlterReplicaLogDirsResponse, part: list[Replica]
-) -> dict[Replica, BrokerError | None]:
+) -> dict[Replica, bool | BrokerError]:
     broker = part[0].broker  # all of them are of the broker that was asked
-    results: dict[Replica, BrokerError | None] = {}
+    results: dict[Replica, bool | BrokerError] = {}
     for topic in answer.results:
         for item in topic.partitions:
-            replica = Replica(broker, topic.topic_name, item.partition_index)
-            code = item.error_code
-            # A replica that is just being made is worth another try; one that is not there, none.
-            text = _ADVICE.get(code, "")
-            error = while_news_travels(BrokerError(code, answer.API_NAME, str(replica), text))
-            results[replica] = error if code else None
+            replica, code = Replica(broker, topic.topic_name, item.partition_index), item.error_code
+            results[replica] = code != REPLICA_NOT_AVAILABLE
+            if code not in (0, REPLICA_NOT_AVAILABLE):
+                text = _ADVICE.get(code, "")
+                results[replica] = BrokerError(code, answer.API_NAME, str(replica), text)
     return results

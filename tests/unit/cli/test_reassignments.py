@@ -8,9 +8,11 @@ import pytest
 
 from pyspark_kafkaproto.cli import reassignments
 from pyspark_kafkaproto.cli.assignment_file import assignment_text, read_assignment
-from pyspark_kafkaproto.cluster import TopicPartition, routing
+from pyspark_kafkaproto.cluster import Replica, TopicPartition, routing
 from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from tests.clock import stop_clock
+from tests.unit.cluster import test_log_dirs
 from tests.unit.cluster.test_reassignments import ALTER, LIST, altered, under_way
 from tests.unit.cluster.test_throttles import settings  # noqa: F401 - a fixture
 
@@ -34,13 +36,15 @@ def file(tmp_path):
 
 def test_file_is_read_as_it_was_written():
     assignment = {SECOND: (3, 1), FIRST: (1, 2)}
-    assert read_assignment("f", assignment_text(assignment)) == assignment
+    assert read_assignment("f", assignment_text(assignment)) == (assignment, {})
 
 
 def test_file_of_kafkas_own_tool_will_do():
     entry = {"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]}
     text = json.dumps({"version": 1, "partitions": [entry]})
-    assert read_assignment("f", text) == {FIRST: (1, 2)}
+    assert read_assignment("f", text) == ({FIRST: (1, 2)}, {})
+    text = text.replace('"any", ', '"/a", ')  # what it prints for going back has folders
+    assert read_assignment("f", text) == ({FIRST: (1, 2)}, {Replica(1, "orders", 0): "/a"})
 
 
 @pytest.mark.parametrize(
@@ -57,7 +61,8 @@ def test_file_of_kafkas_own_tool_will_do():
             "ids",
         ),
         ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": []}]}', "ids"),
-        (json.dumps(SWAPPED).replace("2, 1]", '2, 1], "log_dirs": ["/a"]'), "log_dirs"),
+        (json.dumps(SWAPPED).replace("2, 1]", '2, 1], "log_dirs": ["/a"]'), "for each replica"),
+        (json.dumps(SWAPPED).replace("2, 1]", '2, 1], "log_dirs": ["/a", 1]'), "for each replica"),
         (json.dumps({"version": 1, "partitions": SWAPPED["partitions"] * 2}), "orders-0 twice"),
     ],
 )
@@ -117,9 +122,22 @@ def test_what_is_begun_is_told_and_the_way_back_is_kept(brokers, rows, file, tmp
     back = tmp_path / "before.json"
     told = rows("reassignments", "begin", file(SWAPPED), "--yes", "--rollback", str(back))
     assert told == [
-        {"topic": "orders", "partition": 0, "before": [1, 2], "after": [2, 1], "result": "begun"}
+        {
+            "topic": "orders",
+            "partition": 0,
+            "before": [1, 2],
+            "after": [2, 1],
+            "folders": [],
+            "result": "begun",
+        }
     ]
     assert json.loads(back.read_text()) == AS_IT_IS
+    # What is only on its way is not where to go back to.
+    brokers.on(LIST, under_way(0))
+    brokers.topics["orders"].replicas = (3, 2, 1)
+    rows("reassignments", "begin", file(SWAPPED), "--yes", "--rollback", str(back))
+    assert json.loads(back.read_text())["partitions"][0]["replicas"] == [2, 1]
+    brokers.topics["orders"].replicas = (1, 2)
     assert brokers.asked(ALTER)[0].allow_replication_factor_change
 
 
@@ -176,6 +194,51 @@ def test_move_that_was_cancelled_by_somebody_is_told(brokers, command, file, pat
     done = command("reassignments", "begin", file(SWAPPED), "--yes", "--wait", "--json")
     assert (done.exit_code, json.loads(done.stdout)[0]["result"]) == (1, "begun")
     assert "other replicas than asked for: orders-0: cancelled by somebody?" in done.stderr
+
+
+def in_folders(there, *, future=()):
+    """Answers DescribeLogDirs: orders-0 is in the folder `there`, and on its way to another."""
+    folders = [test_log_dirs.folder(there, 7)]
+    folders += [test_log_dirs.folder(path, 3, is_future=True) for path in future]
+    return DescribeLogDirsResponse(results=tuple(folders))
+
+
+def test_folders_are_chosen_before_the_move_and_waited_for(brokers, command, file, patient):
+    asked = json.loads(json.dumps(SWAPPED))
+    asked["partitions"][0]["log_dirs"] = ["/b", "/a"]
+    brokers.on("DescribeLogDirs", in_folders("/a"), node=1)
+
+    def moved(call):
+        assert brokers.asked(ALTER) == []
+        return test_log_dirs.moved(0)
+
+    def end(call):
+        brokers.topics["orders"].replicas = (2, 1)
+        return under_way()
+
+    brokers.on("AlterReplicaLogDirs", moved, node=2)
+    brokers.on(LIST, under_way(), end)
+    brokers.on(ALTER, altered(0))
+    copying = in_folders("/a", future=("/b",))
+    brokers.on("DescribeLogDirs", in_folders("/a"), copying, in_folders("/b"), node=2)
+    words = ("reassignments", "begin", file(asked))
+    done = command(*words, "--yes", "--wait")
+    assert done.exit_code == 0, done.stderr
+    assert "1 of 1 partition under way\nmoved 1 partition\n" in done.stderr
+    (request,) = brokers.asked("AlterReplicaLogDirs")
+    assert [item.path for item in request.dirs] == ["/b"]
+
+
+def test_only_a_folder_may_be_another(brokers, command, file, patient):
+    asked = json.loads(json.dumps(AS_IT_IS))
+    asked["partitions"][0]["log_dirs"] = ["/b", "any"]
+    brokers.on("DescribeLogDirs", in_folders("/a"), in_folders("/b"))
+    brokers.on("AlterReplicaLogDirs", test_log_dirs.moved(0))
+    brokers.on(LIST, under_way())
+    done = command("reassignments", "begin", file(asked), "--wait", input="y\n")
+    assert done.exit_code == 0, done.stderr
+    assert "orders          0  1, 2    1, 2   1:/b\n" in done.stderr
+    assert brokers.asked(ALTER) == []
 
 
 THIRD = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 3]}]}
