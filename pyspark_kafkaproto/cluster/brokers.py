@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark_kafkaproto.cluster.asking import Question
-from pyspark_kafkaproto.cluster.controller import ask_controller
+from pyspark_kafkaproto.cluster.controller import ask_controller, refusal
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.error_codes import BROKER_ID_NOT_REGISTERED
 from pyspark_kafkaproto.errors import BrokerError
@@ -27,9 +27,9 @@ def unregister_broker(router: Router, node_id: int) -> None:
         del part
         if not answer.error_code:
             return {node_id: None}
-        text = answer.error_message or ""
         subject = f"broker {node_id}"
-        return {node_id: BrokerError(answer.error_code, answer.API_NAME, subject, text)}
+        error = refusal(answer.error_code, answer.API_NAME, subject, answer.error_message)
+        return {node_id: error}
 
     question = Question(
         f"unregister broker {node_id}", lambda _: UnregisterBrokerRequest(broker_id=node_id), read

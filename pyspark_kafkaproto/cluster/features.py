@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.cluster.asking import Question
-from pyspark_kafkaproto.cluster.controller import ask_controller, timeout_ms
+from pyspark_kafkaproto.cluster.controller import ask_controller, refusal, timeout_ms
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -125,12 +125,8 @@ def _read_updated(
     answer: UpdateFeaturesResponse, names: list[str]
 ) -> dict[str, BrokerError | None]:
     if answer.error_code:  # since version 2 what is wrong with any of them, by its text
-        raise BrokerError(
-            answer.error_code,
-            answer.API_NAME,
-            f"features {', '.join(names)}",
-            answer.error_message or "",
-        )
+        subject = f"features {', '.join(names)}"
+        raise refusal(answer.error_code, answer.API_NAME, subject, answer.error_message)
     results: dict[str, BrokerError | None] = dict.fromkeys(names)
     for item in answer.results:
         if item.error_code:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark_kafkaproto.cluster.controller import ask_controller_once
+from pyspark_kafkaproto.cluster.controller import ask_controller_once, refusal
 from pyspark_kafkaproto.cluster.routing import Router, only
-from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -112,7 +111,7 @@ def _read(answer: DescribeQuorumResponse) -> Quorum:
 
 def _check(code: int, message: str | None) -> None:
     if code:
-        raise BrokerError(code, DescribeQuorumResponse.API_NAME, "the quorum", message or "")
+        raise refusal(code, DescribeQuorumResponse.API_NAME, "the quorum", message)
 
 
 def _known(timestamp_ms: int) -> int | None:

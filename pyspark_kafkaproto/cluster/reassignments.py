@@ -13,6 +13,7 @@ from pyspark_kafkaproto.cluster.asking import Question, cut
 from pyspark_kafkaproto.cluster.controller import (
     ask_controller,
     ask_controller_once,
+    refusal,
     timeout_ms,
 )
 from pyspark_kafkaproto.cluster.routing import Router
@@ -167,9 +168,7 @@ def _read_altered(
     answer: AlterPartitionReassignmentsResponse,
 ) -> dict[TopicPartition, BrokerError | None]:
     if answer.error_code:
-        raise BrokerError(
-            answer.error_code, answer.API_NAME, "the cluster", answer.error_message or ""
-        )
+        raise refusal(answer.error_code, answer.API_NAME, "the cluster", answer.error_message)
     return {
         partition: _error(item.error_code, partition, item.error_message)
         for topic in answer.responses
@@ -196,9 +195,7 @@ def _read_listed(
 ) -> dict[TopicPartition, Reassignment]:
     # One that has moved on since, or is not there, is no reason to tell nothing of the others.
     if answer.error_code and answer.error_code != UNKNOWN_TOPIC_OR_PARTITION:
-        raise BrokerError(
-            answer.error_code, answer.API_NAME, "the cluster", answer.error_message or ""
-        )
+        raise refusal(answer.error_code, answer.API_NAME, "the cluster", answer.error_message)
     return {
         TopicPartition(topic.name, item.partition_index): Reassignment(
             tuple(item.replicas), tuple(item.adding_replicas), tuple(item.removing_replicas)
