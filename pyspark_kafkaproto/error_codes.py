@@ -50,6 +50,7 @@ CONCURRENT_TRANSACTIONS: Final = 51
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = 53
 SECURITY_DISABLED: Final = 54
 OPERATION_NOT_ATTEMPTED: Final = 55
+KAFKA_STORAGE_ERROR: Final = 56
 LOG_DIR_NOT_FOUND: Final = 57
 SASL_AUTHENTICATION_FAILED: Final = 58
 UNKNOWN_PRODUCER_ID: Final = 59
@@ -357,9 +358,10 @@ _TABLE = (
 )
 
 # Where Java's clients do otherwise about an answer than its exceptions say: its consumer, and its
-# admin client, which tells at once of a leader that is away. And where an end of a transaction
-# failed within the broker, nobody knows whether it has ended: asked again it says so.
+# admin client, which tells at once of a leader or a disk that is away. And where an end of a
+# transaction failed within the broker, nobody knows whether it has ended: asked again it says so.
 _RETRY_IN: Mapping[tuple[str, int], Retry] = {
+    ("AlterReplicaLogDirs", KAFKA_STORAGE_ERROR): _FATAL,
     ("ElectLeaders", PREFERRED_LEADER_NOT_AVAILABLE): _FATAL,
     ("ElectLeaders", ELIGIBLE_LEADERS_NOT_AVAILABLE): _FATAL,
     ("EndTxn", UNKNOWN_SERVER_ERROR): _RETRIABLE,

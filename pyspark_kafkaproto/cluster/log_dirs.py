@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic
+from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels
 from pyspark_kafkaproto.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     LOG_DIR_NOT_FOUND,
     REPLICA_NOT_AVAILABLE,
+    UNKNOWN_TOPIC_OR_PARTITION,
     error_code,
 )
 from pyspark_kafkaproto.errors import BrokerError
@@ -32,6 +33,7 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 
 _API = "DescribeLogDirs"
 _ADVICE = {
+    UNKNOWN_TOPIC_OR_PARTITION: "there is no such partition",
     LOG_DIR_NOT_FOUND: "the broker has no such folder: `describe_log_dirs` names those it has",
 }
 
@@ -204,5 +206,6 @@ def _read_moved(
             results[replica] = code != REPLICA_NOT_AVAILABLE
             if code not in (0, REPLICA_NOT_AVAILABLE):
                 text = _ADVICE.get(code, "")
-                results[replica] = BrokerError(code, answer.API_NAME, str(replica), text)
+                error = BrokerError(code, answer.API_NAME, str(replica), text)
+                results[replica] = while_news_travels(error)
     return results

@@ -95,3 +95,11 @@ def test_replica_that_comes_later_is_made_there_then(brokers, kafka, clock):
     both = {Replica(1, "orders", 0): "/a", Replica(1, "orders", 1): "/a"}
     assert list(kafka.move_replicas(both).values()) == [False, True]
     assert clock.slept == []
+
+
+@pytest.mark.parametrize(("code", "most_s"), [(3, 1), (56, 0)])
+def test_what_no_retry_mends_is_told_soon(brokers, kafka, clock, code, most_s):
+    brokers.on(ALTER, moved(code))
+    with pytest.raises(BrokerError, match="orders-0 of broker 1"):
+        kafka.move_replicas({Replica(1, "orders", 0): "/a"})
+    assert clock.now - 1000 <= most_s
