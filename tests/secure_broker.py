@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark_kafkaproto.cluster import Acl, KafkaCluster, ScramCredential
+from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.cluster.admin import Acl, ScramCredential
 from pyspark_kafkaproto.devbroker import DevBroker
 from pyspark_kafkaproto.errors import AuthenticationFailed
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline

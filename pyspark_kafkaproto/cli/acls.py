@@ -13,8 +13,9 @@ import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.output import json_option, show, table_text
-from pyspark_kafkaproto.cluster import OPERATIONS, Acl, AclFilter, KafkaCluster
-from pyspark_kafkaproto.cluster.acls import CLUSTER_NAME, OPERATIONS_OF
+from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.cluster.admin import OPERATIONS, Acl, AclFilter
+from pyspark_kafkaproto.cluster.admin.acls import CLUSTER_NAME, OPERATIONS_OF
 from pyspark_kafkaproto.errors import KafkaProtoError
 from pyspark_kafkaproto.wire.printable import counted
 

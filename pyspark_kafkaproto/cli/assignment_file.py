@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.cli.output import json_text
-from pyspark_kafkaproto.cluster import Replica, TopicPartition
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.admin import Replica
 from pyspark_kafkaproto.cluster.given import checked_brokers
 from pyspark_kafkaproto.errors import ConfigError
 

@@ -6,7 +6,8 @@ import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.output import json_option, show, tell
-from pyspark_kafkaproto.cluster import KafkaCluster, LogDir
+from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.cluster.admin import LogDir
 
 _ID = click.IntRange(0, 2**31 - 1)
 _COLUMNS = {

@@ -9,7 +9,8 @@ import click
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.output import json_option, show, tell
 from pyspark_kafkaproto.cli.values import parse_pairs
-from pyspark_kafkaproto.cluster import Direction, KafkaCluster
+from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.cluster.admin import Direction
 from pyspark_kafkaproto.errors import ConfigError
 
 _COLUMNS = {

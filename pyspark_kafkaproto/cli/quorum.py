@@ -7,7 +7,8 @@ import click
 from pyspark_kafkaproto.cli.connection import connected
 from pyspark_kafkaproto.cli.moments import show_time
 from pyspark_kafkaproto.cli.output import json_option, show_json, table_text
-from pyspark_kafkaproto.cluster import KafkaCluster, Quorum, QuorumReplica
+from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.cluster.admin import Quorum, QuorumReplica
 
 _COLUMNS = {
     "node": "Node",

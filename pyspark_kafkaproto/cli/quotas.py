@@ -11,7 +11,8 @@ import click
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.output import json_option, show, show_json, tell
 from pyspark_kafkaproto.cli.values import parse_pairs
-from pyspark_kafkaproto.cluster import QUOTAS, KafkaCluster, QuotaEntity, QuotaFilter, QuotaName
+from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.cluster.admin import QUOTAS, QuotaEntity, QuotaFilter, QuotaName
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.wire.printable import printed
 

@@ -14,13 +14,8 @@ from pyspark_kafkaproto.cli.assignment_file import Assigned, assignment_text, re
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.output import Row, gathered, json_option, show, table_text, tell
 from pyspark_kafkaproto.cli.values import find_partitions, parse_ids
-from pyspark_kafkaproto.cluster import (
-    ConfigChange,
-    ConfigResource,
-    KafkaCluster,
-    Replica,
-    TopicPartition,
-)
+from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster.admin import Replica
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
 
 _UNDER_WAY = {

@@ -10,8 +10,9 @@ import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.output import json_option, show, tell
-from pyspark_kafkaproto.cluster import SCRAM_MECHANISMS, KafkaCluster, ScramCredential
-from pyspark_kafkaproto.cluster.users import LEAST_ITERATIONS, MOST_ITERATIONS
+from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.cluster.admin import SCRAM_MECHANISMS, ScramCredential
+from pyspark_kafkaproto.cluster.admin.users import LEAST_ITERATIONS, MOST_ITERATIONS
 from pyspark_kafkaproto.errors import KafkaProtoError
 from pyspark_kafkaproto.wire.printable import printed
 

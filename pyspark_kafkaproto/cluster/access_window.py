@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from pyspark_kafkaproto.cluster.routing import Router
 
 if TYPE_CHECKING:
-    from pyspark_kafkaproto.cluster.acls import Acl, AclFilter
-    from pyspark_kafkaproto.cluster.quotas import QuotaEntity, QuotaFilter
-    from pyspark_kafkaproto.cluster.users import ScramCredential
+    from pyspark_kafkaproto.cluster.admin.acls import Acl, AclFilter
+    from pyspark_kafkaproto.cluster.admin.quotas import QuotaEntity, QuotaFilter
+    from pyspark_kafkaproto.cluster.admin.users import ScramCredential
 
 
 class AccessWindow:
@@ -34,7 +34,7 @@ class AccessWindow:
             BrokerError: the cluster has no authorizer, or this user may not see its ACLs.
             ConfigError: `wanted` has a word that Kafka does not know.
         """
-        from pyspark_kafkaproto.cluster.acls import AclFilter, describe_acls
+        from pyspark_kafkaproto.cluster.admin.acls import AclFilter, describe_acls
 
         return describe_acls(self._router, wanted or AclFilter())
 
@@ -45,7 +45,7 @@ class AccessWindow:
             BrokerError: one was refused; `usable` has those that are made.
             ConfigError: one has a part that no broker takes.
         """
-        from pyspark_kafkaproto.cluster.acls import create_acls
+        from pyspark_kafkaproto.cluster.admin.acls import create_acls
 
         create_acls(self._router, acls)
 
@@ -60,7 +60,7 @@ class AccessWindow:
             BrokerError: a filter was refused; `usable` has what would be returned of the others.
             ConfigError: a filter has a word that Kafka does not know.
         """
-        from pyspark_kafkaproto.cluster.acls import delete_acls
+        from pyspark_kafkaproto.cluster.admin.acls import delete_acls
 
         return delete_acls(self._router, filters)
 
@@ -75,7 +75,7 @@ class AccessWindow:
         Raises:
             BrokerError: a user has none, or this user may not see them; `usable` has the others.
         """
-        from pyspark_kafkaproto.cluster.users import describe_users
+        from pyspark_kafkaproto.cluster.admin.users import describe_users
 
         return describe_users(self._router, users)
 
@@ -86,7 +86,7 @@ class AccessWindow:
             BrokerError: one was refused; `usable` has (user, mechanism) of those that are set.
             ConfigError: a user is to have two passwords for one mechanism.
         """
-        from pyspark_kafkaproto.cluster.users import set_users
+        from pyspark_kafkaproto.cluster.admin.users import set_users
 
         set_users(self._router, credentials)
 
@@ -99,7 +99,7 @@ class AccessWindow:
             BrokerError: a user has no such credentials; `usable` has (user, mechanism) of those
                 that are deleted.
         """
-        from pyspark_kafkaproto.cluster.users import delete_users
+        from pyspark_kafkaproto.cluster.admin.users import delete_users
 
         delete_users(self._router, users, mechanisms)
 
@@ -113,7 +113,7 @@ class AccessWindow:
         Raises:
             BrokerError: this user may not see it.
         """
-        from pyspark_kafkaproto.cluster.quotas import QuotaFilter, describe_quotas
+        from pyspark_kafkaproto.cluster.admin.quotas import QuotaFilter, describe_quotas
 
         return describe_quotas(self._router, wanted or QuotaFilter())
 
@@ -136,6 +136,6 @@ class AccessWindow:
                 that are done.
             ConfigError: there is no such quota, or not for this entity, or not of such a value.
         """
-        from pyspark_kafkaproto.cluster.quotas import alter_quotas
+        from pyspark_kafkaproto.cluster.admin.quotas import alter_quotas
 
         alter_quotas(self._router, changes, validate_only=validate_only)

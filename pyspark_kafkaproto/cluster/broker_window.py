@@ -1,39 +1,32 @@
-"""The part of KafkaCluster about brokers: where replicas are, who leads, the quorum, features."""
+"""The part of KafkaCluster about brokers: where replicas are, who leads, the quorum, features.
+
+What it asks with is loaded where it is asked, as in `access_window`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from pyspark_kafkaproto.cluster.brokers import unregister_broker
 from pyspark_kafkaproto.cluster.configs import ConfigChange, ConfigResource
-from pyspark_kafkaproto.cluster.elections import elect_leaders
-from pyspark_kafkaproto.cluster.features import (
-    Direction,
-    Features,
-    describe_features,
-    update_features,
-)
 from pyspark_kafkaproto.cluster.given import (
     by_partition,
     checked_brokers,
     checked_levels,
     checked_partitions,
 )
-from pyspark_kafkaproto.cluster.log_dirs import LogDir, Replica, describe_log_dirs, move_replicas
 from pyspark_kafkaproto.cluster.names import check_set
-from pyspark_kafkaproto.cluster.placement import Assignment, propose_assignment
-from pyspark_kafkaproto.cluster.producers import ActiveProducer, describe_producers
-from pyspark_kafkaproto.cluster.quorum import Quorum, describe_quorum
-from pyspark_kafkaproto.cluster.reassignments import (
-    Reassignment,
-    cancel_reassignments,
-    list_reassignments,
-    reassign_partitions,
-)
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.throttles import remove_throttles, throttle_reassignment
 from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology
 from pyspark_kafkaproto.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.cluster.admin.features import Direction, Features
+    from pyspark_kafkaproto.cluster.admin.log_dirs import LogDir, Replica
+    from pyspark_kafkaproto.cluster.admin.placement import Assignment
+    from pyspark_kafkaproto.cluster.admin.producers import ActiveProducer
+    from pyspark_kafkaproto.cluster.admin.quorum import Quorum
+    from pyspark_kafkaproto.cluster.admin.reassignments import Reassignment
 
 # A key's type is taken as it is: one Mapping would refuse what both of these take.
 Replicas = Mapping[TopicPartition, Iterable[int]] | Mapping[tuple[str, int], Iterable[int]]
@@ -69,6 +62,8 @@ class BrokerWindow:
             ConfigError: no broker is named, one twice, or such an id there cannot be.
             UnsupportedVersion: the controller cannot be told to keep the number of replicas.
         """
+        from pyspark_kafkaproto.cluster.admin.reassignments import reassign_partitions
+
         checked = {
             item: None if given is None else checked_brokers(f"replicas of {item}", given)
             for item, given in by_partition(assignments).items()
@@ -88,12 +83,16 @@ class BrokerWindow:
         Raises:
             BrokerError: nothing is under way for one of `partitions`; `usable` has those cancelled.
         """
+        from pyspark_kafkaproto.cluster.admin.reassignments import cancel_reassignments
+
         return cancel_reassignments(self._router, _chosen(partitions))
 
     def list_reassignments(
         self, partitions: Collection[tuple[str, int]] | None = None
     ) -> dict[TopicPartition, Reassignment]:
         """What is under way, of `partitions` (None: of all); those that stay are left out."""
+        from pyspark_kafkaproto.cluster.admin.reassignments import list_reassignments
+
         return list_reassignments(self._router, _chosen(partitions))
 
     def propose_reassignment(
@@ -113,6 +112,8 @@ class BrokerWindow:
             ConfigError: a partition has more replicas than there are brokers to use, or is being
                 moved already.
         """
+        from pyspark_kafkaproto.cluster.admin.placement import propose_assignment
+
         check_set("topics", topics)
         used = None if brokers is None else checked_brokers("brokers", brokers)
         topology = self._present(topics)
@@ -138,6 +139,8 @@ class BrokerWindow:
             BrokerError: a setting is refused; those that were made are taken back.
             ConfigError: the rate is none.
         """
+        from pyspark_kafkaproto.cluster.admin.throttles import throttle_reassignment
+
         if isinstance(bytes_per_s, bool) or not isinstance(bytes_per_s, int) or bytes_per_s < 1:
             raise ConfigError("bytes_per_s", bytes_per_s, "expected a whole number from 1 on")
         checked = {
@@ -158,6 +161,8 @@ class BrokerWindow:
         Raises:
             BrokerError: a broker or topic refuses; `usable` has what was done all the same.
         """
+        from pyspark_kafkaproto.cluster.admin.throttles import remove_throttles
+
         if topics is not None:
             check_set("topics", topics)
         return remove_throttles(self._router, self._present(topics))
@@ -181,6 +186,8 @@ class BrokerWindow:
             BrokerError: there is no such partition, or nobody who could lead it; `usable` has what
                 would be returned of the others.
         """
+        from pyspark_kafkaproto.cluster.admin.elections import elect_leaders
+
         if partitions is None:
             topology = self._present(None)
             known = (name for name, topic in topology.topics.items() if not topic.error_code)
@@ -200,6 +207,8 @@ class BrokerWindow:
             BrokerError: there is no such broker at the moment, or this user may not ask; `usable`
                 has the others.
         """
+        from pyspark_kafkaproto.cluster.admin.log_dirs import describe_log_dirs
+
         used = None if brokers is None else checked_brokers("brokers", brokers)
         return describe_log_dirs(self._router, used)
 
@@ -217,6 +226,8 @@ class BrokerWindow:
             BrokerError: there is no such broker, or it has no such folder; `usable` has what would
                 be returned of the others.
         """
+        from pyspark_kafkaproto.cluster.admin.log_dirs import Replica, move_replicas
+
         given = {Replica(*item): path for item, path in folders.items()}
         return move_replicas(self._router, given)
 
@@ -229,16 +240,20 @@ class BrokerWindow:
             BrokerError: this user may not ask.
             UnsupportedVersion: the cluster has ZooKeeper, and no quorum.
         """
+        from pyspark_kafkaproto.cluster.admin.quorum import describe_quorum
+
         return describe_quorum(self._router)
 
     def describe_features(self) -> Features:
         """Levels of features: which a broker knows, and which are in force (KIP-584)."""
+        from pyspark_kafkaproto.cluster.admin.features import describe_features
+
         return describe_features(self._router)
 
     def update_features(
         self,
         levels: Mapping[str, int],
-        direction: Direction = Direction.UPGRADE,
+        direction: Direction | None = None,
         *,
         validate_only: bool = False,
     ) -> None:
@@ -246,7 +261,7 @@ class BrokerWindow:
 
         Args:
             levels: by feature; 0 takes one out of force, which is a downgrade.
-            direction: whether levels may go down.
+            direction: whether levels may go down; None: Direction.UPGRADE, they may not.
             validate_only: whether to ask only if it could be done.
 
         Raises:
@@ -254,8 +269,11 @@ class BrokerWindow:
             ConfigError: such a level there cannot be.
             UnsupportedVersion: brokers before Kafka 3.3 cannot be asked so.
         """
+        from pyspark_kafkaproto.cluster.admin.features import Direction, update_features
+
         checked = checked_levels(levels)
-        update_features(self._router, checked, direction, validate_only=validate_only)
+        chosen = direction or Direction.UPGRADE
+        update_features(self._router, checked, chosen, validate_only=validate_only)
 
     def unregister_broker(self, node_id: int) -> None:
         """Have the cluster forget a broker that will not come back (KIP-631).
@@ -266,6 +284,8 @@ class BrokerWindow:
             BrokerError: there is no such broker, or this user may not.
             UnsupportedVersion: the cluster has ZooKeeper, and no registrations of this kind.
         """
+        from pyspark_kafkaproto.cluster.admin.brokers import unregister_broker
+
         (checked,) = checked_brokers("node_id", (node_id,))
         unregister_broker(self._router, checked)
 
@@ -278,6 +298,8 @@ class BrokerWindow:
             BrokerError: there is no such partition, or this user may not read it; `usable` has the
                 others.
         """
+        from pyspark_kafkaproto.cluster.admin.producers import describe_producers
+
         return describe_producers(self._router, checked_partitions(partitions))
 
     def _present(self, topics: Collection[str] | None) -> Topology:

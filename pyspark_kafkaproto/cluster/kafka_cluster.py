@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from pyspark_kafkaproto.cluster.access_window import AccessWindow
-from pyspark_kafkaproto.cluster.admin_window import AdminWindow
 from pyspark_kafkaproto.cluster.broker_window import BrokerWindow
 from pyspark_kafkaproto.cluster.diagnosis import Finding, diagnose
 from pyspark_kafkaproto.cluster.given import by_partition, checked_partitions, checked_timestamp
@@ -29,6 +28,7 @@ from pyspark_kafkaproto.cluster.offsets import (
     list_offsets,
 )
 from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.topic_window import TopicWindow
 from pyspark_kafkaproto.cluster.topology import Leader, TopicPartition, Topology
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig
@@ -37,14 +37,11 @@ from pyspark_kafkaproto.net.secret import HIDDEN
 _T = TypeVar("_T")
 
 
-class KafkaCluster(GroupWindow, AdminWindow, AccessWindow):
-    """Metadata and offsets of one cluster, its groups (`GroupWindow`), changes (`AdminWindow`).
+class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow):
+    """Metadata and offsets of one cluster; its groups, topics, rights and brokers.
 
-    Who may do what, and how much, is told and changed by `AccessWindow`.
-class KafkaCluster(GroupWindow, AdminWindow, BrokerWindow):
-    """Metadata and offsets of one cluster, its groups (`GroupWindow`), changes (`AdminWindow`).
-
-    `BrokerWindow` has its brokers: their replicas, leaders, features.
+    Those are in `GroupWindow`, `TopicWindow` (with records and configurations), `AccessWindow`
+    (with users and quotas) and `BrokerWindow` (with replicas, leaders and features).
 
     Connections open on first use and stay open until `close`; a pickled cluster carries its
     configuration alone. For use by one thread at a time. A partition may be given as a

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from pyspark_kafkaproto import KafkaCluster
 from pyspark_kafkaproto.cli.root import kafkaproto
-from pyspark_kafkaproto.cluster import (
+from pyspark_kafkaproto.cluster.admin import (
     Acl,
     AclFilter,
     QuotaEntity,

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from pyspark_kafkaproto.cluster import Acl, AclFilter, KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster.admin import Acl, AclFilter
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import Deadline

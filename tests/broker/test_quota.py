@@ -8,7 +8,8 @@ import pytest
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
-from pyspark_kafkaproto.cluster import KafkaCluster, QuotaEntity
+from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.cluster.admin import QuotaEntity
 from pyspark_kafkaproto.net import ClientConfig, connections_for
 
 pytestmark = pytest.mark.broker

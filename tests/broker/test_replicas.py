@@ -11,14 +11,8 @@ from click.testing import CliRunner
 
 from pyspark_kafkaproto import Producer
 from pyspark_kafkaproto.cli.root import kafkaproto
-from pyspark_kafkaproto.cluster import (
-    ConfigResource,
-    KafkaCluster,
-    NewTopic,
-    Reassignment,
-    Replica,
-    TopicPartition,
-)
+from pyspark_kafkaproto.cluster import ConfigResource, KafkaCluster, NewTopic, TopicPartition
+from pyspark_kafkaproto.cluster.admin import Reassignment, Replica
 from pyspark_kafkaproto.devbroker import DEFAULT_VERSION, DevBroker
 from pyspark_kafkaproto.errors import BrokerError, UnsupportedVersion
 from tests.broker.filling import fill

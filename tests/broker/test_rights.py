@@ -10,15 +10,8 @@ from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.client.batch_commit import commit_batch
 from pyspark_kafkaproto.client.decisions import DecisionLog
-from pyspark_kafkaproto.cluster import (
-    Acl,
-    AclFilter,
-    ConfigChange,
-    ConfigResource,
-    NewTopic,
-    QuotaEntity,
-    ScramCredential,
-)
+from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, NewTopic
+from pyspark_kafkaproto.cluster.admin import Acl, AclFilter, QuotaEntity, ScramCredential
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline, ProducerConfig, connections_for
 from tests.secure_broker import TOPIC

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_kafkaproto.cluster import Broker, Partition, Topic, TopicPartition, Topology
-from pyspark_kafkaproto.cluster.placement import propose_assignment
+from pyspark_kafkaproto.cluster.admin.placement import propose_assignment
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.net import Endpoint
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from pyspark_kafkaproto.cluster import Acl
+from pyspark_kafkaproto.cluster.admin import Acl
 from pyspark_kafkaproto.messages.create_acls import CreateAclsResponse
-from tests.unit.cluster.test_acls import NUMBERS, READ, created, deleted, described, matching
+from tests.unit.cluster.admin.test_acls import NUMBERS, READ, created, deleted, described, matching
 
 MINE = ("--principal", "User:reports")
 WRITES = Acl("topic", "t", principal="User:w", operation="write")

@@ -7,7 +7,7 @@ import json
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.unregister_broker import UnregisterBrokerResponse
 from pyspark_kafkaproto.messages.update_features import UpdateFeaturesResponse
-from tests.unit.cluster import test_elections, test_features, test_log_dirs, test_quorum
+from tests.unit.cluster.admin import test_elections, test_features, test_log_dirs, test_quorum
 
 
 def test_leaders_are_elected_and_what_needed_none_is_counted(brokers, command, rows):

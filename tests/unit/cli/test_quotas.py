@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pyspark_kafkaproto.cluster import QuotaEntity, QuotaName
-from tests.unit.cluster.test_quotas import ADDRESSES, LOADER, REPORTS, altered, described
+from pyspark_kafkaproto.cluster.admin import QuotaEntity, QuotaName
+from tests.unit.cluster.admin.test_quotas import ADDRESSES, LOADER, REPORTS, altered, described
 
 QUOTAS = {
     LOADER: {"producer_byte_rate": 1_000_000.0},

@@ -8,13 +8,14 @@ import pytest
 
 from pyspark_kafkaproto.cli import reassignments
 from pyspark_kafkaproto.cli.assignment_file import assignment_text, read_assignment
-from pyspark_kafkaproto.cluster import Replica, TopicPartition, routing
+from pyspark_kafkaproto.cluster import TopicPartition, routing
+from pyspark_kafkaproto.cluster.admin import Replica
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from tests.clock import stop_clock
-from tests.unit.cluster import test_log_dirs
-from tests.unit.cluster.test_reassignments import ALTER, LIST, altered, under_way
-from tests.unit.cluster.test_throttles import settings  # noqa: F401 - a fixture
+from tests.unit.cluster.admin import test_log_dirs
+from tests.unit.cluster.admin.test_reassignments import ALTER, LIST, altered, under_way
+from tests.unit.cluster.admin.test_throttles import settings  # noqa: F401 - a fixture
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 # The fake topics have the replicas 1, 2 everywhere.

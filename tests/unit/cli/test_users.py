@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from pyspark_kafkaproto.cli import users
-from tests.unit.cluster.test_users import BOTH, altered, described, well
+from tests.unit.cluster.admin.test_users import BOTH, altered, described, well
 
 PASSWORD = "gehéim ☃"
 

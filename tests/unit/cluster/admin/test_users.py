@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 
-from pyspark_kafkaproto.cluster import ScramCredential
+from pyspark_kafkaproto.cluster.admin import ScramCredential
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,

@@ -23,7 +23,7 @@ from pyspark_kafkaproto.cluster.topics import (
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 
 
-class AdminWindow:
+class TopicWindow:
     """What KafkaCluster does about topics and configurations."""
 
     _router: Router

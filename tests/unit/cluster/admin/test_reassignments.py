@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.cluster import Reassignment, TopicPartition
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.admin import Reassignment
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pyspark_kafkaproto.cluster.admin.reassignments import list_reassignments
 from pyspark_kafkaproto.cluster.configs import (
     Change,
     ConfigChange,
@@ -17,7 +18,6 @@ from pyspark_kafkaproto.cluster.configs import (
     alter_configs,
     describe_configs,
 )
-from pyspark_kafkaproto.cluster.reassignments import list_reassignments
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology, by_topic
 from pyspark_kafkaproto.errors import KafkaProtoError

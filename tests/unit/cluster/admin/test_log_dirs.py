@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.cluster import LogDir, LogReplica, Replica, TopicPartition
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.admin import LogDir, LogReplica, Replica
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.alter_replica_log_dirs import AlterReplicaLogDirsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse

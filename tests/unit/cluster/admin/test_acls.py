@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.cluster import OPERATIONS, RESOURCE_TYPES, Acl, AclFilter, acls
-from pyspark_kafkaproto.cluster.acls import OPERATIONS_OF
+from pyspark_kafkaproto.cluster.admin import OPERATIONS, RESOURCE_TYPES, Acl, AclFilter, acls
+from pyspark_kafkaproto.cluster.admin.acls import OPERATIONS_OF
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.cluster import QUOTAS, QuotaEntity, QuotaFilter, QuotaName
+from pyspark_kafkaproto.cluster.admin import QUOTAS, QuotaEntity, QuotaFilter, QuotaName
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
 from pyspark_kafkaproto.messages.alter_client_quotas import AlterClientQuotasResponse
 from pyspark_kafkaproto.messages.describe_client_quotas import DescribeClientQuotasResponse

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.cluster import ActiveProducer, TopicPartition
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.admin import ActiveProducer
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.describe_producers import DescribeProducersResponse
 

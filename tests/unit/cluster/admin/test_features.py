@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.cluster import Direction, Feature
+from pyspark_kafkaproto.cluster.admin import Direction, Feature
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.update_features import UpdateFeaturesResponse

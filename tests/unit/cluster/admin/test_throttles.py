@@ -8,7 +8,7 @@ from pyspark_kafkaproto.cluster import Change, ConfigChange, ConfigResource, Top
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
-from tests.unit.cluster.test_reassignments import LIST, under_way
+from tests.unit.cluster.admin.test_reassignments import LIST, under_way
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 ALTER, DESCRIBE = "IncrementalAlterConfigs", "DescribeConfigs"

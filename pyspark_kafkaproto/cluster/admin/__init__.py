@@ -1,0 +1,41 @@
+"""What those who keep a cluster ask and change: rights, users, quotas; replicas, leaders, brokers.
+
+`acls`, `users` and `quotas` say who may do what, and how much. `reassignments` moves replicas, to
+where `placement` proposes (which is pure), as fast as `throttles` lets it; `elections` makes
+leaders; `log_dirs`, `producers`, `quorum`, `features` and `brokers` are about what brokers hold and
+are. Nothing here is loaded before it is used: executors and readers do without all of it.
+"""
+
+from pyspark_kafkaproto.cluster.admin.acls import OPERATIONS, RESOURCE_TYPES, Acl, AclFilter
+from pyspark_kafkaproto.cluster.admin.features import Direction, Feature, Features
+from pyspark_kafkaproto.cluster.admin.log_dirs import LogDir, LogReplica, Replica
+from pyspark_kafkaproto.cluster.admin.placement import propose_assignment
+from pyspark_kafkaproto.cluster.admin.producers import ActiveProducer
+from pyspark_kafkaproto.cluster.admin.quorum import Quorum, QuorumReplica
+from pyspark_kafkaproto.cluster.admin.quotas import QUOTAS, QuotaEntity, QuotaFilter, QuotaName
+from pyspark_kafkaproto.cluster.admin.reassignments import Reassignment
+from pyspark_kafkaproto.cluster.admin.users import SCRAM_MECHANISMS, ScramCredential
+
+__all__ = [
+    "OPERATIONS",
+    "QUOTAS",
+    "RESOURCE_TYPES",
+    "SCRAM_MECHANISMS",
+    "Acl",
+    "AclFilter",
+    "ActiveProducer",
+    "Direction",
+    "Feature",
+    "Features",
+    "LogDir",
+    "LogReplica",
+    "Quorum",
+    "QuorumReplica",
+    "QuotaEntity",
+    "QuotaFilter",
+    "QuotaName",
+    "Reassignment",
+    "Replica",
+    "ScramCredential",
+    "propose_assignment",
+]
