@@ -191,6 +191,9 @@ def begin(  # noqa: PLR0913, PLR0917 - one for each option
             told.extend(_with_result(rows, "begun", error.usable or ()))
             _tell_refused(cluster, error, undo)
             raise
+        except KeyboardInterrupt:
+            _tell_stays(undo)
+            raise
         told.extend(_with_result(rows, "begun", plan.partitions))
         click.echo(f"began to move {_counted(len(rows), 'partition')}", err=True)
         if wait:
@@ -199,8 +202,8 @@ def begin(  # noqa: PLR0913, PLR0917 - one for each option
             _check_moved(cluster, plan.moves)
             told[:] = _with_result(rows, "moved", plan.partitions)
             click.echo(f"moved {_counted(len(rows), 'partition')}", err=True)
-        elif undo:
-            click.echo(_STAYS, err=True)
+        else:
+            _tell_stays(undo)
 
 
 @reassignments.command()
@@ -333,10 +336,15 @@ def _tell_refused(cluster: KafkaCluster, error: KafkaProtoError, undo: _Undo) ->
     """Some may have begun all the same, or nobody knows: what bounds those stays."""
     if error.usable:
         click.echo(f"began to move {_counted(len(error.usable), 'partition')}", err=True)
-    if undo and (error.usable or not isinstance(error, BrokerError)):
-        click.echo(_STAYS, err=True)
+    if error.usable or not isinstance(error, BrokerError):
+        _tell_stays(undo)
     else:
         cluster.alter_configs(undo)
+
+
+def _tell_stays(undo: _Undo) -> None:
+    if undo:
+        click.echo(_STAYS, err=True)
 
 
 def _wait(cluster: KafkaCluster, plan: _Plan, undo: _Undo) -> None:
@@ -351,8 +359,7 @@ def _wait(cluster: KafkaCluster, plan: _Plan, undo: _Undo) -> None:
             time.sleep(_ASK_EVERY_S)
     except BaseException:
         click.echo("brokers go on moving what is under way", err=True)
-        if undo:
-            click.echo(_STAYS, err=True)
+        _tell_stays(undo)
         raise
 
 

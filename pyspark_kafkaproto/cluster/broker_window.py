@@ -226,10 +226,9 @@ class BrokerWindow:
             BrokerError: there is no such broker, or it has no such folder; `usable` has what would
                 be returned of the others.
         """
-        from pyspark_kafkaproto.cluster.admin.log_dirs import Replica, move_replicas
+        from pyspark_kafkaproto.cluster.admin.log_dirs import checked_folders, move_replicas
 
-        given = {Replica(*item): path for item, path in folders.items()}
-        return move_replicas(self._router, given)
+        return move_replicas(self._router, checked_folders(folders))
 
     # The cluster
 

@@ -28,14 +28,14 @@ def checked_partitions(partitions: Collection[tuple[str, int]]) -> list[TopicPar
         ConfigError: one is no topic with the number of a partition.
     """
     _check_many(partitions)
-    return list(dict.fromkeys(map(_checked_partition, partitions)))
+    return list(dict.fromkeys(map(checked_partition, partitions)))
 
 
 def by_partition(
     values: Mapping[TopicPartition, _T] | Mapping[tuple[str, int], _T],
 ) -> dict[TopicPartition, _T]:
     """`values`, the keys of which may be plain tuples; ConfigError as for `checked_partitions`."""
-    return {_checked_partition(item): value for item, value in values.items()}
+    return {checked_partition(item): value for item, value in values.items()}
 
 
 def checked_offsets(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
@@ -48,7 +48,7 @@ def checked_offsets(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
         raise ConfigError("offsets", offsets, "expected the offset of each partition, in a dict")
     checked = {}
     for item, given in offsets.items():
-        partition = _checked_partition(item)
+        partition = checked_partition(item)
         committed = given if isinstance(given, CommittedOffset) else CommittedOffset(given)
         offset = _whole(committed.offset)
         if offset is None or not 0 <= offset <= _LAST_OFFSET:
@@ -112,7 +112,8 @@ def _check_many(partitions: object) -> None:
         raise ConfigError("partitions", partitions, "expected a set of them")
 
 
-def _checked_partition(item: tuple[str, int]) -> TopicPartition:
+def checked_partition(item: tuple[str, int]) -> TopicPartition:
+    """One of them; errors as for `checked_partitions`."""
     match item:
         case (str() as topic, given):
             number = _whole(given)

@@ -302,6 +302,31 @@ def test_broker_that_is_away_cannot_lead_and_is_left_out(trio, kafka, command):
     until(lambda: 3 in kafka.describe(()).brokers, within_s=30)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("trio", [DEFAULT_VERSION], indirect=True)
+def test_unclean_election_loses_what_the_new_leader_lacks(trio, kafka):
+    partition = TopicPartition("unclean", 0)
+
+    def state():
+        return kafka.describe({partition.topic}).topic(partition.topic).partitions[0]
+
+    kafka.create_topics([NewTopic(partition.topic, assignment={0: [2, 3]})])
+    fill(kafka, {partition: 5})
+    trio.kill(3)
+    until(lambda: state().isr == (2,), within_s=40)
+    fill(kafka, {partition: 5})
+    trio.kill(2)
+    trio.restart(3)
+    until(lambda: state().leader_id == -1 and 3 in kafka.describe(()).brokers, within_s=40)
+    with pytest.raises(BrokerError, match="PREFERRED_LEADER_NOT_AVAILABLE"):
+        kafka.elect_leaders([partition])
+    assert kafka.elect_leaders([partition], unclean=True) == {partition: True}
+    assert kafka.find_leaders([partition])[partition].node_id == 3
+    assert kafka.get_latest_leader_offsets([partition]) == {partition: 5}
+    trio.restart(2)
+    until(lambda: len(kafka.describe(()).brokers) == 3, within_s=40)
+
+
 # What is another each time is compared with Kafka's tools above.
 ELSEWHERE = {"quorum", "log-dirs", "unthrottle"}
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
+from pyspark_kafkaproto.cluster.given import checked_brokers, checked_partition
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels
 from pyspark_kafkaproto.error_codes import (
@@ -20,7 +21,7 @@ from pyspark_kafkaproto.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
     error_code,
 )
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
@@ -78,6 +79,26 @@ class LogDir:
     usable_bytes: int | None
     is_cordoned: bool
     replicas: Mapping[TopicPartition, LogReplica]
+
+
+def checked_folders(folders: Mapping[Replica, str]) -> dict[Replica, str]:
+    """The folder of each replica; plain tuples will do as keys.
+
+    Raises:
+        ConfigError: one is no replica, or no path.
+    """
+    checked = {}
+    for item, path in folders.items():
+        match item:
+            case (broker, topic, number):
+                (node_id,) = checked_brokers("broker", (broker,))
+                replica = Replica(node_id, *checked_partition((topic, number)))
+            case _:
+                raise ConfigError("replica", item, "expected Replica(broker, topic, partition)")
+        if not isinstance(path, str) or not path:
+            raise ConfigError(f"folder of {replica}", path, "expected the path of a folder")
+        checked[replica] = path
+    return checked
 
 
 def describe_log_dirs(

@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_kafkaproto.cli import reassignments
 from pyspark_kafkaproto.cli.assignment_file import assignment_text, read_assignment
-from pyspark_kafkaproto.cluster import TopicPartition, routing
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
 from pyspark_kafkaproto.cluster.admin import Replica
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
@@ -313,6 +313,21 @@ def test_interrupt_leaves_the_move_and_its_throttle(
     assert "brokers go on moving what is under way" in done.stderr
     assert "unthrottle` takes it back" in done.stderr
     assert settings["broker", "1"]
+
+
+def test_interrupt_of_the_beginning_tells_of_the_throttle(
+    brokers,
+    command,
+    file,
+    monkeypatch,
+    settings,  # noqa: F811
+):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(KafkaCluster, "reassign_partitions", interrupt)
+    done = command("reassignments", "begin", file(THIRD), *THROTTLED)
+    assert (done.exit_code, "unthrottle` takes it back" in done.stderr) == (130, True)
 
 
 def test_number_of_replicas_is_kept_on_request(brokers, command, file):

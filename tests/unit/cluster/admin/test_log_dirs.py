@@ -104,3 +104,18 @@ def test_what_no_retry_mends_is_told_soon(brokers, kafka, clock, code, most_s):
     with pytest.raises(BrokerError, match="orders-0 of broker 1"):
         kafka.move_replicas({Replica(1, "orders", 0): "/a"})
     assert clock.now - 1000 <= most_s
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {("orders", 0): "/a"},
+        {(-1, "orders", 0): "/a"},
+        {(1, "orders", "0"): "/a"},
+        {(1, "t", 0): ""},
+    ],
+)
+def test_what_cannot_be_moved_is_refused_here(brokers, kafka, wrong):
+    with pytest.raises(ConfigError, match="expected"):
+        kafka.move_replicas(wrong)
+    assert brokers.calls == []
