@@ -1,10 +1,11 @@
-"""The part of KafkaCluster about groups: committed offsets, members, lag."""
+"""The part of KafkaCluster about groups: offsets, members, lag."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
+from pyspark_kafkaproto.cluster.described import DescribedGroup, ListedGroup
 from pyspark_kafkaproto.cluster.given import (
     Offsets,
     by_partition,
@@ -19,15 +20,20 @@ from pyspark_kafkaproto.cluster.groups import (
     fetch_offsets,
 )
 from pyspark_kafkaproto.cluster.lag import Lag, lag_of
-from pyspark_kafkaproto.cluster.members import (
-    DescribedGroup,
-    ListedGroup,
-    delete_groups,
-    describe_groups,
-    list_groups,
+from pyspark_kafkaproto.cluster.members import delete_groups, describe_groups, list_groups
+from pyspark_kafkaproto.cluster.reset import (
+    Moved,
+    ResetTo,
+    ToOffsets,
+    reset_offsets,
+    reset_share_offsets,
 )
-from pyspark_kafkaproto.cluster.reset import Moved, ResetTo, ToOffsets, reset_offsets
 from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.share_offsets import (
+    ShareOffset,
+    delete_share_offsets,
+    fetch_share_offsets,
+)
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import KafkaProtoError
 
@@ -52,7 +58,7 @@ class GroupWindow:
         """What each of many groups has committed, with the text beside it.
 
         Args:
-            groups: names; one that there is not has committed nothing.
+            groups: names; one that there is not has committed nothing, nor has a share group.
             partitions: which ones; None: all that the group has.
         """
         chosen = None if partitions is None else checked_partitions(partitions)
@@ -92,7 +98,7 @@ class GroupWindow:
         """Move what `group` has committed: `ToEarliest()`, `ShiftBy(-100)`, `BackBy(3600)`, ….
 
         Args:
-            group: a group without members; a new one is made by this.
+            group: a group without members, and no share group; a new one is made by this.
             to: where to; what lies outside of a partition's records becomes their nearest end.
             partitions: which; None: those that the group has committed for, or that `to` names.
             dry_run: whether to only tell what would be.
@@ -100,12 +106,11 @@ class GroupWindow:
         Raises:
             BrokerError: the group has members, or a partition was refused; `usable` has those
                 that were moved all the same.
-            ConfigError: there is nothing to move, or nothing committed to shift.
+            ConfigError: there is nothing to move, or nothing committed to shift; or it is a share
+                group.
         """
         chosen = None if partitions is None else checked_partitions(partitions)
-        if isinstance(to, ToOffsets):
-            to = ToOffsets(by_partition(to.offsets))
-        return reset_offsets(self._router, group, to, chosen, dry_run=dry_run)
+        return reset_offsets(self._router, group, _checked_way(to), chosen, dry_run=dry_run)
 
     def delete_consumer_offsets(self, group: str, partitions: Collection[tuple[str, int]]) -> None:
         """Forget what `group` has committed for `partitions`.
@@ -116,6 +121,76 @@ class GroupWindow:
         """
         with _of_one_group():
             delete_offsets(self._router, group, checked_partitions(partitions))
+
+    # Share groups' offsets (KIP-932)
+
+    def get_share_group_offsets(
+        self, groups: Collection[str], partitions: Collection[tuple[str, int]] | None = None
+    ) -> dict[str, dict[TopicPartition, ShareOffset]]:
+        """Where each of many share groups is; partitions where it has not begun are left out.
+
+        Args:
+            groups: names; a group that there is not, or that is no share group, is nowhere.
+            partitions: which ones; None: all that the group knows of.
+
+        Raises:
+            BrokerError: a group may not be seen, or share groups are switched off in the cluster.
+            UnsupportedVersion: brokers before Kafka 4.1 have none.
+        """
+        chosen = None if partitions is None else set(checked_partitions(partitions))
+        check_groups(groups)
+        return {
+            group: {
+                item: start
+                for item, start in own.items()
+                if start is not None and (chosen is None or item in chosen)
+            }
+            for group, own in fetch_share_offsets(self._router, groups).items()
+        }
+
+    def reset_share_group_offsets(
+        self,
+        group: str,
+        to: ResetTo,
+        partitions: Collection[tuple[str, int]] | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> dict[TopicPartition, Moved]:
+        """Move where a share group starts, in the ways of `reset_consumer_offsets`.
+
+        Records before are done with by this, those behind are given to members once more.
+
+        Args:
+            group: a share group without members; a new one is made by this.
+            to: where to; what lies outside of a partition's records becomes their nearest end.
+            partitions: which; None: those that the group knows of, or that `to` names.
+            dry_run: whether to only tell what would be.
+
+        Raises:
+            BrokerError: the group has members, or a partition was refused (`usable` has those that
+                were moved all the same); or share groups are switched off in the cluster.
+            ConfigError: there is nothing to move, or to shift; or it is no share group.
+            UnsupportedVersion: brokers before Kafka 4.1 have none.
+        """
+        chosen = None if partitions is None else checked_partitions(partitions)
+        return reset_share_offsets(self._router, group, _checked_way(to), chosen, dry_run=dry_run)
+
+    def delete_share_group_offsets(self, group: str, topics: Collection[str]) -> None:
+        """Forget where a share group without members is in all partitions of `topics`.
+
+        Nothing to forget there is no error.
+
+        Raises:
+            BrokerError: the group has members, or there is no such group or topic; `usable` has
+                the set of topics that are done all the same.
+            ConfigError: it is no share group.
+        """
+        try:
+            delete_share_offsets(self._router, group, topics)
+        except KafkaProtoError as error:
+            if error.usable is not None:
+                error.usable = set(error.usable)
+            raise
 
     # Groups
 
@@ -135,7 +210,9 @@ class GroupWindow:
         return list_groups(self._router, states, types)
 
     def describe_groups(self, groups: Collection[str]) -> dict[str, DescribedGroup]:
-        """State, members and assignments of each group, classic or of KIP-848.
+        """State, members and assignments of each group, of whichever type.
+
+        A streams group has its topology, with what keeps it from working.
 
         Raises:
             BrokerError: there is no such group, or it may not be seen; `usable` has the others.
@@ -143,7 +220,9 @@ class GroupWindow:
         return describe_groups(self._router, groups)
 
     def delete_groups(self, groups: Collection[str]) -> None:
-        """Delete groups that have no members, with all that they have committed.
+        """Delete groups that have no members, with their offsets.
+
+        Internal topics of a streams group stay.
 
         Raises:
             BrokerError: a group has members, or is not there; `usable` has those deleted.
@@ -158,12 +237,16 @@ class GroupWindow:
         Args:
             groups: names; None: all groups.
             topics: whose partitions, all of them; None: those that a group has committed for or
-                that its members read.
+                that its members read; of a share group those that it knows of.
 
         Raises:
             BrokerError: without `topics`, a group that is not there; or a topic that is not there.
         """
         return lag_of(self._router, groups, topics)
+
+
+def _checked_way(to: ResetTo) -> ResetTo:
+    return ToOffsets(by_partition(to.offsets)) if isinstance(to, ToOffsets) else to
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels
 from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
+    GROUP_ID_NOT_FOUND,
     GROUP_SUBSCRIBED_TO_TOPIC,
     ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS,
@@ -46,6 +47,8 @@ _COMMIT_ADVICE = {
     UNKNOWN_TOPIC_OR_PARTITION: _NO_SUCH_PARTITION,
     UNKNOWN_MEMBER_ID: "the group has live members, and only they may commit: stop them, or "
     "commit to a group of its own",
+    GROUP_ID_NOT_FOUND: "a share group has this name, and commits nothing: "
+    "reset_share_group_offsets moves where it starts (kafkaproto groups reset)",
 }
 _NO_LONGER = (
     "the group has shared its partitions out anew: others read them, and go on from what was "
@@ -62,6 +65,8 @@ _MEMBER_ADVICE = {
     REBALANCE_IN_PROGRESS: "the group is sharing out anew: poll, and commit then",
 }
 _DELETE_ADVICE = {
+    GROUP_ID_NOT_FOUND: "there is no such group, or it is a share group: "
+    "delete_share_group_offsets is for those (kafkaproto groups delete)",
     GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic: stop them first",
 }
 
@@ -204,7 +209,7 @@ def check_groups(groups: Collection[str]) -> None:
     check_set("groups", groups)
     for group in groups:
         if not group:
-            raise ConfigError("group", group, "expected the name of a consumer group")
+            raise ConfigError("group", group, "expected the name of a group")
 
 
 def named(groups: Collection[str]) -> str:
@@ -339,7 +344,8 @@ def _read_delete(
 ) -> dict[GroupPartition, BrokerError | None]:
     group = part[0].group
     if answer.error_code:
-        raise BrokerError(answer.error_code, "OffsetDelete", f"group {group!r}")
+        advice = _DELETE_ADVICE.get(answer.error_code, "")
+        raise BrokerError(answer.error_code, "OffsetDelete", f"group {group!r}", advice)
     return _per_partition(group, answer, _DELETE_ADVICE)
 
 

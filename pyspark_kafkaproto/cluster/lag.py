@@ -9,22 +9,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from pyspark_kafkaproto.cluster.described import SHARE, DescribedGroup, Member
 from pyspark_kafkaproto.cluster.groups import CommittedOffset, fetch_offsets
-from pyspark_kafkaproto.cluster.members import (
-    DescribedGroup,
-    Member,
-    find_groups,
-    find_listed,
-    list_groups,
-    no_such_group,
-)
+from pyspark_kafkaproto.cluster.members import find_groups, find_listed, list_groups, no_such_group
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.share_offsets import ShareOffset, fetch_share_offsets
 from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology
+from pyspark_kafkaproto.errors import UnsupportedVersion
 
 # States of a group that may have members; brokers before 2.6 do not tell: "".
 _WITH_MEMBERS = frozenset(
-    {"", "Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
+    {
+        *("", "Stable", "PreparingRebalance", "CompletingRebalance"),
+        *("Assigning", "Reconciling", "NotReady"),
+    }
 )
 
 
@@ -33,6 +32,10 @@ class Lag(NamedTuple):
 
     `offset` is None where nothing is committed, `log_size` (the offset after the last record) where
     the partition is gone or has no leader, `lag` where either is; `owner` is the member's id.
+
+    A share group's `offset` is its start offset, before which all is done. Records behind it may be
+    done, too, so its `lag` is the brokers' own count (None before Kafka 4.2). Its partitions are
+    read by any of its members: they have no `owner`.
     """
 
     group: str
@@ -58,21 +61,25 @@ def lag_of(
         BrokerError: a group that is named is not there and has committed nothing, or a topic is
             not there.
     """
-    names, described = _find(router, groups)
-    owners = {group: item.owners for group, item in described.items() if item is not None}
+    found = _find(router, groups)
+    owners = {group: item.owners for group, item in found.described.items() if item is not None}
     # As Kafka's tool does: an open transaction of one group must not hold up the table.
-    committed = fetch_offsets(router, names, require_stable=False)
-    for group in names if topics is None else ():
-        if not committed[group] and group in described and described[group] is None:
+    committed = fetch_offsets(router, found.committing, require_stable=False)
+    for group in found.committing if topics is None else ():
+        if not committed[group] and group in found.described and found.described[group] is None:
             raise no_such_group(group)
-    seen = {item for group in names for item in (*committed[group], *owners.get(group, ()))}
+    shared = _fetch_shared(router, found.sharing)
+    by_group: Collection[Collection[TopicPartition]]
+    by_group = (*committed.values(), *shared.values(), *owners.values())
+    seen = {item for own in by_group for item in own}
     topology = _topology(router, {item.topic for item in seen} | set(topics or ()))
     wanted = None if topics is None else topology.partitions_of(topics)
     latest = _ends(router, topology, seen if wanted is None else wanted)
+    places = _counted(committed, latest) | _told(shared)
     return [
         row
-        for group in sorted(names)
-        for row in _rows(group, committed[group], owners.get(group, {}), latest, wanted)
+        for group, own in sorted(places.items())
+        for row in _rows(group, own, owners.get(group, {}), latest, wanted)
     ]
 
 
@@ -90,16 +97,70 @@ def lag_text(rows: Iterable[Lag]) -> str:
     )
 
 
-_Groups = Mapping[str, DescribedGroup | None]
+class _Found(NamedTuple):
+    """The names of groups that commit offsets and of share groups; those that have members."""
+
+    committing: set[str]
+    sharing: set[str]
+    described: Mapping[str, DescribedGroup | None]
 
 
-def _find(router: Router, groups: Collection[str] | None) -> tuple[set[str], _Groups]:
-    """The names of the groups, and those that have members."""
+def _find(router: Router, groups: Collection[str] | None) -> _Found:
     if groups is not None:
-        return set(groups), find_groups(router, groups)
+        described = find_groups(router, groups)
+        sharing = {group for group, item in described.items() if item and item.type == SHARE}
+        return _Found(set(groups) - sharing, sharing, described)
     listed = [item for item in list_groups(router) if item.reads_topics]
-    alive = [item for item in listed if item.state in _WITH_MEMBERS]
-    return {item.group for item in listed}, find_listed(router, alive)
+    committing = [item for item in listed if item.type != SHARE]
+    return _Found(
+        {item.group for item in committing},
+        {item.group for item in listed if item.type == SHARE},
+        find_listed(router, [item for item in committing if item.state in _WITH_MEMBERS]),
+    )
+
+
+def _fetch_shared(
+    router: Router, groups: Collection[str]
+) -> Mapping[str, Mapping[TopicPartition, ShareOffset | None]]:
+    try:
+        return fetch_share_offsets(router, groups)
+    except UnsupportedVersion:  # Kafka 4.0 lists share groups of a try-out, and tells no offsets
+        return {}
+
+
+class _Place(NamedTuple):
+    """Where a group is in a partition, and by how much it is behind."""
+
+    offset: int | None
+    lag: int | None
+
+
+_NOWHERE = _Place(None, None)
+
+
+def _counted(
+    committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+    latest: Mapping[TopicPartition, int],
+) -> dict[str, dict[TopicPartition, _Place]]:
+    def place(item: TopicPartition, offset: int) -> _Place:
+        return _Place(offset, latest[item] - offset if item in latest else None)
+
+    return {
+        group: {item: place(item, at.offset) for item, at in own.items()}
+        for group, own in committed.items()
+    }
+
+
+def _told(
+    shared: Mapping[str, Mapping[TopicPartition, ShareOffset | None]],
+) -> dict[str, dict[TopicPartition, _Place]]:
+    return {
+        group: {
+            item: _NOWHERE if start is None else _Place(start.offset, start.lag)
+            for item, start in own.items()
+        }
+        for group, own in shared.items()
+    }
 
 
 def _topology(router: Router, topics: Collection[str]) -> Topology:
@@ -128,19 +189,11 @@ def _owner(member: Member | None) -> tuple[str | None, str | None, str | None]:
 
 def _rows(
     group: str,
-    committed: Mapping[TopicPartition, CommittedOffset],
+    places: Mapping[TopicPartition, _Place],
     owners: Mapping[TopicPartition, Member],
     latest: Mapping[TopicPartition, int],
     wanted: Collection[TopicPartition] | None,
 ) -> Iterable[Lag]:
-    for item in sorted({*committed, *owners} if wanted is None else wanted):
-        offset = committed[item].offset if item in committed else None
-        end = latest.get(item)
-        yield Lag(
-            group,
-            *item,
-            offset,
-            end,
-            None if offset is None or end is None else end - offset,
-            *_owner(owners.get(item)),
-        )
+    for item in sorted({*places, *owners} if wanted is None else wanted):
+        offset, lag = places.get(item, _NOWHERE)
+        yield Lag(group, *item, offset, latest.get(item), lag, *_owner(owners.get(item)))

@@ -1,31 +1,44 @@
 """Groups themselves: which there are, who is in them, what each member reads; and their end.
 
-A group speaks one of two protocols. In a classic one the members carry the assignment among
-themselves, as bytes that the broker does not read (ConsumerProtocolAssignment); in a consumer group
-of KIP-848 the broker makes and knows it. Both look alike here. Share groups and streams groups are
-listed, and not described.
+In a classic group the members carry the assignment among themselves, as bytes that the broker does
+not read (ConsumerProtocolAssignment); in the others the broker makes and knows it. All look alike
+here. Each type has a request of its own, and a broker that is asked in the wrong one says that
+there is no such group: they are asked one after the other. `share_groups` and `streams_groups`
+have those of theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
+from pyspark_kafkaproto.cluster.described import (
+    CLASSIC,
+    CONSUMER,
+    CONSUMER_PROTOCOL,
+    GROUP_STATES,
+    GROUP_TYPES,
+    SHARE,
+    STREAMS,
+    DescribedGroup,
+    ListedGroup,
+    Member,
+)
+from pyspark_kafkaproto.cluster.describing import assigned, find_described
 from pyspark_kafkaproto.cluster.groups import GROUPS_PER_REQUEST, check_groups, named
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.share_groups import find_share_groups
+from pyspark_kafkaproto.cluster.streams_groups import find_streams_groups
 from pyspark_kafkaproto.cluster.topology import TopicPartition
-from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, UNSUPPORTED_VERSION
+from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
     RemoteProtocolError,
-    UnsupportedVersion,
 )
 from pyspark_kafkaproto.messages.consumer_group_describe import (
-    Assignment,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
@@ -42,71 +55,11 @@ from pyspark_kafkaproto.wire.schema import read
 
 _M = TypeVar("_M", bound=Message)
 
-CLASSIC = "classic"
-CONSUMER = "consumer"
-GROUP_TYPES: Final = (CLASSIC, CONSUMER, "share", "streams")
-GROUP_STATES: Final = (
-    *("Empty", "Stable", "PreparingRebalance", "CompletingRebalance", "Dead"),
-    *("Assigning", "Reconciling", "NotReady"),
-)
-
 _VERSION_BYTES = 2
-_CONSUMER_PROTOCOL = "consumer"
+_IS_CLASSIC = {0: True, 1: False}  # ConsumerGroupDescribe's member_type; -1: not told
 
-_NOT_A_CONSUMER_GROUP = (UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND)
 _DEAD = "Dead"
-_CHECK_NAME = "check its name (kafkaproto groups list)"
-_NO_SUCH_GROUP = f"there is no such group: {_CHECK_NAME}"
-# Brokers say the same of both.
-_NOT_DESCRIBED = (
-    "there is no such group, or it is a share or streams group, which are listed and not "
-    f"described: {_CHECK_NAME}"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ListedGroup:
-    """A group by name; `type` is classic, consumer, share or streams, "" where a broker is old."""
-
-    group: str
-    type: str
-    state: str
-    protocol_type: str
-
-    @property
-    def reads_topics(self) -> bool:
-        """Whether it is one whose members and offsets are about topics' partitions."""
-        return self.type != "share" and self.protocol_type in ("", _CONSUMER_PROTOCOL, "streams")
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """Who reads: `assignment` has its partitions, `target` those that it is to have (KIP-848)."""
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    host: str
-    assignment: frozenset[TopicPartition]
-    target: frozenset[TopicPartition]
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedGroup:
-    """A group and its members; `assignor` is how partitions are shared out."""
-
-    group: str
-    type: str
-    state: str
-    protocol_type: str
-    assignor: str
-    epoch: int | None
-    members: tuple[Member, ...]
-
-    @property
-    def owners(self) -> dict[TopicPartition, Member]:
-        """Who reads each partition."""
-        return {item: member for member in self.members for item in member.assignment}
+_NO_SUCH_GROUP = "there is no such group: check its name (kafkaproto groups list)"
 
 
 def list_groups(
@@ -133,7 +86,7 @@ def _check_known(option: str, values: Collection[str], known: Collection[str]) -
 
 
 def describe_groups(router: Router, groups: Collection[str]) -> dict[str, DescribedGroup]:
-    """Members and state of each group, whichever protocol it speaks.
+    """Members and state of each group, of whichever type.
 
     Raises:
         BrokerError: there is no such group, or it may not be seen; `usable` has the others.
@@ -148,24 +101,26 @@ def describe_groups(router: Router, groups: Collection[str]) -> dict[str, Descri
 def find_groups(router: Router, groups: Collection[str]) -> dict[str, DescribedGroup | None]:
     """As `describe_groups`; None for a group that there is not."""
     check_groups(groups)
-    found = _find_consumer_groups(router, groups)
-    others = {group for group in groups if found[group] is None}
-    return found | _find_classic_groups(router, others)
+    found: dict[str, DescribedGroup | None] = dict.fromkeys(groups)
+    for find in _FINDERS.values():
+        found |= find(router, {group for group, item in found.items() if item is None})
+    return found
 
 
 def find_listed(
     router: Router, groups: Collection[ListedGroup]
 ) -> dict[str, DescribedGroup | None]:
-    """As `find_groups`, where it is known already which protocol each group speaks."""
-    consumer = {item.group for item in groups if item.type == CONSUMER}
-    classic = {item.group for item in groups if item.type in ("", CLASSIC)}
-    return _find_consumer_groups(router, consumer) | _find_classic_groups(router, classic)
+    """As `find_groups`, where the type of each group is known already."""
+    found: dict[str, DescribedGroup | None] = {}
+    for kind, find in _FINDERS.items():
+        found |= find(router, {item.group for item in groups if (item.type or CLASSIC) == kind})
+    return found
 
 
 def no_such_group(group: str, usable: object = None) -> BrokerError:
     """The error for a group that there is not."""
     subject = f"group {group!r}"
-    return BrokerError(GROUP_ID_NOT_FOUND, "DescribeGroups", subject, _NOT_DESCRIBED, usable)
+    return BrokerError(GROUP_ID_NOT_FOUND, "DescribeGroups", subject, _NO_SUCH_GROUP, usable)
 
 
 def delete_groups(router: Router, groups: Collection[str]) -> None:
@@ -184,17 +139,38 @@ def delete_groups(router: Router, groups: Collection[str]) -> None:
     ask(router, question, groups, router.coordinators)
 
 
-def check_has_no_members(router: Router, group: str) -> None:
-    """Raise BrokerError, with the members' names, while `group` has any; a new one has none."""
+def check_can_be_moved(router: Router, group: str, *, is_share: bool) -> None:
+    """Refuse to move offsets of a group that has members, or is not of the kind that is meant.
+
+    Raises:
+        BrokerError: it has members, who are named; a group that there is not has none.
+        ConfigError: it is a share group where another one is meant, or the reverse.
+    """
     found = find_groups(router, {group})[group]
-    if found is not None and found.members:
+    if found is None:
+        return
+    check_kind(found, is_share=is_share)
+    if found.members:
         names = ", ".join(f"{item.client_id} at {item.host}" for item in found.members[:5])
         raise BrokerError(
             NON_EMPTY_GROUP,
-            "OffsetCommit",
+            "AlterShareGroupOffsets" if is_share else "OffsetCommit",
             f"group {group!r}",
             f"it has members ({len(found.members)}: {names}): stop them, then reset",
         )
+
+
+def check_kind(found: DescribedGroup, *, is_share: bool) -> None:
+    """Refuse a share group where another one is meant, and the reverse.
+
+    Raises:
+        ConfigError: it is of the other kind; says whose calls there are for it.
+    """
+    if (found.type == SHARE) == is_share:
+        return
+    calls = "…_consumer_offsets" if is_share else "…_share_group_offsets"
+    text = f"it is a {found.type} group: for its offsets there are the calls {calls}"
+    raise ConfigError("group", found.group, text)
 
 
 def _read_listed(answer: ListGroupsResponse, place: str) -> dict[str, ListedGroup]:
@@ -214,35 +190,7 @@ def _read_listed(answer: ListGroupsResponse, place: str) -> dict[str, ListedGrou
 def _find_consumer_groups(
     router: Router, groups: Collection[str]
 ) -> dict[str, DescribedGroup | None]:
-    """Those of `groups` that are consumer groups; None for the others."""
-    question = Question(
-        f"describe {named(groups)}",
-        lambda part: ConsumerGroupDescribeRequest(group_ids=tuple(part)),
-        _read_consumer,
-        cut(GROUPS_PER_REQUEST),
-    )
-    try:
-        return ask(router, question, groups, router.coordinators)
-    except UnsupportedVersion:  # a broker before 4.0: it has no such groups
-        return dict.fromkeys(groups)
-
-
-def _read_consumer(
-    answer: ConsumerGroupDescribeResponse, part: list[str]
-) -> dict[str, DescribedGroup | BrokerError | None]:
-    del part
-    results: dict[str, DescribedGroup | BrokerError | None] = {}
-    for item in answer.groups:
-        if item.error_code in _NOT_A_CONSUMER_GROUP:
-            results[item.group_id] = None
-        elif item.error_code:
-            subject, text = f"group {item.group_id!r}", item.error_message or ""
-            results[item.group_id] = BrokerError(
-                item.error_code, "ConsumerGroupDescribe", subject, text
-            )
-        else:
-            results[item.group_id] = _consumer_group(item)
-    return results
+    return find_described(router, groups, ConsumerGroupDescribeRequest, _consumer_group)
 
 
 def _consumer_group(item: ConsumerGroupDescribeResponse.Group) -> DescribedGroup:
@@ -252,8 +200,10 @@ def _consumer_group(item: ConsumerGroupDescribeResponse.Group) -> DescribedGroup
             member.instance_id,
             member.client_id,
             member.client_host,
-            _assigned(member.assignment),
-            _assigned(member.target_assignment),
+            assigned(member.assignment),
+            assigned(member.target_assignment),
+            member.member_epoch,
+            _IS_CLASSIC.get(member.member_type),
         )
         for member in item.members
     )
@@ -261,18 +211,11 @@ def _consumer_group(item: ConsumerGroupDescribeResponse.Group) -> DescribedGroup
         item.group_id,
         CONSUMER,
         item.group_state,
-        _CONSUMER_PROTOCOL,
+        CONSUMER_PROTOCOL,
         item.assignor_name,
         item.group_epoch,
         members,
-    )
-
-
-def _assigned(assignment: Assignment) -> frozenset[TopicPartition]:
-    return frozenset(
-        TopicPartition(topic.topic_name, number)
-        for topic in assignment.topic_partitions
-        for number in topic.partitions
+        item.assignment_epoch,
     )
 
 
@@ -308,7 +251,7 @@ def _classic_group(item: DescribeGroupsResponse.Group) -> DescribedGroup | Broke
     members = []
     for member in item.members:
         assignment = frozenset[TopicPartition]()
-        if item.protocol_type == _CONSUMER_PROTOCOL:
+        if item.protocol_type == CONSUMER_PROTOCOL:
             where = f"{subject}, assignment of member {member.member_id!r}"
             assignment = read_assignment(member.member_assignment, where)
         members.append(
@@ -319,6 +262,7 @@ def _classic_group(item: DescribeGroupsResponse.Group) -> DescribedGroup | Broke
                 member.client_host,
                 assignment,
                 assignment,
+                is_classic=True,
             )
         )
     return DescribedGroup(
@@ -385,4 +329,13 @@ def _read_deleted(
 _DELETE_ADVICE = {
     NON_EMPTY_GROUP: "members read with it: stop them first",
     GROUP_ID_NOT_FOUND: _NO_SUCH_GROUP,
+}
+
+
+# In the order in which they are asked for groups whose type is not known.
+_FINDERS = {
+    CONSUMER: _find_consumer_groups,
+    CLASSIC: _find_classic_groups,
+    SHARE: find_share_groups,
+    STREAMS: find_streams_groups,
 }

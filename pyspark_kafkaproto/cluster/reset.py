@@ -1,20 +1,27 @@
-"""Where a group begins to read next: its committed offsets moved, while nobody reads with it.
+"""Where a group begins to read next: its offsets moved, while nobody reads with it.
 
 The ways are those of Kafka's own tool. What lies outside of a partition's records is moved to their
-nearest end, as there. A broker takes such a commit from a group without members alone.
+nearest end, as there. A broker takes it for a group without members alone: as a commit, or for a
+share group as its start offsets.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import nothing_done_yet
 from pyspark_kafkaproto.cluster.given import checked_timestamp
-from pyspark_kafkaproto.cluster.groups import CommittedOffset, commit_offsets, fetch_offsets
-from pyspark_kafkaproto.cluster.members import check_has_no_members
+from pyspark_kafkaproto.cluster.groups import (
+    CommittedOffset,
+    GroupPartition,
+    commit_offsets,
+    fetch_offsets,
+)
+from pyspark_kafkaproto.cluster.members import check_can_be_moved
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -22,6 +29,7 @@ from pyspark_kafkaproto.cluster.offsets import (
     list_offsets_at,
 )
 from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.share_offsets import alter_share_offsets, fetch_share_offsets
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 
@@ -68,7 +76,7 @@ ResetTo = ToEarliest | ToLatest | ToTime | BackBy | ShiftBy | ToOffsets
 
 
 class Moved(NamedTuple):
-    """What was committed before (None: nothing), and what is now."""
+    """Where the group was before (None: nowhere), and where it is now."""
 
     before: int | None
     after: int
@@ -97,9 +105,40 @@ def reset_offsets(
         ConfigError: there is nothing to move, or nothing committed to shift.
     """
     with nothing_done_yet():
-        moved = _planned(router, group, to, partitions)
+        check_can_be_moved(router, group, is_share=False)
+        committed = fetch_offsets(router, {group})[group]
+        before = {item: found.offset for item, found in committed.items()}
+        moved = _planned(router, group, to, partitions, before)
     if not dry_run:
-        _commit(router, group, moved)
+        offsets = {item: CommittedOffset(move.after) for item, move in moved.items()}
+        with _telling_moved(moved):
+            commit_offsets(router, {group: offsets})
+    return moved
+
+
+def reset_share_offsets(
+    router: Router,
+    group: str,
+    to: ResetTo,
+    partitions: Collection[TopicPartition] | None = None,
+    *,
+    dry_run: bool = False,
+) -> dict[TopicPartition, Moved]:
+    """Move where a share group starts; arguments and errors as for `reset_offsets`.
+
+    Without `partitions` those are moved that the group knows of, whether it has begun there or
+    not.
+    """
+    with nothing_done_yet():
+        check_can_be_moved(router, group, is_share=True)
+        found = fetch_share_offsets(router, {group})[group]
+        before = {item: start.offset for item, start in found.items() if start is not None}
+        if partitions is None and not isinstance(to, ShiftBy):
+            partitions = found
+        moved = _planned(router, group, to, partitions, before)
+    if not dry_run:
+        with _telling_moved(moved):
+            alter_share_offsets(router, group, {item: at.after for item, at in moved.items()})
     return moved
 
 
@@ -108,9 +147,8 @@ def _planned(
     group: str,
     to: ResetTo,
     partitions: Collection[TopicPartition] | None,
+    before: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, Moved]:
-    check_has_no_members(router, group)
-    before = fetch_offsets(router, {group})[group]
     chosen = _chosen(group, to, partitions, before)
     wanted = _wanted(router, to, chosen, before)
     first = list_bounds(router, chosen, EARLIEST_TIMESTAMP)
@@ -120,16 +158,21 @@ def _planned(
         least, most = first[item], last[item]
         found = wanted[item]
         after = min(max(most if found is None else found, least), most)
-        moved[item] = Moved(before[item].offset if item in before else None, after)
+        moved[item] = Moved(before.get(item), after)
     return moved
 
 
-def _commit(router: Router, group: str, moved: Mapping[TopicPartition, Moved]) -> None:
-    offsets = {item: CommittedOffset(move.after) for item, move in moved.items()}
+@contextmanager
+def _telling_moved(moved: Mapping[TopicPartition, Moved]) -> Iterator[None]:
+    """An error's `usable` as what was moved; it comes as partitions, of a group or alone."""
     try:
-        commit_offsets(router, {group: offsets})
+        yield
     except KafkaProtoError as error:
-        error.usable = {item.partition: moved[item.partition] for item in error.usable or ()}
+        done = (
+            item.partition if isinstance(item, GroupPartition) else item
+            for item in error.usable or ()
+        )
+        error.usable = {item: moved[item] for item in done}
         raise
 
 
@@ -137,19 +180,19 @@ def _chosen(
     group: str,
     to: ResetTo,
     partitions: Collection[TopicPartition] | None,
-    before: Mapping[TopicPartition, CommittedOffset],
+    before: Mapping[TopicPartition, int],
 ) -> set[TopicPartition]:
     if isinstance(to, ToOffsets):
         return set(to.offsets)
     chosen = set(before if partitions is None else partitions)
     if not chosen:
         raise ConfigError(
-            "partitions", None, f"group {group!r} has committed nothing: name topics to reset"
+            "partitions", None, f"group {group!r} has no offsets: name topics to reset"
         )
     if isinstance(to, ShiftBy) and (missing := chosen - before.keys()):
         names = ", ".join(map(str, sorted(missing)))
         raise ConfigError(
-            "shift", to.count, f"group {group!r} has committed nothing for {names}: nothing to add"
+            "shift", to.count, f"group {group!r} has nothing for {names}: no offset to add to"
         )
     return chosen
 
@@ -158,7 +201,7 @@ def _wanted(
     router: Router,
     to: ResetTo,
     chosen: Collection[TopicPartition],
-    before: Mapping[TopicPartition, CommittedOffset],
+    before: Mapping[TopicPartition, int],
 ) -> Mapping[TopicPartition, int | None]:
     """Where each is to go; None: behind the last record."""
     match to:
@@ -172,6 +215,6 @@ def _wanted(
             timestamp = int((time.time() - duration_s) * 1000)
             return list_offsets_at(router, chosen, checked_timestamp(timestamp))
         case ShiftBy(count):
-            return {item: before[item].offset + count for item in chosen}
+            return {item: before[item] + count for item in chosen}
         case ToOffsets(offsets):
             return offsets

@@ -241,7 +241,7 @@ def test_nothing_to_commit_or_fetch_is_nothing_sent(brokers, kafka):
 
 def test_group_needs_a_name(kafka):
     for call in (kafka.get_consumer_offsets, kafka.set_consumer_offsets):
-        with pytest.raises(ConfigError, match="name of a consumer group"):
+        with pytest.raises(ConfigError, match="name of a group"):
             call("", {})
 
 

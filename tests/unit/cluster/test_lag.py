@@ -7,7 +7,16 @@ import pytest
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition, lag_text
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from tests.unit.cluster.committing import FakeCoordinator
-from tests.unit.cluster.fake_groups import assigned, classic, describing, listed
+from tests.unit.cluster.fake_groups import (
+    assigned,
+    classic,
+    describing,
+    listed,
+    share,
+    streams,
+    subtopology,
+)
+from tests.unit.cluster.sharing import FakeShareCoordinator
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 GONE = TopicPartition("gone", 0)
@@ -38,7 +47,7 @@ def test_all_groups_are_found_and_owners_looked_up_where_there_are_members(
 ):
     describing(brokers, classic("h", assigned(1)))
     brokers.on("ListGroups", listed(("g", "Classic", "Empty"), ("h", "Classic", "Stable")), node=1)
-    brokers.on("ListGroups", listed(("s", "Share", "Stable")), node=2)
+    brokers.on("ListGroups", listed(), node=2)
     rows = kafka.lag()
     assert short(rows) == [("g", 0, 20, 50, 30), ("h", 0, 50, 50, 0), ("h", 1, 0, 5, 5)]
     assert [(row.owner, row.client_id, row.host) for row in rows] == [
@@ -50,6 +59,36 @@ def test_all_groups_are_found_and_owners_looked_up_where_there_are_members(
     assert not any(request.require_stable for request in brokers.asked("OffsetFetch"))
 
 
+@pytest.mark.parametrize("named", [{"s"}, None])
+def test_a_share_group_starts_somewhere_and_the_brokers_count_its_lag(brokers, kafka, named):
+    """Records behind the start may be done: what is left is not the difference."""
+    brokers.logs[FIRST].stop = 50
+    FakeShareCoordinator(brokers, s={FIRST: (20, 7), SECOND: (-1, -1)})
+    describing(brokers, share("s", (0, 1), (0, 1)))
+    brokers.on("ListGroups", listed(("s", "Share", "Stable")))
+    rows = kafka.lag(named)
+    assert short(rows) == [("s", 0, 20, 50, 7), ("s", 1, None, 0, None)]
+    assert {row.owner for row in rows} == {None}
+    assert short(kafka.lag(named, {"empty"})) == [("s", 0, None, 0, None)]
+
+
+def test_share_groups_whose_offsets_old_brokers_do_not_tell_are_no_hindrance(brokers, kafka):
+    FakeCoordinator(brokers, g={FIRST: (0, "")})
+    brokers.on("ListGroups", listed(("s", "Share", "Stable"), ("g", "Classic", "Empty")))
+    del brokers.versions["DescribeShareGroupOffsets"]
+    assert short(kafka.lag()) == [("g", 0, 0, 0, 0)]
+
+
+def test_a_streams_group_commits_and_its_tasks_own(brokers, coordinator, kafka):
+    members = [{"active": {"0": (0,)}}, {"active": {"0": (1,)}, "standby": {"0": (0,)}}]
+    describing(brokers, streams("h", subtopology("0", "orders"), members=members))
+    brokers.on("ListGroups", listed(("h", "Streams", "Stable")))
+    for named in ({"h"}, None):
+        rows = kafka.lag(named)
+        assert short(rows) == [("h", 0, 50, 50, 0), ("h", 1, 0, 5, 5)]
+        assert [row.owner for row in rows] == ["m0", "m1"]
+
+
 def test_a_group_without_a_name_is_one_of_all(brokers, coordinator, kafka):
     """Brokers take commits without a group's name, which clients send that were given none."""
     coordinator.offsets[""] = {FIRST: (7, "")}
@@ -57,7 +96,7 @@ def test_a_group_without_a_name_is_one_of_all(brokers, coordinator, kafka):
     rows = kafka.lag()
     assert short(rows) == [("", 0, 7, 50, 43), ("g", 0, 20, 50, 30)]
     assert lag_text(rows).splitlines()[1].split() == ["-", "orders", "0", "7", "50", "43"]
-    with pytest.raises(ConfigError, match="expected the name of a consumer group"):
+    with pytest.raises(ConfigError, match="expected the name of a group"):
         kafka.lag({""})
 
 

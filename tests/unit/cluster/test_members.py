@@ -61,6 +61,7 @@ def test_classic_and_consumer_groups_look_alike(brokers, kafka):
     assert [member.assignment for member in found["old"].members] == [{FIRST}, {SECOND}, set()]
     assert found["new"].owners[SECOND].member_id == "m1"
     assert found["new"].members[0].target == {FIRST, SECOND}
+    assert [item.assignment_epoch for item in (found["old"], found["new"])] == [None, 6]
     assert brokers.asked("DescribeGroups")[0].groups == ("old",)
 
 
@@ -75,17 +76,23 @@ def test_group_that_there_is_not_is_an_error_beside_those_there_are(brokers, kaf
     assert caught.value.usable.keys() == {"there"}
 
 
-def test_groups_that_are_listed_alone_are_not_said_not_to_be_there(brokers, kafka):
-    """Brokers say the same of a share group, which `list_groups` tells of, as of none at all."""
-    describing(brokers)
-    with pytest.raises(BrokerError, match="or it is a share or streams group, which are listed"):
-        kafka.describe_groups({"share"})
+@pytest.mark.parametrize(("told", "is_classic"), [(-1, None), (0, True), (1, False)])
+def test_members_of_a_consumer_group_may_speak_the_classic_protocol(
+    brokers, kafka, told, is_classic
+):
+    mixed = consumer("g", assignments=[((0,), (0,))], member_type=told)
+    describing(brokers, mixed, classic("old", assigned(0)))
+    found = kafka.describe_groups({"g", "old"})
+    assert [found[name].members[0].is_classic for name in ("g", "old")] == [is_classic, True]
 
 
 def test_broker_without_consumer_groups_is_asked_for_classic_ones(brokers, kafka):
     describing(brokers, classic("old", assigned(0)))
-    del brokers.versions["ConsumerGroupDescribe"]
+    for api in ("ConsumerGroupDescribe", "ShareGroupDescribe", "StreamsGroupDescribe"):
+        del brokers.versions[api]
     assert kafka.describe_groups({"old"})["old"].owners.keys() == {FIRST}
+    with pytest.raises(BrokerError, match="no such group"):
+        kafka.describe_groups({"nope"})
 
 
 def test_members_of_other_protocols_keep_their_bytes_to_themselves(brokers, kafka):
