@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, telling_deleted, yes_option
+from pyspark_kafkaproto.cli.described import group_rows, show_groups
 from pyspark_kafkaproto.cli.moments import parse_span, parse_time
 from pyspark_kafkaproto.cli.output import gathered, json_option, show, show_json, table_text
 from pyspark_kafkaproto.cli.values import find_partitions, parse_topic_offsets
@@ -14,6 +15,7 @@ from pyspark_kafkaproto.cluster import (
     GROUP_STATES,
     GROUP_TYPES,
     BackBy,
+    CommittedOffset,
     DescribedGroup,
     KafkaCluster,
     Moved,
@@ -25,24 +27,12 @@ from pyspark_kafkaproto.cluster import (
     TopicPartition,
     ToTime,
 )
-from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
+from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
 
-_LIST = {"group": "Group", "type": "Type", "state": "State", "protocol_type": "Protocol"}
-_GROUP = {
-    "group": "Group",
-    "type": "Type",
-    "state": "State",
-    "assignor": "Assignor",
-    "members": "Members",
-}
-_MEMBERS = {
-    "group": "Group",
-    "client_id": "Client",
-    "host": "Host",
-    "instance_id": "Instance",
-    "member_id": "Member",
-    "assignment": "Partitions",
-}
+_LIST = {"group": "Group", "type": "Type", "state": "State", "users": "Used by"}
+# Who is in groups of a protocol type; others, such as connect, are shown as they are.
+_USERS = {"consumer": "consumers", "share": "share consumers", "streams": "streams applications"}
 _OFFSETS = {
     "group": "Group",
     "topic": "Topic",
@@ -55,7 +45,7 @@ _MOVED = {"topic": "Topic", "partition": "Partition", "before": "Before", "after
 
 @click.group()
 def groups() -> None:
-    """Consumer groups: list, describe, offsets, reset, delete.
+    """Groups, of whichever type: list, describe, offsets, reset, delete.
 
     \b
     Examples:
@@ -86,23 +76,32 @@ def groups() -> None:
 def list_(
     cluster: KafkaCluster, states: tuple[str, ...], types: tuple[str, ...], as_json: bool
 ) -> None:
-    """The groups of all brokers.
+    """The groups of all brokers: which protocol each speaks, its state, and what uses it.
+
+    The type is classic, or one of those whose groups the brokers share out: consumer, share,
+    streams. A classic group is mostly of consumers, too.
 
     \b
     Examples:
       kafkaproto groups list
       kafkaproto groups list --state Empty --type consumer
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    rows = [
+    found = cluster.list_groups(states, types)
+    rows: list[dict[str, object]] = [
         {
             "group": item.group,
             "type": item.type,
             "state": item.state,
             "protocol_type": item.protocol_type,
         }
-        for item in cluster.list_groups(states, types)
+        for item in found
     ]
-    show(rows, _LIST, as_json=as_json)
+    if as_json:
+        show_json(rows)
+        return
+    for row, item in zip(rows, found, strict=True):
+        row["users"] = _USERS.get(item.protocol_type, item.protocol_type)
+    show(rows, _LIST, as_json=False)
 
 
 @groups.command()
@@ -112,18 +111,18 @@ def list_(
 def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> None:
     """State and members of GROUPs, and which partitions each member reads.
 
+    In a share group several members may read the same partition. Of a streams group the tasks are
+    shown, its topology, and what keeps it from working.
+
     \b
     Examples:
       kafkaproto groups describe reports
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    found = cluster.describe_groups(set(names))
+    found = [item for _, item in sorted(cluster.describe_groups(set(names)).items())]
     if as_json:
-        rows = [_group_row(item) | {"members": _member_rows(item)} for item in found.values()]
-        show_json(rows)
-        return
-    click.echo(table_text([_group_row(item) for _, item in sorted(found.items())], _GROUP))
-    members = [row for _, item in sorted(found.items()) for row in _member_rows(item)]
-    click.echo(table_text(members, _MEMBERS) if members else "no members\n", nl=False)
+        show_json(group_rows(found))
+    else:
+        show_groups(found)
 
 
 @groups.command()
@@ -133,14 +132,17 @@ def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> No
 def offsets(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> None:
     """What GROUPs have committed, with the text beside it.
 
+    A share group commits nothing: shown is where it starts, before which all is done.
+
     \b
     Examples:
       kafkaproto groups offsets reports nightly
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     found = cluster.get_group_offsets(set(names))
-    # One that has committed nothing may have members, or is not there.
-    if unknown := {group for group, own in found.items() if not own}:
-        cluster.describe_groups(unknown)
+    # One that has committed nothing may have members, share records, or not be there.
+    if silent := {group for group, own in found.items() if not own}:
+        described = cluster.describe_groups(silent)
+        found |= _share_offsets(cluster, {name for name in silent if _shares(described[name])})
     rows = [
         {"group": group, **item._asdict(), **committed._asdict()}
         for group, own in sorted(found.items())
@@ -183,6 +185,9 @@ def reset(
 ) -> None:
     """Move what GROUP has committed; refused while it has members.
 
+    Of a share group, move where it starts: what lies before is done with by this, what lies behind
+    is given to members once more.
+
     \b
     Examples:
       kafkaproto groups reset reports --to-earliest --topic orders --dry-run
@@ -194,13 +199,16 @@ def reset(
     if isinstance(to, ToOffsets) and topics:
         raise click.UsageError("--to names its partitions: --topic does not go with it")
     partitions = find_partitions(cluster, "--topic", topics) if topics else None
+    move = cluster.reset_consumer_offsets
+    if _is_share_group(cluster, group):
+        move = cluster.reset_share_group_offsets
     try:
-        planned = cluster.reset_consumer_offsets(group, to, partitions, dry_run=True)
+        planned = move(group, to, partitions, dry_run=True)
     except ConfigError as error:
         if error.option != "partitions":  # as Python has it
             raise
         raise click.UsageError(
-            f"group {group} has committed nothing: name what to reset, --topic TOPIC"
+            f"group {group} has no offsets: name what to reset, --topic TOPIC"
         ) from error
     if not dry_run:
         if not is_sure:
@@ -209,7 +217,7 @@ def reset(
         # Just what was shown: the partitions' ends may have moved on meanwhile.
         shown = ToOffsets({item: moved.after for item, moved in planned.items()})
         try:
-            planned = cluster.reset_consumer_offsets(group, shown)
+            planned = move(group, shown)
         except KafkaProtoError as error:
             if error.usable:  # some partitions are moved, though others were refused
                 show(_moved_rows(error.usable), _MOVED, as_json=as_json)
@@ -236,34 +244,80 @@ def delete(
     is_sure: bool,
     as_json: bool,
 ) -> None:
-    """Delete GROUPs with all that they have committed; refused while they have members.
+    """Delete GROUPs with their offsets; refused while they have members.
+
+    Internal topics of a streams group stay: kafkaproto topics delete.
 
     \b
     Examples:
       kafkaproto groups delete reports
       kafkaproto groups delete reports --topic orders     (only what it has committed there)
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    cluster.describe_groups(set(names))
+    found = cluster.describe_groups(set(names))
     if not topics:
         confirmed(f"Delete the groups {', '.join(names)}?", is_sure=is_sure)
         with telling_deleted("group", names, as_json=as_json):
             cluster.delete_groups(set(names))
         return
+    sharing = {name for name, item in found.items() if _shares(item)}
+    for text in topics if sharing else ():
+        if ":" in text:
+            raise click.UsageError(
+                f"{', '.join(sorted(sharing))}: a share group forgets whole topics, not {text}"
+            )
     partitions = find_partitions(cluster, "--topic", topics)
     shown = ", ".join(map(str, sorted(partitions)))
-    confirmed(f"Delete what {', '.join(names)} committed for {shown}?", is_sure=is_sure)
+    confirmed(f"Delete the offsets of {', '.join(names)} for {shown}?", is_sure=is_sure)
     with gathered(as_json=as_json) as rows:
         for name in dict.fromkeys(names):
             try:
-                cluster.delete_consumer_offsets(name, partitions)
+                if name in sharing:
+                    cluster.delete_share_group_offsets(name, {item.topic for item in partitions})
+                else:
+                    cluster.delete_consumer_offsets(name, partitions)
             except KafkaProtoError as error:
-                if done := sorted(error.usable or ()):
+                done = _done(partitions, error.usable or ())
+                if done:
                     rows.extend(_forgotten_rows(name, done))
                     shown = ", ".join(map(str, done))
                     click.echo(f"deleted offsets of {name} for {shown}", err=True)
                 raise
             rows.extend(_forgotten_rows(name, sorted(partitions)))
             click.echo(f"deleted offsets of {name}", err=True)
+
+
+def _done(
+    partitions: Iterable[TopicPartition], told: Collection[TopicPartition | str]
+) -> list[TopicPartition]:
+    """Those of `partitions` that are `told`, themselves or by their topics."""
+    return sorted(item for item in partitions if item in told or item.topic in told)
+
+
+def _shares(item: DescribedGroup) -> bool:
+    return item.type == "share"
+
+
+def _is_share_group(cluster: KafkaCluster, group: str) -> bool:
+    """Whether it is one; a group that there is not is to be made as one that commits."""
+    try:
+        return _shares(cluster.describe_groups({group})[group])
+    except BrokerError as error:
+        if error.code == GROUP_ID_NOT_FOUND:
+            return False
+        raise
+
+
+def _share_offsets(
+    cluster: KafkaCluster, groups: Collection[str]
+) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+    """Where they start, as if it was committed."""
+    return {
+        group: {
+            item: CommittedOffset(start.offset, leader_epoch=start.leader_epoch)
+            for item, start in own.items()
+        }
+        for group, own in cluster.get_share_group_offsets(groups).items()
+    }
 
 
 def _way(ways: Mapping[str, object]) -> ResetTo:
@@ -287,33 +341,6 @@ def _way(ways: Mapping[str, object]) -> ResetTo:
         case _, tuple(texts):
             return ToOffsets(parse_topic_offsets("--to", texts))
     raise AssertionError(given)  # an option was added to the command and not to this table
-
-
-def _group_row(item: DescribedGroup) -> dict[str, object]:
-    return {
-        "group": item.group,
-        "type": item.type,
-        "state": item.state,
-        "protocol_type": item.protocol_type,
-        "assignor": item.assignor,
-        "epoch": item.epoch,
-        "members": len(item.members),
-    }
-
-
-def _member_rows(item: DescribedGroup) -> list[dict[str, object]]:
-    return [
-        {
-            "group": item.group,
-            "client_id": member.client_id,
-            "host": member.host,
-            "instance_id": member.instance_id,
-            "member_id": member.member_id,
-            "assignment": [str(partition) for partition in sorted(member.assignment)],
-            "target": [str(partition) for partition in sorted(member.target)],
-        }
-        for member in item.members
-    ]
 
 
 def _forgotten_rows(group: str, partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:

@@ -51,6 +51,9 @@ def lag(
 ) -> None:
     """How far GROUPs (all, if none is named) are behind: a row per partition.
 
+    Of a share group the offset is where it starts; records behind that may be done, too, so that
+    its lag is what the brokers count.
+
     \b
     Examples:
       kafkaproto lag

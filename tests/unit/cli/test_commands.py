@@ -392,7 +392,7 @@ def test_reset_of_a_group_that_is_new_asks_for_topics_by_their_option(brokers, c
     FakeCoordinator(brokers)
     done = command("groups", "reset", "new", "--to-earliest", "--yes")
     assert done.exit_code == 2
-    assert "group new has committed nothing: name what to reset, --topic TOPIC" in done.stderr
+    assert "group new has no offsets: name what to reset, --topic TOPIC" in done.stderr
     assert "partitions" not in done.stderr
 
 
