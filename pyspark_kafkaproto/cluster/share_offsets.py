@@ -40,6 +40,10 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 
 _NONE = -1
 _LAST_WITHOUT_LAG = 0  # of DescribeShareGroupOffsets; later versions ask the leaders, too
+_NOT_CARRIED_OUT = (
+    "the broker says nothing of any partition: Kafka 4.1, where share groups are a preview, offers "
+    "this request and does not carry it out"
+)
 _NO_LEADER = (LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER)
 _ADVICE = {
     NON_EMPTY_GROUP: "members read with it: stop them first",
@@ -158,8 +162,11 @@ def alter_share_offsets(router: Router, group: str, offsets: Mapping[TopicPartit
     def read(
         answer: AlterShareGroupOffsetsResponse, part: list[TopicPartition]
     ) -> dict[TopicPartition, BrokerError | None]:
-        del part
         _check_whole(answer, group)
+        if part and not answer.responses:
+            raise BrokerError(
+                UNSUPPORTED_VERSION, answer.API_NAME, f"group {group!r}", _NOT_CARRIED_OUT
+            )
         return {
             item: _refusal(answer, f"group {group!r}, partition {item}", place)
             for topic in answer.responses

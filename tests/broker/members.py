@@ -1,12 +1,13 @@
-"""A member of a group, by the bare protocol: for tests that need a group with somebody in it.
+"""Members of groups, by the bare protocol: for tests that need a group with somebody in it.
 
 Nothing beats here: the session time-out is long enough for a test.
 """
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pyspark_kafkaproto.cluster import KafkaCluster
@@ -17,9 +18,16 @@ from pyspark_kafkaproto.messages.consumer_protocol import (
 )
 from pyspark_kafkaproto.messages.join_group import JoinGroupRequest
 from pyspark_kafkaproto.messages.leave_group import LeaveGroupRequest
+from pyspark_kafkaproto.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from pyspark_kafkaproto.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 from pyspark_kafkaproto.messages.sync_group import SyncGroupRequest
 from pyspark_kafkaproto.net import Connection, Deadline
 from pyspark_kafkaproto.wire.schema import encode
+
+Subtopology = StreamsGroupHeartbeatRequest.Topology.Subtopology
 
 _VERSION = (0).to_bytes(2)
 _SESSION_MS = 45_000
@@ -100,3 +108,101 @@ def consumer_member(kafka: KafkaCluster, group: str, topic: str) -> Iterator[str
         connection.request(beat(answer.member_epoch, owned), Deadline.after(30))
         yield member_id
         connection.request(beat(_LEAVING, None), Deadline.after(30))
+
+
+@contextmanager
+def share_members(
+    kafka: KafkaCluster, group: str, topic: str, count: int = 1
+) -> Iterator[list[str]]:
+    """A share group (KIP-932) with `count` members, which read `topic` by now; gives their ids."""
+    epochs = {str(uuid.uuid4()): 0 for _ in range(count)}
+
+    def beat(member_id: str, epoch: int) -> int:
+        request = ShareGroupHeartbeatRequest(
+            group_id=group,
+            member_id=member_id,
+            member_epoch=epoch,
+            subscribed_topic_names=(topic,) if epoch == 0 else None,
+        )
+        answer = connection.request(request, Deadline.after(30))
+        assert answer.error_code == 0, answer.error_message
+        return answer.member_epoch
+
+    def is_shared() -> bool:
+        found = kafka.describe_groups({group})[group]
+        return all(item.epoch == found.epoch and item.assignment for item in found.members)
+
+    with _coordinator(kafka, group) as connection:
+        deadline = Deadline.after(30)
+        while True:
+            epochs = {member_id: beat(member_id, epoch) for member_id, epoch in epochs.items()}
+            if is_shared():
+                break
+            deadline.check(f"the share group {group}")
+            time.sleep(0.1)
+        yield list(epochs)
+        for member_id in epochs:
+            beat(member_id, _LEAVING)
+
+
+class StreamsMember:
+    """A member of a streams group (KIP-1071), which takes whatever tasks it is given."""
+
+    def __init__(
+        self, connection: Connection, group: str, subtopologies: tuple[Subtopology, ...]
+    ) -> None:
+        self.member_id = str(uuid.uuid4())
+        self._connection = connection
+        self._group = group
+        topology = StreamsGroupHeartbeatRequest.Topology(epoch=1, subtopologies=subtopologies)
+        none = {"active_tasks": (), "standby_tasks": (), "warmup_tasks": ()}
+        self._last = self._beat(
+            0,
+            rebalance_timeout_ms=_SESSION_MS,
+            topology=topology,
+            process_id=self.member_id,
+            client_tags=(),
+            **none,
+        )
+
+    def beat(self) -> None:
+        """Say that the tasks of the last answer were taken up."""
+        given = {}
+        if self._last.active_tasks is not None:
+            kinds = ("active_tasks", "standby_tasks", "warmup_tasks")
+            given = {kind: getattr(self._last, kind) or () for kind in kinds}
+        self._last = self._beat(self._last.member_epoch, **given)
+
+    def leave(self) -> None:
+        """Leave the group."""
+        self._beat(_LEAVING)
+
+    def _beat(self, epoch: int, **fields: object) -> StreamsGroupHeartbeatResponse:
+        request = StreamsGroupHeartbeatRequest(
+            group_id=self._group, member_id=self.member_id, member_epoch=epoch, **fields
+        )
+        answer = self._connection.request(request, Deadline.after(30))
+        assert answer.error_code == 0, answer.error_message
+        return answer
+
+
+@contextmanager
+def streams_members(
+    kafka: KafkaCluster,
+    group: str,
+    subtopologies: tuple[Subtopology, ...],
+    is_there: Callable[[], bool],
+    count: int = 1,
+) -> Iterator[list[str]]:
+    """A streams group with `count` members that beat until `is_there`; gives their ids."""
+    with _coordinator(kafka, group) as connection:
+        members = [StreamsMember(connection, group, subtopologies) for _ in range(count)]
+        deadline = Deadline.after(30)
+        while not is_there():
+            deadline.check(f"the streams group {group}")
+            time.sleep(0.1)
+            for member in members:
+                member.beat()
+        yield [member.member_id for member in members]
+        for member in members:
+            member.leave()

@@ -105,7 +105,15 @@ def test_a_group_moves_to_the_new_protocol_and_back_while_it_reads(
     fill(kafka, dict.fromkeys(partitions, RECORDS))
     new = member(group, topic)
     rows += poll_all((old, new), is_shared(old, new), "both")
-    assert kafka.describe_groups({group})[group].type == "consumer"
+    both = kafka.describe_groups({group})[group]
+    assert both.type == "consumer"
+    assert {item.is_classic: item.assignment for item in both.members} == {
+        True: old.assignment,
+        False: new.assignment,
+    }
+    assert {TopicPartition(row.topic, row.partition): row.owner for row in kafka.lag({group})} == {
+        item: one.member_id for one in (old, new) for item in one.assignment
+    }
     fill(kafka, dict.fromkeys(partitions, RECORDS))
     old.close()
     rows += poll_all([new], is_shared(new), "the new member's")

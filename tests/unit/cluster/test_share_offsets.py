@@ -170,6 +170,14 @@ def test_members_that_come_meanwhile_are_the_brokers_to_refuse(brokers, coordina
     assert caught.value.usable == {}
 
 
+def test_a_broker_that_offers_to_move_and_does_not_is_named(brokers, coordinator, kafka):
+    """Kafka 4.1's answer is empty, and without an error."""
+    brokers.on("AlterShareGroupOffsets", AlterShareGroupOffsetsResponse())
+    with pytest.raises(BrokerError, match=r"group 'g'.*Kafka 4\.1.*not carry it out") as caught:
+        kafka.reset_share_group_offsets("g", ToEarliest())
+    assert caught.value.usable == {}
+
+
 def test_an_error_has_what_was_moved_all_the_same(brokers, coordinator, kafka):
     brokers.on("AlterShareGroupOffsets", lambda call: altered(call, lambda _, number: 29 * number))
     with pytest.raises(BrokerError, match=r"partition orders-1.*READ on the topic") as caught:
