@@ -8,8 +8,16 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto import KafkaCluster, Producer
-from pyspark_kafkaproto.cluster import CommittedOffset, NewTopic
+from pyspark_kafkaproto.cluster import (
+    CommittedOffset,
+    ConfigChange,
+    ConfigResource,
+    NewTopic,
+    ToOffsets,
+)
 from pyspark_kafkaproto.devbroker import DevBroker
+from pyspark_kafkaproto.messages.streams_group_heartbeat import TopicInfo
+from tests.broker.members import Subtopology, streams_members
 from tests.pages import check_prints, commands_of, examples
 
 pytestmark = pytest.mark.broker
@@ -20,9 +28,42 @@ ENDS = (9000, 598134, 0, 91000)
 COMMITTED = (9000, CommittedOffset(26886, "run 4711"), 0, 18296)
 
 
+INTERNAL = ("word-counts-repartition", "word-counts-changelog")
+
+
+def topology():
+    """Two subtopologies of an application, and the internal topics between and behind them."""
+    repartition, changelog = (
+        TopicInfo(name=name, partitions=count, replication_factor=1)
+        for name, count in zip(INTERNAL, (4, 0), strict=True)
+    )
+    return (
+        Subtopology(
+            subtopology_id="0", source_topics=("orders",), repartition_sink_topics=INTERNAL[:1]
+        ),
+        Subtopology(
+            subtopology_id="1",
+            repartition_source_topics=(repartition,),
+            state_changelog_topics=(changelog,),
+        ),
+    )
+
+
+def make_streams_group(cluster, group):
+    """An application that comes, works and goes."""
+    at_once = ConfigChange("streams.initial.rebalance.delay.ms", "0")
+    cluster.alter_configs({ConfigResource("group", group): [at_once]})
+
+    def is_stable():
+        return cluster.describe_groups({group})[group].state == "Stable"
+
+    with streams_members(cluster, group, topology(), is_stable):
+        assert cluster.describe_groups({group})[group].topology.problems == ()
+
+
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory):
-    """The broker of the page: its topic, and its group."""
+    """The broker of the page: its topic, and its groups."""
     properties = {"message.max.bytes": "64000000"}
     with DevBroker(tmp_path_factory.mktemp("page"), properties=properties) as broker:
         config = {"bootstrap.servers": broker.bootstrap_servers}
@@ -34,6 +75,10 @@ def servers(tmp_path_factory):
                 producer.send(pa.record_batch({"value": values, "partition": where}))
             offsets = {("orders", number): offset for number, offset in enumerate(COMMITTED)}
             cluster.set_consumer_offsets("test-consumer-group", offsets)
+            producer.flush()
+            cluster.reset_share_group_offsets("workers", ToOffsets({("orders", 1): 598_000}))
+            make_streams_group(cluster, "word-counts")
+            cluster.delete_topics(INTERNAL)
         yield broker.bootstrap_servers
 
 
