@@ -7,8 +7,10 @@ import pytest
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.members import read_assignment
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
+from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.delete_groups import DeleteGroupsResponse
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
+from tests.fake_broker import api_versions
 from tests.unit.cluster.fake_groups import assigned, classic, consumer, describing, listed
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -93,6 +95,19 @@ def test_broker_without_consumer_groups_is_asked_for_classic_ones(brokers, kafka
     assert kafka.describe_groups({"old"})["old"].owners.keys() == {FIRST}
     with pytest.raises(BrokerError, match="no such group"):
         kafka.describe_groups({"nope"})
+
+
+def test_brokers_without_consumer_groups_hide_none_of_others(brokers, kafka):
+    """While a cluster is upgraded: what one broker does not know another has told."""
+    brokers.coordinators["old"] = 2
+    describing(brokers, consumer("new", assignments=[((0,), (0,))]), classic("old", assigned(0)))
+    known = (item for item in api_versions(brokers, None).api_keys if item.api_key != 69)
+    brokers.on("ApiVersions", ApiVersionsResponse(api_keys=tuple(known)), node=2)
+    found = kafka.describe_groups({"old", "new"})
+    assert {name: item.type for name, item in found.items()} == {
+        "old": "classic",
+        "new": "consumer",
+    }
 
 
 def test_members_of_other_protocols_keep_their_bytes_to_themselves(brokers, kafka):
