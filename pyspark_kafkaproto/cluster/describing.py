@@ -43,8 +43,9 @@ def find_described(
     )
     try:
         return ask(router, question, groups, router.coordinators)
-    except UnsupportedVersion:  # a broker that knows no such groups has none
-        return dict.fromkeys(groups)
+    except UnsupportedVersion as error:  # a broker that knows no such groups has none
+        told: dict[str, DescribedGroup | None] = error.usable or {}  # by others
+        return dict.fromkeys(groups) | told
 
 
 def _read(
