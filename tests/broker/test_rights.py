@@ -10,7 +10,7 @@ from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.client.batch_commit import commit_batch
 from pyspark_kafkaproto.client.decisions import DecisionLog
-from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, NewTopic
+from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, NewTopic, ToEarliest
 from pyspark_kafkaproto.cluster.admin import Acl, AclFilter, QuotaEntity, ScramCredential
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline, ProducerConfig, connections_for
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.broker
 HELD = {TopicPartition(TOPIC, 0)}
 GROUP, DOOMED_GROUP, MEMBERS_GROUP = "reports", "doomed-group", "members"
 INCREMENTAL_GROUP = "members-of-kip-848"
+SHARE_GROUP, DOOMED_SHARE_GROUP = "workers", "doomed-workers"
 DOOMED_TOPIC, WRITTEN_TOPIC = "doomed-topic", "written-topic"
 DECISIONS, PREFIX = "decisions", "orders-job"
 JOBS, JOB = "batch", "0123abcd"
@@ -94,6 +95,13 @@ def list_decisions(cluster):
         connections_for(cluster.config).close()
 
 
+def look_at_a_share_group(cluster):
+    (found,) = cluster.get_share_group_offsets({SHARE_GROUP}).values()
+    if not found:  # as where nothing is: topics that may not be seen are left out
+        cluster.get_partitions({TOPIC})
+        raise AssertionError("the topic may be seen, and its offsets may not")
+
+
 # The features of the table, by the words of the page.
 FEATURES = {
     "metadata, partitions, leaders": lambda cluster: cluster.describe({TOPIC}, must_exist=True),
@@ -115,6 +123,13 @@ FEATURES = {
     "describing a group": lambda cluster: cluster.describe_groups({GROUP}),
     "deleting committed offsets": lambda cluster: cluster.delete_consumer_offsets(GROUP, HELD),
     "deleting a group": lambda cluster: cluster.delete_groups({DOOMED_GROUP}),
+    "where a share group starts": look_at_a_share_group,
+    "moving where a share group starts": (
+        lambda cluster: cluster.reset_share_group_offsets(SHARE_GROUP, ToEarliest(), HELD)
+    ),
+    "forgetting where a share group starts": (
+        lambda cluster: cluster.delete_share_group_offsets(DOOMED_SHARE_GROUP, {TOPIC})
+    ),
     "transactions (`transactional.id`)": transact,
     "offsets in a transaction": commit_offsets_in_a_transaction,
     "exactly once: writing (`transactionalIdPrefix`)": (
@@ -154,6 +169,9 @@ NAMES = {
     "being a member of a group (`Consumer`)": {"Group": MEMBERS_GROUP},
     "being one with `group.protocol=consumer`": {"Group": INCREMENTAL_GROUP},
     "deleting a group": {"Group": DOOMED_GROUP},
+    "where a share group starts": {"Group": SHARE_GROUP},
+    "moving where a share group starts": {"Group": SHARE_GROUP},
+    "forgetting where a share group starts": {"Group": DOOMED_SHARE_GROUP},
     "transactions (`transactional.id`)": {"Topic": WRITTEN_TOPIC},
     "exactly once: writing (`transactionalIdPrefix`)": {
         "Topic": WRITTEN_TOPIC,
@@ -203,6 +221,8 @@ def what_is_there(secure):
         cluster.create_topics([NewTopic(name, 1, 1) for name in names])
         for group in (GROUP, DOOMED_GROUP):
             cluster.set_consumer_offsets(group, dict.fromkeys(HELD, 1))
+        for group in (SHARE_GROUP, DOOMED_SHARE_GROUP):
+            cluster.reset_share_group_offsets(group, ToEarliest(), HELD)
     of_a_task = properties | {"transactional.id": f"{TASKS}0-0"}
     with Producer(of_a_task, topic=WRITTEN_TOPIC) as producer:
         producer.begin_transaction()
