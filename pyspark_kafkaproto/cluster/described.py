@@ -113,7 +113,7 @@ class Member:
         target: those that it is to have.
         epoch: the group's, up to which the member has come; None in a classic group.
         is_classic: whether it speaks the classic protocol, which members of a consumer group may,
-            too (KIP-848); None where the broker does not tell (before 4.0.1).
+            too (KIP-848); None where the broker does not tell.
         tasks: of a member of a streams group.
         target_tasks: those that it is to have.
     """

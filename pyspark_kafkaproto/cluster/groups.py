@@ -47,7 +47,7 @@ _COMMIT_ADVICE = {
     UNKNOWN_TOPIC_OR_PARTITION: _NO_SUCH_PARTITION,
     UNKNOWN_MEMBER_ID: "the group has live members, and only they may commit: stop them, or "
     "commit to a group of its own",
-    GROUP_ID_NOT_FOUND: "a share group has this name, and commits nothing: "
+    GROUP_ID_NOT_FOUND: "if this is a share group, it commits nothing: "
     "reset_share_group_offsets moves where it starts (kafkaproto groups reset)",
 }
 _NO_LONGER = (

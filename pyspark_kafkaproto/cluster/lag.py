@@ -68,7 +68,12 @@ def lag_of(
     for group in found.committing if topics is None else ():
         if not committed[group] and group in found.described and found.described[group] is None:
             raise no_such_group(group)
-    shared = _fetch_shared(router, found.sharing)
+    try:
+        shared = fetch_share_offsets(router, found.sharing)
+    except UnsupportedVersion:
+        if groups is not None:
+            raise
+        shared = {}  # Kafka 4.0 lists share groups of a try-out, and tells no offsets
     by_group: Collection[Collection[TopicPartition]]
     by_group = (*committed.values(), *shared.values(), *owners.values())
     seen = {item for own in by_group for item in own}
@@ -117,15 +122,6 @@ def _find(router: Router, groups: Collection[str] | None) -> _Found:
         {item.group for item in listed if item.type == SHARE},
         find_listed(router, [item for item in committing if item.state in _WITH_MEMBERS]),
     )
-
-
-def _fetch_shared(
-    router: Router, groups: Collection[str]
-) -> Mapping[str, Mapping[TopicPartition, ShareOffset | None]]:
-    try:
-        return fetch_share_offsets(router, groups)
-    except UnsupportedVersion:  # Kafka 4.0 lists share groups of a try-out, and tells no offsets
-        return {}
 
 
 class _Place(NamedTuple):
