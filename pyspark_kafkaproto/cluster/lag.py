@@ -34,8 +34,8 @@ class Lag(NamedTuple):
     the partition is gone or has no leader, `lag` where either is; `owner` is the member's id.
 
     A share group's `offset` is its start offset, before which all is done. Records behind it may be
-    done, too, so its `lag` is the brokers' own count (None before Kafka 4.2). Its partitions are
-    read by any of its members: they have no `owner`.
+    done, too, so its `lag` is the brokers' own count (None before Kafka 4.2). Neither is told of a
+    partition without a leader. Any of its members read a partition: none is its `owner`.
     """
 
     group: str
@@ -69,7 +69,7 @@ def lag_of(
         if not committed[group] and group in found.described and found.described[group] is None:
             raise no_such_group(group)
     try:
-        shared = fetch_share_offsets(router, found.sharing)
+        shared = fetch_share_offsets(router, found.sharing, waits_for_leaders=False)
     except UnsupportedVersion:
         if groups is not None:
             raise

@@ -39,7 +39,6 @@ from pyspark_kafkaproto.messages.describe_share_group_offsets import (
 from pyspark_kafkaproto.net import Deadline, Endpoint
 
 _NONE = -1
-_LAST_WITHOUT_LAG = 0  # of DescribeShareGroupOffsets; later versions ask the leaders, too
 _NOT_CARRIED_OUT = (
     "the broker says nothing of any partition: Kafka 4.1, where share groups are a preview, offers "
     "this request and does not carry it out"
@@ -58,8 +57,7 @@ class ShareOffset(NamedTuple):
     Attributes:
         offset: the start offset: what lies before it is done.
         leader_epoch: of the record there, or -1 where it is not known.
-        lag: how many records are not done, None where that is not known: brokers before Kafka 4.2
-            do not tell, nor does one while the partition has no leader.
+        lag: how many records are not done; None where brokers do not tell (before Kafka 4.2).
     """
 
     offset: int
@@ -71,30 +69,24 @@ _K = TypeVar("_K")
 _Starts = dict[TopicPartition, ShareOffset | None]
 
 
-def fetch_share_offsets(router: Router, groups: Collection[str]) -> dict[str, _Starts]:
+def fetch_share_offsets(
+    router: Router, groups: Collection[str], *, waits_for_leaders: bool = True
+) -> dict[str, _Starts]:
     """Where each group is in each partition that it knows of; None where it has not begun.
 
     All partitions are asked for, never some: a broker (4.3) that is asked for one that there is
     not never answers.
 
+    Args:
+        router: whom to ask.
+        groups: their names.
+        waits_for_leaders: whether to wait for partitions that have no leader: without it brokers
+            tell nothing of them. Else None stands there, too.
+
     Raises:
         BrokerError: a group may not be seen, or the cluster has share groups switched off.
         UnsupportedVersion: a broker before Kafka 4.1.
     """
-    found = _fetch(router, groups)
-    unread = {group for group, own in found.items() if isinstance(own, _Unread)}
-    if unread:  # the leaders alone know the lag: without it there are start offsets all the same
-        found |= _fetch(router, unread, _LAST_WITHOUT_LAG)
-    return {group: own for group, own in found.items() if not isinstance(own, _Unread)}
-
-
-class _Unread:
-    """In place of a group's offsets: a partition had no leader that could be asked for its lag."""
-
-
-def _fetch(
-    router: Router, groups: Collection[str], most: int | None = None
-) -> dict[str, _Starts | _Unread]:
     group_of = DescribeShareGroupOffsetsRequest.Group
 
     def make_request(part: list[str]) -> DescribeShareGroupOffsetsRequest:
@@ -103,21 +95,19 @@ def _fetch(
 
     def read(
         answer: DescribeShareGroupOffsetsResponse, part: list[str]
-    ) -> dict[str, _Starts | _Unread | BrokerError]:
+    ) -> dict[str, _Starts | BrokerError]:
         del part
-        may_be_unread = most is None
-        return {item.group_id: _read_group(item, may_be_unread) for item in answer.groups}
+        passed_over = () if waits_for_leaders else _NO_LEADER
+        return {item.group_id: _read_group(item, passed_over) for item in answer.groups}
 
     what = f"fetch the offsets of {named(groups)}"
-    question: Question[str, _Starts | _Unread] = Question(
-        what, make_request, read, cut(GROUPS_PER_REQUEST), most
-    )
+    question = Question(what, make_request, read, cut(GROUPS_PER_REQUEST))
     return ask(router, question, groups, router.coordinators)
 
 
 def _read_group(
-    item: DescribeShareGroupOffsetsResponse.Group, may_be_unread: bool
-) -> _Starts | _Unread | BrokerError:
+    item: DescribeShareGroupOffsetsResponse.Group, passed_over: Collection[int]
+) -> _Starts | BrokerError:
     api, subject = DescribeShareGroupOffsetsResponse.API_NAME, f"group {item.group_id!r}"
     if item.error_code:
         return BrokerError(item.error_code, api, subject, _text(item))
@@ -125,8 +115,9 @@ def _read_group(
     for topic in item.topics:
         for place in topic.partitions:
             partition = TopicPartition(topic.topic_name, place.partition_index)
-            if may_be_unread and place.error_code in _NO_LEADER:
-                return _Unread()
+            if place.error_code in passed_over:
+                starts[partition] = None
+                continue
             if place.error_code:
                 where = f"{subject}, partition {partition}"
                 return BrokerError(place.error_code, api, where, _text(place))

@@ -27,12 +27,12 @@ class FakeShareCoordinator:
         brokers.on("DeleteShareGroupOffsets", self.delete)
 
     def describe(self, call):
-        """The answer to a DescribeShareGroupOffsets; version 0 does not look at the leaders."""
+        """The answer to a DescribeShareGroupOffsets; version 0 has no lag."""
         has_lag = call.header.api_version > 0
         part = DescribeShareGroupOffsetsResponse.Group
 
         def place(item, start, lag):
-            if has_lag and item in self.leaderless:
+            if item in self.leaderless:
                 return part.Topic.Partition(partition_index=item[1], error_code=5)
             return part.Topic.Partition(
                 partition_index=item[1], start_offset=start, lag=lag if has_lag else -1

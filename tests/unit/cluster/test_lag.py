@@ -72,6 +72,14 @@ def test_a_share_group_starts_somewhere_and_the_brokers_count_its_lag(brokers, k
     assert short(kafka.lag(named, {"empty"})) == [("s", 0, None, 0, None)]
 
 
+def test_partitions_without_a_leader_do_not_hold_up_the_lag_of_a_share_group(brokers, kafka):
+    brokers.logs[SECOND].stop = 5
+    coordinator = FakeShareCoordinator(brokers, s={FIRST: (20, 7), SECOND: (1, 4)})
+    coordinator.leaderless.add(FIRST)
+    brokers.topics["orders"].leaders[0] = -1
+    assert short(kafka.lag({"s"})) == [("s", 0, None, None, None), ("s", 1, 1, 5, 4)]
+
+
 def test_share_groups_whose_offsets_old_brokers_do_not_tell_are_no_hindrance(brokers, kafka):
     FakeCoordinator(brokers, g={FIRST: (0, "")})
     brokers.on("ListGroups", listed(("s", "Share", "Stable"), ("g", "Classic", "Empty")))

@@ -55,13 +55,15 @@ def test_old_brokers_tell_no_lag(brokers, coordinator, kafka):
     assert kafka.get_share_group_offsets({"g"})["g"] == {FIRST: ShareOffset(20, 0, None)}
 
 
-def test_where_a_partition_has_no_leader_starts_are_told_without_lag(brokers, coordinator, kafka):
-    coordinator.leaderless.add(SECOND)
-    coordinator.starts["h"] = {FIRST: (3, 2)}
-    assert kafka.get_share_group_offsets({"g", "h"}) == {
-        "g": {FIRST: ShareOffset(20, 0, None)},
-        "h": {FIRST: ShareOffset(3, 0, 2)},
-    }
+def test_a_partition_without_a_leader_is_waited_for(brokers, coordinator, kafka, clock):
+    def elect(call):
+        said = coordinator.describe(call)
+        coordinator.leaderless.clear()
+        return said
+
+    coordinator.leaderless.add(FIRST)
+    brokers.on("DescribeShareGroupOffsets", elect)
+    assert kafka.get_share_group_offsets({"g"})["g"].keys() == {FIRST}
     assert len(brokers.asked("DescribeShareGroupOffsets")) == 2
 
 
