@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client.codec import say_which_codec
@@ -47,7 +47,11 @@ from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offset, Offsets, checked_offsets, checked_partitions
 from pyspark_kafkaproto.cluster.groups import GroupMember
 from pyspark_kafkaproto.cluster.names import check_set
-from pyspark_kafkaproto.error_codes import UNSTABLE_OFFSET_COMMIT
+from pyspark_kafkaproto.error_codes import (
+    STALE_MEMBER_EPOCH,
+    UNKNOWN_MEMBER_ID,
+    UNSTABLE_OFFSET_COMMIT,
+)
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
@@ -67,13 +71,21 @@ _WORTH_A_WORD_S = 2.0
 # for partitions that are to be given up.
 _LOOK_S = 0.5
 
+# Why the group's offsets cannot be had for now.
+_HOLDS_BACK: Final = {
+    STALE_MEMBER_EPOCH: "the coordinator knows this member in another epoch: %s",
+    UNKNOWN_MEMBER_ID: "the coordinator does not know this member: %s",
+    UNSTABLE_OFFSET_COMMIT: "an open transaction holds the group's offsets: %s. It ends with its "
+    "producer, or by transaction.timeout.ms",
+}
+
 Partitions = frozenset[TopicPartition]
 Listener = Callable[[Partitions], object]
 
 
 @dataclass(slots=True)
 class _Held:
-    """An open transaction holds the group's offsets: when that is said, and asked about again."""
+    """The group's offsets cannot be had yet: when that is said, and asked about again."""
 
     said_at: Deadline
     again: Deadline = field(default_factory=lambda: Deadline.after(0))
@@ -356,7 +368,7 @@ class Consumer:
         added = view.assignment - self._own
         if self._reading is not None and not added:
             return
-        starts = self._starting_positions(added)
+        starts = self._starting_positions(added, view.member)
         if starts is None or not self._membership.claim(view):
             return
         try:
@@ -400,23 +412,27 @@ class Consumer:
         self._commits.keep(kept)
 
     def _starting_positions(
-        self, assigned: frozenset[TopicPartition]
+        self, assigned: frozenset[TopicPartition], member: GroupMember
     ) -> dict[TopicPartition, CommittedOffset] | None:
-        """See `starting_positions`; None where a transaction is about to commit them.
+        """See `starting_positions`; None where they cannot be had yet.
 
-        Its producer may have died: then it is open until its transaction.timeout.ms.
+        A transaction that is about to commit them ends with its producer, or by its time-out. A
+        coordinator that does not know us in our epoch may be one of the past, or a moment ahead.
         """
         if not assigned:
             return {}
         if self._held is not None and not self._held.again.has_passed:
             return None
+        who = member if self.config.group_protocol == INCREMENTAL else None
         try:
             starts = starting_positions(
-                self._router, self.config, assigned, has_others=bool(self._own)
+                self._router, self.config, assigned, has_others=bool(self._own), member=who
             )
         except BrokerError as error:
-            if error.code != UNSTABLE_OFFSET_COMMIT:
+            if error.code not in _HOLDS_BACK:
                 raise
+            if error.code != UNSTABLE_OFFSET_COMMIT:
+                self._router.forget_for(error)  # the keeper may speak with another one
             self._note_held(error)
             return None
         self._held = None
@@ -429,11 +445,7 @@ class Consumer:
         held.again = Deadline.after(self.config.client.backoff.wait_s(held.tries))
         if held.said_at.has_passed:
             held.said_at = Deadline.after(self._timeout_s)
-            _log.warning(
-                "no rows yet, an open transaction holds the group's offsets: %s. It ends with its "
-                "producer, or by transaction.timeout.ms",
-                error,
-            )
+            _log.warning(f"no rows yet, {_HOLDS_BACK[error.code]}", error)
         self._held = held
 
     def _sooner_if_held(self, view: View, turn: Deadline) -> Deadline:

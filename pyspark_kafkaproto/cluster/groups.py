@@ -110,6 +110,7 @@ def fetch_offsets(
     *,
     require_stable: bool = True,
     unstable_s: float = inf,
+    member: GroupMember | None = None,
 ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
     """What each group has committed; partitions without a committed offset are left out.
 
@@ -121,14 +122,17 @@ def fetch_offsets(
             a coordinator that has just taken over may answer from before its log is complete, and
             a group that has committed looks as if it never had.
         unstable_s: for how long to wait so, at most.
+        member: of the protocol of KIP-848, who asks. A coordinator of before, which does not know
+            that another one has taken over, does not know who is in which epoch now either.
 
     Raises:
-        BrokerError: UNSTABLE_OFFSET_COMMIT where they were waited for in vain.
+        BrokerError: UNSTABLE_OFFSET_COMMIT where they were waited for in vain. UNKNOWN_MEMBER_ID or
+            STALE_MEMBER_EPOCH where the coordinator does not know `member` so.
     """
     if partitions is not None and not partitions:
         return {group: {} for group in groups}
     # From the newest form of the question on, until the brokers know one.
-    for form in _forms(named(groups), partitions, require_stable=require_stable):
+    for form in _forms(named(groups), partitions, member, require_stable=require_stable):
         question = replace(form, read=partial(_read_for, unstable_s, form.read))
         try:
             return ask(router, question, groups, router.coordinators)
@@ -252,11 +256,18 @@ _Read = Callable[[Any, list[str]], Mapping[str, _Committed | BrokerError]]
 
 
 def _forms(
-    what: str, partitions: Collection[TopicPartition] | None, *, require_stable: bool
+    what: str,
+    partitions: Collection[TopicPartition] | None,
+    member: GroupMember | None,
+    *,
+    require_stable: bool,
 ) -> Iterator[Question[str, _Committed]]:
     """The question about committed offsets: of many groups, of one, and as old brokers know it."""
     grouped = None if partitions is None else by_topic(partitions)
     what = f"fetch the offsets of {what}"
+    who: dict[str, Any] = {}
+    if member is not None:
+        who = {"member_id": member.member_id, "member_epoch": member.generation}
 
     def topics(topic_of: type[Any]) -> tuple[Any, ...] | None:
         if grouped is None:
@@ -268,7 +279,8 @@ def _forms(
 
     def of_many(part: list[str]) -> OffsetFetchRequest:
         asked = topics(OffsetFetchRequest.Group.Topic)
-        groups = tuple(OffsetFetchRequest.Group(group_id=group, topics=asked) for group in part)
+        part_of = OffsetFetchRequest.Group
+        groups = tuple(part_of(group_id=group, topics=asked, **who) for group in part)
         return OffsetFetchRequest(groups=groups, require_stable=require_stable)
 
     def of_one(part: list[str], *, stable: bool) -> OffsetFetchRequest:

@@ -20,7 +20,7 @@ from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.decode import BlockReading
 from pyspark_kafkaproto.client.reading.ranges import ReadSettings
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
-from pyspark_kafkaproto.cluster.groups import fetch_offsets
+from pyspark_kafkaproto.cluster.groups import GroupMember, fetch_offsets
 from pyspark_kafkaproto.cluster.offsets import list_bounds
 from pyspark_kafkaproto.error_codes import OFFSET_OUT_OF_RANGE, UNSTABLE_OFFSET_COMMIT
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
@@ -272,6 +272,7 @@ def starting_positions(
     partitions: Collection[TopicPartition],
     *,
     has_others: bool = False,
+    member: GroupMember | None = None,
 ) -> dict[TopicPartition, CommittedOffset]:
     """Where the group goes on: what it has committed, else what auto.offset.reset says.
 
@@ -283,13 +284,16 @@ def starting_positions(
         config: the member's.
         partitions: where to begin.
         has_others: whether others are read already.
+        member: who asks, in the protocol of KIP-848 alone.
 
     Raises:
         BrokerError: UNSTABLE_OFFSET_COMMIT, without a second try, where a transaction is about to
-            commit some.
+            commit some. UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH where the coordinator knows
+            `member` not at all, or in another epoch.
     """
     group = config.group_id
-    committed = fetch_offsets(router, {group}, partitions, unstable_s=0)[group]
+    told = fetch_offsets(router, {group}, partitions, unstable_s=0, member=member)
+    committed = told[group]
     missing = {item for item in partitions if item not in committed}
     found: dict[TopicPartition, int] = {}
     timestamp = reset_timestamp(config)

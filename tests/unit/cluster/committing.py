@@ -117,12 +117,16 @@ def _each(response, topics, outcome):
     )
 
 
-def unstable(call):
-    """Offsets that an open transaction holds."""
+def fetch_refused(code):
+    """An OffsetFetch answer with an error for each group."""
     part = OffsetFetchResponse.Group
-    return OffsetFetchResponse(
+    return lambda call: OffsetFetchResponse(
         groups=tuple(
-            part(group_id=asked.group_id, error_code=_UNSTABLE_OFFSET_COMMIT)
-            for asked in call.request.groups
+            part(group_id=asked.group_id, error_code=code) for asked in call.request.groups
         )
     )
+
+
+def unstable(call):
+    """Offsets that an open transaction holds."""
+    return fetch_refused(_UNSTABLE_OFFSET_COMMIT)(call)

@@ -14,7 +14,7 @@ from pyspark_kafkaproto.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from tests.unit.cluster.committing import FakeCoordinator, committing
+from tests.unit.cluster.committing import FakeCoordinator, committing, fetch_refused
 
 UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH = 25, 110, 113
 FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID = 82, 111
@@ -60,6 +60,7 @@ class FakeHeartbeats:
     committed: dict = field(default_factory=dict)
     heard: list = field(default_factory=list)
     _commit: object = None
+    _fetch: object = None
 
     def __post_init__(self):
         coordinator = FakeCoordinator(self.brokers, g={})
@@ -67,6 +68,8 @@ class FakeHeartbeats:
         self.brokers.versions["ConsumerGroupHeartbeat"] = (0, 1)
         self.brokers.on("ConsumerGroupHeartbeat", self.beat)
         self.brokers.on("OffsetCommit", self.commit)
+        self._fetch = coordinator.fetch
+        self.brokers.on("OffsetFetch", self.fetch)
 
     # What it is told
 
@@ -105,6 +108,17 @@ class FakeHeartbeats:
         if member.epoch != request.generation_id_or_member_epoch:
             return committing(STALE_MEMBER_EPOCH)(call)
         return self._commit(call)
+
+    def fetch(self, call):
+        """The answer to an OffsetFetch: a member that says who it is is to be in its epoch."""
+        (asked,) = call.request.groups
+        if asked.member_id is not None:
+            member = self.members.get(asked.member_id)
+            if member is None:
+                return fetch_refused(UNKNOWN_MEMBER_ID)(call)
+            if member.epoch != asked.member_epoch:
+                return fetch_refused(STALE_MEMBER_EPOCH)(call)
+        return self._fetch(call)
 
     # What befalls members
 

@@ -23,14 +23,15 @@ from tests.fake_broker import STALL, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
 from tests.unit.client.group.fake_heartbeats import FakeMember, beat_refused
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
-from tests.unit.cluster.committing import committing, unstable
+from tests.unit.cluster.committing import FakeCoordinator, committing, fetch_refused, unstable
 from tests.waiting import until
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
 
+NOT_COORDINATOR = 16
 COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND = 14, 25, 69
-FENCED_MEMBER_EPOCH = 110
+FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH = 110, 113
 NOBODY = -1
 
 
@@ -382,3 +383,58 @@ def test_a_coordinator_that_hangs_is_left_after_a_few_heartbeats_time(
     poll_until(consumer, lambda: heartbeats.committed, "the commit")
     assert time.monotonic() - began < 3
     assert noted == [("assigned", BOTH)]
+
+
+@pytest.mark.slow
+def test_a_coordinator_of_the_past_is_not_believed_about_offsets(
+    filled, heartbeats, incremental_of
+):
+    """It was away, and does not know yet that another one has taken over; the reader asks it."""
+    consumer = incremental_of(enable_auto_commit="false")
+    poll_rows(consumer, 40)
+    ours = take_away(filled, heartbeats, 1)
+    poll_until(consumer, lambda: ours.epoch == heartbeats.epoch, "our word")
+    with filled.at_once():
+        filled.coordinators["g"] = 2
+        filled.on("ConsumerGroupHeartbeat", beat_refused(NOT_COORDINATOR), node=1)
+        before = ours.epoch
+        past = FakeCoordinator(filled, g={("orders", 1): (5, "")})
+
+        def in_the_past(call):
+            (asked,) = call.request.groups
+            is_known = asked.member_epoch in (-1, before)
+            return past.fetch(call) if is_known else fetch_refused(STALE_MEMBER_EPOCH)(call)
+
+        filled.on("OffsetFetch", heartbeats.fetch)
+        filled.on("OffsetFetch", in_the_past, node=1)
+        filled.on("OffsetCommit", heartbeats.commit)
+        heartbeats.committed["orders", 1] = (18, "")
+        heartbeats.fence("~")
+    assert poll_rows(consumer, 2) == [(1, 18), (1, 19)]
+    assert filled.asked("OffsetFetch", 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", [STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID])
+def test_offsets_are_asked_for_again_where_the_coordinator_is_in_another_epoch(
+    filled, heartbeats, incremental_of, code
+):
+    filled.on("OffsetFetch", fetch_refused(code), heartbeats.fetch)
+    assert len(poll_rows(incremental_of(), 40)) == 40
+    (first, second) = filled.asked("OffsetFetch")
+    assert [item.groups[0].member_epoch for item in (first, second)] == [1, 1]
+
+
+@pytest.mark.slow
+def test_a_coordinator_that_does_not_know_us_for_long_is_warned_of(
+    filled, heartbeats, incremental_of, caplog
+):
+    filled.on("OffsetFetch", fetch_refused(STALE_MEMBER_EPOCH))
+    consumer = incremental_of(default_api_timeout_ms=300)
+    poll_until(consumer, lambda: caplog.records, "a warning")
+    assert "no rows yet" in caplog.text
+    assert "STALE_MEMBER_EPOCH" in caplog.text
+    assert "transaction" not in caplog.text
+    with filled.at_once():
+        filled.on("OffsetFetch", heartbeats.fetch)
+    assert len(poll_rows(consumer, 40)) == 40
