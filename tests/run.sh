@@ -93,6 +93,7 @@ if [ -z "$only_checks" ]; then
     length=${length:-"not long"}
     step "Apache Kafka" kafkaproto devbroker fetch
     step "Apache Kafka 3.9" env -u KAFKA_HOME kafkaproto devbroker fetch --kafka-version 3.9.1
+    step "Apache Kafka 4.0" env -u KAFKA_HOME kafkaproto devbroker fetch --kafka-version 4.0.1
     # pytest's exit code 5, nothing collected, is an error like any other: a mark that no test
     # carries is a mistake here.
     # -n 2: their deadlines leave room for a neighbour. Plain pytest draws fewer inputs.

@@ -56,6 +56,11 @@ def is_shared(*members):
     return look
 
 
+def are_at(members, offset):
+    """Whether ours together have read each partition up to `offset`."""
+    return lambda: [at for one in members for at in one.positions.values()] == [offset] * PARTITIONS
+
+
 def check_three_clients(broker, kafka, topic, group, new_member, folder, *how):
     """Ours, Java's and librdkafka's member share, leave and come back: each row is read once.
 

@@ -18,6 +18,7 @@ from pyspark_kafkaproto.devbroker import DEFAULT_VERSION, DevBroker
 from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
 from tests.broker.members import classic_member
+from tests.broker.sharing import PARTITIONS, RECORDS, are_at, is_shared, open_member, poll_all
 
 pytestmark = pytest.mark.broker
 
@@ -27,7 +28,11 @@ ENDS = (90, 5981, 0, 910)
 
 @pytest.fixture(scope="module", params=["3.9.1", DEFAULT_VERSION])
 def trio(request):
-    with DevBroker(nodes=3, version=request.param) as broker:
+    # Members that beat often, so that partitions are shared out soon.
+    often = dict.fromkeys(
+        ("group.consumer.heartbeat.interval.ms", "group.consumer.min.heartbeat.interval.ms"), "500"
+    )
+    with DevBroker(nodes=3, version=request.param, properties=often) as broker:
         yield broker
 
 
@@ -178,3 +183,35 @@ def test_doctor_finds_every_node_well(command):
     shown = command("metadata", TOPIC)
     assert "3 brokers" in shown
     assert "1 topic, 4 partitions" in shown
+
+
+def test_members_read_on_when_their_coordinator_dies(trio, kafka, new_name):
+    """By the newest protocol that the brokers speak; what is read is committed at the next one."""
+    by_old = {"group_protocol": "classic", "heartbeat_interval_ms": 200}
+    properties = by_old if trio.version == "3.9.1" else {"group_protocol": "consumer"}
+    group, topic, lost = new_name("group"), new_name(), []
+    kafka.create_topics([NewTopic(topic, PARTITIONS, 3)])
+    partitions = {TopicPartition(topic, number) for number in range(PARTITIONS)}
+    members = [
+        open_member(trio, group, topic, {"on_lost": lost.append}, **properties) for _ in range(2)
+    ]
+    rows = poll_all(members, is_shared(*members), "two members")
+    fill(kafka, dict.fromkeys(partitions, RECORDS))
+    rows += poll_all(members, are_at(members, RECORDS), "all rows")
+    coordinator = _coordinators(kafka, {group})[group]
+    brokers = kafka.describe(set()).brokers
+    (node,) = (number for number, at in brokers.items() if at.endpoint == coordinator)
+    trio.kill(node)
+    try:
+        fill(kafka, dict.fromkeys(partitions, RECORDS))
+        rows += poll_all(members, are_at(members, 2 * RECORDS), "all rows after that")
+        for one in members:
+            one.commit()
+            one.close()
+        assert kafka.get_consumer_offsets(group, partitions) == dict.fromkeys(
+            partitions, 2 * RECORDS
+        )
+    finally:
+        trio.restart(node)
+    assert rows == 2 * PARTITIONS * RECORDS, "nothing is read twice"
+    assert not lost
