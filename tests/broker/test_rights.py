@@ -12,6 +12,7 @@ from pyspark_kafkaproto.client.batch_commit import commit_batch
 from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, NewTopic, ToEarliest
 from pyspark_kafkaproto.cluster.admin import Acl, AclFilter, QuotaEntity, ScramCredential
+from pyspark_kafkaproto.error_codes import GROUP_AUTHORIZATION_FAILED
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline, ProducerConfig, connections_for
 from tests.secure_broker import TOPIC
@@ -269,6 +270,28 @@ def test_the_missing_right_is_named_and_the_table_is_what_it_takes(secure, featu
             given.append(wanted)
             secure.allow(user, wanted)
     assert sorted(given) == sorted(needed(feature))
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_that_was_refused_reads_once_it_has_the_rights(secure, protocol):
+    user = f"late {protocol}"
+    secure.add_sha512_user(user)
+    own = {"group.id": f"late-{protocol}", "group.protocol": protocol, "metadata.max.age.ms": 200}
+    config = secure.as_user(user) | own | {"auto.offset.reset": "earliest"}
+    rights = [("READ", "Group", f"late-{protocol}"), ("READ", "Topic", TOPIC)]
+    refused, batch = [], None
+    deadline = Deadline.after(30)
+    with Consumer(config, {TOPIC}) as consumer:
+        while batch is None:
+            deadline.check(f"rows; refused: {refused}")
+            try:
+                batch = consumer.poll(0.2)
+            except BrokerError as error:
+                refused.append(error.code)
+            if rights and refused:
+                secure.allow(user, rights.pop(0))
+    assert batch.num_rows == 3
+    assert GROUP_AUTHORIZATION_FAILED in refused
 
 
 def _named(error):
