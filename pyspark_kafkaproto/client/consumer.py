@@ -45,7 +45,7 @@ from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offset, Offsets, checked_offsets, checked_partitions
-from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.error_codes import (
     STALE_MEMBER_EPOCH,

@@ -42,7 +42,7 @@ from pyspark_kafkaproto.client.writing.sequences import Identity, Sequences
 from pyspark_kafkaproto.client.writing.targets import Target, Targets
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offsets, checked_offsets
-from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import (
     BrokerError,

@@ -18,7 +18,7 @@ from pyspark_kafkaproto.client.writing.sequences import Identity
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.asking import check_complete
 from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
-from pyspark_kafkaproto.cluster.groups import NO_MEMBER_ANY_MORE, GroupMember
+from pyspark_kafkaproto.cluster.groups.committed import NO_MEMBER_ANY_MORE, GroupMember
 from pyspark_kafkaproto.cluster.topology import by_topic
 from pyspark_kafkaproto.cluster.transactions import (
     FENCED,

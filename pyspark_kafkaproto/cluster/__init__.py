@@ -3,10 +3,9 @@
 `topology` is what a cluster looks like (values only), `routing` and `coordinators` find the broker
 to ask, `advertised` says why it cannot be reached, `asking` puts questions about many things to
 many brokers at once, `controller` what the controller alone can do. `offsets`, `log_sizes`,
-`groups` (what they commit), `share_offsets`, `members` (with `share_groups` and `streams_groups`, by
-`describing`; `described` has the values), `reset`, `lag`, `topics`, `configs` and `transactions`
-each ask about their subject, and in `admin` all that those who keep a cluster ask and change;
-`health` and `diagnosis` say what is wrong. `kafka_cluster`, with `group_window`, `topic_window`,
+`topics`, `configs` and `transactions` each ask about their subject; in `groups` is what groups
+commit and who they are, and in `admin` all that those who keep a cluster ask and change. `health`
+and `diagnosis` say what is wrong. `kafka_cluster`, with `group_window`, `topic_window`,
 `access_window` and `broker_window`, is the face that users see; `given` and `names` check what they
 pass in. `capturing`, `ring` and `topic_ids` keep what is said on connections, for errors and
 captures. This room knows nothing of records, Arrow or Spark.
@@ -14,7 +13,9 @@ captures. This room knows nothing of records, Arrow or Spark.
 
 from pyspark_kafkaproto.cluster.capturing import capture_observer, error_observer
 from pyspark_kafkaproto.cluster.configs import Change, ConfigChange, ConfigEntry, ConfigResource
-from pyspark_kafkaproto.cluster.described import (
+from pyspark_kafkaproto.cluster.diagnosis import Finding
+from pyspark_kafkaproto.cluster.groups.committed import CommittedOffset
+from pyspark_kafkaproto.cluster.groups.described import (
     GROUP_STATES,
     GROUP_TYPES,
     DescribedGroup,
@@ -25,13 +26,8 @@ from pyspark_kafkaproto.cluster.described import (
     Task,
     Tasks,
 )
-from pyspark_kafkaproto.cluster.diagnosis import Finding
-from pyspark_kafkaproto.cluster.groups import CommittedOffset
-from pyspark_kafkaproto.cluster.health import Problem
-from pyspark_kafkaproto.cluster.kafka_cluster import KafkaCluster
-from pyspark_kafkaproto.cluster.lag import Lag, lag_text
-from pyspark_kafkaproto.cluster.offsets import Found
-from pyspark_kafkaproto.cluster.reset import (
+from pyspark_kafkaproto.cluster.groups.lag import Lag, lag_text
+from pyspark_kafkaproto.cluster.groups.reset import (
     BackBy,
     Moved,
     ResetTo,
@@ -41,8 +37,11 @@ from pyspark_kafkaproto.cluster.reset import (
     ToOffsets,
     ToTime,
 )
+from pyspark_kafkaproto.cluster.groups.share_offsets import ShareOffset
+from pyspark_kafkaproto.cluster.health import Problem
+from pyspark_kafkaproto.cluster.kafka_cluster import KafkaCluster
+from pyspark_kafkaproto.cluster.offsets import Found
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.share_offsets import ShareOffset
 from pyspark_kafkaproto.cluster.topics import NewTopic
 from pyspark_kafkaproto.cluster.topology import (
     Broker,

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
-from pyspark_kafkaproto.cluster.groups import CommittedOffset
+from pyspark_kafkaproto.cluster.groups.committed import CommittedOffset
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 

@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from pyspark_kafkaproto.cluster.described import DescribedGroup, ListedGroup
 from pyspark_kafkaproto.cluster.given import (
     Offsets,
     by_partition,
     checked_offsets,
     checked_partitions,
 )
-from pyspark_kafkaproto.cluster.groups import (
+from pyspark_kafkaproto.cluster.groups.committed import (
     CommittedOffset,
     check_groups,
     commit_offsets,
     delete_offsets,
     fetch_offsets,
 )
-from pyspark_kafkaproto.cluster.lag import Lag, lag_of
-from pyspark_kafkaproto.cluster.members import delete_groups, describe_groups, list_groups
-from pyspark_kafkaproto.cluster.reset import (
+from pyspark_kafkaproto.cluster.groups.described import DescribedGroup, ListedGroup
+from pyspark_kafkaproto.cluster.groups.lag import Lag, lag_of
+from pyspark_kafkaproto.cluster.groups.members import delete_groups, describe_groups, list_groups
+from pyspark_kafkaproto.cluster.groups.reset import (
     Moved,
     ResetTo,
     ToOffsets,
     reset_offsets,
     reset_share_offsets,
 )
-from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.share_offsets import (
+from pyspark_kafkaproto.cluster.groups.share_offsets import (
     ShareOffset,
     delete_share_offsets,
     fetch_share_offsets,
 )
+from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import KafkaProtoError
 

@@ -22,7 +22,7 @@ from pyspark_kafkaproto.cluster import (
     ToLatest,
     TopicPartition,
 )
-from pyspark_kafkaproto.cluster.groups import GroupMember, commit_offsets
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember, commit_offsets
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.streams_group_heartbeat import TopicInfo
 from tests.broker.members import Subtopology, share_members, streams_members

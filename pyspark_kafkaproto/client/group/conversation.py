@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 from pyspark_kafkaproto.client.group.membership import CLOSED
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
-from pyspark_kafkaproto.cluster.groups import GroupMember, commit_offsets
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember, commit_offsets
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 

@@ -21,7 +21,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from pyspark_kafkaproto.client.group.conversation import Conversation
 from pyspark_kafkaproto.client.group.membership import NO_GENERATION, Commit, Membership, State
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
-from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,

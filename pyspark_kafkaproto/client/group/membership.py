@@ -23,7 +23,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
-from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.error_codes import (
     GROUP_AUTHORIZATION_FAILED,
     GROUP_MAX_SIZE_REACHED,

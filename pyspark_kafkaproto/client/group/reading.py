@@ -20,7 +20,7 @@ from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.decode import BlockReading
 from pyspark_kafkaproto.client.reading.ranges import ReadSettings
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
-from pyspark_kafkaproto.cluster.groups import GroupMember, fetch_offsets
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember, fetch_offsets
 from pyspark_kafkaproto.cluster.offsets import list_bounds
 from pyspark_kafkaproto.error_codes import OFFSET_OUT_OF_RANGE, UNSTABLE_OFFSET_COMMIT
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError

@@ -12,7 +12,7 @@ from pyspark_kafkaproto.client import produce as produce_module
 from pyspark_kafkaproto.client.writing import coalescing, compressing, gathering
 from pyspark_kafkaproto.client.writing.refusals import REASON_HEADER, RecordRefused
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
-from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,

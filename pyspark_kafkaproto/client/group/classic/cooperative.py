@@ -16,7 +16,7 @@ from pyspark_kafkaproto.client.group.classic.subscriber import Claim
 from pyspark_kafkaproto.client.group.keeper import Due
 from pyspark_kafkaproto.client.group.membership import Membership
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.error_codes import REBALANCE_IN_PROGRESS
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig

@@ -22,8 +22,8 @@ from pyspark_kafkaproto.client.group.classic.subscription import (
 )
 from pyspark_kafkaproto.client.group.conversation import Conversation
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.cluster.groups import INSTANCE_TAKEN_OVER, GroupMember
-from pyspark_kafkaproto.cluster.members import read_assignment
+from pyspark_kafkaproto.cluster.groups.committed import INSTANCE_TAKEN_OVER, GroupMember
+from pyspark_kafkaproto.cluster.groups.members import read_assignment
 from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,

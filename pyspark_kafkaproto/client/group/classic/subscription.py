@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 from pyspark_kafkaproto.client.group.classic.subscriber import NOTHING, Claim, Subscriber
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.cluster.members import read_embedded
+from pyspark_kafkaproto.cluster.groups.members import read_embedded
 from pyspark_kafkaproto.cluster.topology import by_topic
 from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.messages.consumer_protocol import (

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 from pyspark_kafkaproto.client.group.conversation import Conversation
 from pyspark_kafkaproto.client.group.incremental.assigned import IdPartition
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
-from pyspark_kafkaproto.cluster.groups import INSTANCE_TAKEN_OVER, GroupMember
+from pyspark_kafkaproto.cluster.groups.committed import INSTANCE_TAKEN_OVER, GroupMember
 from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
     GROUP_ID_NOT_FOUND,

@@ -18,7 +18,7 @@ from pyspark_kafkaproto.client.group.incremental.coordinator import JOINING, Coo
 from pyspark_kafkaproto.client.group.keeper import Due, Keeper, leave
 from pyspark_kafkaproto.client.group.membership import Membership, State
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
-from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.error_codes import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,

@@ -15,8 +15,8 @@ from pyspark_kafkaproto.client.group import failing, reading
 from pyspark_kafkaproto.client.group.classic.assignors import Subscriber
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
-from pyspark_kafkaproto.cluster.groups import GroupMember
-from pyspark_kafkaproto.cluster.members import read_assignment
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember
+from pyspark_kafkaproto.cluster.groups.members import read_assignment
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
-from pyspark_kafkaproto.cluster.members import read_assignment
+from pyspark_kafkaproto.cluster.groups.members import read_assignment
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse

@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_kafkaproto.client.group.membership import Membership, State
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.cluster.groups import GroupMember
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.cluster.members import read_assignment
+from pyspark_kafkaproto.cluster.groups.members import read_assignment
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.delete_groups import DeleteGroupsResponse

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from pyspark_kafkaproto.cluster.described import (
+from pyspark_kafkaproto.cluster.groups.described import (
     STREAMS,
     DescribedGroup,
     Member,
@@ -19,7 +19,7 @@ from pyspark_kafkaproto.cluster.described import (
     Task,
     Tasks,
 )
-from pyspark_kafkaproto.cluster.describing import find_described
+from pyspark_kafkaproto.cluster.groups.describing import find_described
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology
 from pyspark_kafkaproto.messages.streams_group_describe import (

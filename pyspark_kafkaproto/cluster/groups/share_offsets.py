@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut, nothing_done_yet
-from pyspark_kafkaproto.cluster.groups import GROUPS_PER_REQUEST, check_groups, named
-from pyspark_kafkaproto.cluster.members import check_kind, find_groups, no_such_group
+from pyspark_kafkaproto.cluster.groups.committed import GROUPS_PER_REQUEST, check_groups, named
+from pyspark_kafkaproto.cluster.groups.members import check_kind, find_groups, no_such_group
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels

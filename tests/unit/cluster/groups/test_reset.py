@@ -53,7 +53,7 @@ def test_every_way_stays_within_what_is_there(coordinator, kafka, to, after):
 def test_times_are_looked_up_at_the_leaders(
     brokers, coordinator, kafka, monkeypatch, to, timestamp
 ):
-    monkeypatch.setattr("pyspark_kafkaproto.cluster.reset.time.time", lambda: 1000.0)
+    monkeypatch.setattr("pyspark_kafkaproto.cluster.groups.reset.time.time", lambda: 1000.0)
     kafka.reset_consumer_offsets("g", to, {FIRST, SECOND})
     request = brokers.asked("ListOffsets")[0]
     assert {item.timestamp for topic in request.topics for item in topic.partitions} == {timestamp}

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
-from pyspark_kafkaproto.cluster.described import DescribedGroup
-from pyspark_kafkaproto.cluster.groups import GROUPS_PER_REQUEST, named
+from pyspark_kafkaproto.cluster.groups.committed import GROUPS_PER_REQUEST, named
+from pyspark_kafkaproto.cluster.groups.described import DescribedGroup
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION

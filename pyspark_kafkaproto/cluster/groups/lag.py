@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from pyspark_kafkaproto.cluster.described import SHARE, DescribedGroup, Member
-from pyspark_kafkaproto.cluster.groups import CommittedOffset, fetch_offsets
-from pyspark_kafkaproto.cluster.members import find_groups, find_listed, list_groups, no_such_group
+from pyspark_kafkaproto.cluster.groups.committed import CommittedOffset, fetch_offsets
+from pyspark_kafkaproto.cluster.groups.described import SHARE, DescribedGroup, Member
+from pyspark_kafkaproto.cluster.groups.members import (
+    find_groups,
+    find_listed,
+    list_groups,
+    no_such_group,
+)
+from pyspark_kafkaproto.cluster.groups.share_offsets import ShareOffset, fetch_share_offsets
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.share_offsets import ShareOffset, fetch_share_offsets
 from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology
 from pyspark_kafkaproto.errors import UnsupportedVersion
 

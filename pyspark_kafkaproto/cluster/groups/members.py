@@ -13,7 +13,8 @@ from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
-from pyspark_kafkaproto.cluster.described import (
+from pyspark_kafkaproto.cluster.groups.committed import GROUPS_PER_REQUEST, check_groups, named
+from pyspark_kafkaproto.cluster.groups.described import (
     CLASSIC,
     CONSUMER,
     CONSUMER_PROTOCOL,
@@ -25,12 +26,11 @@ from pyspark_kafkaproto.cluster.described import (
     ListedGroup,
     Member,
 )
-from pyspark_kafkaproto.cluster.describing import assigned, find_described
-from pyspark_kafkaproto.cluster.groups import GROUPS_PER_REQUEST, check_groups, named
+from pyspark_kafkaproto.cluster.groups.describing import assigned, find_described
+from pyspark_kafkaproto.cluster.groups.share_groups import find_share_groups
+from pyspark_kafkaproto.cluster.groups.streams_groups import find_streams_groups
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.share_groups import find_share_groups
-from pyspark_kafkaproto.cluster.streams_groups import find_streams_groups
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP
 from pyspark_kafkaproto.errors import (

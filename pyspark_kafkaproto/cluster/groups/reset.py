@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import nothing_done_yet
 from pyspark_kafkaproto.cluster.given import checked_timestamp
-from pyspark_kafkaproto.cluster.groups import (
+from pyspark_kafkaproto.cluster.groups.committed import (
     CommittedOffset,
     GroupPartition,
     commit_offsets,
     fetch_offsets,
 )
-from pyspark_kafkaproto.cluster.members import check_can_be_moved
+from pyspark_kafkaproto.cluster.groups.members import check_can_be_moved
+from pyspark_kafkaproto.cluster.groups.share_offsets import alter_share_offsets, fetch_share_offsets
 from pyspark_kafkaproto.cluster.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -29,7 +30,6 @@ from pyspark_kafkaproto.cluster.offsets import (
     list_offsets_at,
 )
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.share_offsets import alter_share_offsets, fetch_share_offsets
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pyspark_kafkaproto.cluster.described import SHARE, DescribedGroup, Member
-from pyspark_kafkaproto.cluster.describing import assigned, find_described
+from pyspark_kafkaproto.cluster.groups.described import SHARE, DescribedGroup, Member
+from pyspark_kafkaproto.cluster.groups.describing import assigned, find_described
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.messages.share_group_describe import (
     ShareGroupDescribeRequest,
