@@ -56,8 +56,6 @@ def read_assignment(name: str, text: str) -> Assigned:
         for broker, folder in zip(replicas, _folders(name, entry), strict=True):
             if folder != _ANY:
                 assigned.folders[Replica(broker, *partition)] = folder
-    if not assigned.replicas:
-        raise ConfigError("FILE", name, "it names no partition")
     return assigned
 
 

@@ -175,19 +175,17 @@ class _Placement:
             if broker is not None
         }
 
-        def may_move(unit: _Unit, broker: int) -> bool:
+        def may_go(unit: _Unit, brokers: Collection[int]) -> list[int]:
             partition, slot = unit
             slots = self._slots[partition]
-            return self._may_take((*slots[:slot], *slots[slot + 1 :]), partition, broker)
+            new = [broker for broker in brokers if broker not in slots]
+            return self._free((*slots[:slot], *slots[slot + 1 :]), partition, new)
 
         def moved(unit: _Unit, broker: int) -> None:
             self._slots[unit[0]][unit[1]] = broker
 
-        def others(unit: _Unit) -> list[int]:
-            return [broker for broker in self._racks if broker not in self._slots[unit[0]]]
-
         homes = {unit: self._present[unit[0]] for unit in units}
-        _Evening(self._racks, units, homes, others, may_move, moved).done()
+        _Evening(self._racks, units, homes, may_go, moved).done()
 
     def _ordered(self, partition: TopicPartition) -> tuple[int, ...]:
         """What stays in its order, what is new in the places of what goes."""
@@ -210,14 +208,15 @@ class _Placement:
             leaders[partition] = leader
             led[leader] += 1
 
-        def others(unit: _Unit) -> list[int]:
-            return [broker for broker in replicas_of[unit[0]] if broker != leaders[unit[0]]]
+        def may_go(unit: _Unit, brokers: Collection[int]) -> list[int]:
+            own, leader = replicas_of[unit[0]], leaders[unit[0]]
+            return [broker for broker in own if broker != leader and broker in brokers]
 
         def moved(unit: _Unit, broker: int) -> None:
             leaders[unit[0]] = broker
 
         units = {(item, 0): leader for item, leader in leaders.items()}
-        _Evening(self._racks, units, homes, others, lambda _, __: True, moved).done()
+        _Evening(self._racks, units, homes, may_go, moved).done()
         return leaders
 
 
@@ -235,8 +234,7 @@ class _Evening:
         brokers: all of them.
         units: the broker of each.
         homes: the brokers at which each would be no news.
-        others: the brokers where a unit is not, and could be.
-        may_move: whether it may be at one of those, as all others stand at the moment.
+        may_go: those of some brokers to which a unit may move, as all others stand at the moment.
         moved: is told of each move.
     """
 
@@ -245,8 +243,7 @@ class _Evening:
         brokers: Iterable[int],
         units: Mapping[_Unit, int],
         homes: Mapping[_Unit, tuple[int, ...]],
-        others: Callable[[_Unit], list[int]],
-        may_move: Callable[[_Unit, int], bool],
+        may_go: Callable[[_Unit, Collection[int]], list[int]],
         moved: Callable[[_Unit, int], None],
     ) -> None:
         self._at: dict[int, dict[_Unit, None]] = {broker: {} for broker in brokers}
@@ -254,8 +251,7 @@ class _Evening:
         for unit, broker in units.items():
             self._at[broker][unit] = None
         self._homes = homes
-        self._others = others
-        self._may_move = may_move
+        self._may_go = may_go
         self._moved = moved
 
     def done(self) -> None:
@@ -308,24 +304,28 @@ class _Evening:
 
         The emptiest brokers first: it ends the search where that is one with enough room.
         """
+        new = [broker for broker in self._at if broker not in came]
         for source in sources:
-            for unit in self._at[source]:
+            for unit in self._at[source] if new else ():
                 if (source in self._homes[unit]) is is_home and not _is_used(unit, source, came):
-                    new = [broker for broker in self._others(unit) if broker not in came]
-                    for to in sorted(new, key=lambda at: len(self._at[at])):
-                        if self._may_move(unit, to):
-                            yield unit, source, to
+                    places = self._may_go(unit, new)
+                    for to in sorted(places, key=lambda at: len(self._at[at])):
+                        yield unit, source, to
+                    if places:
+                        new = [broker for broker in new if broker not in came]
 
     def _go_home(self, unit: _Unit) -> None:
         """Back to where it would be no news, if that is as even."""
         here = self._place[unit]
         if here in self._homes[unit]:
             return
-        for home in self._others(unit):
-            is_as_even = home in self._homes[unit] and len(self._at[home]) < len(self._at[here])
-            if is_as_even and self._may_move(unit, home):
-                self._move(unit, home)
-                return
+        homes = [
+            home
+            for home in self._homes[unit]
+            if home in self._at and len(self._at[home]) < len(self._at[here])
+        ]
+        for home in self._may_go(unit, homes)[:1]:
+            self._move(unit, home)
 
     def _move(self, unit: _Unit, to: int) -> None:
         del self._at[self._place[unit]][unit]
