@@ -9,35 +9,18 @@ and `diagnosis` say what is wrong. `kafka_cluster`, with `group_window`, `topic_
 `access_window` and `broker_window`, is the face that users see; `given` and `names` check what they
 pass in. `capturing`, `ring` and `topic_ids` keep what is said on connections, for errors and
 captures. This room knows nothing of records, Arrow or Spark.
+
+Executors import it at every start: what they ask nothing of, `admin` and most of `groups`, is
+loaded on first use.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pyspark_kafkaproto.cluster.capturing import capture_observer, error_observer
 from pyspark_kafkaproto.cluster.configs import Change, ConfigChange, ConfigEntry, ConfigResource
 from pyspark_kafkaproto.cluster.diagnosis import Finding
 from pyspark_kafkaproto.cluster.groups.committed import CommittedOffset
-from pyspark_kafkaproto.cluster.groups.described import (
-    GROUP_STATES,
-    GROUP_TYPES,
-    DescribedGroup,
-    ListedGroup,
-    Member,
-    StreamsTopology,
-    Subtopology,
-    Task,
-    Tasks,
-)
-from pyspark_kafkaproto.cluster.groups.lag import Lag, lag_text
-from pyspark_kafkaproto.cluster.groups.reset import (
-    BackBy,
-    Moved,
-    ResetTo,
-    ShiftBy,
-    ToEarliest,
-    ToLatest,
-    ToOffsets,
-    ToTime,
-)
-from pyspark_kafkaproto.cluster.groups.share_offsets import ShareOffset
 from pyspark_kafkaproto.cluster.health import Problem
 from pyspark_kafkaproto.cluster.kafka_cluster import KafkaCluster
 from pyspark_kafkaproto.cluster.offsets import Found
@@ -52,6 +35,28 @@ from pyspark_kafkaproto.cluster.topology import (
     Topology,
 )
 from pyspark_kafkaproto.net.observing import observe_connections
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.cluster.groups.described import GROUP_STATES as GROUP_STATES
+    from pyspark_kafkaproto.cluster.groups.described import GROUP_TYPES as GROUP_TYPES
+    from pyspark_kafkaproto.cluster.groups.described import DescribedGroup as DescribedGroup
+    from pyspark_kafkaproto.cluster.groups.described import ListedGroup as ListedGroup
+    from pyspark_kafkaproto.cluster.groups.described import Member as Member
+    from pyspark_kafkaproto.cluster.groups.described import StreamsTopology as StreamsTopology
+    from pyspark_kafkaproto.cluster.groups.described import Subtopology as Subtopology
+    from pyspark_kafkaproto.cluster.groups.described import Task as Task
+    from pyspark_kafkaproto.cluster.groups.described import Tasks as Tasks
+    from pyspark_kafkaproto.cluster.groups.lag import Lag as Lag
+    from pyspark_kafkaproto.cluster.groups.lag import lag_text as lag_text
+    from pyspark_kafkaproto.cluster.groups.reset import BackBy as BackBy
+    from pyspark_kafkaproto.cluster.groups.reset import Moved as Moved
+    from pyspark_kafkaproto.cluster.groups.reset import ResetTo as ResetTo
+    from pyspark_kafkaproto.cluster.groups.reset import ShiftBy as ShiftBy
+    from pyspark_kafkaproto.cluster.groups.reset import ToEarliest as ToEarliest
+    from pyspark_kafkaproto.cluster.groups.reset import ToLatest as ToLatest
+    from pyspark_kafkaproto.cluster.groups.reset import ToOffsets as ToOffsets
+    from pyspark_kafkaproto.cluster.groups.reset import ToTime as ToTime
+    from pyspark_kafkaproto.cluster.groups.share_offsets import ShareOffset as ShareOffset
 
 __all__ = [
     "GROUP_STATES",
@@ -92,6 +97,40 @@ __all__ = [
     "Topology",
     "lag_text",
 ]
+
+# Names that no executor uses: the module of `groups` that has them, loaded on first use.
+_LATER = {
+    "GROUP_STATES": "described",
+    "GROUP_TYPES": "described",
+    "DescribedGroup": "described",
+    "ListedGroup": "described",
+    "Member": "described",
+    "StreamsTopology": "described",
+    "Subtopology": "described",
+    "Task": "described",
+    "Tasks": "described",
+    "Lag": "lag",
+    "lag_text": "lag",
+    "BackBy": "reset",
+    "Moved": "reset",
+    "ResetTo": "reset",
+    "ShiftBy": "reset",
+    "ToEarliest": "reset",
+    "ToLatest": "reset",
+    "ToOffsets": "reset",
+    "ToTime": "reset",
+    "ShareOffset": "share_offsets",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name of `_LATER` (PEP 562)."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.groups.{_LATER[name]}"), name)
+    globals()[name] = value
+    return value
+
 
 observe_connections(capture_observer)
 observe_connections(error_observer)

@@ -1,9 +1,13 @@
-"""The part of KafkaCluster about groups: offsets, members, lag."""
+"""The part of KafkaCluster about groups: offsets, members, lag.
+
+What executors ask for none of is loaded where it is asked, as in `access_window`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.cluster.given import (
     Offsets,
@@ -18,24 +22,15 @@ from pyspark_kafkaproto.cluster.groups.committed import (
     delete_offsets,
     fetch_offsets,
 )
-from pyspark_kafkaproto.cluster.groups.described import DescribedGroup, ListedGroup
-from pyspark_kafkaproto.cluster.groups.lag import Lag, lag_of
-from pyspark_kafkaproto.cluster.groups.members import delete_groups, describe_groups, list_groups
-from pyspark_kafkaproto.cluster.groups.reset import (
-    Moved,
-    ResetTo,
-    ToOffsets,
-    reset_offsets,
-    reset_share_offsets,
-)
-from pyspark_kafkaproto.cluster.groups.share_offsets import (
-    ShareOffset,
-    delete_share_offsets,
-    fetch_share_offsets,
-)
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import KafkaProtoError
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.cluster.groups.described import DescribedGroup, ListedGroup
+    from pyspark_kafkaproto.cluster.groups.lag import Lag
+    from pyspark_kafkaproto.cluster.groups.reset import Moved, ResetTo
+    from pyspark_kafkaproto.cluster.groups.share_offsets import ShareOffset
 
 
 class GroupWindow:
@@ -109,6 +104,8 @@ class GroupWindow:
             ConfigError: there is nothing to move, or nothing committed to shift; or it is a share
                 group.
         """
+        from pyspark_kafkaproto.cluster.groups.reset import reset_offsets
+
         chosen = None if partitions is None else checked_partitions(partitions)
         return reset_offsets(self._router, group, _checked_way(to), chosen, dry_run=dry_run)
 
@@ -137,6 +134,8 @@ class GroupWindow:
             BrokerError: a group may not be seen, or share groups are switched off in the cluster.
             UnsupportedVersion: brokers before Kafka 4.1 have none.
         """
+        from pyspark_kafkaproto.cluster.groups.share_offsets import fetch_share_offsets
+
         chosen = None if partitions is None else set(checked_partitions(partitions))
         check_groups(groups)
         return {
@@ -172,6 +171,8 @@ class GroupWindow:
             ConfigError: there is nothing to move, or to shift; or it is no share group.
             UnsupportedVersion: brokers before Kafka 4.1 have none.
         """
+        from pyspark_kafkaproto.cluster.groups.reset import reset_share_offsets
+
         chosen = None if partitions is None else checked_partitions(partitions)
         return reset_share_offsets(self._router, group, _checked_way(to), chosen, dry_run=dry_run)
 
@@ -185,6 +186,8 @@ class GroupWindow:
                 the set of topics that are done all the same.
             ConfigError: it is no share group.
         """
+        from pyspark_kafkaproto.cluster.groups.share_offsets import delete_share_offsets
+
         try:
             delete_share_offsets(self._router, group, topics)
         except KafkaProtoError as error:
@@ -207,6 +210,8 @@ class GroupWindow:
         Raises:
             ConfigError: there is no such state, or type.
         """
+        from pyspark_kafkaproto.cluster.groups.members import list_groups
+
         return list_groups(self._router, states, types)
 
     def describe_groups(self, groups: Collection[str]) -> dict[str, DescribedGroup]:
@@ -217,6 +222,8 @@ class GroupWindow:
         Raises:
             BrokerError: there is no such group, or it may not be seen; `usable` has the others.
         """
+        from pyspark_kafkaproto.cluster.groups.members import describe_groups
+
         return describe_groups(self._router, groups)
 
     def delete_groups(self, groups: Collection[str]) -> None:
@@ -227,6 +234,8 @@ class GroupWindow:
         Raises:
             BrokerError: a group has members, or is not there; `usable` has those deleted.
         """
+        from pyspark_kafkaproto.cluster.groups.members import delete_groups
+
         delete_groups(self._router, groups)
 
     def lag(
@@ -242,10 +251,14 @@ class GroupWindow:
         Raises:
             BrokerError: without `topics`, a group that is not there; or a topic that is not there.
         """
+        from pyspark_kafkaproto.cluster.groups.lag import lag_of
+
         return lag_of(self._router, groups, topics)
 
 
 def _checked_way(to: ResetTo) -> ResetTo:
+    from pyspark_kafkaproto.cluster.groups.reset import ToOffsets
+
     return ToOffsets(by_partition(to.offsets)) if isinstance(to, ToOffsets) else to
 
 
