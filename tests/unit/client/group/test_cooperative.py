@@ -14,10 +14,12 @@ from tests.fake_broker import close
 from tests.unit.client.group.fake_sharing import (
     ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
     FakeSharing,
 )
 from tests.unit.client.group.happenings import Happenings
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_together, poll_until
+from tests.unit.cluster.committing import committing
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -60,23 +62,61 @@ def test_what_goes_to_another_member_is_given_up_and_nothing_else(
     assert claims[-2:] == [BOTH, {kept}], "all that is read, then all that is left"
 
 
-def test_rows_come_while_others_are_waited_for(filled, sharing, cooperative_of):
+def wait_for_another(brokers, sharing):
+    """Have the group wait for a member that does not come."""
+    with brokers.at_once():
+        sharing.members["slow"] = sharing.members["m1"]
+        sharing._begin_rebalance()
+    brokers.wait_for_call("JoinGroup", 3)
+
+
+def test_rows_come_and_are_committed_while_others_are_waited_for(filled, sharing, cooperative_of):
     """One that is slow to join holds up the next generation, and nobody's reading or committing."""
     ours = cooperative_of()
     poll_rows(ours, 40)
-    sharing.patience_s = 0.3
-    with filled.at_once():
-        sharing.members["slow"] = sharing.members["m1"]
-        sharing._begin_rebalance()
-    filled.wait_for_call("JoinGroup", 3)
+    wait_for_another(filled, sharing)
     generation = sharing.generation
     filled.logs["orders", 0].append(b"more")
     assert poll_rows(ours, 1) == [(0, 20)]
-    assert sharing.generation == generation
     ours.commit()
     assert sharing.committed["orders", 0] == (21, "")
-    assert sharing.generation == generation + 1, "where it was good"
+    assert sharing.generation == generation, "which takes commits until it ends"
+    with filled.at_once():
+        sharing.fence("slow")
+    poll_until(ours, lambda: ours.group_member.generation > generation, "the next generation")
     assert ours.assignment == BOTH
+
+
+def test_the_last_commit_does_not_wait_for_who_is_slow_to_join(filled, sharing, cooperative_of):
+    """It would be given up in the end, and all that was read be read again."""
+    ours = cooperative_of()
+    poll_rows(ours, 40)
+    wait_for_another(filled, sharing)
+    sharing.patience_s = 1.0
+    ours.close()
+    assert sharing.committed == {FIRST: (20, ""), SECOND: (20, "")}
+    assert filled.calls[-1].api == "LeaveGroup"
+
+
+@pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID])
+def test_a_commit_that_a_generation_overtakes_is_good_in_the_next_one(
+    filled, sharing, cooperative_of, noted, code
+):
+    """What became of the member is told by the answer to its JoinGroup, which is on its way."""
+    ours = cooperative_of(listeners=noted.listeners())
+    poll_rows(ours, 40)
+    noted.clear()
+
+    def begin_the_next(call):
+        sharing.fence("slow")
+        return committing(code)(call)
+
+    filled.on("OffsetCommit", begin_the_next, sharing.commit)
+    wait_for_another(filled, sharing)
+    generation = sharing.generation
+    ours.commit()
+    assert sharing.committed == {FIRST: (20, ""), SECOND: (20, "")}
+    assert (sharing.generation, noted) == (generation + 1, [])
 
 
 @pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
