@@ -18,9 +18,10 @@ from pyspark_kafkaproto.client.group.membership import CLOSED
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember, commit_offsets
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
-from pyspark_kafkaproto.net import ConsumerConfig, Deadline
+from pyspark_kafkaproto.net import Connection, ConsumerConfig, Deadline, wait_for_answers
 
 _T = TypeVar("_T")
+_TURN_S = 0.05  # how long a commit waits at most, where an answer is waited for
 
 
 class MemberRouter(Router):
@@ -113,6 +114,7 @@ class Conversation(ABC):
         answer_s: float,
         within_s: float | None = None,
         most: int | None = None,
+        meanwhile: Callable[[], None] | None = None,
     ) -> Any:
         """The answer; a failure that passes is tried again for default.api.timeout.ms.
 
@@ -123,6 +125,7 @@ class Conversation(ABC):
                 that is no failure, and does not count as one.
             within_s: how long a failure may last, if not as long as above.
             most: the highest version of the request to use.
+            meanwhile: called time and again until the answer is there.
         """
         config = self.router.config
         patience_s = within_s or config.default_api_timeout_s
@@ -133,7 +136,11 @@ class Conversation(ABC):
             try:
                 place = self.router.coordinator(self._group, soon)
                 connection = self.router.connect(place, soon)
-                answer = self.router.request(connection, request, Deadline.after(answer_s), most)
+                by_then = Deadline.after(answer_s)
+                if meanwhile is None:
+                    answer = self.router.request(connection, request, by_then, most)
+                else:
+                    answer = self._wait_with(meanwhile, connection, request, by_then)
                 self._check(answer, f"group {self._group!r} at broker {place}")
             except KafkaProtoError as error:
                 error.patience_s = min(error.patience_s, patience_s)
@@ -141,6 +148,25 @@ class Conversation(ABC):
             return answer
 
         return self.router.retrying(what, attempt, deadline)
+
+    def _wait_with(
+        self,
+        meanwhile: Callable[[], None],
+        connection: Connection,
+        request: Any,
+        deadline: Deadline,
+    ) -> Any:
+        """The answer; what is said meanwhile goes over other connections."""
+        try:
+            connection.send(request, deadline)
+            while not deadline.has_passed:
+                if wait_for_answers([connection], min(_TURN_S, deadline.remaining_s)):
+                    break
+                meanwhile()
+            return connection.receive(deadline).message
+        except KafkaProtoError as error:
+            self.router.note_failure(connection.endpoint, error)
+            raise
 
     def _check(self, answer: Any, subject: str) -> None:
         """Raise the error that an answer has."""

@@ -46,7 +46,7 @@ _SOON_S = 0.5
 _END_S = 5.0
 _GONE_ALREADY: Final = (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)
 # Of a commit: not about what is committed, so that no other one goes any better.
-_OF_THE_MEMBER: Final = (
+OF_THE_MEMBER: Final = (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
     ILLEGAL_GENERATION,
@@ -153,10 +153,9 @@ class Keeper(ABC, Generic[_C]):
         member = self._membership
         if member.is_member:
             self._keep_time()
-        self._commits += member.take_commits()
-        if self._commits and time.monotonic() >= self._commit_at:
-            self._commit()
-        elif member.state is State.JOINING:
+        if self._commit_when_due():
+            return
+        if member.state is State.JOINING:
             self._guarded(self._join)
         else:
             due_at = self._due_at()
@@ -215,6 +214,14 @@ class Keeper(ABC, Generic[_C]):
 
     # Commits
 
+    def _commit_when_due(self) -> bool:
+        """One try to commit what was given, if anything was; whether there was one."""
+        self._commits += self._membership.take_commits()
+        is_due = bool(self._commits) and time.monotonic() >= self._commit_at
+        if is_due:
+            self._commit()
+        return is_due
+
     def _commit(self) -> None:
         """Those of one generation go in one request: later offsets take the place of earlier."""
         count = 1 if self._commits[0].is_apart else len(self._commits)
@@ -237,7 +244,7 @@ class Keeper(ABC, Generic[_C]):
             self._put_back(ours, error)
             return
         self._failed_commits = 0
-        if len(ours) > 1 and isinstance(error, BrokerError) and error.code not in _OF_THE_MEMBER:
+        if len(ours) > 1 and isinstance(error, BrokerError) and error.code not in OF_THE_MEMBER:
             self._set_apart(ours, error)
             return
         for commit in ours:

@@ -2,7 +2,9 @@
 
 It joins again with all that it may be reading, and gives up what it is not assigned any more; then
 it joins once more, so that this can go to others. All else goes on from one generation to the next.
-Commits that are given while it joins go with the generation after.
+While others are waited for, which may take as long as their max.poll.interval.ms, the coordinator
+takes commits in the generation that ends: whoever gave up partitions, or its membership, without
+the last of them would have all that was read since the one before read again.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from math import inf
 
 from pyspark_kafkaproto.client.group.classic.keeper import ClassicKeeper
 from pyspark_kafkaproto.client.group.classic.subscriber import Claim
-from pyspark_kafkaproto.client.group.keeper import Due
+from pyspark_kafkaproto.client.group.keeper import OF_THE_MEMBER, Due
 from pyspark_kafkaproto.client.group.membership import Membership
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
@@ -32,6 +34,7 @@ class CooperativeKeeper(ClassicKeeper):
         self._join_at = inf  # when to join again; inf: it need not
         self._failed_again = 0
         self._why = ""
+        self._waits_for_others = False  # the answer to a JoinGroup is on its way
         self._moving: frozenset[TopicPartition] = frozenset()  # not ours any more, and not said so
 
     def _enter(self) -> None:
@@ -56,7 +59,13 @@ class CooperativeKeeper(ClassicKeeper):
         held = Claim(member.may_be_read, member.member.generation)
         self._failed_again += 1
         self._join_at = time.monotonic() + self._config.client.backoff.wait_s(self._failed_again)
-        joined = self._coordinator.join(member.member.member_id, self._why, held)
+        self._waits_for_others = True
+        try:
+            joined = self._coordinator.join(
+                member.member.member_id, self._why, held, self._commit_meanwhile
+            )
+        finally:
+            self._waits_for_others = False
         # The one before is over from now on: nothing can be committed in it.
         instance_id = member.member.instance_id
         in_next = GroupMember(joined.member_id, joined.generation_id, instance_id)
@@ -67,7 +76,18 @@ class CooperativeKeeper(ClassicKeeper):
         member.goes_on(found.member, found.assignment)
         self._say_what_is_read()
 
+    def _commit_meanwhile(self) -> None:
+        self._commit_when_due()
+
     def _passes(self, error: KafkaProtoError) -> bool:
-        """A commit while the group shares out is good in the generation after."""
-        is_early = isinstance(error, BrokerError) and error.code == REBALANCE_IN_PROGRESS
-        return (is_early and self._membership.is_member) or super()._passes(error)
+        """A commit that the next generation has overtaken is good in that one."""
+        if isinstance(error, BrokerError) and self._membership.is_member:
+            if self._waits_for_others and error.code in OF_THE_MEMBER:
+                return True
+            if error.code == REBALANCE_IN_PROGRESS:
+                return True
+        return super()._passes(error)
+
+    def _judge(self, error: BrokerError, *, in_commit: bool = False) -> None:
+        if not (in_commit and self._waits_for_others):  # else the answer will tell what we are
+            super()._judge(error, in_commit=in_commit)

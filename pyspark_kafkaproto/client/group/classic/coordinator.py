@@ -8,7 +8,7 @@ Protocol: the group membership protocol, KIP-62 (heartbeats), KIP-345 (static me
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
@@ -96,13 +96,20 @@ class Coordinator(Conversation):
         """Another one of the same member, with connections of its own."""
         return type(self)(self._config, self._topics)
 
-    def join(self, member_id: str, reason: str, held: Claim = NOTHING) -> JoinGroupResponse:
+    def join(
+        self,
+        member_id: str,
+        reason: str,
+        held: Claim = NOTHING,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> JoinGroupResponse:
         """Ask to be a member; answered when all members have come, or their time is over.
 
         Args:
             member_id: "" where the coordinator has not named us.
             reason: for the broker's log.
             held: what is read meanwhile.
+            meanwhile: called time and again until all have come.
 
         Raises:
             MemberIdRequired: the group names us first.
@@ -123,7 +130,8 @@ class Coordinator(Conversation):
             reason=reason or None,
         )
         answer_s = config.max_poll_interval_s + _JOIN_GRACE_S
-        answer: JoinGroupResponse = self._ask(f"join group {self._group!r}", request, answer_s)
+        what = f"join group {self._group!r}"
+        answer: JoinGroupResponse = self._ask(what, request, answer_s, meanwhile=meanwhile)
         return answer
 
     def sync(self, joined: JoinGroupResponse) -> Joined:

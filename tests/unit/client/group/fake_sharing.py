@@ -76,7 +76,8 @@ class FakeSharing:
         self._begin_rebalance()
         number = self._rebalance
         self._come[request.member_id] = number
-        if not self.brokers.hold(lambda: self._have_all_come(number), self.patience_s):
+        who = request.member_id
+        if not self.brokers.hold(lambda: self._is_answered(who, number), self.patience_s):
             for late in [each for each in self.members if self._come.get(each) != number]:
                 del self.members[late]
         if request.member_id not in self.members:
@@ -142,7 +143,10 @@ class FakeSharing:
             self.state = PREPARING
             self._rebalance += 1
 
-    def _have_all_come(self, number):
+    def _is_answered(self, member_id, number):
+        # Whoever leaves is told so in each answer that it waits for.
+        if member_id not in self.members:
+            return True
         is_over = self.state != PREPARING or self._rebalance != number
         return is_over or all(self._come.get(who) == number for who in self.members)
 
