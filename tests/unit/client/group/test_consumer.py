@@ -314,6 +314,22 @@ def test_without_a_committed_offset_the_policy_says_where_to_begin(
     assert filled.asked("Fetch")[0].topics[0].partitions[0].fetch_offset == position
 
 
+def test_what_is_written_while_a_time_is_looked_up_is_read(filled, group, consumer_of):
+    log = filled.logs["orders", 0]
+    log.newest_ms = int(time.time() - 7200) * 1000
+    group.committed["orders", 1] = (20, "")
+
+    def written_then(call):
+        answer = list_offsets(filled, call)
+        if call.request.topics[0].partitions[0].timestamp >= 0:
+            log.append(b"of this hour")
+        return answer
+
+    filled.on("ListOffsets", written_then)
+    consumer = consumer_of(auto_offset_reset="by_duration:PT1H")
+    assert poll_rows(consumer, 1) == [(0, 20)]
+
+
 def test_without_a_policy_nothing_committed_is_an_error(filled, group, consumer_of):
     consumer = consumer_of(auto_offset_reset="none")
     with pytest.raises(BrokerError, match=r"orders-0, orders-1.*committed nothing.*is none"):
