@@ -75,9 +75,12 @@ def list_bounds(
     committed = _is_committed(router, read_committed)
     timestamps = dict.fromkeys(partitions, timestamp)
     bounds = {}
-    found = _ask(router, timestamps, committed, _offset)
-    if timestamp >= 0 and (late := {item for item, offset in found.items() if offset is None}):
-        found |= list_bounds(router, late, LATEST_TIMESTAMP, read_committed=committed)
+    ends: Mapping[TopicPartition, int] = {}
+    if timestamp >= 0:
+        # Before the time: what is written between the two is late enough, and to be read.
+        ends = list_bounds(router, partitions, LATEST_TIMESTAMP, read_committed=committed)
+    asked = _ask(router, timestamps, committed, _offset)
+    found = {item: ends.get(item) if at is None else at for item, at in asked.items()}
     for partition, offset in found.items():
         if offset is None:
             bound = "begins" if timestamp == EARLIEST_TIMESTAMP else "ends"
