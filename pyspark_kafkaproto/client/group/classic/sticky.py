@@ -101,6 +101,7 @@ class _Shares:
         }
         self._own: dict[str, dict[str, list[int]]] = {who: {} for who in self._topics}
         self._sizes = dict.fromkeys(self._topics, 0)
+        self._stuck: set[str] = set()  # who has found nobody to give to, and may not now
 
     @property
     def assignment(self) -> Assignment:
@@ -137,15 +138,23 @@ class _Shares:
             self._sizes[giver] -= 1
             if not numbers:
                 del self._own[giver][topic]
+            # The taker has more to give, and the giver may take from those who want what it wants.
+            self._stuck.discard(taker)
+            if self._stuck:
+                there = self._topics[giver] & self._readers.keys()
+                self._stuck.difference_update(*(self._readers[topic] for topic in there))
 
     def _next_move(self) -> tuple[str, str, str] | None:
         """(giver, taker, topic): from who has most to who has fewest, as far as they share one."""
         by_size = sorted(self._sizes, key=self._sizes.__getitem__)
         for giver in reversed(by_size):
+            if giver in self._stuck:
+                continue
             for taker in by_size:
                 if self._sizes[giver] - self._sizes[taker] < _UNEVEN:
                     break
                 shared = (topic for topic in self._own[giver] if topic in self._topics[taker])
                 if (topic := next(shared, None)) is not None:
                     return giver, taker, topic
+            self._stuck.add(giver)
         return None
