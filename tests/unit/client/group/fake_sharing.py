@@ -45,6 +45,7 @@ class FakeSharing:
     shared: dict[str, bytes] = field(default_factory=dict)
     _come: dict[str, int] = field(default_factory=dict)  # the rebalance each has come to
     _rebalance: int = 0
+    _expected: set[str] = field(default_factory=set)  # ids of who has not come back with them yet
     _ids: int = 0
     _name: str = ""
     _commit: object = None
@@ -64,8 +65,12 @@ class FakeSharing:
         request = call.request
         if not request.member_id:
             self._ids += 1
+            self._expected.add(f"m{self._ids}")
             return JoinGroupResponse(error_code=MEMBER_ID_REQUIRED, member_id=f"m{self._ids}")
         is_new = request.member_id not in self.members
+        if is_new and request.member_id not in self._expected:
+            return JoinGroupResponse(error_code=UNKNOWN_MEMBER_ID)
+        self._expected.discard(request.member_id)
         self._name, metadata = request.protocols[0].name, request.protocols[0].metadata
         part = JoinGroupResponse.Member
         one = part(member_id=request.member_id, metadata=metadata)
