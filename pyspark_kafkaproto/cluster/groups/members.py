@@ -36,6 +36,7 @@ from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
+    KafkaProtoError,
     RemoteProtocolError,
 )
 from pyspark_kafkaproto.messages.consumer_group_describe import (
@@ -49,6 +50,7 @@ from pyspark_kafkaproto.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from pyspark_kafkaproto.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from pyspark_kafkaproto.net.retry import is_retriable
 from pyspark_kafkaproto.wire.cursor import Cursor
 from pyspark_kafkaproto.wire.declaration import Message
 from pyspark_kafkaproto.wire.schema import read
@@ -91,8 +93,7 @@ def describe_groups(router: Router, groups: Collection[str]) -> dict[str, Descri
     Raises:
         BrokerError: there is no such group, or it may not be seen; `usable` has the others.
     """
-    found = find_groups(router, groups)
-    described = {group: item for group, item in found.items() if item is not None}
+    described = _without_none(find_groups(router, groups))
     for group in sorted(set(groups) - described.keys()):
         raise no_such_group(group, described)
     return described
@@ -102,9 +103,29 @@ def find_groups(router: Router, groups: Collection[str]) -> dict[str, DescribedG
     """As `describe_groups`; None for a group that there is not."""
     check_groups(groups)
     found: dict[str, DescribedGroup | None] = dict.fromkeys(groups)
+    refusal: BrokerError | None = None
     for find in _FINDERS.values():
-        found |= find(router, {group for group, item in found.items() if item is None})
+        asked = {group for group, item in found.items() if item is None}
+        try:
+            found |= find(router, asked)
+        except KafkaProtoError as error:
+            told: dict[str, DescribedGroup | None] = error.usable or {}
+            found |= told
+            if not isinstance(error, BrokerError) or is_retriable(error):
+                error.usable = _without_none(found)
+                raise
+            # It is about these: the others may be of another type.
+            for group in asked - told.keys():
+                del found[group]
+            refusal = refusal or error
+    if refusal is not None:
+        refusal.usable = _without_none(found)
+        raise refusal
     return found
+
+
+def _without_none(found: Mapping[str, DescribedGroup | None]) -> dict[str, DescribedGroup]:
+    return {group: item for group, item in found.items() if item is not None}
 
 
 def find_listed(

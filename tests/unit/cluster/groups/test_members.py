@@ -6,12 +6,25 @@ import pytest
 
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.groups.members import read_assignment
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    KafkaProtoError,
+    RemoteProtocolError,
+)
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.delete_groups import DeleteGroupsResponse
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
-from tests.fake_broker import api_versions
-from tests.unit.cluster.fake_groups import assigned, classic, consumer, describing, listed
+from tests.fake_broker import api_versions, close
+from tests.unit.cluster.fake_groups import (
+    assigned,
+    classic,
+    consumer,
+    describing,
+    listed,
+    share,
+    streams,
+)
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -155,3 +168,25 @@ def test_one_name_is_not_a_set_of_names(kafka):
     for call in (kafka.describe_groups, kafka.delete_groups, kafka.lag, kafka.get_group_offsets):
         with pytest.raises(ConfigError, match="expected a set of names"):
             call("reports")
+
+
+def test_groups_that_may_be_seen_are_described_beside_one_that_may_not(brokers, kafka):
+    others = classic("old"), share("sharing"), streams("streaming")
+    describing(brokers, consumer("hidden", code=30), consumer("new"), *others)
+    with pytest.raises(BrokerError, match=r"'hidden' at .*GROUP_AUTHORIZATION_FAILED") as caught:
+        kafka.describe_groups({"hidden", "old", "new", "sharing", "streaming", "gone"})
+    assert {group: item.type for group, item in caught.value.usable.items()} == {
+        "old": "classic",
+        "new": "consumer",
+        "sharing": "share",
+        "streaming": "streams",
+    }
+    assert brokers.asked("DescribeGroups")[0].groups == ("gone", "old", "sharing", "streaming")
+
+
+def test_groups_that_are_not_told_of_are_not_among_those_described(brokers, kafka, clock):
+    describing(brokers, consumer("new"), classic("old"))
+    brokers.on("DescribeGroups", close())
+    with pytest.raises(KafkaProtoError) as caught:
+        kafka.describe_groups({"old", "new"})
+    assert caught.value.usable.keys() == {"new"}
