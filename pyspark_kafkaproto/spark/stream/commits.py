@@ -37,7 +37,7 @@ class GroupCommits:
 
     Args:
         config: how to reach the cluster.
-        group: which; it must have no members.
+        group: which; it must have no members, and be no share group.
     """
 
     def __init__(self, config: ClientConfig, group: str) -> None:
@@ -55,13 +55,13 @@ class GroupCommits:
 
     @packets_with_errors()
     def check_free(self, given_as: str = "commitGroupId") -> None:
-        """Refuse a group that has members: only they may commit to it.
+        """Refuse a group to which nothing can be committed: it has members, or shares records.
 
         Args:
             given_as: the option or argument that the user named the group by.
 
         Raises:
-            ConfigError: it has.
+            ConfigError: it has, or is one.
             BrokerError: this user may not look at it, and so may not commit to it either.
         """
         try:
@@ -76,6 +76,13 @@ class GroupCommits:
         except (ConnectionFailed, DeadlineExceeded) as error:
             self._warn("whether it has members is not known", error)
             return
+        if found.type == "share":
+            raise ConfigError(
+                given_as,
+                self._group,
+                "it is a share group, to which nothing is committed: give a group of its own, by a "
+                "name that no other group has",
+            )
         if found.members:
             hosts = ", ".join(sorted({member.host for member in found.members}))
             raise ConfigError(

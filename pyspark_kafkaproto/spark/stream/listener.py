@@ -47,12 +47,12 @@ class OffsetCommitListener(StreamingQueryListener):
 
     Args:
         config: Kafka's client properties, `bootstrap.servers` among them.
-        group: to commit to; it must have no members.
+        group: to commit to; it must have no members, and be no share group.
         query_name: the query whose batches count, by `queryName`; None: every query of the
             session that has a Kafka source.
 
     Raises:
-        ConfigError: the group has members.
+        ConfigError: the group has members, or is a share group.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ def stream(brokers, clock, stream_class):
 def group(monkeypatch):
     """What the stream's group has committed."""
     committed = {}
-    found = {"g": SimpleNamespace(members=())}
+    found = {"g": SimpleNamespace(type="classic", members=())}
 
     def commit(self, group, offsets):
         committed.update({item: at.offset for item, at in offsets.items()})

@@ -21,7 +21,9 @@ CONFIG = ClientConfig.parse({"bootstrap.servers": "b-1:9092"})
 @pytest.fixture
 def kafka(monkeypatch):
     """What a cluster was told, and what it says."""
-    told = SimpleNamespace(committed={ONE: 5}, commits=[], error=None, unknown=None, members=())
+    told = SimpleNamespace(
+        committed={ONE: 5}, commits=[], error=None, unknown=None, members=(), type="classic"
+    )
 
     def fetch(self, group, partitions):
         return {item: at for item, at in told.committed.items() if item in partitions}
@@ -35,7 +37,7 @@ def kafka(monkeypatch):
     def describe(self, groups):
         if told.unknown:
             raise told.unknown
-        return {group: SimpleNamespace(members=told.members) for group in groups}
+        return {group: SimpleNamespace(type=told.type, members=told.members) for group in groups}
 
     monkeypatch.setattr(KafkaCluster, "get_consumer_offsets", fetch)
     monkeypatch.setattr(KafkaCluster, "set_consumer_offsets", commit)
@@ -142,6 +144,14 @@ def test_group_with_members_is_refused(kafka, commits, monkeypatch):
     with pytest.raises(ConfigError, match="option 'group' is 'g': the group has 1 members"):
         OffsetCommitListener(CONFIG, "g")
     assert closed == [True]
+
+
+def test_share_group_is_refused_at_the_start(kafka, commits):
+    kafka.type = "share"
+    with pytest.raises(ConfigError, match=r"commitGroupId.*'g'.*share group.*a group of its own"):
+        commits.check_free()
+    with pytest.raises(ConfigError, match="option 'group' is 'g': it is a share group"):
+        OffsetCommitListener(CONFIG, "g")
 
 
 def progress(offsets, latest=None, *, batch=3, name="orders", query="some-id", more=()):
