@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
@@ -15,9 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from pyspark_kafkaproto.cli.bounds import Bounds
 from pyspark_kafkaproto.cli.connection import connected
 from pyspark_kafkaproto.cli.record_format import Render, make_render
-from pyspark_kafkaproto.cli.values import find_partitions
+from pyspark_kafkaproto.cli.values import find_partitions, is_share_group
 from pyspark_kafkaproto.client.following import Following, Offsets
-from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import ConfigError
 
 _FOLLOW_S = 0.3
 
@@ -72,7 +73,7 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
     bounds = Bounds(cluster, partitions)
     starts = bounds.find("--from", start or "earliest")
     if group is not None:
-        starts |= bounds.go_on(group, cluster.get_consumer_offsets(group, partitions))
+        starts |= bounds.go_on(group, _committed(cluster, group, partitions))
     stops = bounds.find("--to", stop)
     turned = [item for item in partitions if stops[item] < starts[item]]
     for item in sorted(turned) if stop != "latest" else ():
@@ -89,6 +90,22 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
         sys.stdout.flush()
         if commit and group is not None and following.moved:
             cluster.set_consumer_offsets(group, following.moved)
+
+
+def _committed(
+    cluster: KafkaCluster, group: str, partitions: Collection[TopicPartition]
+) -> Offsets:
+    """What `group` has committed.
+
+    Raises:
+        ConfigError: it is a share group, which never has: all would be printed, and none committed.
+    """
+    committed = cluster.get_consumer_offsets(group, partitions)
+    if not committed and is_share_group(cluster, group):
+        why = "it is a share group, which commits nothing: name another one, or give --from "
+        why += "(where it starts: kafkaproto groups offsets)"
+        raise ConfigError("--group", group, why)
+    return committed
 
 
 class _Printer:

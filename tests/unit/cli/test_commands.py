@@ -43,6 +43,7 @@ from tests.fake_past import lead_in_the_past
 from tests.unit.cli.processes import kafkaproto as kafkaproto_process
 from tests.unit.cluster.committing import FakeCoordinator
 from tests.unit.cluster.fake_groups import assigned, classic, describing, listed
+from tests.unit.cluster.sharing import FakeShareCoordinator
 
 WHOLE = [f"{offset} ".encode().ljust(10, b".") for offset in range(30)]
 
@@ -265,6 +266,17 @@ def test_consume_for_a_group_commits_what_was_printed_and_only_when_told(brokers
     assert command(*words, "--commit").stdout_bytes.splitlines() == WHOLE[23:]
     assert coordinator.offsets["g"] == {("orders", 0): (30, "")}
     assert command("consume", "orders", "--commit").exit_code == 2
+
+
+def test_consume_for_a_share_group_is_refused_before_anything_is_printed(brokers, command):
+    FakeShareCoordinator(brokers, workers={("orders", 0): (20, 0)})
+    for words in ([], ["--commit"]):
+        done = command("consume", "orders", "--group", "workers", *words)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "'workers': it is a share group, which commits nothing" in done.stderr
+    # A group that there is not yet begins at the earliest.
+    done = command("consume", "orders", "--group", "new", "--format", "raw")
+    assert done.stdout_bytes.splitlines() == WHOLE
 
 
 def test_consume_for_a_group_says_what_was_committed_for_and_is_gone(brokers, command):
