@@ -229,10 +229,13 @@ def cancel(
     if moving:
         names = ", ".join(map(str, sorted(moving)))
         confirmed(f"Cancel the moves of {names}?", is_sure=is_sure)
-    done = cluster.cancel_reassignments(set(moving)) if moving else set()
-    rows = [{**item._asdict(), "result": "cancelled"} for item in sorted(done)]
-    done_text = f"cancelled the moves of {_counted(len(rows), 'partition')}"
-    tell(rows, done_text if rows else _NOTHING, as_json=as_json)
+    try:
+        done = cluster.cancel_reassignments(set(moving)) if moving else set()
+    except KafkaProtoError as error:
+        if error.usable:
+            _tell_cancelled(error.usable, as_json=as_json)
+        raise
+    _tell_cancelled(done, as_json=as_json)
 
 
 @reassignments.command()
@@ -250,9 +253,24 @@ def unthrottle(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) ->
       kafkaproto reassignments unthrottle
       kafkaproto reassignments unthrottle orders
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    done = cluster.remove_throttles(set(topics) or None)
+    try:
+        done = cluster.remove_throttles(set(topics) or None)
+    except KafkaProtoError as error:
+        if error.usable:
+            _show_unthrottled(error.usable, as_json=as_json)
+        raise
+    _show_unthrottled(done, as_json=as_json)
+
+
+def _tell_cancelled(done: Collection[TopicPartition], *, as_json: bool) -> None:
+    rows = [{**item._asdict(), "result": "cancelled"} for item in sorted(done)]
+    text = f"cancelled the moves of {_counted(len(rows), 'partition')}" if rows else _NOTHING
+    tell(rows, text, as_json=as_json)
+
+
+def _show_unthrottled(done: Mapping[ConfigResource, tuple[str, ...]], *, as_json: bool) -> None:
     rows = [
-        {"type": resource.type, "name": resource.name, "settings": names}
+        {"type": resource.type, "name": resource.name, "settings": names, "result": "removed"}
         for resource, names in sorted(done.items())
     ]
     if rows or as_json:

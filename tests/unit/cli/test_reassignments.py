@@ -12,6 +12,7 @@ from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
 from pyspark_kafkaproto.cluster.admin import Replica
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
+from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from tests.clock import stop_clock
 from tests.unit.cluster.admin import test_log_dirs
 from tests.unit.cluster.admin.test_reassignments import ALTER, LIST, altered, under_way
@@ -350,6 +351,40 @@ def test_list_shows_what_comes_and_what_goes(brokers, command, rows):
     assert rows("reassignments", "list", "orders:1")[0]["adding"] == [3]
     brokers.on(LIST, under_way())
     assert command("reassignments", "list").stdout == "no replicas are being moved\n"
+
+
+def test_cancel_that_is_refused_in_part_tells_of_the_rest(brokers, command):
+    brokers.on(LIST, under_way(0, 1))
+    brokers.on(ALTER, altered(0, 85))
+    done = command("reassignments", "cancel", "--all", "--yes", "--json")
+    assert (done.exit_code, "nothing is under way" in done.stderr) == (1, True)
+    assert json.loads(done.stdout) == [{"topic": "orders", "partition": 0, "result": "cancelled"}]
+    done = command("reassignments", "cancel", "--all", "--yes")
+    assert "cancelled the moves of 1 partition\n" in done.stderr
+
+
+def test_throttles_that_stay_in_part_are_told_with_those_that_are_gone(
+    brokers,
+    command,
+    settings,  # noqa: F811
+):
+    settings["broker", "2"] = {"leader.replication.throttled.rate": "1"}
+    settings["topic", "orders"] = {"leader.replication.throttled.replicas": "*"}
+    part = IncrementalAlterConfigsResponse.Resource
+    refused = part(error_code=40, error_message="no", resource_type=4, resource_name="2")
+    brokers.on(
+        "IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(refused,)), node=2
+    )
+    done = command("reassignments", "unthrottle", "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout) == [
+        {
+            "type": "topic",
+            "name": "orders",
+            "settings": ["leader.replication.throttled.replicas"],
+            "result": "removed",
+        }
+    ]
 
 
 def test_cancel_asks_and_tells(brokers, command, rows):
