@@ -139,7 +139,7 @@ def propose(
     "--rollback",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write where the replicas are before, for going back.",
+    help="Write where the replicas are before, for going back; never over what is there.",
 )
 @click.option("--keep-replication-factor", is_flag=True, help="Refuse more or fewer replicas.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be.")
@@ -179,7 +179,7 @@ def begin(  # noqa: PLR0913, PLR0917 - one for each option
         click.echo(table_text(rows, columns), err=True)
     confirmed(f"Move the replicas of {_counted(len(rows), 'partition')}?", is_sure=is_sure)
     if rollback is not None:
-        _write(rollback, assignment_text({item: plan.before[item] for item in plan.moves}))
+        _keep_way_back(rollback, {item: plan.before[item] for item in plan.moves})
     cluster.move_replicas(plan.folders)  # those that are still to come are made there then
     undo = {} if throttle is None else cluster.throttle_reassignment(plan.moves, throttle)
     with gathered(as_json=as_json) as told:
@@ -413,11 +413,31 @@ def _text_of(file: Path) -> str:
         raise click.FileError(str(file), why) from error
 
 
-def _write(file: Path, text: str) -> None:
+def _keep_way_back(file: Path, before: _Assignment) -> None:
+    """Write it, unless it is kept there already.
+
+    A move that is begun again finds less to move, and metadata has forgotten the order of what is
+    on its way: the first file knows more.
+
+    Raises:
+        ConfigError: the file is there, and is about something else.
+    """
     try:
-        file.write_text(f"{text}\n", "utf-8")
+        found = file.read_text("utf-8") if file.exists() else ""
+        if not found.strip():
+            file.write_text(f"{assignment_text(before)}\n", "utf-8")
+            return
     except OSError as error:
         raise click.FileError(str(file), error.strerror) from error
+    except ValueError:  # it is no text
+        found = "-"
+    text = "it is there, and leads elsewhere: give a file that is not there yet"
+    try:
+        kept = read_assignment(str(file), found).replicas
+    except ConfigError:
+        raise ConfigError("--rollback", str(file), text) from None
+    if any(set(kept.get(item, ())) != set(replicas) for item, replicas in before.items()):
+        raise ConfigError("--rollback", str(file), text)
 
 
 def _all_but(present: Collection[int], without: Collection[int]) -> list[int]:

@@ -139,10 +139,36 @@ def test_what_is_begun_is_told_and_the_way_back_is_kept(brokers, rows, file, tmp
     # What is only on its way is not where to go back to.
     brokers.on(LIST, under_way(0))
     brokers.topics["orders"].replicas = (3, 2, 1)
-    rows("reassignments", "begin", file(SWAPPED), "--yes", "--rollback", str(back))
-    assert json.loads(back.read_text())["partitions"][0]["replicas"] == [2, 1]
+    other = tmp_path / "other.json"
+    rows("reassignments", "begin", file(SWAPPED), "--yes", "--rollback", str(other))
+    assert json.loads(other.read_text())["partitions"][0]["replicas"] == [2, 1]
     brokers.topics["orders"].replicas = (1, 2)
     assert brokers.asked(ALTER)[0].allow_replication_factor_change
+
+
+def test_way_back_of_a_move_that_is_begun_again_is_that_of_the_first_time(
+    brokers, rows, command, file, tmp_path
+):
+    both = [{"topic": "orders", "partition": number, "replicas": [3, 2]} for number in (0, 1)]
+    moves, back = file({"version": 1, "partitions": both}), tmp_path / "before.json"
+    brokers.on(LIST, under_way())
+    brokers.on(ALTER, altered(0, 0))
+    rows("reassignments", "begin", moves, "--yes", "--rollback", str(back))
+    first = back.read_text()
+    brokers.on(LIST, under_way(0, 1))
+    brokers.topics["orders"].replicas = (3, 2, 1)
+    rows("reassignments", "begin", moves, "--yes", "--rollback", str(back))
+    assert back.read_text() == first
+    brokers.on(LIST, under_way())
+    brokers.topics["orders"].replicas = (1, 2)
+    # A file of something else is not lost either.
+    asked = len(brokers.asked(ALTER))
+    for text in (assignment_text({FIRST: (5,)}).encode(), b"my notes", b"\xe9"):
+        back.write_bytes(text)
+        done = command("reassignments", "begin", moves, "--yes", "--rollback", str(back))
+        assert (done.exit_code, "it is there, and leads elsewhere" in done.stderr) == (2, True)
+        assert back.read_bytes() == text
+    assert len(brokers.asked(ALTER)) == asked
 
 
 def test_way_back_that_cannot_be_kept_begins_nothing(brokers, command, file, tmp_path):
