@@ -25,6 +25,7 @@ from pyspark_kafkaproto.errors import KafkaProtoError
 LEADERS, FOLLOWERS = "leader.replication.throttled", "follower.replication.throttled"
 _RATES = (f"{LEADERS}.rate", f"{FOLLOWERS}.rate")
 _REPLICAS = (f"{LEADERS}.replicas", f"{FOLLOWERS}.replicas")
+_ALL = "*"
 _OWN_SOURCES = ("topic", "dynamic broker")
 
 Undo = dict[ConfigResource, list[ConfigChange]]
@@ -67,7 +68,9 @@ def throttle_reassignment(
         sources = tuple(broker for broker in present if broker not in adding)
         moves[partition] = _Move(sources, tuple(item for item in brokers if item not in sources))
     wanted = _settings(topology, moves, bytes_per_s)
-    undo = _undo(router, wanted)
+    before = _own_settings(router, wanted)
+    wanted = _with_others(wanted, before)
+    undo = _undo(wanted, before)
     changes = {
         resource: [ConfigChange(name, value) for name, value in settings.items()]
         for resource, settings in wanted.items()
@@ -142,9 +145,24 @@ def _named(replicas: Iterable[tuple[TopicPartition, Collection[int]]]) -> str:
     )
 
 
-def _undo(router: Router, wanted: _Settings) -> Undo:
-    """The settings as they are; one that is as wanted is of an earlier run, and to go as well."""
-    before = _own_settings(router, wanted)
+def _with_others(wanted: _Settings, before: _Settings) -> _Settings:
+    """`wanted`, where the replicas that a topic names already stay named: others may be moving."""
+    found: _Settings = {}
+    for resource, settings in wanted.items():
+        own = dict(settings)
+        for name in own.keys() & set(_REPLICAS):
+            named = before[resource].get(name, "")
+            if named == _ALL:
+                del own[name]
+            elif named:
+                own[name] = ",".join(dict.fromkeys([*named.split(","), *own[name].split(",")]))
+        if own:
+            found[resource] = own
+    return found
+
+
+def _undo(wanted: _Settings, before: _Settings) -> Undo:
+    """The settings as they were; one that was as wanted is of an earlier run, and to go as well."""
     return {
         resource: [
             ConfigChange(name, None, Change.DELETE)

@@ -92,6 +92,38 @@ def test_what_was_set_before_comes_back(kafka, settings):
     assert settings["topic", "orders"] == {f"{OUT}.replicas": "*"}
 
 
+def test_others_that_move_stay_bounded(kafka, settings):
+    """Of the same topic: there is one list for all of them."""
+    undo_first = kafka.throttle_reassignment({FIRST: (3,)}, 5000)
+    first = dict(settings["topic", "orders"])
+    undo_second = kafka.throttle_reassignment({SECOND: (3,)}, 6000)
+    assert settings["topic", "orders"] == {
+        f"{OUT}.replicas": "0:1,0:2,1:1,1:2",
+        f"{IN}.replicas": "0:3,1:3",
+    }
+    kafka.alter_configs(undo_second)
+    assert settings["topic", "orders"] == first
+    assert settings["broker", "1"] == rates("5000")
+    kafka.alter_configs(undo_first)
+    assert settings["topic", "orders"] == settings["broker", "1"] == {}
+
+
+def test_topic_of_which_all_replicas_are_bounded_stays_so(kafka, settings):
+    settings["topic", "orders"] = {f"{OUT}.replicas": "*"}
+    undo = kafka.throttle_reassignment({FIRST: (3,)}, 5000)
+    assert settings["topic", "orders"] == {f"{OUT}.replicas": "*", f"{IN}.replicas": "0:3"}
+    kafka.alter_configs(undo)
+    assert settings["topic", "orders"] == {f"{OUT}.replicas": "*"}
+    settings["topic", "orders"] = {f"{OUT}.replicas": "*", f"{IN}.replicas": "*"}
+    assert ConfigResource("topic", "orders") not in kafka.throttle_reassignment({FIRST: (3,)}, 1)
+
+
+def test_throttle_of_what_is_left_of_a_run_goes_with_all_of_it(kafka, settings):
+    kafka.throttle_reassignment({FIRST: (3,), SECOND: (3,)}, 5000)
+    kafka.alter_configs(kafka.throttle_reassignment({SECOND: (3,)}, 5000))
+    assert settings["broker", "1"] == settings["topic", "orders"] == {}
+
+
 def test_throttle_of_a_run_that_was_interrupted_goes_in_the_end(kafka, settings):
     kafka.throttle_reassignment({FIRST: (3,)}, 5000)
     kafka.alter_configs(kafka.throttle_reassignment({FIRST: (3,)}, 5000))
