@@ -271,7 +271,9 @@ class BrokerWindow:
         from pyspark_kafkaproto.cluster.admin.features import Direction, update_features
 
         checked = checked_levels(levels)
-        chosen = direction or Direction.UPGRADE
+        chosen: object = direction or Direction.UPGRADE
+        if not isinstance(chosen, Direction):
+            raise ConfigError("direction", chosen, "expected one of Direction.…")
         update_features(self._router, checked, chosen, validate_only=validate_only)
 
     def unregister_broker(self, node_id: int) -> None:

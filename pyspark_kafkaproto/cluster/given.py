@@ -35,6 +35,8 @@ def by_partition(
     values: Mapping[TopicPartition, _T] | Mapping[tuple[str, int], _T],
 ) -> dict[TopicPartition, _T]:
     """`values`, the keys of which may be plain tuples; ConfigError as for `checked_partitions`."""
+    if not isinstance(values, Mapping):
+        raise ConfigError("partitions", values, "expected something for each of them, in a dict")
     return {checked_partition(item): value for item, value in values.items()}
 
 

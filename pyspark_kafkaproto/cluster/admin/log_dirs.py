@@ -87,6 +87,8 @@ def checked_folders(folders: Mapping[Replica, str]) -> dict[Replica, str]:
     Raises:
         ConfigError: one is no replica, or no path.
     """
+    if not isinstance(folders, Mapping):
+        raise ConfigError("folders", folders, "expected the folder of each replica, in a dict")
     checked = {}
     for item, path in folders.items():
         match item:

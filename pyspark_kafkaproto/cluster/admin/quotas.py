@@ -129,7 +129,11 @@ def describe_quotas(router: Router, wanted: QuotaFilter) -> dict[QuotaEntity, Qu
 
     Raises:
         BrokerError: this user may not see it.
+        ConfigError: `wanted` is no filter.
     """
+    given: object = wanted
+    if not isinstance(given, QuotaFilter):
+        raise ConfigError("wanted", given, "expected QuotaFilter(…)")
     component = DescribeClientQuotasRequest.Component
     request = DescribeClientQuotasRequest(
         components=tuple(
@@ -156,6 +160,8 @@ def alter_quotas(
             are done.
         ConfigError: there is no such quota, or not for this entity, or not of such a value.
     """
+    if not isinstance(changes, Mapping):
+        raise ConfigError("changes", changes, "expected the quotas of each entity, in a dict")
     for entity, quotas in changes.items():
         _check_quotas(entity, quotas)
 
@@ -195,6 +201,8 @@ def _checked_parts(user: Name, client_id: Name, ip: Name) -> dict[str, str | Quo
 def _check_quotas(entity: object, quotas: Mapping[str, float | None]) -> None:
     if not isinstance(entity, QuotaEntity):
         raise ConfigError("entity", entity, "expected QuotaEntity(…)")
+    if not isinstance(quotas, Mapping):
+        raise ConfigError(f"quotas of {entity}", quotas, "expected their values by name, in a dict")
     known = _OF_CLIENTS if entity.ip is None else _OF_ADDRESSES
     for quota, value in quotas.items():
         if quota not in known:

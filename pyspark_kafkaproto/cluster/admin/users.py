@@ -7,7 +7,7 @@ is as good as the password for a login by SCRAM, so it is hidden like one.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -194,10 +194,13 @@ def _check_mechanism(mechanism: object) -> None:
 
 
 def _each_once(credentials: Collection[ScramCredential]) -> dict[_Own, ScramCredential]:
-    if isinstance(credentials, ScramCredential):
-        raise ConfigError("credentials", credentials, "expected a set of them")
+    given: object = credentials
+    if isinstance(given, ScramCredential) or not isinstance(given, Iterable):
+        raise ConfigError("credentials", HIDDEN, "expected a set of them")
     found: dict[_Own, ScramCredential] = {}
     for item in credentials:
+        if not isinstance(item, ScramCredential):  # it may be a password
+            raise ConfigError("credentials", HIDDEN, "expected ScramCredential(user, password)")
         if found.setdefault((item.user, item.mechanism), item) != item:
             allowed = f"it is given twice for {item.mechanism}, and not alike"
             raise ConfigError("user", item.user, allowed)

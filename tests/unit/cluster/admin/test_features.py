@@ -113,3 +113,8 @@ def test_what_cannot_be_a_level_is_refused_here(brokers, kafka, wrong):
 def test_nothing_to_update_asks_nobody(brokers, kafka):
     kafka.update_features({})
     assert brokers.calls == []
+
+
+def test_way_that_there_is_not_is_refused_here(kafka):
+    with pytest.raises(ConfigError, match=r"'direction' is 'upgrade': expected one of Direction"):
+        kafka.update_features({"group.version": 1}, "upgrade")

@@ -113,6 +113,7 @@ def test_what_no_retry_mends_is_told_soon(brokers, kafka, clock, code, most_s):
         {(-1, "orders", 0): "/a"},
         {(1, "orders", "0"): "/a"},
         {(1, "t", 0): ""},
+        [(1, "t", 0)],
     ],
 )
 def test_what_cannot_be_moved_is_refused_here(brokers, kafka, wrong):

@@ -195,3 +195,13 @@ def test_filters_are_checked_too():
 
 def test_five_quotas_are_known():
     assert len(QUOTAS) == len(set(QUOTAS)) == 5
+
+
+def test_what_is_no_filter_and_no_change_is_refused_here(brokers, kafka):
+    with pytest.raises(ConfigError, match=r"'wanted' is 'reports': expected QuotaFilter"):
+        kafka.describe_quotas("reports")
+    with pytest.raises(ConfigError, match="expected the quotas of each entity, in a dict"):
+        kafka.alter_quotas([REPORTS])
+    with pytest.raises(ConfigError, match=r"quotas of user 'reports'.*expected their values"):
+        kafka.alter_quotas({REPORTS: 5})
+    assert brokers.calls == []

@@ -196,6 +196,12 @@ def test_proposal_is_made_of_what_there_is(brokers, kafka):
     assert kafka.propose_reassignment({"orders"}, [2, 1]) == {FIRST: (2, 1)}
 
 
+def test_partitions_without_their_brokers_are_refused_here(brokers, kafka):
+    with pytest.raises(ConfigError, match=r"'partitions'.*expected something for each of them"):
+        kafka.reassign_partitions([FIRST])
+    assert brokers.calls == []
+
+
 def test_proposal_is_not_made_of_what_is_on_its_way(brokers, kafka):
     brokers.on(LIST, under_way(1))
     with pytest.raises(ConfigError, match="replicas of orders-1 are being moved"):

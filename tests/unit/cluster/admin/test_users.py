@@ -220,6 +220,10 @@ def test_one_password_for_each(kafka):
         kafka.delete_users({"a"}, {"PLAIN"})
     with pytest.raises(ConfigError, match=r"'credentials'.*expected a set of them"):
         kafka.set_users(twice[0])
+    for wrong in ({"a": PASSWORD}, {("a", PASSWORD)}, [PASSWORD]):
+        with pytest.raises(ConfigError, match=r"expected ScramCredential\(user, ") as caught:
+            kafka.set_users(wrong)
+        assert PASSWORD not in str(caught.value)
 
 
 def test_password_is_nowhere_to_be_seen(brokers, kafka, caplog):
