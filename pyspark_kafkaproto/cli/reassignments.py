@@ -76,7 +76,7 @@ def list_(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> None
     if rows or as_json:
         show(rows, _UNDER_WAY, as_json=as_json)
     else:
-        click.echo(_NOTHING)
+        click.echo(_NOTHING, err=True)
 
 
 @reassignments.command()
