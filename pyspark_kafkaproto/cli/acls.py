@@ -105,7 +105,14 @@ _WHICH = (
         help="The cluster itself.",
     ),
     _names("--delegation-token", "A delegation token, by its id."),
-    _names("--user", "A user (User:…) for whom delegation tokens are made."),
+    # As in kafka-acls: --user alone is whose rights they are to everybody who tries it.
+    click.option(
+        "--user-principal",
+        "user",
+        metavar="TYPE:NAME",
+        multiple=True,
+        help="A user, User:reports, for whom tokens are made; whose rights: --principal.",
+    ),
     click.option("--prefixed", is_flag=True, help="All whose names begin with NAME."),
     click.option(
         "--principal",

@@ -83,7 +83,7 @@ def test_each_operation_on_each_resource_for_each_principal(command, authorizer)
             [(4, "kafka-cluster", 3, 2, 2)],
         ),
         (
-            ["--operation", "create-tokens", "--user", "User:x"],
+            ["--operation", "create-tokens", "--user-principal", "User:x"],
             [(7, "User:x", 3, 13, 3)],
         ),
     ],
@@ -113,6 +113,7 @@ def test_what_kafka_acls_means_by_its_words(command, authorizer, words, made):
         ([*MINE, "--idempotent", "--topic", "t"], "--idempotent goes with --producer"),
         ([*MINE, "--operation", "look", "--topic", "t"], "'look' is not one of 'all', 'read'"),
         ([*MINE, "--operation", "read", "--topic", ""], "'resource_name' is ''"),
+        (["--user", "reports", "--operation", "read", "--topic", "t"], "No such option"),
     ],
 )
 def test_what_does_not_go_together_is_refused(command, authorizer, words, said):
