@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # A name of the code as a link to the file that has it.
 LINK = re.compile(r"\[`(?:\w+\.)*(?P<name>\w+)`\]\((?P<file>[^)#]+\.py)\)")
+SAID_TO_BE_IN = re.compile(
+    r"`(?P<name>\w+)(?:\([^`]*\))?`\s+in\s+`(?P<module>pyspark_kafkaproto[\w.]*)`"
+)
 # What the reader has: a session, and a function that takes what was read.
 GIVEN = {"load", "spark"}
 
@@ -68,6 +72,12 @@ def test_every_linked_name_is_defined_in_the_file_that_the_link_leads_to(page):
     for link in LINK.finditer(page.read_text(encoding="utf-8")):
         code = (page.parent / link["file"]).read_text(encoding="utf-8")
         assert re.search(rf"^ *(?:def|class) {link['name']}\b", code, re.MULTILINE), link[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_name_is_in_the_module_that_it_is_said_to_be_in(page):
+    for said in SAID_TO_BE_IN.finditer(page.read_text(encoding="utf-8")):
+        assert hasattr(import_module(said["module"]), said["name"]), said[0]
 
 
 def test_each_call_of_the_cluster_is_in_its_table():

@@ -47,7 +47,7 @@ _NO_LEADER = (LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER)
 _ADVICE = {
     NON_EMPTY_GROUP: "members read with it: stop them first",
     UNSUPPORTED_VERSION: "share groups are switched off in this cluster: its feature share.version "
-    "is 0 (kafka-features.sh upgrade --feature share.version=1)",
+    "is 0 (kafkaproto features upgrade share.version=1)",
 }
 
 

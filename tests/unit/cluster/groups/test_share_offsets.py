@@ -78,7 +78,7 @@ def test_a_coordinator_that_moves_is_followed(brokers, coordinator, kafka, clock
 @pytest.mark.parametrize(
     ("code", "told"),
     [
-        (35, r"UNSUPPORTED_VERSION.*switched off in this cluster.*share\.version"),
+        (35, r"UNSUPPORTED_VERSION.*switched off .*kafkaproto features upgrade share\.version=1"),
         (30, r"GROUP_AUTHORIZATION_FAILED.*DESCRIBE on the group"),
     ],
 )
