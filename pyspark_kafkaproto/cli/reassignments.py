@@ -180,21 +180,21 @@ def begin(  # noqa: PLR0913, PLR0917 - one for each option
     confirmed(f"Move the replicas of {_counted(len(rows), 'partition')}?", is_sure=is_sure)
     if rollback is not None:
         _keep_way_back(rollback, {item: plan.before[item] for item in plan.moves})
-    cluster.move_replicas(plan.folders)  # those that are still to come are made there then
-    undo = {} if throttle is None else cluster.throttle_reassignment(plan.moves, throttle)
     with gathered(as_json=as_json) as told:
+        copied = _begin_copies(cluster, plan, rows, told)
+        undo = {} if throttle is None else cluster.throttle_reassignment(plan.moves, throttle)
         try:
             cluster.reassign_partitions(
                 plan.moves, allow_replication_factor_change=not keep_replication_factor
             )
         except KafkaProtoError as error:
-            told.extend(_with_result(rows, "begun", error.usable or ()))
+            told[:] = _with_result(rows, "begun", {*copied, *(error.usable or ())})
             _tell_refused(cluster, error, undo)
             raise
         except KeyboardInterrupt:
             _tell_stays(undo)
             raise
-        told.extend(_with_result(rows, "begun", plan.partitions))
+        told[:] = _with_result(rows, "begun", plan.partitions)
         click.echo(f"began to move {_counted(len(rows), 'partition')}", err=True)
         if wait:
             _wait(cluster, plan, undo)
@@ -323,6 +323,30 @@ def _not_there(cluster: KafkaCluster, folders: Mapping[Replica, str]) -> dict[Re
         if not log.is_future
     }
     return {item: path for item, path in folders.items() if (item, path) not in there}
+
+
+def _begin_copies(
+    cluster: KafkaCluster, plan: _Plan, rows: Iterable[Row], told: list[Row]
+) -> set[TopicPartition]:
+    """Name the replicas' folders to their brokers: the partitions that are copied to them now."""
+    copied: set[TopicPartition] = set()
+    try:
+        copied = _copied(cluster.move_replicas(plan.folders))
+    except KafkaProtoError as error:
+        copied = _copied(error.usable or {})
+        if copied:
+            click.echo(f"began to move {_counted(len(copied), 'partition')}", err=True)
+        raise
+    finally:
+        told.extend(_with_result(rows, "begun", copied))
+    return copied
+
+
+def _copied(folders: Mapping[Replica, bool]) -> set[TopicPartition]:
+    """Those of which a replica is being copied; one that is still to come is made there then."""
+    return {
+        TopicPartition(item.topic, item.partition) for item, is_there in folders.items() if is_there
+    }
 
 
 def _plan_rows(plan: _Plan) -> list[dict[str, object]]:

@@ -11,9 +11,11 @@ from pyspark_kafkaproto.cli.assignment_file import assignment_text, read_assignm
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
 from pyspark_kafkaproto.cluster.admin import Replica
 from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from tests.clock import stop_clock
+from tests.fake_broker import close
 from tests.unit.cluster.admin import test_log_dirs
 from tests.unit.cluster.admin.test_reassignments import ALTER, LIST, altered, under_way
 from tests.unit.cluster.admin.test_throttles import settings  # noqa: F401 - a fixture
@@ -269,6 +271,25 @@ def test_only_a_folder_may_be_another(brokers, command, file, patient):
     assert done.exit_code == 0, done.stderr
     assert "orders          0  1, 2    1, 2   1:/b\n" in done.stderr
     assert brokers.asked(ALTER) == []
+
+
+@pytest.mark.parametrize("refused", ["folder", "throttle", "move"])
+def test_copy_to_a_folder_that_has_begun_is_told_where_the_rest_is_refused(
+    brokers, command, file, refused
+):
+    entry = {"topic": "orders", "replicas": [1, 2], "log_dirs": ["/b", "any"]}
+    other = {"topic": "orders", "replicas": [2, 1], "log_dirs": ["any", "/b"]}
+    asked = {"version": 1, "partitions": [entry | {"partition": 0}, other | {"partition": 1}]}
+    brokers.on("DescribeLogDirs", in_folders("/a"))
+    brokers.on("AlterReplicaLogDirs", test_log_dirs.moved(0, 57 if refused == "folder" else 9))
+    brokers.on("DescribeConfigs", close() if refused == "throttle" else DescribeConfigsResponse())
+    brokers.on(LIST, under_way())
+    brokers.on(ALTER, altered(39, 39))
+    words = ["--yes", "--json", *(["--throttle", "5"] if refused == "throttle" else [])]
+    words += ["-X", "default.api.timeout.ms=1000"]
+    done = command("reassignments", "begin", file(asked), *words)
+    assert done.exit_code != 0
+    assert [(row["partition"], row["result"]) for row in json.loads(done.stdout)] == [(0, "begun")]
 
 
 THIRD = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 3]}]}
