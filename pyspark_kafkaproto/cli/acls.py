@@ -278,7 +278,9 @@ def delete(cluster: KafkaCluster, chosen: _Chosen, is_sure: bool, as_json: bool)
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     if not chosen.says_anything:
         raise click.UsageError("say which: --principal, --topic, …")
-    found = _find(cluster, _filters(chosen, None))
+    filters = _filters(chosen, None)
+    # What was made just now is news to some brokers.
+    found = cluster.believed(lambda: _find(cluster, filters), bool)
     if not found:
         raise click.ClickException("there is no such ACL: kafkaproto acls list shows all")
     if not is_sure:

@@ -156,7 +156,12 @@ def remove(
       kafkaproto quotas remove consumer_byte_rate --user reports --client-id loader --yes
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     entity = _entity(parts)
-    there = cluster.describe_quotas(QuotaFilter(**parts, is_strict=True)).get(entity, {})
+
+    def ask() -> Mapping[str, float]:
+        return cluster.describe_quotas(QuotaFilter(**parts, is_strict=True)).get(entity, {})
+
+    # What was set just now is news to some brokers.
+    there = cluster.believed(ask, lambda own: bool(own) and own.keys() >= set(names))
     doomed = sorted(set(names) or there)
     if not there or not there.keys() >= set(doomed):
         missing = ", ".join(sorted(set(doomed) - there.keys())) or "quota"

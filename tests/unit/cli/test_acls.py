@@ -207,6 +207,11 @@ def test_delete_of_nothing_is_an_error(brokers, command):
     done = command("acls", "delete", *MINE, "--yes")
     assert done.exit_code == 1
     assert "there is no such ACL" in done.stderr
+    # One that was made just now is news to some brokers.
+    brokers.on("DescribeAcls", described(), described(READ))
+    brokers.on("DeleteAcls", deleted([matching(READ)]))
+    done = command("acls", "delete", *MINE, "--yes")
+    assert (done.exit_code, done.stderr) == (0, "1 ACL deleted\n")
 
 
 def test_what_was_deleted_is_told_where_the_rest_is_refused(brokers, command):

@@ -134,3 +134,7 @@ def test_remove_where_nothing_is_set(brokers, command):
     assert done.exit_code == 1
     assert "no quota is set for default user" in done.stderr
     assert command("quotas", "remove", "--yes").exit_code == 2
+    # What was set just now is news to some brokers.
+    brokers.on("DescribeClientQuotas", described({}), described({REPORTS: QUOTAS[REPORTS]}))
+    brokers.on("AlterClientQuotas", altered({REPORTS: 0}))
+    assert command("quotas", "remove", "--user", "reports", "--yes").exit_code == 0

@@ -85,6 +85,15 @@ def test_user_without_credentials_is_named_and_the_others_are_told(brokers, kafk
     assert caught.value.usable == {"a": BOTH}
 
 
+def test_user_who_was_made_just_now_is_news_to_some_brokers(brokers, kafka, clock):
+    brokers.on("DescribeUserScramCredentials", described(a=91), described(a=BOTH))
+    assert kafka.describe_users({"a"}) == {"a": BOTH}
+    brokers.on("DescribeUserScramCredentials", described(a=91), described(a=BOTH))
+    brokers.on("AlterUserScramCredentials", well)
+    kafka.delete_users({"a"})
+    assert len(brokers.asked("AlterUserScramCredentials")) == 2  # for each mechanism
+
+
 def test_missing_rights_are_named(brokers, kafka):
     brokers.on("DescribeUserScramCredentials", described(code=31, message="Request Request(…)"))
     with pytest.raises(BrokerError, match=r"\(31\): this user needs the right DESCRIBE on the clu"):
