@@ -198,7 +198,7 @@ def begin(  # noqa: PLR0913, PLR0917 - one for each option
         click.echo(f"began to move {_counted(len(rows), 'partition')}", err=True)
         if wait:
             _wait(cluster, plan, undo)
-            cluster.alter_configs(undo)
+            _take_back(cluster, undo)
             _check_moved(cluster, plan.moves)
             told[:] = _with_result(rows, "moved", plan.partitions)
             click.echo(f"moved {_counted(len(rows), 'partition')}", err=True)
@@ -381,7 +381,15 @@ def _tell_refused(cluster: KafkaCluster, error: KafkaProtoError, undo: _Undo) ->
     if error.usable or not isinstance(error, BrokerError):
         _tell_stays(undo)
     else:
+        _take_back(cluster, undo)
+
+
+def _take_back(cluster: KafkaCluster, undo: _Undo) -> None:
+    try:
         cluster.alter_configs(undo)
+    except BaseException:
+        _tell_stays(undo)
+        raise
 
 
 def _tell_stays(undo: _Undo) -> None:

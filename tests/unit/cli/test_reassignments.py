@@ -10,7 +10,7 @@ from pyspark_kafkaproto.cli import reassignments
 from pyspark_kafkaproto.cli.assignment_file import assignment_text, read_assignment
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
 from pyspark_kafkaproto.cluster.admin import Replica
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
@@ -321,6 +321,26 @@ def test_throttle_stays_without_a_wait_and_that_is_said(brokers, command, file, 
     ] == ["1", "2", "orders"]
     assert settings["broker", "1"] == {}
     assert command("reassignments", "unthrottle").stderr == "no throttle is set\n"
+
+
+def test_throttle_that_cannot_be_taken_back_is_told(
+    brokers,
+    command,
+    file,
+    patient,
+    monkeypatch,
+    settings,  # noqa: F811
+):
+    def refuse(*_, **__):
+        raise BrokerError(40, "IncrementalAlterConfigs", "broker '1'", "no")
+
+    brokers.on(LIST, under_way())
+    brokers.on(ALTER, altered(0))
+    monkeypatch.setattr(KafkaCluster, "alter_configs", refuse)
+    done = command("reassignments", "begin", file(THIRD), *THROTTLED, "--wait", "--json")
+    assert done.exit_code == 1
+    assert "unthrottle` takes it back" in done.stderr
+    assert [row["result"] for row in json.loads(done.stdout)] == ["begun"]
 
 
 def test_throttle_of_what_is_refused_is_taken_back(brokers, command, file, settings):  # noqa: F811
