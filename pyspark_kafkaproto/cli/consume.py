@@ -15,10 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from pyspark_kafkaproto.cli.bounds import Bounds
 from pyspark_kafkaproto.cli.connection import connected
 from pyspark_kafkaproto.cli.record_format import Render, make_render
-from pyspark_kafkaproto.cli.values import find_partitions, is_share_group
+from pyspark_kafkaproto.cli.values import find_partitions
+from pyspark_kafkaproto.client.committed import check_commits
 from pyspark_kafkaproto.client.following import Following, Offsets
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
-from pyspark_kafkaproto.errors import ConfigError
 
 _FOLLOW_S = 0.3
 
@@ -101,10 +101,8 @@ def _committed(
         ConfigError: it is a share group, which never has: all would be printed, and none committed.
     """
     committed = cluster.get_consumer_offsets(group, partitions)
-    if not committed and is_share_group(cluster, group):
-        why = "it is a share group, which commits nothing: name another one, or give --from "
-        why += "(where it starts: kafkaproto groups offsets)"
-        raise ConfigError("--group", group, why)
+    if not committed:
+        check_commits(cluster, "--group", group)
     return committed
 
 

@@ -10,7 +10,7 @@ from pyspark_kafkaproto.cli.connection import confirmed, connected, telling_dele
 from pyspark_kafkaproto.cli.described import group_rows, show_groups
 from pyspark_kafkaproto.cli.moments import parse_span, parse_time
 from pyspark_kafkaproto.cli.output import gathered, json_option, show, show_json, table_text
-from pyspark_kafkaproto.cli.values import find_partitions, is_share_group, parse_topic_offsets
+from pyspark_kafkaproto.cli.values import find_partitions, parse_topic_offsets
 from pyspark_kafkaproto.cluster import (
     GROUP_STATES,
     GROUP_TYPES,
@@ -27,7 +27,8 @@ from pyspark_kafkaproto.cluster import (
     TopicPartition,
     ToTime,
 )
-from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
+from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
 
 _LIST = {"group": "Group", "type": "Type", "state": "State", "users": "Used by"}
 # Who is in groups of a protocol type; others, such as connect, are shown as they are.
@@ -199,7 +200,7 @@ def reset(
         raise click.UsageError("--to names its partitions: --topic does not go with it")
     partitions = find_partitions(cluster, "--topic", topics) if topics else None
     move = cluster.reset_consumer_offsets
-    if is_share_group(cluster, group):
+    if _is_share_group(cluster, group):
         move = cluster.reset_share_group_offsets
     try:
         planned = move(group, to, partitions, dry_run=True)
@@ -294,6 +295,16 @@ def _done(
 
 def _shares(item: DescribedGroup) -> bool:
     return item.type == "share"
+
+
+def _is_share_group(cluster: KafkaCluster, group: str) -> bool:
+    """Whether it is one; a group that there is not is to be made as one that commits."""
+    try:
+        return _shares(cluster.describe_groups({group})[group])
+    except BrokerError as error:
+        if error.code == GROUP_ID_NOT_FOUND:
+            return False
+        raise
 
 
 def _share_offsets(

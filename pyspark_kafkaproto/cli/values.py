@@ -1,4 +1,4 @@
-"""Values of options that more than one command has: pairs, partitions, offsets, groups."""
+"""Values of options that more than one command has: pairs, partitions, offsets."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
-from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND
-from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.errors import ConfigError
 
 _OFFSET = re.compile(r"-?\d{1,19}")
 _TOPIC_PARTITIONS = re.compile(r"(?P<topic>[^:]+)(?::(?P<numbers>\d+(?:,\d+)*))?")
@@ -74,16 +73,6 @@ def find_partitions(
             raise ConfigError(option, text, f"there is no {names}: {has}")
         found |= named
     return found
-
-
-def is_share_group(cluster: KafkaCluster, group: str) -> bool:
-    """Whether it is one; a group that there is not is to be made as one that commits."""
-    try:
-        return cluster.describe_groups({group})[group].type == "share"
-    except BrokerError as error:
-        if error.code == GROUP_ID_NOT_FOUND:
-            return False
-        raise
 
 
 def _numbers(count: int) -> str:

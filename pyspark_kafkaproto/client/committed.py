@@ -17,7 +17,8 @@ from dataclasses import replace
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.names import check_set
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
 
 def plan_ranges(
@@ -39,7 +40,8 @@ def plan_ranges(
         fallback: `earliest` or `latest`, where the group has committed nothing.
 
     Raises:
-        ConfigError: what the group has committed is not in the topic (any more).
+        ConfigError: what the group has committed is not in the topic (any more); or it is a share
+            group, to which nothing can be committed.
         BrokerError: a topic does not exist or may not be seen.
     """
     if fallback not in {"earliest", "latest"}:
@@ -49,6 +51,8 @@ def plan_ranges(
     check_set("topics", topics)
     partitions = cluster.get_partitions(set(topics))
     committed = cluster.get_consumer_offsets(group, partitions)
+    if not committed:
+        check_commits(cluster, "group", group)
     earliest = cluster.get_earliest_leader_offsets(partitions)
     latest = cluster.believed(
         lambda: cluster.get_latest_leader_offsets(partitions),
@@ -61,6 +65,23 @@ def plan_ranges(
     starts = {**first, **committed}
     ranges = [OffsetRange(*item, starts[item], latest[item]) for item in sorted(partitions)]
     return ranges if max_records is None else cap_ranges(ranges, max_records)
+
+
+def check_commits(cluster: KafkaCluster, option: str, group: str) -> None:
+    """Refuse a share group, which looks as if it had committed nothing yet, and never will.
+
+    Raises:
+        ConfigError: it is one; names the `option` by which it was given.
+    """
+    try:
+        found = cluster.describe_groups({group})[group]
+    except BrokerError as error:
+        if error.code == GROUP_ID_NOT_FOUND:
+            return
+        raise
+    if found.type == "share":
+        why = "it is a share group, to which nothing is committed: give the name of another group"
+        raise ConfigError(option, group, why)
 
 
 def cap_ranges(ranges: Sequence[OffsetRange], max_records: int) -> list[OffsetRange]:

@@ -273,7 +273,7 @@ def test_consume_for_a_share_group_is_refused_before_anything_is_printed(brokers
     for words in ([], ["--commit"]):
         done = command("consume", "orders", "--group", "workers", *words)
         assert (done.exit_code, done.stdout) == (2, "")
-        assert "'workers': it is a share group, which commits nothing" in done.stderr
+        assert "'workers': it is a share group, to which nothing is committed" in done.stderr
     # A group that there is not yet begins at the earliest.
     done = command("consume", "orders", "--group", "new", "--format", "raw")
     assert done.stdout_bytes.splitlines() == WHOLE

@@ -1,5 +1,7 @@
 """What a group has not seen yet, and the commit of exactly what was read."""
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from pyspark_kafkaproto.client.committed import (
     committing,
     plan_ranges,
 )
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
 
 class Cluster:
@@ -20,6 +22,7 @@ class Cluster:
     def __init__(self, earliest=(0,), latest=(10,), committed=None, truth=None):
         self.earliest, self.latest, self.committed = earliest, latest, committed or {}
         self.truth = truth or latest
+        self.type = None  # there is no such group yet
 
     def believed(self, ask, is_believable):
         found = ask()
@@ -40,6 +43,11 @@ class Cluster:
             if item.partition in self.committed
         }
 
+    def describe_groups(self, groups):
+        if self.type is None:
+            raise BrokerError(69, "DescribeGroups", "group 'g'")
+        return {group: SimpleNamespace(type=self.type) for group in groups}
+
     def get_earliest_leader_offsets(self, partitions):
         return {item: self.earliest[item.partition] for item in partitions}
 
@@ -49,6 +57,15 @@ class Cluster:
     def set_consumer_offsets(self, group, offsets):
         assert group == "g"
         self.committed |= {item.partition: offset for item, offset in offsets.items()}
+
+
+def test_share_group_is_refused_before_anything_is_read():
+    cluster = Cluster()
+    cluster.type = "share"
+    with pytest.raises(ConfigError, match="option 'group' is 'g': it is a share group"):
+        plan(cluster)
+    cluster.type = "classic"
+    assert plan(cluster) == ranges((0, 10))
 
 
 def ranges(*bounds):
