@@ -11,8 +11,8 @@ from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_
 from pyspark_kafkaproto.client.batch_commit import commit_batch
 from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, NewTopic, ToEarliest
-from pyspark_kafkaproto.cluster.admin import Acl, AclFilter, QuotaEntity, ScramCredential
-from pyspark_kafkaproto.error_codes import GROUP_AUTHORIZATION_FAILED
+from pyspark_kafkaproto.cluster.admin import Acl, AclFilter, QuotaEntity, Replica, ScramCredential
+from pyspark_kafkaproto.error_codes import BROKER_ID_NOT_REGISTERED, GROUP_AUTHORIZATION_FAILED
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline, ProducerConfig, connections_for
 from tests.secure_broker import TOPIC
@@ -28,6 +28,7 @@ DECISIONS, PREFIX = "decisions", "orders-job"
 JOBS, JOB = "batch", "0123abcd"
 TASKS = f"{PREFIX}-{JOBS}-{JOB}-"
 WRITERS = []  # of the job's tasks
+FOLDERS = []  # of the broker
 OWN_ID = "a-transactional-id"
 CLUSTER = "kafka-cluster"  # Kafka's own word for the one resource of this kind
 ANY_ACL = Acl("topic", "of-nobody", principal="User:nobody", operation="read")
@@ -103,6 +104,14 @@ def look_at_a_share_group(cluster):
         raise AssertionError("the topic may be seen, and its offsets may not")
 
 
+def unregister_nobody(cluster):
+    try:
+        cluster.unregister_broker(99)
+    except BrokerError as error:
+        if error.code != BROKER_ID_NOT_REGISTERED:
+            raise
+
+
 # The features of the table, by the words of the page.
 FEATURES = {
     "metadata, partitions, leaders": lambda cluster: cluster.describe({TOPIC}, must_exist=True),
@@ -164,6 +173,26 @@ FEATURES = {
         {QuotaEntity(user="nobody"): {"consumer_byte_rate": 1}}, validate_only=True
     ),
 }
+FEATURES |= {
+    "listing reassignments": lambda cluster: cluster.list_reassignments(),
+    "beginning and cancelling reassignments": (
+        lambda cluster: cluster.reassign_partitions(dict.fromkeys(HELD, (1,)))
+    ),
+    "throttling reassignments": lambda cluster: cluster.alter_configs(
+        cluster.throttle_reassignment(dict.fromkeys(HELD, (2,)), 1_000_000)
+    ),
+    "electing leaders": lambda cluster: cluster.elect_leaders(HELD),
+    "looking into folders of brokers": lambda cluster: cluster.describe_log_dirs(),
+    "moving replicas between folders": (
+        lambda cluster: cluster.move_replicas({Replica(1, TOPIC, 0): FOLDERS[0]})
+    ),
+    "looking at the metadata quorum": lambda cluster: cluster.describe_quorum(),
+    "changing levels of features": lambda cluster: cluster.update_features(
+        {"group.version": 1}, validate_only=True
+    ),
+    "unregistering a broker": unregister_nobody,
+    "who writes to a partition": lambda cluster: cluster.describe_producers(HELD),
+}
 _USUAL_NAMES = {"Topic": TOPIC, "Group": GROUP, "TransactionalId": OWN_ID, "Cluster": CLUSTER}
 NAMES = {
     "writing records": {"Topic": WRITTEN_TOPIC},
@@ -224,6 +253,7 @@ def what_is_there(secure):
             cluster.set_consumer_offsets(group, dict.fromkeys(HELD, 1))
         for group in (SHARE_GROUP, DOOMED_SHARE_GROUP):
             cluster.reset_share_group_offsets(group, ToEarliest(), HELD)
+        FOLDERS.extend(cluster.describe_log_dirs()[1])
     of_a_task = properties | {"transactional.id": f"{TASKS}0-0"}
     with Producer(of_a_task, topic=WRITTEN_TOPIC) as producer:
         producer.begin_transaction()
