@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from pyspark_kafkaproto import __version__
-from pyspark_kafkaproto.cluster.asking import Question
+from pyspark_kafkaproto.cluster.asking import Question, nothing_done_yet
 from pyspark_kafkaproto.cluster.controller import ask_controller, refusal, timeout_ms
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.errors import BrokerError
@@ -73,6 +73,9 @@ def update_features(
 ) -> None:
     """Put levels of features in force: all of them, or none.
 
+    Controllers before Kafka 4.0 put in force what they do not refuse: several are asked about
+    before.
+
     Args:
         router: whom to ask through.
         levels: by feature; 0 takes one out of force.
@@ -83,6 +86,9 @@ def update_features(
         BrokerError: a level is not known to all brokers, or goes the other way, ….
         UnsupportedVersion: brokers before Kafka 3.3 cannot be asked so.
     """
+    if len(levels) > 1 and not validate_only:
+        with nothing_done_yet():
+            update_features(router, levels, direction, validate_only=True)
     part = UpdateFeaturesRequest.FeatureUpdate
 
     def make_request(names: list[str]) -> UpdateFeaturesRequest:

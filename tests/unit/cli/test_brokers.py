@@ -69,7 +69,8 @@ def test_features_are_listed_and_changed(brokers, command, rows):
     assert rows("features", "upgrade", "group.version=1", "--validate-only") == [
         {"feature": "group.version", "level": 1, "result": "could be upgraded"}
     ]
-    first, second = brokers.asked("UpdateFeatures")
+    asked, first, second = brokers.asked("UpdateFeatures")
+    assert asked.validate_only  # of several, whether all of them could be
     assert (first.validate_only, second.validate_only) == (False, True)
     assert command("features", "upgrade", "group.version").exit_code == 2
     assert command("features", "upgrade", "group.version=x").exit_code == 2

@@ -118,3 +118,21 @@ def test_nothing_to_update_asks_nobody(brokers, kafka):
 def test_way_that_there_is_not_is_refused_here(kafka):
     with pytest.raises(ConfigError, match=r"'direction' is 'upgrade': expected one of Direction"):
         kafka.update_features({"group.version": 1}, "upgrade")
+
+
+def test_older_controllers_are_asked_about_all_before_any_is_in_force(brokers, kafka):
+    """Kafka 3.9 downgrades the one, refuses the other."""
+    part = UpdateFeaturesResponse.Feature
+    refused = UpdateFeaturesResponse(
+        results=(part(feature="a.version"), part(feature="b.version", error_code=95))
+    )
+    brokers.versions[API] = (0, 1)
+    brokers.on(API, refused)
+    with pytest.raises(BrokerError, match=r"feature 'b.version'") as caught:
+        kafka.update_features({"a.version": 1, "b.version": 1}, Direction.SAFE_DOWNGRADE)
+    assert caught.value.usable is None
+    assert [item.validate_only for item in brokers.asked(API)] == [True]
+    well = UpdateFeaturesResponse(results=tuple(part(feature=f"{n}.version") for n in "ab"))
+    brokers.on(API, well)
+    kafka.update_features({"a.version": 1, "b.version": 1})
+    assert [item.validate_only for item in brokers.asked(API)] == [True, True, False]
