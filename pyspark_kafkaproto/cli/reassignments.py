@@ -29,6 +29,7 @@ _MOVES = {"topic": "Topic", "partition": "Partition", "before": "Before", "after
 _FOLDERS = {"folders": "Folders"}
 _THROTTLES = {"type": "Type", "name": "Name", "settings": "Settings"}
 _ASK_EVERY_S = 1.0
+_NEWS_TURNS = 10  # in which a broker hears of the end of a move
 
 _NOTHING = "no replicas are being moved"
 _STAYS = "the throttle stays: `kafkaproto reassignments unthrottle` takes it back"
@@ -423,12 +424,15 @@ def _under_way(cluster: KafkaCluster, plan: _Plan) -> set[TopicPartition]:
 def _check_moved(cluster: KafkaCluster, moves: _Assignment) -> None:
     """Whether it is as it was to be: somebody else may have cancelled it, or begun another."""
 
-    def found() -> _Assignment:
+    def others() -> _Assignment:
         return _planned(cluster, Assigned(dict(moves), {})).moves
 
     # The broker that is asked may not have heard of the end.
-    other = cluster.believed(found, lambda moved: not moved)
-    if other:
+    for _ in range(_NEWS_TURNS):
+        if not others():
+            return
+        time.sleep(_ASK_EVERY_S)
+    if other := others():
         names = ", ".join(map(str, sorted(other)))
         raise click.ClickException(
             f"other replicas than asked for: {names}: cancelled by somebody?"

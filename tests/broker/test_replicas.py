@@ -97,11 +97,12 @@ def test_file_of_ours_moves_with_kafkas_tool_and_the_reverse(kafka, command, too
     given = ("--reassignment-json-file", str(ours))
     said = tool(REASSIGN, "--execute", *given)
     until(lambda: not kafka.list_reassignments())
-    after = kafka.believed(
-        lambda: replicas(kafka, "files"),
-        lambda found: all(list(found[at]) == item["replicas"] for at, item in wanted.items()),
-    )
-    assert all(list(after[at]) == item["replicas"] for at, item in wanted.items())
+
+    def is_done():
+        found = replicas(kafka, "files")
+        return all(list(found[at]) == item["replicas"] for at, item in wanted.items())
+
+    until(is_done)
     assert "is completed" in tool(REASSIGN, "--verify", *given)
     # What it prints for going back names folders, too.
     back = tmp_path / "back.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 
 import pytest
 
@@ -15,7 +16,7 @@ from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from tests.clock import stop_clock
-from tests.fake_broker import close
+from tests.fake_broker import DEFAULT, close
 from tests.unit.cluster.admin import test_log_dirs
 from tests.unit.cluster.admin.test_reassignments import ALTER, LIST, altered, under_way
 from tests.unit.cluster.admin.test_throttles import settings  # noqa: F401 - a fixture
@@ -218,6 +219,23 @@ def test_wait_ends_when_nothing_is_under_way(brokers, command, file, patient):
         "moved 1 partition",
     ]
     assert sum(patient.slept) == 2
+
+
+def test_the_end_of_a_move_may_be_news_to_the_broker_that_is_asked(brokers, command, file, patient):
+    brokers.on(LIST, under_way())
+    brokers.on(ALTER, altered(0))
+    since = count()
+
+    def hear_late(call):
+        if brokers.asked(ALTER) and next(since) == 6:
+            brokers.topics["orders"].replicas = (2, 1)
+        return DEFAULT
+
+    brokers.on("Metadata", hear_late)
+    done = command("reassignments", "begin", file(SWAPPED), "--yes", "--wait", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert [row["result"] for row in json.loads(done.stdout)] == ["moved"]
+    assert patient.slept
 
 
 def test_move_that_was_cancelled_by_somebody_is_told(brokers, command, file, patient):
