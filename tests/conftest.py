@@ -28,16 +28,16 @@ settings.load_profile(FULL)  # unless --hypothesis-profile says otherwise
 
 @pytest.hookimpl(optionalhook=True)  # unknown where pytest-xdist is switched off
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One process more than there are cores, but few, for plain pytest; else one.
+    """A process for each core, but few, for plain pytest; else one.
 
-    A fifth of the time is waiting. Each process collects everything anew, which a few files or a
-    few tests are not worth. Tests with a broker share one, and what is to be printed has to come
-    from this process.
+    Each process collects everything anew, which takes four seconds: a few files or a few tests are
+    not worth it, nor is one process more. Tests with a broker share one, and what is to be printed
+    has to come from this process.
     """
     is_plain = "not broker" in config.option.markexpr and not config.option.keyword
     if not _is_whole(config) or not is_plain or config.option.capture == "no":
         return 0
-    return min(4, 1 + (os.cpu_count() or 1))
+    return min(4, os.cpu_count() or 1)
 
 
 def _is_whole(config: pytest.Config) -> bool:

@@ -22,6 +22,7 @@ each_target = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @each_target
 def test_kept_inputs(target):
     inputs = sorted((CORPUS / target).iterdir())
@@ -34,6 +35,7 @@ def test_kept_inputs(target):
             raise
 
 
+@pytest.mark.slow
 @each_target
 def test_sound_inputs(target):
     for seed in SEEDS[target]():

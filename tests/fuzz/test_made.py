@@ -22,6 +22,7 @@ def sound_recipe(kind, size):
     return bytes([draw.randrange(16), kind, *draw.choices(SOUND, k=size)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", first(2, [0, 0xC0, *range(1, 5), *range(0xC1, 0xC8)]))
 def test_a_recipe_without_mistakes_makes_a_sound_block(kind):
     headers = 0

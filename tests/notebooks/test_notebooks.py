@@ -40,6 +40,7 @@ def without_packages(*arguments):
     return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_the_tool_says_what_it_needs_in_one_line():
     done = without_packages("2-stream.ipynb")
     assert (done.returncode, done.stdout) == (1, "")
@@ -48,6 +49,7 @@ def test_the_tool_says_what_it_needs_in_one_line():
     assert "pip install '.[spark,plot,cli,test]'" in line
 
 
+@pytest.mark.slow
 def test_the_tool_helps_without_what_it_needs():
     done = without_packages("--help")
     assert (done.returncode, done.stderr) == (0, "")

@@ -20,10 +20,12 @@ def _loaded_by(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_import_loads_nothing_heavy():
     assert _loaded_by("import pyspark_kafkaproto").isdisjoint(HEAVY)
 
 
+@pytest.mark.slow
 def test_import_loads_no_room_of_the_package():
     script = (
         "import sys, pyspark_kafkaproto\n"

@@ -301,6 +301,7 @@ def test_a_venv_whose_python_is_gone_is_made_anew(machine):
     assert "making" in err
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_no_venv_is_not_removed(machine):
     (machine.root / ".venv").mkdir()
     (machine.root / ".venv" / "mine").touch()
@@ -357,12 +358,14 @@ def test_javas_home_is_asked_before_path(machine):
     assert "found Java 11" in err
 
 
+@pytest.mark.slow
 def test_a_home_of_java_without_java_is_named(machine):
     code, _, err = machine.run(JAVA_HOME="/nowhere")
     assert code == 1
     assert err.startswith("JAVA_HOME is /nowhere, where there is no bin/java: correct it, or unset")
 
 
+@pytest.mark.slow
 def test_an_install_that_fails_says_where_to_look(machine):
     machine.set("cut in pip")
     code, out, err = machine.run()

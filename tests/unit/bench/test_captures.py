@@ -51,6 +51,7 @@ def test_everything_in_a_capture_is_read(name: str, tmp_path: Path) -> None:
     assert size_bytes <= written.size_bytes < size_bytes + 1_200_000
 
 
+@pytest.mark.slow
 def test_packets_are_as_a_network_has_them(tmp_path: Path) -> None:
     path = tmp_path / "talk.pcap"
     write_capture(path, by_name()["Fetch of 100 kB"], 1_000_000)

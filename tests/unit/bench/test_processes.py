@@ -37,6 +37,7 @@ def test_what_fails_is_shown(tmp_path: Path) -> None:
         run([sys.executable, "-S", "-c", "raise SystemExit('broken')"], cwd=tmp_path, timeout_s=60)
 
 
+@pytest.mark.slow
 def test_an_exit_code_can_be_an_answer(tmp_path: Path) -> None:
     done = run(
         [sys.executable, "-S", "-c", "print('out'); raise SystemExit(3)"],

@@ -69,6 +69,7 @@ def test_frames_in_any_segmentation(pieces):
     assert notes == []
 
 
+@pytest.mark.slow
 def test_many_frames_in_one_segment():
     talk = Talk().open()
     talk.say(0, b"".join(fetch_request(number) for number in range(1, 400)), 1 << 15)

@@ -128,6 +128,7 @@ def test_most_packets_are_not_looked_at_one_by_one(monkeypatch):
     assert fed(made.pcap(), monkeypatch) < len(made.packets) / 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("magic", [0xA1B2C3D4, 0xA1B23C4D])
 @pytest.mark.parametrize("piece_bytes", first(1, [17, 1, 100, 5000, 1 << 20]))
@@ -146,6 +147,7 @@ def test_turns_of_a_connection_are_left_alone(flags):
     taken(made.pcap())
 
 
+@pytest.mark.slow
 def test_tagged_and_padded_packets():
     for wrap in (
         lambda packet: ethernet(packet, tags=[(0x8100, 5)]),
@@ -177,6 +179,7 @@ def test_the_end_is_told_with_the_time_of_the_last_packet():
     assert "22:13:20.1" in lines[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", first(1, range(40)))
 def test_damaged_captures(seed):
     rng = random.Random(seed)
@@ -187,6 +190,7 @@ def test_damaged_captures(seed):
             taken(data, rng.choice([64, 999, 1 << 20]))
 
 
+@pytest.mark.slow
 def test_the_rest_of_a_frame_is_taken_natively():
     made = talk(count=50)
     answers = sum(len(data) > 1000 for _, data, _ in made.packets)

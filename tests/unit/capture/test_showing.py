@@ -175,6 +175,7 @@ SECRETS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("request_", SECRETS, ids=lambda request: request.API_NAME)
 def test_what_damage_makes_unreadable_is_hidden_as_a_whole(request_):
     hidden = 0

@@ -201,6 +201,7 @@ def test_delete_takes_back_what_a_role_gave(brokers, command):
     assert asked == {(2, "orders", 3, 3), (2, "orders", 8, 3), (3, "g", 3, 3)}
 
 
+@pytest.mark.slow
 def test_delete_of_nothing_is_an_error(brokers, command):
     brokers.on("DescribeAcls", described())
     assert "say which" in command("acls", "delete", "--yes").stderr
@@ -224,6 +225,7 @@ def test_what_was_deleted_is_told_where_the_rest_is_refused(brokers, command):
     assert [row["resource_name"] for row in json.loads(done.stdout)] == ["orders"]
 
 
+@pytest.mark.slow
 def test_a_cluster_without_an_authorizer_and_a_missing_right_have_their_exit_codes(
     brokers, command
 ):

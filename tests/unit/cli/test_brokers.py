@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.unregister_broker import UnregisterBrokerResponse
 from pyspark_kafkaproto.messages.update_features import UpdateFeaturesResponse
 from tests.unit.cluster.admin import test_elections, test_features, test_log_dirs, test_quorum
 
 
+@pytest.mark.slow
 def test_leaders_are_elected_and_what_needed_none_is_counted(brokers, command, rows):
     brokers.on("ElectLeaders", test_elections.elected(0, 84))
     done = command("leaders", "elect", "orders")
@@ -23,6 +26,7 @@ def test_leaders_are_elected_and_what_needed_none_is_counted(brokers, command, r
     assert command("leaders", "elect", "orders", "--all").exit_code == 2
 
 
+@pytest.mark.slow
 def test_election_that_fails_tells_of_the_others(brokers, command):
     brokers.on("ElectLeaders", test_elections.elected(0, 80))
     done = command("leaders", "elect", "orders", "--json")
@@ -55,6 +59,7 @@ def test_quorum_is_a_line_and_a_table(brokers, command):
     assert (found["leader"], [item["lag"] for item in found["nodes"]]) == (1, [0, 10, 20])
 
 
+@pytest.mark.slow
 def test_features_are_listed_and_changed(brokers, command, rows):
     test_features.known(brokers)
     assert command("features", "list").stdout.splitlines() == [
@@ -77,6 +82,7 @@ def test_features_are_listed_and_changed(brokers, command, rows):
     assert command("features", "upgrade", "group.version=99999").exit_code == 2
 
 
+@pytest.mark.slow
 def test_downgrade_is_asked_for(brokers, command):
     brokers.on("UpdateFeatures", UpdateFeaturesResponse())
     words = ("features", "downgrade", "group.version=0")
@@ -98,6 +104,7 @@ def test_folders_are_listed(brokers, command, rows):
     assert [row["logs"][0]["topic"] for row in rows("brokers", "log-dirs")] == ["orders"] * 2
 
 
+@pytest.mark.slow
 def test_unregistering_asks_and_says_that_the_broker_runs(brokers, command, rows):
     brokers.on("UnregisterBroker", UnregisterBrokerResponse())
     done = command("brokers", "unregister", "2", input="n\n")

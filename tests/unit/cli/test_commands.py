@@ -193,6 +193,7 @@ def test_pipe_gets_plain_columns(command):
     assert "\x1b" not in command("offsets", "orders", color=True).stdout
 
 
+@pytest.mark.slow
 def test_offsets_at(rows):
     assert [row["offset"] for row in rows("offsets", "orders:0", "--at", "latest")] == [30]
     assert [row["offset"] for row in rows("offsets", "orders:0", "--at", "last-stable")] == [30]
@@ -225,6 +226,7 @@ def test_consume_formats_and_bounds(command):
     assert (first["topic"], first["partition"], first["offset"]) == ("orders", 0, 0)
 
 
+@pytest.mark.slow
 def test_consume_says_that_no_record_is_as_new_as_its_start(command, brokers):
     brokers.logs["orders", 0].newest_ms = 1_000_000
     done = command("consume", "orders:0", "--from", "2001-01-01")
@@ -234,6 +236,7 @@ def test_consume_says_that_no_record_is_as_new_as_its_start(command, brokers):
     assert (done.stdout_bytes.splitlines(), done.stderr) == (WHOLE[27:], "")
 
 
+@pytest.mark.slow
 def test_consume_says_how_the_last_records_are_asked_for(command):
     done = command("consume", "orders", "--from", "latest-1")
     assert done.exit_code == 2
@@ -268,6 +271,7 @@ def test_consume_for_a_group_commits_what_was_printed_and_only_when_told(brokers
     assert command("consume", "orders", "--commit").exit_code == 2
 
 
+@pytest.mark.slow
 def test_consume_for_a_share_group_is_refused_before_anything_is_printed(brokers, command):
     FakeShareCoordinator(brokers, workers={("orders", 0): (20, 0)})
     for words in ([], ["--commit"]):
@@ -279,6 +283,7 @@ def test_consume_for_a_share_group_is_refused_before_anything_is_printed(brokers
     assert done.stdout_bytes.splitlines() == WHOLE
 
 
+@pytest.mark.slow
 def test_consume_for_a_group_says_what_was_committed_for_and_is_gone(brokers, command):
     brokers.logs["orders", 0].start = 10
     coordinator = FakeCoordinator(brokers, g={("orders", 0): (4, "")})
@@ -296,6 +301,7 @@ def test_consume_for_a_group_says_what_was_committed_for_and_is_gone(brokers, co
     assert (done.exit_code, done.stdout_bytes) == (0, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("start", "printed"), [("earliest", WHOLE), ("latest", [])])
 def test_a_follower_does_not_go_on_in_a_topic_of_the_same_name(
     brokers, command, monkeypatch, start, printed
@@ -348,6 +354,7 @@ def test_a_follower_asks_others_before_it_believes_that_an_end_came_back(
     assert done.exit_code == 130
 
 
+@pytest.mark.slow
 def test_groups(brokers, rows, command):
     FakeCoordinator(brokers, g={("orders", 0): (20, "by me")})
     describing(brokers, classic("g", assigned(0)))
@@ -365,6 +372,7 @@ def test_groups(brokers, rows, command):
     assert "NON_EMPTY_GROUP" in refused.stderr
 
 
+@pytest.mark.slow
 def test_offsets_of_a_group_that_is_not_there_say_so(brokers, rows, command):
     FakeCoordinator(brokers, silent={("orders", 0): (20, "")})
     describing(brokers, classic("new", assigned(0)))
@@ -376,6 +384,7 @@ def test_offsets_of_a_group_that_is_not_there_say_so(brokers, rows, command):
         assert "group 'ghost': GROUP_ID_NOT_FOUND" in refused.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "after"),
     [
@@ -413,6 +422,7 @@ def test_reset_takes_one_way(command):
         assert command("groups", "reset", "g", *ways).exit_code == 2
 
 
+@pytest.mark.slow
 def test_nothing_is_deleted_without_a_yes(brokers, command):
     part = DeleteTopicsResponse.Topic
     brokers.on("DeleteTopics", DeleteTopicsResponse(responses=(part(name="orders"),)))
@@ -427,6 +437,7 @@ def test_nothing_is_deleted_without_a_yes(brokers, command):
     assert len(brokers.asked("DeleteTopics")) == 1
 
 
+@pytest.mark.slow
 def test_configs_are_shown_and_altered(brokers, rows, command):
     part = DescribeConfigsResponse.Resource
     entries = (
@@ -458,6 +469,7 @@ def test_configs_are_shown_and_altered(brokers, rows, command):
     assert len(brokers.asked("IncrementalAlterConfigs")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["retention.ms", "local.retention.bytes", "cleanup.policy"])
 def test_what_brokers_delete_records_by_is_asked_about(brokers, command, setting):
     well = IncrementalAlterConfigsResponse.Resource(resource_type=2, resource_name="orders")
@@ -510,6 +522,7 @@ def test_no_command_has_an_option_of_the_connection_twice():
             assert len(set(names)) == len(names), each.name
 
 
+@pytest.mark.slow
 def test_topics_created_and_altered(brokers, command):
     made = CreateTopicsResponse.Topic(name="new")
     there = CreateTopicsResponse.Topic(name="new", error_code=36)
@@ -562,6 +575,7 @@ def test_what_was_deleted_is_told_where_the_rest_was_refused(brokers, command):
     assert (done.exit_code, "deleted g\n" in done.stderr) == (1, True)
 
 
+@pytest.mark.slow
 def test_what_was_done_is_told_to_programs(brokers, rows, command):
     made = CreateTopicsResponse.Topic(name="new")
     brokers.on("CreateTopics", CreateTopicsResponse(topics=(made,)))
@@ -758,6 +772,7 @@ def test_watch_prints_again_until_ctrl_c(monkeypatch, brokers, command):
     assert done.stdout.count("Group") == 2
 
 
+@pytest.mark.slow
 def test_watch_remembers_nothing_that_is_not_to_be_drawn(monkeypatch, brokers, command):
     """It may run for weeks."""
     FakeCoordinator(brokers, g={("orders", 0): (20, "")})

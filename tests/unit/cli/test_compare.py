@@ -104,5 +104,6 @@ def is_alive(number):
     return True
 
 
+@pytest.mark.slow
 def test_the_exit_code_is_that_of_the_job():
     assert command._run([sys.executable, "-c", "import sys; sys.exit(len(input()))"], "abc") == 3

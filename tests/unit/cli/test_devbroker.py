@@ -225,6 +225,7 @@ def _python(program):
     )
 
 
+@pytest.mark.slow
 def test_without_click_it_is_one_line_with_what_to_install():
     program = (
         "import sys, importlib.util as u; real = u.find_spec\n"
@@ -237,6 +238,7 @@ def test_without_click_it_is_one_line_with_what_to_install():
     assert done.stderr == needs
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_it_starts_is_no_traceback():
     program = (
         "import sys\n"

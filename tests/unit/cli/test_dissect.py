@@ -86,6 +86,7 @@ def test_several_captures_are_merged_by_time(tmp_path):
     assert "it is the capture itself" in run(*paths, "--html", paths[1], code=2).stderr
 
 
+@pytest.mark.slow
 def test_json_is_a_line_per_message():
     messages = [json.loads(text) for text in run(CAPTURE, "--json", "--detail").stdout.splitlines()]
     assert [message["number"] for message in messages] == [*range(1, 41)]
@@ -247,6 +248,7 @@ def test_a_page_does_not_replace_its_capture(tmp_path):
     assert capture.read_bytes() == CAPTURE.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_line_names_the_connection_to_follow():
     lines = run(CAPTURE).stdout.splitlines()
     numbers = {re.search(r"  conn (\d+)  127", text)[1] for text in lines}

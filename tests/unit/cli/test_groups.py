@@ -22,6 +22,7 @@ from tests.unit.cluster.sharing import FakeShareCoordinator
 FIRST, SECOND = ("orders", 0), ("orders", 1)
 
 
+@pytest.mark.slow
 def test_list_says_what_speaks_which_protocol_and_what_uses_it(brokers, command, rows):
     part = ListGroupsResponse.Group
     groups = (
@@ -56,6 +57,7 @@ def test_list_says_what_speaks_which_protocol_and_what_uses_it(brokers, command,
     assert "users" not in rows("groups", "list")[0]
 
 
+@pytest.mark.slow
 def test_describe_shows_groups_of_every_type(brokers, command, rows):
     describing(
         brokers,
@@ -129,6 +131,7 @@ def test_offsets_and_lag_of_a_share_group(coordinator, command, rows):
     assert [(row["offset"], row["lag"]) for row in rows("lag", "s")] == [(20, 4), (None, None)]
 
 
+@pytest.mark.slow
 def test_reset_of_a_share_group_moves_where_it_starts(coordinator, brokers, command, rows):
     words = ("groups", "reset", "s", "--to-earliest")
     assert rows(*words, "--dry-run") == [
@@ -152,6 +155,7 @@ def test_a_share_group_without_offsets_asks_for_topics_by_their_option(brokers, 
     assert "group s has no offsets: name what to reset, --topic TOPIC" in done.stderr
 
 
+@pytest.mark.slow
 def test_delete_forgets_whole_topics_of_a_share_group(coordinator, brokers, command, rows):
     refused = command("groups", "delete", "s", "--topic", "orders:0", "--yes")
     assert refused.exit_code == 2

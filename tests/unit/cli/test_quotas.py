@@ -108,6 +108,7 @@ def test_validate_only(brokers, command):
     assert request.validate_only
 
 
+@pytest.mark.slow
 def test_remove_asks_and_takes_what_is_there(brokers, command):
     brokers.on("DescribeClientQuotas", described({REPORTS: QUOTAS[REPORTS]}))
     brokers.on("AlterClientQuotas", altered({REPORTS: 0}))
@@ -128,6 +129,7 @@ def test_remove_asks_and_takes_what_is_there(brokers, command):
     assert all(item.strict for item in brokers.asked("DescribeClientQuotas"))
 
 
+@pytest.mark.slow
 def test_remove_where_nothing_is_set(brokers, command):
     brokers.on("DescribeClientQuotas", described({}))
     done = command("quotas", "remove", "--default-user", "--yes")

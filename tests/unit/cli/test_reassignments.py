@@ -75,6 +75,7 @@ def test_file_that_is_none_is_named_with_what_is_wrong(text, why):
         read_assignment("moves.json", text)
 
 
+@pytest.mark.slow
 def test_proposal_is_a_file_on_standard_output(brokers, command):
     brokers.on(LIST, under_way())
     done = command("reassignments", "propose", "orders")
@@ -95,6 +96,7 @@ def test_proposal_is_a_file_on_standard_output(brokers, command):
     assert "no broker would be left" in none.stderr
 
 
+@pytest.mark.slow
 def test_nothing_begins_unless_it_is_confirmed(brokers, command, file):
     brokers.on(LIST, under_way())
     done = command("reassignments", "begin", file(SWAPPED), input="n\n")
@@ -107,6 +109,7 @@ def test_nothing_begins_unless_it_is_confirmed(brokers, command, file):
     assert brokers.asked(ALTER) == []
 
 
+@pytest.mark.slow
 def test_what_is_there_already_is_not_begun(brokers, command, rows, file):
     brokers.on(LIST, under_way())
     done = command("reassignments", "begin", file(AS_IT_IS), "--yes")
@@ -123,6 +126,7 @@ def test_what_is_there_already_is_not_begun(brokers, command, rows, file):
     assert len(brokers.asked(ALTER)) == 1
 
 
+@pytest.mark.slow
 def test_what_is_begun_is_told_and_the_way_back_is_kept(brokers, rows, file, tmp_path):
     brokers.on(LIST, under_way())
     brokers.on(ALTER, altered(0))
@@ -149,6 +153,7 @@ def test_what_is_begun_is_told_and_the_way_back_is_kept(brokers, rows, file, tmp
     assert brokers.asked(ALTER)[0].allow_replication_factor_change
 
 
+@pytest.mark.slow
 def test_way_back_of_a_move_that_is_begun_again_is_that_of_the_first_time(
     brokers, rows, command, file, tmp_path
 ):
@@ -238,6 +243,7 @@ def test_the_end_of_a_move_may_be_news_to_the_broker_that_is_asked(brokers, comm
     assert patient.slept
 
 
+@pytest.mark.slow
 def test_move_that_was_cancelled_by_somebody_is_told(brokers, command, file, patient):
     brokers.on(LIST, under_way())
     brokers.on(ALTER, altered(0))
@@ -253,6 +259,7 @@ def in_folders(there, *, future=()):
     return DescribeLogDirsResponse(results=tuple(folders))
 
 
+@pytest.mark.slow
 def test_folders_are_chosen_before_the_move_and_waited_for(brokers, command, file, patient):
     asked = json.loads(json.dumps(SWAPPED))
     asked["partitions"][0]["log_dirs"] = ["/b", "/a"]
@@ -314,6 +321,7 @@ THIRD = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "repli
 THROTTLED = ("--yes", "--throttle", "5000")
 
 
+@pytest.mark.slow
 def test_throttle_is_taken_back_after_the_wait(brokers, command, file, patient, settings):  # noqa: F811
     seen = []
 
@@ -328,6 +336,7 @@ def test_throttle_is_taken_back_after_the_wait(brokers, command, file, patient, 
     assert settings["broker", "1"] == settings["topic", "orders"] == {}
 
 
+@pytest.mark.slow
 def test_throttle_stays_without_a_wait_and_that_is_said(brokers, command, file, settings):  # noqa: F811
     brokers.on(ALTER, altered(0))
     done = command("reassignments", "begin", file(THIRD), *THROTTLED)
@@ -368,6 +377,7 @@ def test_throttle_of_what_is_refused_is_taken_back(brokers, command, file, setti
     assert settings["broker", "1"] == {}
 
 
+@pytest.mark.slow
 def test_what_is_refused_in_part_is_begun_in_part(brokers, command, file, settings):  # noqa: F811
     two = {
         "version": 1,
@@ -473,6 +483,7 @@ def test_throttles_that_stay_in_part_are_told_with_those_that_are_gone(
     ]
 
 
+@pytest.mark.slow
 def test_cancel_asks_and_tells(brokers, command, rows):
     brokers.on(LIST, under_way(0))
     brokers.on(ALTER, altered(0))

@@ -29,6 +29,7 @@ def set_password(brokers, call=-1):
     )
 
 
+@pytest.mark.slow
 def test_list(brokers, command, rows):
     brokers.on("DescribeUserScramCredentials", described(b=BOTH, a={"SCRAM-SHA-512": 4096}))
     assert rows("users", "list") == [
@@ -42,6 +43,7 @@ def test_list(brokers, command, rows):
     assert "there is no such credential" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
 def test_password_from_a_file_and_from_standard_input(brokers, command, tmp_path, end):
     brokers.on("AlterUserScramCredentials", well)
@@ -111,6 +113,7 @@ def test_what_was_set_is_told_where_the_rest_is_refused(brokers, command):
     assert PASSWORD not in done.output
 
 
+@pytest.mark.slow
 def test_delete_asks(brokers, command):
     brokers.on("DescribeUserScramCredentials", described(b=BOTH))
     brokers.on("AlterUserScramCredentials", well)

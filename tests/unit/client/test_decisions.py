@@ -73,6 +73,7 @@ def allow(brokers, api, answer):
     brokers.on(api, answer)
 
 
+@pytest.mark.slow
 def test_what_comes_after_a_truncation_is_read_by_whoever_had_read_further(brokers, log, clock):
     for batch in ("1", "2", "3"):
         decide(brokers, batch, "done")
@@ -82,6 +83,7 @@ def test_what_comes_after_a_truncation_is_read_by_whoever_had_read_further(broke
     assert last(log) == "batch 4 (decided, 0 transactions)"
 
 
+@pytest.mark.slow
 def test_decisions_that_somebody_deletes_are_an_error_once(brokers, log, clock):
     """Compaction keeps the last of each name; records that are deleted are nobody's decisions."""
     decide(brokers, "1", "done")
@@ -119,6 +121,7 @@ def make_again_after(brokers, describe_count, *batches):
     brokers.on("Metadata", *[DEFAULT] * (describe_count - 1), last_description, DEFAULT)
 
 
+@pytest.mark.slow
 def test_a_topic_made_again_is_told_from_the_one_described_by_as_long_a_log(brokers, log, clock):
     for batch in ("1", "2", "3"):
         decide(brokers, batch, "done")
@@ -127,6 +130,7 @@ def test_a_topic_made_again_is_told_from_the_one_described_by_as_long_a_log(brok
     assert last(DecisionLog(log.config, TOPIC, PREFIX)) == "batch 9 (done, 0 transactions)"
 
 
+@pytest.mark.slow
 def test_decisions_of_a_topic_made_again_are_not_read_on_from_the_one_before(brokers, log, clock):
     for batch in ("1", "2"):
         decide(brokers, batch, "done")

@@ -31,6 +31,7 @@ def sent_batches(brokers, node=None):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [0, 2])
 def test_a_child_process_is_told_to_make_a_producer_of_its_own(brokers, threads):
     rows = [*numbered(3, partition=0), ProducerRecord(b"x" * 100_000, partition=0)]
@@ -165,6 +166,7 @@ def test_one_request_carries_batches_of_many_partitions(brokers, producer):
     assert sent_batches(brokers) == [[("many", n) for n in range(250)]]
 
 
+@pytest.mark.slow
 def test_requests_are_no_larger_than_max_request_size(brokers, producer):
     writer = producer("many", max_request_size=2000, batch_size=1000)
     writer.send([ProducerRecord("x" * 150, partition=n) for n in range(50)])
@@ -244,6 +246,7 @@ def test_a_table_is_written_batch_by_batch(brokers, producer):
         writer.send(pa.Table.from_pydict({"value": ["x"], "partition": [9]}))
 
 
+@pytest.mark.slow
 def test_rows_go_to_their_own_topics_in_their_order(brokers, producer):
     writer = producer(None)
     topics = ["orders", "many", "orders", "many", "orders"]
@@ -395,6 +398,7 @@ def test_a_gathered_record_has_the_time_at_which_it_was_sent(brokers, producer, 
     assert times_of(brokers.logs["orders", 0]) == expected
 
 
+@pytest.mark.slow
 def test_what_fills_a_batch_is_not_gathered(brokers, producer, monkeypatch):
     monkeypatch.setattr(gathering, "_MOST_S", 60.0)
     writer = producer(batch_size=200)

@@ -274,6 +274,7 @@ def test_an_end_of_unknown_outcome_is_repeated_unchanged(brokers, producer, leve
 _END = {1: EndTxnResponse(), 2: lambda call: _next_epoch(call.request)}
 
 
+@pytest.mark.slow
 def test_nothing_but_the_same_end_is_done_until_it_is_answered(brokers, producer, level, clock):
     writer = producer(transactional_id="mine", default_api_timeout_ms=1000)
     writer.begin_transaction()
@@ -351,6 +352,7 @@ def test_what_was_aborted_is_never_sent_again(brokers, producer, level, flushed)
     assert len(set(numbers_of(brokers))) == len(numbers_of(brokers))
 
 
+@pytest.mark.slow
 def test_what_an_abort_of_unknown_outcome_gave_up_is_never_sent_again(
     brokers, producer, level, clock
 ):
@@ -436,6 +438,7 @@ def test_a_row_that_may_be_written_and_is_put_aside_ends_the_transaction(brokers
     writer.abort_transaction()
 
 
+@pytest.mark.slow
 def test_a_part_that_is_written_shows_that_the_whole_is_not(brokers, producer, level):
     """What is left of that can be put aside then, and the transaction goes on."""
     del level
@@ -454,6 +457,7 @@ def test_a_part_that_is_written_shows_that_the_whole_is_not(brokers, producer, l
     assert values(brokers.logs["orders", 0]) == [b"a", b"good", b"better"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_lost_first", [False, True])
 def test_a_batch_that_is_split_while_others_may_still_come_ends_nothing(
     brokers, producer, level, is_lost_first
@@ -538,6 +542,7 @@ def fail_inside(writer, last):
         raise ValueError("the caller's")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("last", "error"), [([], ValueError), ([ProducerRecord("c", partition=7)], KafkaProtoError)]
 )
@@ -615,6 +620,7 @@ def test_an_abort_that_nobody_answers_is_noted_and_hides_nothing(
     assert "the transaction 'mine' stays open until it times out" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_close_whose_abort_nobody_answers_leaves_no_connection_open(
     brokers, producer, level, clock
 ):

@@ -59,6 +59,7 @@ def test_controller_that_moved_is_looked_up_again(brokers, kafka, clock):
     assert len(brokers.asked("CreateTopics", node=2)) == 1
 
 
+@pytest.mark.slow
 def test_cluster_without_a_controller_is_given_up_at_the_deadline(brokers, kafka, clock):
     brokers.controller = -1
     with pytest.raises((BrokerError, DeadlineExceeded), match="no controller is known"):

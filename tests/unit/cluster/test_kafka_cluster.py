@@ -114,6 +114,7 @@ def test_one_name_instead_of_a_set_is_refused():
         KafkaCluster({"bootstrap.servers": "127.0.0.1:9"}).get_partitions("orders")
 
 
+@pytest.mark.slow
 def test_plain_tuples_are_partitions_wherever_these_are_asked_for(brokers, kafka):
     coordinator = FakeCoordinator(brokers)
     brokers.logs[FIRST].stop = 5

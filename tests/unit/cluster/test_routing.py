@@ -161,6 +161,7 @@ def test_broker_that_knows_nothing_is_left_for_another(brokers, kafka, clock, sa
         kafka.list_groups()
 
 
+@pytest.mark.slow
 def test_broker_that_was_silent_is_asked_last_the_next_time(brokers):
     brokers.on("Metadata", STALL, node=1)
     leaders = {FIRST: Leader(1, Endpoint.parse(brokers.address(1)), 0)}
@@ -238,6 +239,7 @@ def test_misspelt_bootstrap_servers_are_named_at_once(clock, kafka_at, unknown_h
     assert clock.slept == []
 
 
+@pytest.mark.slow
 def test_leader_whose_name_is_gone_for_a_while_is_waited_for(brokers, kafka, clock, unknown_hosts):
     def rename(call):
         if clock.now > 1003:
@@ -253,6 +255,7 @@ def test_leader_whose_name_is_gone_for_a_while_is_waited_for(brokers, kafka, clo
     assert clock.now > 1003
 
 
+@pytest.mark.slow
 def test_broker_that_was_reached_once_is_waited_for(brokers, kafka, clock):
     kafka.describe()
     for node in (1, 2):

@@ -165,6 +165,7 @@ def test_a_folder_that_kafka_would_take_for_several_is_refused(tmp_path):
     assert list(tmp_path.glob("Meyer*")) == []
 
 
+@pytest.mark.slow
 def test_a_start_that_the_system_refuses_is_said_as_any_other(data_dir, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "cluster.json")

@@ -66,6 +66,7 @@ def test_a_fetch_fills_the_users_cache_and_reports_each_jar(fake_java, tmp_path,
     assert sorted(path.name for path in folder.parent.iterdir()) == ["fetch.lock", folder.name]
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_fetched_again(fake_java, told):
     jars.fetch("kafka-tools", "4.3.0", transitive=False, report=told.append)
     told.clear()
@@ -81,6 +82,7 @@ def test_with_and_without_dependencies_are_kept_apart(fake_java, told):
     assert alone != whole
 
 
+@pytest.mark.slow
 def test_a_failed_fetch_gives_ivys_reason_and_leaves_no_folder(fake_java, tmp_path, told):
     fake_java.behave("crash")
     with pytest.raises(DevBrokerFailed, match=r"kafka_2\.13;9\.9\.9: not found") as failed:
@@ -89,6 +91,7 @@ def test_a_failed_fetch_gives_ivys_reason_and_leaves_no_folder(fake_java, tmp_pa
     assert not list((tmp_path / "cache" / "pyspark-kafkaproto").glob("kafka_*"))
 
 
+@pytest.mark.slow
 def test_what_a_killed_fetch_left_does_not_stop_the_next(fake_java, tmp_path, told):
     part = tmp_path / "cache" / "pyspark-kafkaproto" / "kafka_2.13-4.3.0.part"
     part.mkdir(parents=True)
@@ -106,6 +109,7 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path, told, in_the_way):
         jars.fetch("kafka_2.13", "4.3.0", report=told.append)
 
 
+@pytest.mark.slow
 def test_ivy_settings_and_proxies_are_passed_on(fake_java, monkeypatch, told):
     monkeypatch.setenv("KAFKAPROTO_IVY_SETTINGS", "https://example.org/ivysettings.xml")
     jars.fetch("kafka_2.13", "4.3.0", report=told.append)

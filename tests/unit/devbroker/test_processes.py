@@ -78,6 +78,7 @@ def test_ending_asks_and_that_is_enough(start):
     assert process.wait(10) == -signal.SIGTERM
 
 
+@pytest.mark.slow
 def test_the_watchdog_ends_with_what_it_watches(start):
     process = start(SLEEP)
     watchdog = start_watchdog(process.pid)

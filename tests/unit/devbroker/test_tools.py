@@ -19,10 +19,12 @@ def old_tools(fake_java, fake_kafka):
     return KafkaTools("broker:9092")
 
 
+@pytest.mark.slow
 def test_a_tool_gets_its_input_and_gives_its_output(tools):
     assert tools.run_tool("some.Tool", stdin="ünput") == "ran some.Tool on 'ünput'\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["crash", "logs an error"])
 def test_a_tool_that_failed_is_an_error_with_what_it_said(tools, fake_java, mode):
     fake_java.behave(mode)

@@ -41,6 +41,7 @@ def test_keys_and_names_are_unique():
     assert len({api.key for api in APIS}) == len({api.name for api in APIS}) == len(APIS)
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_that_was_not_asked_for():
     script = (
         "import sys, pyspark_kafkaproto.messages as m; m.request_class('Fetch');"

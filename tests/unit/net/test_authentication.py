@@ -208,6 +208,7 @@ def test_a_login_is_used_to_its_end_where_no_token_is_to_be_had(
     assert {call.connection for call in cluster.calls} == {cluster.calls[0].connection}
 
 
+@pytest.mark.slow
 def test_a_login_that_is_over_fails_with_the_error_of_the_source_of_tokens(
     cluster, tokens, monkeypatch
 ):
@@ -242,6 +243,7 @@ class _Later:
         return time.monotonic() + self._seconds
 
 
+@pytest.mark.slow
 def test_a_listener_that_wants_a_login_is_told_from_one_that_is_gone(cluster):
     plain = ClientConfig.parse({"bootstrap.servers": cluster.address()})
     cluster.on("Metadata", close())

@@ -75,6 +75,7 @@ def test_the_endpoint_is_asked_by_client_credentials(endpoint):
     assert endpoint.asked == [{"grant_type": "client_credentials", "scope": "kafka read"}]
 
 
+@pytest.mark.slow
 def test_the_endpoint_needs_no_more_of_a_certificate_than_a_broker_does(tmp_path, monkeypatch):
     """Python 3.13 came to demand extensions that many a company's authority never wrote."""
     authority = Authority()

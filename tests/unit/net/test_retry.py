@@ -101,6 +101,7 @@ def test_waits_double_up_to_the_most_and_stay_near_them(clock):
         assert 0.8 * nominal <= wait_s <= 1.2 * nominal
 
 
+@pytest.mark.slow
 @given(first_s=st.floats(0, 10), most_s=st.floats(0, 100), tries=st.integers(1, 2**40))
 def test_jitter_stays_within_a_fifth(first_s, most_s, tries):
     nominal = min(most_s, first_s * 2.0 ** min(tries - 1, 30))

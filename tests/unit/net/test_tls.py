@@ -179,6 +179,7 @@ def test_what_comes_before_the_deadline_is_received_and_counted(broker, authorit
         assert bytes(view) == b"pongpi"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2])
 def test_answers_are_taken_in_however_records_hold_them(broker, authority, count):
     """What OpenSSL holds of a record the system says nothing of."""
@@ -211,6 +212,7 @@ def test_answers_are_taken_in_however_records_hold_them(broker, authority, count
     assert list(found.values()) == [sizes] * count
 
 
+@pytest.mark.slow
 def test_silence_ends_at_the_deadline(broker, authority):
     with (
         broker() as endpoint,
@@ -224,6 +226,7 @@ def test_silence_ends_at_the_deadline(broker, authority):
         assert time.monotonic() - began < 1
 
 
+@pytest.mark.slow
 def test_peer_that_closes_is_seen(broker, authority):
     with (
         broker(handle=lambda sock: sock.unwrap()) as endpoint,

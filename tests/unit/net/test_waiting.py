@@ -44,6 +44,7 @@ def half(brokers):
     return lambda call: Fault(metadata(brokers, call), lambda frame: frame[:9])
 
 
+@pytest.mark.slow
 def test_whoever_has_an_answer_or_has_ended_is_named(brokers, connections):
     first, second, third = connections
     brokers.on("Metadata", STALL, node=1)

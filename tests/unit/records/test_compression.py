@@ -171,6 +171,7 @@ def test_lz4_blocks_are_large_where_there_is_much(size, shift):
     assert descriptor >> 4 == 4 + (shift - 16) // 2
 
 
+@pytest.mark.slow
 def test_a_library_is_imported_when_its_codec_is_met():
     program = (
         "import sys\n"

@@ -98,6 +98,7 @@ def test_headers_keep_order_duplicates_nulls_and_empties(rows):
     assert [row.headers for row in rows(block)] == [tuple(headers), None]
 
 
+@pytest.mark.slow
 def test_many_headers(rows):
     headers = [(b"%d" % index, None if index % 3 else b"v") for index in range(5000)]
     block = encode_batch([NewRecord(b"x"), NewRecord(b"y", headers=headers), NewRecord(b"z")])

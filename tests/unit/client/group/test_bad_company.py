@@ -81,6 +81,7 @@ def test_a_coordinator_that_hangs_is_not_asked_who_takes_its_place(filled, group
     assert time.monotonic() - began < 1.0 + 2.0  # not the 10 s for which a connection is waited for
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("opinions_at_once")
 def test_a_broker_that_has_not_heard_of_a_topic_is_not_believed(filled, group, consumer_of):
     filled.on("Metadata", behind(filled, "orders", None), DEFAULT)

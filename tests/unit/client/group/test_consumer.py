@@ -69,6 +69,7 @@ def divide_by_zero(*_):
     raise ZeroDivisionError
 
 
+@pytest.mark.slow
 def test_a_member_joins_reads_commits_and_leaves(filled, group, consumer_of):
     group.committed["orders", 1] = (15, "")
     consumer = consumer_of()
@@ -92,6 +93,7 @@ def test_a_member_joins_reads_commits_and_leaves(filled, group, consumer_of):
         consumer.poll()
 
 
+@pytest.mark.slow
 def test_batches_come_by_iterating_until_the_consumer_is_closed(filled, group, consumer_of):
     consumer = consumer_of()
     count = 0
@@ -111,6 +113,7 @@ def test_automatic_commits_name_what_earlier_polls_gave(filled, group, consumer_
     poll_until(consumer, lambda: group.committed["orders", 0][0] == 20, "the last commit")
 
 
+@pytest.mark.slow
 def test_rows_that_met_an_error_are_not_committed(filled, group, brokers):
     config = {"bootstrap.servers": brokers.bootstrap_servers, "group.id": "g"}
 
@@ -125,6 +128,7 @@ def test_rows_that_met_an_error_are_not_committed(filled, group, brokers):
     assert group.said()[-1] == "LeaveGroup"
 
 
+@pytest.mark.slow
 def test_a_rebalance_is_followed_and_positions_are_committed_before(
     filled, group, consumer_of, noted
 ):
@@ -154,6 +158,7 @@ def test_what_on_revoke_commits_is_still_ours(filled, group, consumer_of, noted)
     assert consumer.positions[FIRST] >= 7
 
 
+@pytest.mark.slow
 def test_who_has_read_stays_the_same_until_others_rows_come(filled, group, consumer_of):
     consumer = consumer_of()
     with pytest.raises(LocalProtocolError, match="poll first"):
@@ -171,6 +176,7 @@ def test_who_has_read_stays_the_same_until_others_rows_come(filled, group, consu
     assert consumer.group_member.generation == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "comes_as"), [(ILLEGAL_GENERATION, "m1"), (UNKNOWN_MEMBER_ID, "")]
 )
@@ -187,6 +193,7 @@ def test_a_generation_that_is_over_is_lost_without_a_commit(
     assert len(rows + poll_rows(consumer, 40 - len(rows))) == 40  # they are read again
 
 
+@pytest.mark.slow
 def test_a_static_member_joins_at_once_and_does_not_leave(filled, group, consumer_of):
     consumer = consumer_of(group_instance_id="till-1")
     poll_rows(consumer, 40)
@@ -197,6 +204,7 @@ def test_a_static_member_joins_at_once_and_does_not_leave(filled, group, consume
     assert not filled.asked("LeaveGroup")
 
 
+@pytest.mark.slow
 def test_a_fenced_instance_says_so_at_every_poll_and_never_comes_back(filled, group, consumer_of):
     consumer = consumer_of(group_instance_id="till-1")
     poll_rows(consumer, 40)
@@ -208,6 +216,7 @@ def test_a_fenced_instance_says_so_at_every_poll_and_never_comes_back(filled, gr
     assert len(filled.asked("JoinGroup")) == 1
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_moves_is_followed(filled, group, consumer_of):
     consumer = consumer_of()
     poll_rows(consumer, 40)
@@ -219,6 +228,7 @@ def test_a_coordinator_that_moves_is_followed(filled, group, consumer_of):
     assert len(filled.asked("JoinGroup")) == 2  # the first for the id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answers",
     [
@@ -271,6 +281,7 @@ def test_a_reader_that_does_not_poll_leaves_and_comes_back(filled, group, consum
     assert not filled.asked("OffsetCommit")
 
 
+@pytest.mark.slow
 def test_the_leader_shares_out_for_all_members(brokers, consumer_of):
     group = FakeGroup(brokers, Subscriber("z", ["orders", "many"]))
     consumer = consumer_of()
@@ -295,6 +306,7 @@ def test_the_leader_shares_out_anew_when_a_topic_grows_or_comes(filled, group, c
     assert group.committed["orders", 0] == (20, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reset", "position"),
     [("earliest", 5), ("latest", 20), ("by_duration:PT1H", 5), ("by_duration:PT0S", 20)],
@@ -314,6 +326,7 @@ def test_without_a_committed_offset_the_policy_says_where_to_begin(
     assert filled.asked("Fetch")[0].topics[0].partitions[0].fetch_offset == position
 
 
+@pytest.mark.slow
 def test_what_is_written_while_a_time_is_looked_up_is_read(filled, group, consumer_of):
     log = filled.logs["orders", 0]
     log.newest_ms = int(time.time() - 7200) * 1000
@@ -330,6 +343,7 @@ def test_what_is_written_while_a_time_is_looked_up_is_read(filled, group, consum
     assert poll_rows(consumer, 1) == [(0, 20)]
 
 
+@pytest.mark.slow
 def test_without_a_policy_nothing_committed_is_an_error(filled, group, consumer_of):
     consumer = consumer_of(auto_offset_reset="none")
     with pytest.raises(BrokerError, match=r"orders-0, orders-1.*committed nothing.*is none"):
@@ -339,6 +353,7 @@ def test_without_a_policy_nothing_committed_is_an_error(filled, group, consumer_
         poll_until(consumer, lambda: False, "the error")
 
 
+@pytest.mark.slow
 def test_a_position_that_is_an_error_keeps_no_other_from_being_read(filled, group, consumer_of):
     filled.logs["orders", 0].start = 12
     group.committed |= {("orders", 0): (3, ""), ("orders", 1): (0, "")}
@@ -449,12 +464,14 @@ def test_where_nobody_leads_any_partition_the_wait_ends_with_an_error(filled, gr
     assert len(poll_rows(consumer, 40)) == 40
 
 
+@pytest.mark.slow
 def test_an_offset_that_is_gone_is_reset(filled, group, consumer_of):
     filled.logs["orders", 0].start = 12
     group.committed |= {("orders", 0): (3, ""), ("orders", 1): (20, "")}
     assert poll_rows(consumer_of(), 8) == [(0, offset) for offset in range(12, 20)]
 
 
+@pytest.mark.slow
 def test_an_offset_beyond_the_end_is_reset(filled, group, consumer_of):
     group.committed |= {("orders", 0): (25, ""), ("orders", 1): (20, "")}
     assert poll_rows(consumer_of(), 20) == [(0, offset) for offset in range(20)]
@@ -497,6 +514,7 @@ def test_many_partitions_of_a_topic_made_again_are_asked_about_together(
     assert len(brokers.asked("ListOffsets")) <= 2
 
 
+@pytest.mark.slow
 def test_an_old_leader_that_has_been_away_resets_nothing(filled, group, consumer_of, caplog):
     """It names itself and its old end for a moment: the position lies beyond that."""
     group.committed |= {("orders", 0): (15, ""), ("orders", 1): (20, "")}
@@ -551,6 +569,7 @@ def first_read(filled, group, consumer_of):
     return open_consumer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
 def test_what_is_written_after_a_truncation_is_read(filled, group, first_read, reset):
     consumer = first_read(auto_offset_reset=reset)
@@ -583,6 +602,7 @@ def test_a_truncation_is_noticed_behind_the_word_of_an_old_leader(filled, first_
     assert poll_rows(consumer, 20) == [(0, offset) for offset in range(10, 30)]
 
 
+@pytest.mark.slow
 def test_a_truncation_moves_the_position_back_before_anything_is_read(filled, first_read):
     consumer = first_read()
     truncate(filled)
@@ -590,6 +610,7 @@ def test_a_truncation_moves_the_position_back_before_anything_is_read(filled, fi
     poll_until(consumer, lambda: consumer.positions[FIRST] == 10, "the position")
 
 
+@pytest.mark.slow
 def test_without_a_policy_a_truncation_is_an_error_at_every_poll(filled, group, first_read):
     consumer = first_read(auto_offset_reset="none")
     truncate(filled)
@@ -599,6 +620,7 @@ def test_without_a_policy_a_truncation_is_an_error_at_every_poll(filled, group, 
     assert FIRST not in consumer.positions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reset", "offsets"), [("earliest", range(31)), ("latest", [30])])
 def test_a_topic_made_again_is_read_from_where_the_policy_says(
     filled, group, first_read, reset, offsets
@@ -643,6 +665,7 @@ def test_a_broker_that_names_a_deleted_topic_moves_no_position(filled, first_rea
     assert poll_rows(consumer, 1) == [(0, read_to + 1)]
 
 
+@pytest.mark.slow
 def test_without_a_policy_a_topic_made_again_is_an_error_at_every_poll(filled, group, first_read):
     consumer = first_read(auto_offset_reset="none")
     make_again(filled)
@@ -652,6 +675,7 @@ def test_without_a_policy_a_topic_made_again_is_an_error_at_every_poll(filled, g
     assert consumer.positions == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "left"), [(truncate, {SECOND}), (make_again, set())])
 def test_positions_that_are_an_error_are_not_committed(filled, group, first_read, change, left):
     consumer = first_read(auto_offset_reset="none")
@@ -663,6 +687,7 @@ def test_positions_that_are_an_error_are_not_committed(filled, group, first_read
     assert {TopicPartition(*item) for item in group.committed} == left
 
 
+@pytest.mark.slow
 def test_positions_that_are_an_error_are_not_told(filled, group, first_read):
     """Whoever commits what is told (a producer's transaction does) is not to pass over records."""
     consumer = first_read(auto_offset_reset="none", enable_auto_commit="false")
@@ -673,6 +698,7 @@ def test_positions_that_are_an_error_are_not_told(filled, group, first_read):
     assert group.committed == {("orders", 0): (0, ""), ("orders", 1): (20, "")}
 
 
+@pytest.mark.slow
 def test_a_position_that_is_there_after_all_is_committed(filled, group, first_read):
     consumer = first_read(auto_offset_reset="none")
     log = filled.logs["orders", 0]
@@ -790,6 +816,7 @@ def test_an_epoch_that_the_leader_does_not_know_is_forgotten(filled, first_read,
     assert poll_rows(consumer_of(), 5) == [(0, offset) for offset in range(15, 20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("waits", [True, False])
 def test_an_offset_that_is_reached_again_is_committed_with_its_new_epoch(
     filled, group, first_read, waits
@@ -804,6 +831,7 @@ def test_an_offset_that_is_reached_again_is_committed_with_its_new_epoch(
     assert group.epochs["orders", 0] == (20, filled.logs["orders", 0].epoch)
 
 
+@pytest.mark.slow
 def test_an_offset_that_was_given_is_not_committed_again(filled, group, first_read):
     consumer = first_read()
     consumer.commit({FIRST: CommittedOffset(20, "by me")})
@@ -811,6 +839,7 @@ def test_an_offset_that_was_given_is_not_committed_again(filled, group, first_re
     assert group.committed["orders", 0] == (20, "by me")
 
 
+@pytest.mark.slow
 def test_a_later_epoch_that_another_member_has_committed_is_believed(filled, group, first_read):
     """It was told that the log was cut off, and has read what came in the place of that."""
     consumer = first_read(enable_auto_commit="false")
@@ -837,6 +866,7 @@ def test_an_offset_that_another_member_has_committed_is_believed(filled, group, 
     assert sorted(rows) == [(0, offset) for offset in range(30)] + [(1, at) for at in range(5, 10)]
 
 
+@pytest.mark.slow
 def test_a_commit_after_the_generation_is_refused_and_says_why(filled, group, consumer_of, noted):
     consumer = consumer_of(listeners=noted.listeners())
     poll_rows(consumer, 40)
@@ -902,6 +932,7 @@ def held_up(brokers, *answers):
     return let_go
 
 
+@pytest.mark.slow
 def test_a_refused_commit_takes_none_with_it_that_waited_beside_it(filled, group, consumer_of):
     told = []
     consumer = consumer_of(
@@ -926,6 +957,7 @@ def test_a_refused_commit_takes_none_with_it_that_waited_beside_it(filled, group
     ]
 
 
+@pytest.mark.slow
 def test_what_was_committed_is_not_put_back_by_what_goes_again(filled, group, consumer_of):
     """A crash between two requests would have the group read it again."""
     consumer = consumer_of(enable_auto_commit="false")
@@ -947,6 +979,7 @@ def test_what_was_committed_is_not_put_back_by_what_goes_again(filled, group, co
     assert group.committed["orders", 0] == (4, "")
 
 
+@pytest.mark.slow
 def test_a_commit_that_goes_apart_is_tried_again_before_those_behind_it(filled, group, consumer_of):
     told = []
     consumer = consumer_of(
@@ -984,6 +1017,7 @@ def test_heartbeats_go_on_while_commits_never_end(filled, group, consumer_of):
     filled.on("OffsetCommit", committing(0))
 
 
+@pytest.mark.slow
 def test_heartbeats_go_on_while_a_commit_is_tried_again(filled, group, consumer_of):
     consumer = consumer_of(enable_auto_commit="false")
     poll_rows(consumer, 40)
@@ -998,6 +1032,7 @@ def test_heartbeats_go_on_while_a_commit_is_tried_again(filled, group, consumer_
     assert len(filled.asked("OffsetCommit")) > 1
 
 
+@pytest.mark.slow
 def test_a_commit_that_is_tried_again_is_not_overtaken(filled, group, consumer_of):
     told = []
     consumer = consumer_of(listeners={"on_commit": lambda *said: told.append(said)})
@@ -1038,6 +1073,7 @@ def test_a_commit_that_never_goes_is_an_error_in_time_and_the_next_one_goes(
     assert group.committed["orders", 0] == (3, "")
 
 
+@pytest.mark.slow
 def test_a_commit_does_not_wait_for_those_that_were_given_up(filled, group, consumer_of):
     slow = dict.fromkeys(("retry_backoff_ms", "retry_backoff_max_ms"), 5000)
     consumer = consumer_of(default_api_timeout_ms=1000, **slow)
@@ -1057,6 +1093,7 @@ def test_who_commits_without_polling_leaves_all_the_same(filled, group, consumer
     filled.wait_for_call("LeaveGroup")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("offsets", "text"),
     [
@@ -1084,6 +1121,7 @@ def test_offsets_that_cannot_be_committed_are_named(filled, group, consumer_of, 
     assert not filled.asked("OffsetCommit")
 
 
+@pytest.mark.slow
 def test_a_plain_tuple_names_a_partition(filled, group, consumer_of):
     consumer = consumer_of(enable_auto_commit="false")
     poll_rows(consumer, 40)
@@ -1091,6 +1129,7 @@ def test_a_plain_tuple_names_a_partition(filled, group, consumer_of):
     assert group.committed == {("orders", 0): (5, ""), ("orders", 1): (6, "half")}
 
 
+@pytest.mark.slow
 def test_a_commit_that_fails_with_any_error_leaves_the_member_alive(
     filled, group, consumer_of, monkeypatch
 ):
@@ -1105,6 +1144,7 @@ def test_a_commit_that_fails_with_any_error_leaves_the_member_alive(
     consumer.poll(0)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_commit_that_nobody_takes_any_more_is_refused_at_once(
     filled, group, consumer_of, monkeypatch
@@ -1167,6 +1207,7 @@ def test_damaged_records_are_an_error_at_every_poll_and_stay_unread(filled, grou
     assert poll_rows(consumer, 10) == [(0, offset) for offset in range(10, 20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("auto", ["true", "false"])
 def test_close_sees_commits_through_that_were_not_waited_for(filled, group, consumer_of, auto):
     told = []
@@ -1195,6 +1236,7 @@ def test_commits_are_seen_through_before_partitions_are_given_up(
     assert group.said()[4:6] == ["OffsetCommit", "JoinGroup"]
 
 
+@pytest.mark.slow
 def test_positions_move_with_each_of_the_batches_that_a_chunk_is(
     filled, group, consumer_of, monkeypatch
 ):
@@ -1262,6 +1304,7 @@ def test_a_transaction_that_holds_offsets_keeps_no_other_partition_waiting(
     assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
 
 
+@pytest.mark.slow
 def test_rows_that_found_no_memory_come_again_and_are_not_committed(
     filled, group, consumer_of, monkeypatch
 ):
@@ -1568,6 +1611,7 @@ def test_a_partition_without_a_leader_makes_no_other_rest(second_alone, consumer
     assert time.monotonic() - began < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("retry_backoff_ms", [5, 0])
 def test_a_leader_that_comes_is_asked_while_another_has_nothing(
     second_alone, consumer_of, retry_backoff_ms
@@ -1686,6 +1730,7 @@ def test_each_row_comes_once_and_in_order_whatever_happens_to_its_leader(
         assert [offset for number, offset in rows if number == partition] == list(range(end))
 
 
+@pytest.mark.slow
 def test_a_large_batch_is_read_beside_a_busy_partition_that_is_always_answered_first(
     filled, group, consumer_of
 ):
@@ -1799,6 +1844,7 @@ def test_a_partition_without_end_does_not_starve_the_others(filled, group, consu
     assert {partition for partition, _ in poll_rows(consumer, 60)} == {0, 1}
 
 
+@pytest.mark.slow
 def test_members_of_old_brokers_leave_by_themselves(filled, group, consumer_of):
     filled.versions |= {"LeaveGroup": (0, 2), "JoinGroup": (0, 3), "FindCoordinator": (0, 3)}
     filled.versions["OffsetFetch"] = (0, 7)
@@ -1808,6 +1854,7 @@ def test_members_of_old_brokers_leave_by_themselves(filled, group, consumer_of):
     assert [item.member_id for item in filled.asked("LeaveGroup")] == ["m1"]
 
 
+@pytest.mark.slow
 def test_close_ends_the_thread_and_again_does_nothing(filled, group, consumer_of):
     consumer = consumer_of()
     poll_rows(consumer, 40)

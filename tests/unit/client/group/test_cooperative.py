@@ -42,6 +42,7 @@ def cooperative_of(consumer_of):
     return open_consumer
 
 
+@pytest.mark.slow
 def test_what_goes_to_another_member_is_given_up_and_nothing_else(
     filled, sharing, cooperative_of, noted
 ):
@@ -70,6 +71,7 @@ def wait_for_another(brokers, sharing):
     brokers.wait_for_call("JoinGroup", 3)
 
 
+@pytest.mark.slow
 def test_rows_come_and_are_committed_while_others_are_waited_for(filled, sharing, cooperative_of):
     """One that is slow to join holds up the next generation, and nobody's reading or committing."""
     ours = cooperative_of()
@@ -87,6 +89,7 @@ def test_rows_come_and_are_committed_while_others_are_waited_for(filled, sharing
     assert ours.assignment == BOTH
 
 
+@pytest.mark.slow
 def test_the_last_commit_does_not_wait_for_who_is_slow_to_join(filled, sharing, cooperative_of):
     """It would be given up in the end, and all that was read be read again."""
     ours = cooperative_of()
@@ -98,6 +101,7 @@ def test_the_last_commit_does_not_wait_for_who_is_slow_to_join(filled, sharing, 
     assert filled.calls[-1].api == "LeaveGroup"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID])
 def test_a_commit_that_a_generation_overtakes_is_good_in_the_next_one(
     filled, sharing, cooperative_of, noted, code
@@ -119,6 +123,7 @@ def test_a_commit_that_a_generation_overtakes_is_good_in_the_next_one(
     assert (sharing.generation, noted) == (generation + 1, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
 def test_an_answer_that_is_lost_costs_nothing(filled, sharing, cooperative_of, noted, api):
     ours = cooperative_of(listeners=noted.listeners())
@@ -141,6 +146,7 @@ def test_an_answer_that_is_lost_costs_nothing(filled, sharing, cooperative_of, n
     assert (noted, ours.positions) == ([], {FIRST: 20, SECOND: 21})
 
 
+@pytest.mark.slow
 def test_who_is_told_of_another_rebalance_instead_of_its_share_reads_on_and_commits(
     filled, sharing, cooperative_of, noted
 ):
@@ -165,6 +171,7 @@ def test_who_is_told_of_another_rebalance_instead_of_its_share_reads_on_and_comm
     assert not noted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_known", [True, False])
 def test_who_is_given_up_loses_all_and_claims_nothing(
     filled, sharing, cooperative_of, noted, is_known
@@ -194,6 +201,7 @@ def test_a_commit_of_who_was_given_up_is_refused(filled, sharing, cooperative_of
     assert not sharing.committed
 
 
+@pytest.mark.slow
 def test_beside_an_eager_assignor_all_is_given_up(filled, sharing, consumer_of, noted):
     """As in Java: so a group goes over from that one, member by member."""
     strategy = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor,range"
@@ -206,6 +214,7 @@ def test_beside_an_eager_assignor_all_is_given_up(filled, sharing, consumer_of, 
     assert all(claim.partitions == frozenset() for who, claim in sharing.claims if who == "m1")
 
 
+@pytest.mark.slow
 def test_the_sticky_assignor_remembers_what_was_read(filled, sharing, consumer_of, noted):
     sticky = {"partition_assignment_strategy": "sticky"}
     ours = consumer_of(listeners=noted.listeners(), **sticky)
@@ -221,6 +230,7 @@ def test_the_sticky_assignor_remembers_what_was_read(filled, sharing, consumer_o
     assert read_assignment(sharing.shared["m3"], "the third") == frozenset()
 
 
+@pytest.mark.slow
 def test_a_member_of_a_transaction_goes_through_generations(filled, sharing, cooperative_of):
     ours = cooperative_of()
     poll_rows(ours, 40)
@@ -231,6 +241,7 @@ def test_a_member_of_a_transaction_goes_through_generations(filled, sharing, coo
     assert ours.group_member == before._replace(generation=before.generation + 1)
 
 
+@pytest.mark.slow
 def test_topics_that_grow_are_shared_out_while_it_reads(filled, sharing, cooperative_of, noted):
     ours = cooperative_of(listeners=noted.listeners(), metadata_max_age_ms=20)
     poll_rows(ours, 40)

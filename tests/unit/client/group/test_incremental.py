@@ -40,6 +40,7 @@ def come(brokers, heartbeats, topic):
     heartbeats.share_out()
 
 
+@pytest.mark.slow
 def test_a_member_joins_reads_commits_and_leaves(filled, heartbeats, incremental_of):
     heartbeats.committed["orders", 1] = (15, "")
     consumer = incremental_of()
@@ -83,6 +84,7 @@ def test_what_goes_to_another_member_is_given_up_and_nothing_else(
     assert noted[2:] == [("assigned", {moved})]
 
 
+@pytest.mark.slow
 def test_rows_that_were_fetched_of_what_stays_are_not_lost(filled, heartbeats, incremental_of):
     """Those of one Fetch come in several batches, and a rebalance between them."""
     ours = incremental_of()
@@ -159,6 +161,7 @@ def test_a_commit_of_who_was_given_up_is_refused(filled, heartbeats, incremental
     assert not heartbeats.committed
 
 
+@pytest.mark.slow
 def test_a_commit_of_an_epoch_that_has_ended_goes_in_the_next(filled, heartbeats, incremental_of):
     """The coordinator began it without our knowing: the answer with it was lost."""
     consumer = incremental_of(enable_auto_commit="false")
@@ -195,6 +198,7 @@ def test_a_static_member_finds_its_partitions_again(filled, heartbeats, incremen
         incremental_of(group_instance_id="till-1").poll(PATIENCE_S)
 
 
+@pytest.mark.slow
 def test_a_pattern_reads_what_matches_and_what_comes(filled, heartbeats, incremental_of):
     consumer = incremental_of(SubscriptionPattern("ord.*"))
     assert len(poll_rows(consumer, 40)) == 40
@@ -204,6 +208,7 @@ def test_a_pattern_reads_what_matches_and_what_comes(filled, heartbeats, increme
     assert consumer.assignment == {FIRST, SECOND, TopicPartition("ordinal", 0)}
 
 
+@pytest.mark.slow
 def test_topics_are_read_once_somebody_knows_their_names(filled, heartbeats, incremental_of):
     def unknown(call):
         answer = metadata(filled, call)
@@ -223,6 +228,7 @@ def test_topics_are_read_once_somebody_knows_their_names(filled, heartbeats, inc
     assert len(poll_rows(consumer, 40)) == 40
 
 
+@pytest.mark.slow
 def test_a_subscribed_topic_that_is_not_there_is_said_and_read_once_it_is(
     filled, heartbeats, incremental_of, caplog
 ):

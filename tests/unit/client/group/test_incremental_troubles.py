@@ -103,6 +103,7 @@ def test_who_is_fenced_and_still_known_comes_back(filled, heartbeats, incrementa
     assert list(heartbeats.members) == [known]
 
 
+@pytest.mark.slow
 def test_a_static_member_that_does_not_hear_that_it_was_let_in_is_no_double_of_its_own(
     filled, heartbeats, incremental_of
 ):
@@ -150,6 +151,7 @@ def test_a_commit_of_what_was_given_up_is_not_tried_again(filled, heartbeats, in
     assert "others read" in str(error)
 
 
+@pytest.mark.slow
 def test_what_was_committed_before_a_partition_came_back_is_not_begun_at(
     filled, heartbeats, incremental_of, monkeypatch
 ):
@@ -174,6 +176,7 @@ def test_what_was_committed_before_a_partition_came_back_is_not_begun_at(
     assert sorted(rows) == [(0, n) for n in range(20)] + [(1, n) for n in range(15, 20)]
 
 
+@pytest.mark.slow
 def test_a_consumer_may_be_closed_by_its_listener(filled, heartbeats, incremental_of):
     consumer = incremental_of(listeners={"on_revoke": lambda own: consumer.close()})
     poll_rows(consumer, 40)
@@ -228,6 +231,7 @@ def test_who_is_closed_while_it_joins_leaves_once_it_is_let_in(filled, heartbeat
     assert not heartbeats.members
 
 
+@pytest.mark.slow
 def test_a_leaving_that_nobody_knows_is_not_complained_of(
     filled, heartbeats, incremental_of, caplog
 ):
@@ -283,6 +287,7 @@ def test_heartbeats_go_on_while_nobody_tells_what_a_topic_is_called(
     assert time.monotonic() - began < 2
 
 
+@pytest.mark.slow
 def test_what_a_member_reads_is_logged_when_that_changes(
     filled, heartbeats, incremental_of, caplog
 ):
@@ -316,6 +321,7 @@ def test_all_of_a_topic_that_was_made_again_is_read(filled, heartbeats, incremen
     assert sorted(poll_rows(consumer, 60)) == [(part, n) for part in range(2) for n in range(30)]
 
 
+@pytest.mark.slow
 def test_another_broker_is_asked_for_the_names_that_one_does_not_know(
     filled, heartbeats, incremental_of
 ):

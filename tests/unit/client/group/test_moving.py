@@ -27,6 +27,7 @@ def member(filled, group, consumer_of):
     return consumer
 
 
+@pytest.mark.slow
 def test_rows_come_from_where_it_is_sought(member, group):
     member.seek(FIRST, 15)
     assert member.positions == {FIRST: 15, SECOND: 20}
@@ -36,6 +37,7 @@ def test_rows_come_from_where_it_is_sought(member, group):
     assert group.committed == {("orders", 0): (20, ""), ("orders", 1): (18, "")}
 
 
+@pytest.mark.slow
 def test_rows_that_were_fetched_before_are_not_handed_out(filled, group, consumer_of):
     consumer = consumer_of()
     rows = []
@@ -47,6 +49,7 @@ def test_rows_that_were_fetched_before_are_not_handed_out(filled, group, consume
     assert sorted(poll_rows(consumer, 2)) == [(0, 19), (1, 19)]
 
 
+@pytest.mark.slow
 def test_offsets_that_are_kept_elsewhere_are_sought_as_partitions_come(filled, group, consumer_of):
     def begin(partitions):
         for partition in partitions:
@@ -56,6 +59,7 @@ def test_offsets_that_are_kept_elsewhere_are_sought_as_partitions_come(filled, g
     assert sorted(poll_rows(consumer, 16)) == [(p, n) for p in range(2) for n in range(12, 20)]
 
 
+@pytest.mark.slow
 def test_an_offset_that_is_not_there_is_reset(member, filled):
     filled.logs["orders", 0].start = 10
     member.seek(FIRST, 3)
@@ -136,6 +140,7 @@ def test_who_is_left_with_what_nobody_leads_waits_for_it(filled, heartbeats, inc
     assert poll_rows(ours, 20) == [(1, offset) for offset in range(20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("act", "text"),
     [

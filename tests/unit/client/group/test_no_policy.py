@@ -32,6 +32,7 @@ def poll_around_errors(consumer, count):
     return rows, errors
 
 
+@pytest.mark.slow
 def test_a_partition_with_nothing_committed_keeps_no_other_from_being_read(
     filled, coordinator, member_of, noted
 ):
@@ -49,6 +50,7 @@ def test_a_partition_with_nothing_committed_keeps_no_other_from_being_read(
     assert coordinator.committed == {("orders", 1): (20, "")}
 
 
+@pytest.mark.slow
 def test_it_is_an_error_at_every_poll_where_there_is_no_other(coordinator, member_of):
     consumer = member_of(auto_offset_reset="none")
     for _ in range(3):
@@ -57,6 +59,7 @@ def test_it_is_an_error_at_every_poll_where_there_is_no_other(coordinator, membe
     assert consumer.assignment == BOTH
 
 
+@pytest.mark.slow
 def test_what_is_committed_later_is_read(coordinator, member_of):
     consumer = member_of(auto_offset_reset="none")
     with pytest.raises(BrokerError, match="is none"):
@@ -65,6 +68,7 @@ def test_what_is_committed_later_is_read(coordinator, member_of):
     assert poll_rows(consumer, 5) == [(0, offset) for offset in range(15, 20)]
 
 
+@pytest.mark.slow
 def test_whoever_seeks_is_met_by_no_error(coordinator, member_of):
     """As they come, where offsets are kept elsewhere, or after the error."""
     consumer = member_of(
@@ -82,6 +86,7 @@ def test_whoever_seeks_is_met_by_no_error(coordinator, member_of):
     assert coordinator.committed == {("orders", 0): (20, ""), ("orders", 1): (20, "")}
 
 
+@pytest.mark.slow
 def test_what_is_paused_is_no_error(coordinator, member_of):
     consumer = member_of(
         {"on_assign": lambda own: consumer.pause({FIRST})}, auto_offset_reset="none"

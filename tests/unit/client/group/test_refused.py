@@ -18,6 +18,7 @@ BOTH = frozenset({FIRST, SECOND})
 DENIED_TOPIC, DENIED_GROUP, FULL, UNRELEASED = 29, 30, 81, 111
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "code"),
     [
@@ -63,6 +64,7 @@ def test_a_refusal_of_what_is_asked_is_the_end(filled, coordinator, member_of, p
     assert len(filled.asked(asked)) == 1
 
 
+@pytest.mark.slow
 def test_a_member_whose_right_is_taken_away_comes_back_when_it_is_given_again(
     filled, heartbeats, incremental_of, noted
 ):

@@ -210,6 +210,7 @@ def test_an_answer_about_everything_is_about_everything(many, group, consumer_of
         poll_until(consumer, lambda: False, "the error")
 
 
+@pytest.mark.slow
 def test_brokers_older_than_sessions_are_told_everything(brokers, group, consumer_of):
     brokers.versions["Fetch"] = (4, 6)
     brokers.logs["orders", 0].fill(2)
@@ -238,6 +239,7 @@ def test_brokers_that_know_no_topic_ids_yet_are_not_told_to_forget_who_gets_one(
     assert poll_rows(consumer, 1) == [(7, 1)]
 
 
+@pytest.mark.slow
 def test_those_that_rest_together_are_asked_about_together(many, monkeypatch):
     """Else a session would forget the others, and they would wait for its answer."""
     properties = {"bootstrap.servers": many.bootstrap_servers, "group.id": "g"}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from pyspark_kafkaproto.client.group.classic.assignors import ASSIGNORS
 from pyspark_kafkaproto.client.group.classic.subscriber import Subscriber
 
 
+@pytest.mark.slow
 def test_members_that_want_different_topics_are_shared_out_for_in_no_time():
     """Each move looks at those alone who can take part in one, not at each pair of members."""
     counts = {f"t{at}": at * 37 % 80 + 1 for at in range(151)}

@@ -70,6 +70,7 @@ def test_rows_that_met_an_error_are_not_given_up_as_read(filled, member_of, note
     assert committed(filled) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("where", [(Reading, "next_batch"), (Membership, "polled")])
 def test_an_interrupt_of_a_poll_commits_what_polls_before_have_given(
@@ -112,6 +113,7 @@ def test_rows_that_an_interrupt_kept_from_arriving_are_not_committed(
     assert committed(filled) == {0: 0, 1: 0} | read
 
 
+@pytest.mark.slow
 def test_what_was_interrupted_goes_on(filled, member_of, monkeypatch):
     consumer = member_of()
     next_batch = Reading.next_batch
@@ -127,6 +129,7 @@ def test_what_was_interrupted_goes_on(filled, member_of, monkeypatch):
     assert sorted(poll_rows(consumer, 40)) == [(p, n) for p in range(2) for n in range(20)]
 
 
+@pytest.mark.slow
 def test_an_interrupt_takes_no_partition_back_from_where_it_was_sought(
     filled, member_of, monkeypatch
 ):
@@ -149,6 +152,7 @@ def test_an_interrupt_of_who_works_on_rows_commits_nothing(filled, member_of):
     assert committed(filled) is None
 
 
+@pytest.mark.slow
 def test_a_listener_that_fails_is_told_again(filled, member_of):
     told = []
 
@@ -167,6 +171,7 @@ def test_a_listener_that_fails_is_told_again(filled, member_of):
     assert told == [BOTH, BOTH]
 
 
+@pytest.mark.slow
 def test_a_second_thread_is_refused(member_of):
     """Two would mix up their answers, and the brokers would be blamed."""
     listening, met = threading.Event(), []
@@ -249,6 +254,7 @@ def test_what_a_consumer_cannot_use_is_named(brokers, given, text):
         Consumer(config, {"orders"}, **given)
 
 
+@pytest.mark.slow
 def test_a_consumer_that_is_closed_says_so(member_of):
     consumer = member_of()
     poll_rows(consumer, 40)

@@ -138,6 +138,7 @@ def test_answers_that_always_break_off_before_a_batch_are_an_error_in_time(
     assert len(brokers.asked("Fetch")) > 3
 
 
+@pytest.mark.slow
 def test_answers_that_break_off_behind_a_batch_each_time_come_to_the_end(
     brokers, config, task, log, clock
 ):

@@ -193,6 +193,7 @@ def test_topic_deleted_mid_read_ends_its_ranges_when_told_so(brokers, config, ta
     assert "its topic was deleted" in caplog.text
 
 
+@pytest.mark.slow
 def test_broker_that_does_not_know_the_topic_yet_costs_no_row(brokers, config, task, clock):
     hidden = dict(brokers.topics)
     _in_the_middle(brokers, brokers.topics.clear)

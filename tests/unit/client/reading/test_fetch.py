@@ -310,6 +310,7 @@ def test_stopped_leader_is_replaced(brokers, config, task, clock):
     assert read(planned, config()) == rows(0, 0, 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep_bytes", [0, 3, 4, 40, 200, 60_000])
 def test_answer_cut_anywhere_is_fetched_again(brokers, config, task, clock, keep_bytes):
     brokers.logs["orders", 0].fill(10, size_bytes=3000)
@@ -478,6 +479,7 @@ def test_batch_that_never_comes_whole_is_an_error(brokers, config, task, size_by
     assert len(brokers.asked("Fetch")) == 3
 
 
+@pytest.mark.slow
 def test_batch_cut_because_others_filled_the_answer_is_no_reason_to_grow(brokers, config, task):
     for partition in (0, 1):
         brokers.logs["orders", partition].fill(20, size_bytes=500)
@@ -524,6 +526,7 @@ def test_what_aged_out_of_many_partitions_is_asked_for_together(brokers, config,
     assert len(brokers.asked("ListOffsets")) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("start", "stop", "log_start"), [(0, 20, 30), (60, 80, 0), (0, 20, 20)])
 def test_range_that_is_gone_altogether_gives_no_rows(
     brokers, config, task, clock, start, stop, log_start
@@ -599,6 +602,7 @@ def test_records_that_never_come_are_passed_over_when_told_so(brokers, config, t
     assert read(task((0, 0, 20)), config(), LENIENT) == rows(0, 0, 10)
 
 
+@pytest.mark.slow
 def test_records_that_come_a_little_later_are_read(brokers, config, task, clock):
     log = brokers.logs["orders", 0].fill(1)
 
@@ -788,6 +792,7 @@ def test_block_is_not_read_when_its_memory_may_hold_another(brokers, config, tas
     blocks.close()
 
 
+@pytest.mark.slow
 def test_readers_that_take_turns_do_not_disturb_each_other(brokers, config, task):
     for partition in (0, 1):
         brokers.logs["orders", partition].fill(20, size_bytes=3000)
@@ -871,6 +876,7 @@ def test_throttled_reader_stays_silent(brokers, config, task, clock):
     assert clock.slept == [pytest.approx(0.7)]
 
 
+@pytest.mark.slow
 def test_logins_that_fail_to_be_renewed_lose_and_double_no_row(brokers, config, task):
     brokers.logs["orders", 0].fill(100, size_bytes=10)
     want_login(brokers)

@@ -95,6 +95,7 @@ def test_only_what_was_asked_for_comes_in_its_order(brokers, config, task, names
     assert table.num_rows == 20
 
 
+@pytest.mark.slow
 def test_rows_of_each_partition_come_in_order_over_many_blocks(brokers, config, task):
     for partition in (0, 1):
         brokers.logs["orders", partition].fill(30, size_bytes=3000)

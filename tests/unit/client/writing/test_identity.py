@@ -77,6 +77,7 @@ def test_what_is_closed_twice_is_kept_once(brokers, make, write):
     assert identities(brokers) == [(1, 0), (1, 1), (2, 0)]
 
 
+@pytest.mark.slow
 def test_two_at_a_time_have_an_id_each(brokers, make, write):
     with make() as first:
         first.send([ProducerRecord("a", partition=0)])
@@ -90,6 +91,7 @@ def test_two_at_a_time_have_an_id_each(brokers, make, write):
     assert len(brokers.asked("InitProducerId")) == 2
 
 
+@pytest.mark.slow
 def test_a_producer_that_failed_or_was_abandoned_keeps_its_id_from_others(brokers, make, write):
     brokers.on("Produce", refusing(TOPIC_AUTHORIZATION_FAILED), DEFAULT)
     with pytest.raises(BrokerError):
@@ -123,6 +125,7 @@ def test_an_id_that_somebody_else_has_too_is_not_kept(brokers, make, write):
     assert identities(brokers) == [(1, 0), (3, 0)]
 
 
+@pytest.mark.slow
 def test_used_up_epochs_end_an_id(brokers, write):
     write("a")
     home, kept = identity._kept.pop()

@@ -57,6 +57,7 @@ def after(count, *answers):
 RETRIABLE = [2, 3, 5, 6, 7, 9, 13, 19, 20, 56, 74, 75, 89, 100, 103]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "place"), first(3, [(19, 0), (19, 1), *((code, 3) for code in RETRIABLE)])
 )
@@ -115,6 +116,7 @@ def test_a_leader_that_says_nothing_is_given_up_in_time(brokers, producer):
     assert written.retries >= 1
 
 
+@pytest.mark.slow
 def test_batches_follow_their_leader(brokers, producer):
     def moved(call):
         brokers.topics["orders"].move(0, 2)
@@ -172,6 +174,7 @@ def test_one_partition_in_trouble_does_not_hold_up_the_others(brokers, producer)
 # Sequences
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [45, 59])
 @pytest.mark.parametrize("place", first(1, [1, 0, 4]))
 def test_a_forgotten_producer_goes_on_in_the_next_epoch(brokers, producer, code, place):
@@ -215,6 +218,7 @@ def test_what_may_be_written_is_not_written_again_in_the_next_epoch(
     assert sorted({epoch for _, epoch, _ in stamped(brokers.logs["orders", 0])}) == expected_epochs
 
 
+@pytest.mark.slow
 def test_an_epoch_that_somebody_else_passed_costs_a_new_id(brokers, producer):
     brokers.on("Produce", *after(1, refusing(47)))
     assert write_all(producer(batch_size=100)).restarts == 1
@@ -300,6 +304,7 @@ def test_retries_are_counted(brokers, producer):
         writer.flush()
 
 
+@pytest.mark.slow
 def test_batches_that_wait_for_the_next_call_do_not_grow_old(brokers, producer, clock):
     writer = producer(batch_size=100)
     writer.send(numbered())

@@ -123,6 +123,7 @@ def _sent(call):
     return [item for topic in call.request.topic_data for item in topic.partition_data]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", first(2, ["none", "zstd", "gzip", "snappy", "lz4"]))
 def test_a_batch_too_large_for_its_topic_is_split(brokers, producer, codec):
     brokers.on("Produce", size_limited(brokers, 200))
@@ -142,6 +143,7 @@ def test_a_batch_too_large_for_its_topic_is_split(brokers, producer, codec):
     assert writer._targets["orders"].queues[0].limit_bytes < 2000
 
 
+@pytest.mark.slow
 def test_a_record_too_large_for_its_topic_is_named(brokers, producer):
     brokers.on("Produce", size_limited(brokers, 300))
     writer = producer()
@@ -164,6 +166,7 @@ def test_a_record_larger_than_a_request_is_named_before_it_is_sent(brokers, prod
         writer.send(records)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names_records", [True, False])
 @pytest.mark.parametrize("code", first(1, [INVALID_TIMESTAMP, INVALID_RECORD]))
 def test_records_that_the_broker_refuses_are_put_aside(
@@ -302,6 +305,7 @@ def test_what_follows_a_row_that_may_be_written_is_written_once(
     assert values(letters) == [row.encode()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_lost_first", [False, True])
 def test_a_half_behind_one_that_may_be_written_is_not_taken_for_it(
     brokers, producer, letters, is_lost_first
@@ -320,6 +324,7 @@ def test_a_half_behind_one_that_may_be_written_is_not_taken_for_it(
     assert values(letters) == [b"1"]
 
 
+@pytest.mark.slow
 def test_a_half_of_a_batch_that_is_written_is_not_written_again_behind_one_that_was_put_aside(
     brokers, producer, letters
 ):
@@ -344,6 +349,7 @@ def test_a_half_of_a_batch_that_is_written_is_not_written_again_behind_one_that_
     assert values(brokers.logs["orders", 0]) == texts(range(4))
 
 
+@pytest.mark.slow
 def test_halves_that_are_put_aside_leave_their_sequences_to_no_other_half(
     brokers, producer, letters
 ):
@@ -382,6 +388,7 @@ def test_letters_that_are_written_are_not_written_again_shortened(brokers, produ
     assert values(letters) == [b"a" * 3000, b"b" * 3000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", [1, 2])
 def test_a_row_of_a_batch_that_was_lost_is_put_aside_and_the_others_written(
     brokers, producer, letters, bad
@@ -852,6 +859,7 @@ def test_letters_are_sent_while_others_are_refused(
     assert writer.dead_letters == written[TopicPartition("letters", 0)].records == len(bad)
 
 
+@pytest.mark.slow
 def test_rows_that_are_never_sent_are_put_aside_in_slices(brokers, producer, letters, held_letters):
     writer = producer(dead_letter_topic="letters", linger_ms=600_000)
     sizes = []

@@ -128,6 +128,7 @@ def test_nothing_to_do_asks_nobody(brokers, kafka):
     assert brokers.calls == []
 
 
+@pytest.mark.slow
 def test_many_go_in_several_requests(brokers, kafka):
     def each(call):
         topic = AlterPartitionReassignmentsResponse.Topic

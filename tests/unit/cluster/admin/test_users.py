@@ -78,6 +78,7 @@ def test_named_users_alone_are_asked_about_and_nobody_is_not_everybody(brokers, 
     assert brokers.asked("AlterUserScramCredentials") == []
 
 
+@pytest.mark.slow
 def test_user_without_credentials_is_named_and_the_others_are_told(brokers, kafka):
     brokers.on("DescribeUserScramCredentials", described(a=BOTH, b=91))
     with pytest.raises(BrokerError, match=r"user 'b'.*RESOURCE_NOT_FOUND.*no such cred") as caught:
@@ -85,6 +86,7 @@ def test_user_without_credentials_is_named_and_the_others_are_told(brokers, kafk
     assert caught.value.usable == {"a": BOTH}
 
 
+@pytest.mark.slow
 def test_user_who_was_made_just_now_is_news_to_some_brokers(brokers, kafka, clock):
     brokers.on("DescribeUserScramCredentials", described(a=91), described(a=BOTH))
     assert kafka.describe_users({"a"}) == {"a": BOTH}
@@ -139,6 +141,7 @@ def test_salt_is_the_same_in_another_try(brokers, kafka, clock):
     assert first == second
 
 
+@pytest.mark.slow
 def test_no_request_changes_a_user_twice(brokers, kafka):
     """Controllers refuse that, and their answers tell users apart, not mechanisms."""
     brokers.on("AlterUserScramCredentials", well)
@@ -181,6 +184,7 @@ def test_given_mechanisms_are_deleted_without_a_look(brokers, kafka):
     assert len(brokers.asked("AlterUserScramCredentials")) == 1
 
 
+@pytest.mark.slow
 def test_what_is_looked_up_before_a_deletion_is_not_told_as_done(brokers, kafka):
     brokers.on("DescribeUserScramCredentials", described(a=BOTH, b=91))
     with pytest.raises(BrokerError, match="user 'b'") as caught:

@@ -170,6 +170,7 @@ def test_one_name_is_not_a_set_of_names(kafka):
             call("reports")
 
 
+@pytest.mark.slow
 def test_groups_that_may_be_seen_are_described_beside_one_that_may_not(brokers, kafka):
     others = classic("old"), share("sharing"), streams("streaming")
     describing(brokers, consumer("hidden", code=30), consumer("new"), *others)
@@ -184,6 +185,7 @@ def test_groups_that_may_be_seen_are_described_beside_one_that_may_not(brokers, 
     assert brokers.asked("DescribeGroups")[0].groups == ("gone", "old", "sharing", "streaming")
 
 
+@pytest.mark.slow
 def test_groups_that_are_not_told_of_are_not_among_those_described(brokers, kafka, clock):
     describing(brokers, consumer("new"), classic("old"))
     brokers.on("DescribeGroups", close())

@@ -288,6 +288,7 @@ def test_topic_that_the_pattern_does_not_mean_may_be_made_anew(brokers, stream, 
         reader.latestOffset(END, NO_LIMIT)
 
 
+@pytest.mark.slow
 def test_end_that_came_back_is_asked_for_again_before_it_is_believed(brokers, stream, clock):
     reader, lenient = stream(), stream(failOnDataLoss="false")
     brokers.logs["orders", 0].stop = 90
