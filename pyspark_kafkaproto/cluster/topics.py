@@ -163,6 +163,7 @@ def add_partitions(
     Raises:
         BrokerError: one could not be grown; `usable` has those that are.
     """
+    check_set("topics", counts)
 
     def make_request(names: list[str]) -> CreatePartitionsRequest:
         topic_of = CreatePartitionsRequest.Topic

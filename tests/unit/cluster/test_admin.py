@@ -179,6 +179,12 @@ def test_names_are_a_set(kafka):
         kafka.delete_topics("orders")
 
 
+def test_one_name_is_not_the_numbers_of_partitions_of_topics(brokers, kafka):
+    with pytest.raises(ConfigError, match="expected a set of names"):
+        kafka.add_partitions("orders")
+    assert not brokers.calls
+
+
 @pytest.mark.slow
 def test_what_is_written_after_a_lost_answer_is_not_deleted(brokers, kafka):
     log = brokers.logs["orders", 0].fill(5)
