@@ -16,7 +16,9 @@ from pyspark_kafkaproto.cli.output import Row, gathered, json_option, show, tabl
 from pyspark_kafkaproto.cli.values import find_partitions, parse_ids
 from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.admin import Replica
+from pyspark_kafkaproto.cluster.admin.reassignments import replicas_before
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
+from pyspark_kafkaproto.wire.printable import counted
 
 _UNDER_WAY = {
     "topic": "Topic",
@@ -74,10 +76,7 @@ def list_(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> None
         }
         for item, found in sorted(cluster.list_reassignments(chosen).items())
     ]
-    if rows or as_json:
-        show(rows, _UNDER_WAY, as_json=as_json)
-    else:
-        click.echo(_NOTHING, err=True)
+    _show_or_say(rows, _UNDER_WAY, _NOTHING, as_json=as_json)
 
 
 @reassignments.command()
@@ -120,8 +119,8 @@ def propose(
     copies = sum(len(set(own) - set(present[item])) for item, own in proposed.items())
     led = sum(own[:1] != present[item][:1] for item, own in proposed.items())
     click.echo(
-        f"{len(proposed)} of {_counted(len(present), 'partition')} would change: "
-        f"{_counted(copies, 'replica')} to copy, {_counted(led, 'preferred leader')} to change",
+        f"{len(proposed)} of {counted(len(present), 'partition')} would change: "
+        f"{counted(copies, 'replica')} to copy, {counted(led, 'preferred leader')} to change",
         err=True,
     )
 
@@ -171,14 +170,11 @@ def begin(  # noqa: PLR0913, PLR0917 - one for each option
     rows = _plan_rows(plan)
     columns = _MOVES | _FOLDERS if plan.folders else _MOVES
     if dry_run or not rows:
-        if rows or as_json:
-            show(rows, columns, as_json=as_json)
-        else:
-            click.echo("all replicas are where they are to be", err=True)
+        _show_or_say(rows, columns, "all replicas are where they are to be", as_json=as_json)
         return
     if not is_sure:
         click.echo(table_text(rows, columns), err=True)
-    confirmed(f"Move the replicas of {_counted(len(rows), 'partition')}?", is_sure=is_sure)
+    confirmed(f"Move the replicas of {counted(len(rows), 'partition')}?", is_sure=is_sure)
     if rollback is not None:
         _keep_way_back(rollback, {item: plan.before[item] for item in plan.moves})
     with gathered(as_json=as_json) as told:
@@ -196,13 +192,13 @@ def begin(  # noqa: PLR0913, PLR0917 - one for each option
             _tell_stays(undo)
             raise
         told[:] = _with_result(rows, "begun", plan.partitions)
-        click.echo(f"began to move {_counted(len(rows), 'partition')}", err=True)
+        click.echo(f"began to move {counted(len(rows), 'partition')}", err=True)
         if wait:
             _wait(cluster, plan, undo)
             _take_back(cluster, undo)
             _check_moved(cluster, plan.moves)
             told[:] = _with_result(rows, "moved", plan.partitions)
-            click.echo(f"moved {_counted(len(rows), 'partition')}", err=True)
+            click.echo(f"moved {counted(len(rows), 'partition')}", err=True)
         else:
             _tell_stays(undo)
 
@@ -265,7 +261,7 @@ def unthrottle(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) ->
 
 def _tell_cancelled(done: Collection[TopicPartition], *, as_json: bool) -> None:
     rows = [{**item._asdict(), "result": "cancelled"} for item in sorted(done)]
-    text = f"cancelled the moves of {_counted(len(rows), 'partition')}" if rows else _NOTHING
+    text = f"cancelled the moves of {counted(len(rows), 'partition')}" if rows else _NOTHING
     tell(rows, text, as_json=as_json)
 
 
@@ -274,10 +270,17 @@ def _show_unthrottled(done: Mapping[ConfigResource, tuple[str, ...]], *, as_json
         {"type": resource.type, "name": resource.name, "settings": names, "result": "removed"}
         for resource, names in sorted(done.items())
     ]
+    _show_or_say(rows, _THROTTLES, "no throttle is set", as_json=as_json)
+
+
+def _show_or_say(
+    rows: Collection[Row], columns: Mapping[str, str], none: str, *, as_json: bool
+) -> None:
+    """The rows; for people `none`, beside the output, where there is none."""
     if rows or as_json:
-        show(rows, _THROTTLES, as_json=as_json)
+        show(rows, columns, as_json=as_json)
     else:
-        click.echo("no throttle is set", err=True)
+        click.echo(none, err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,11 +301,7 @@ def _planned(cluster: KafkaCluster, wanted: Assigned) -> _Plan:
     """What of `wanted` is another place, or is not settled yet."""
     topology = cluster.describe({item.topic for item in wanted.replicas}, must_exist=True)
     under_way = cluster.list_reassignments(wanted.replicas)
-    before = {}
-    for item in wanted.replicas:
-        adding = under_way[item].adding if item in under_way else ()
-        present = topology.partition(item).replicas
-        before[item] = tuple(broker for broker in present if broker not in adding)
+    before = replicas_before(topology, under_way, wanted.replicas)
     moves = {
         item: replicas
         for item, replicas in wanted.replicas.items()
@@ -336,7 +335,7 @@ def _begin_copies(
     except KafkaProtoError as error:
         copied = _copied(error.usable or {})
         if copied:
-            click.echo(f"began to move {_counted(len(copied), 'partition')}", err=True)
+            click.echo(f"began to move {counted(len(copied), 'partition')}", err=True)
         raise
     finally:
         told.extend(_with_result(rows, "begun", copied))
@@ -378,7 +377,7 @@ def _with_result(
 def _tell_refused(cluster: KafkaCluster, error: KafkaProtoError, undo: _Undo) -> None:
     """Some may have begun all the same, or nobody knows: what bounds those stays."""
     if error.usable:
-        click.echo(f"began to move {_counted(len(error.usable), 'partition')}", err=True)
+        click.echo(f"began to move {counted(len(error.usable), 'partition')}", err=True)
     if error.usable or not isinstance(error, BrokerError):
         _tell_stays(undo)
     else:
@@ -405,7 +404,7 @@ def _wait(cluster: KafkaCluster, plan: _Plan, undo: _Undo) -> None:
         while left := _under_way(cluster, plan):
             if said != len(left):
                 said = len(left)
-                of = _counted(len(plan.partitions), "partition")
+                of = counted(len(plan.partitions), "partition")
                 click.echo(f"{said} of {of} under way", err=True)
             time.sleep(_ASK_EVERY_S)
     except BaseException:
@@ -481,7 +480,3 @@ def _all_but(present: Collection[int], without: Collection[int]) -> list[int]:
     if not left:
         raise ConfigError("--without", ",".join(map(str, without)), "no broker would be left")
     return left
-
-
-def _counted(count: int, one: str) -> str:
-    return f"{count} {one}" if count == 1 else f"{count} {one}s"

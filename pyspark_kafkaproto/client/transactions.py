@@ -19,7 +19,7 @@ from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.asking import check_complete
 from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
 from pyspark_kafkaproto.cluster.groups.committed import NO_MEMBER_ANY_MORE, GroupMember
-from pyspark_kafkaproto.cluster.topology import by_topic
+from pyspark_kafkaproto.cluster.topology import by_topic, numbers_by_topic
 from pyspark_kafkaproto.cluster.transactions import (
     FENCED,
     FENCED_CODES,
@@ -230,8 +230,8 @@ class Transactions:
             v3_and_below_producer_id=writer.producer_id,
             v3_and_below_producer_epoch=writer.epoch,
             v3_and_below_topics=tuple(
-                AddedTopic(name=topic, partitions=tuple(item.partition for item in own))
-                for topic, own in by_topic(sorted(partitions))
+                AddedTopic(name=topic, partitions=numbers)
+                for topic, numbers in numbers_by_topic(partitions)
             ),
         )
 

@@ -17,7 +17,7 @@ from pyspark_kafkaproto.cluster.given import (
 )
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology
+from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class BrokerWindow:
         from pyspark_kafkaproto.cluster.admin.reassignments import reassign_partitions
 
         checked = {
-            item: None if given is None else checked_brokers(f"replicas of {item}", given)
+            item: None if given is None else _checked_replicas(item, given)
             for item, given in by_partition(assignments).items()
         }
         reassign_partitions(
@@ -116,7 +116,7 @@ class BrokerWindow:
 
         check_set("topics", topics)
         used = None if brokers is None else checked_brokers("brokers", brokers)
-        topology = self._present(topics)
+        topology = self._router.described(topics, must_exist=True)
         proposed = propose_assignment(topology, topics, used)
         moving = sorted(self.list_reassignments(topology.partitions_of(topics)))
         if moving:
@@ -144,10 +144,10 @@ class BrokerWindow:
         if isinstance(bytes_per_s, bool) or not isinstance(bytes_per_s, int) or bytes_per_s < 1:
             raise ConfigError("bytes_per_s", bytes_per_s, "expected a whole number from 1 on")
         checked = {
-            item: checked_brokers(f"replicas of {item}", given)
+            item: _checked_replicas(item, given)
             for item, given in by_partition(assignments).items()
         }
-        topology = self._present({item.topic for item in checked})
+        topology = self._router.described({item.topic for item in checked}, must_exist=True)
         return throttle_reassignment(self._router, topology, checked, bytes_per_s)
 
     def remove_throttles(
@@ -165,7 +165,7 @@ class BrokerWindow:
 
         if topics is not None:
             check_set("topics", topics)
-        return remove_throttles(self._router, self._present(topics))
+        return remove_throttles(self._router, self._router.described(topics, must_exist=True))
 
     # Leaders
 
@@ -189,7 +189,7 @@ class BrokerWindow:
         from pyspark_kafkaproto.cluster.admin.elections import elect_leaders
 
         if partitions is None:
-            topology = self._present(None)
+            topology = self._router.described(None)
             known = (name for name, topic in topology.topics.items() if not topic.error_code)
             chosen: Collection[TopicPartition] = topology.partitions_of(known)
         else:
@@ -303,18 +303,10 @@ class BrokerWindow:
 
         return describe_producers(self._router, checked_partitions(partitions))
 
-    def _present(self, topics: Collection[str] | None) -> Topology:
-        """What there is, asked anew; BrokerError where one of `topics` is not there."""
-        deadline = self._router.deadline()
-
-        def attempt() -> Topology:
-            topology = self._router.topology(topics, deadline)
-            for name in topics or ():
-                topology.topic(name)
-            return topology
-
-        return self._router.retrying("fetch metadata", attempt, deadline)
-
 
 def _chosen(partitions: Collection[tuple[str, int]] | None) -> list[TopicPartition] | None:
     return None if partitions is None else checked_partitions(partitions)
+
+
+def _checked_replicas(partition: TopicPartition, brokers: Iterable[int]) -> tuple[int, ...]:
+    return checked_brokers(f"replicas of {partition}", brokers)

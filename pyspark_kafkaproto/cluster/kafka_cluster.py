@@ -106,15 +106,7 @@ class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow):
         """
         if topics is not None:
             check_set("topics", topics)
-        deadline = self._router.deadline()
-
-        def attempt() -> Topology:
-            topology = self._router.topology(topics, deadline)
-            for name in topics or () if must_exist else ():
-                topology.topic(name)
-            return topology
-
-        return self._router.retrying("fetch metadata", attempt, deadline)
+        return self._router.described(topics, must_exist=must_exist)
 
     def opinions(self) -> Iterator[bool]:
         """Rounds in which to ask until what is said is believed; True: the last one.

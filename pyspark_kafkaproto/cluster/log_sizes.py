@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from pyspark_kafkaproto.cluster.asking import Question, ask
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic
+from pyspark_kafkaproto.cluster.topology import TopicPartition, numbers_by_topic
 from pyspark_kafkaproto.error_codes import CLUSTER_AUTHORIZATION_FAILED, NOT_LEADER_OR_FOLLOWER
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.describe_log_dirs import (
@@ -30,10 +30,8 @@ def log_sizes(router: Router, partitions: Collection[TopicPartition]) -> dict[To
 def _request(partitions: Iterable[TopicPartition]) -> DescribeLogDirsRequest:
     return DescribeLogDirsRequest(
         topics=tuple(
-            DescribeLogDirsRequest.Topic(
-                topic=topic, partitions=tuple(item.partition for item in own)
-            )
-            for topic, own in by_topic(partitions)
+            DescribeLogDirsRequest.Topic(topic=topic, partitions=numbers)
+            for topic, numbers in numbers_by_topic(partitions)
         )
     )
 
@@ -41,10 +39,7 @@ def _request(partitions: Iterable[TopicPartition]) -> DescribeLogDirsRequest:
 def _read(
     answer: DescribeLogDirsResponse, asked: list[TopicPartition]
 ) -> dict[TopicPartition, int | BrokerError]:
-    # Before version 3 there is no code at the top: brokers refuse by telling of no folder.
-    code = answer.error_code or (0 if answer.results else CLUSTER_AUTHORIZATION_FAILED)
-    if code:
-        raise BrokerError(code, _API, "the logs")
+    check_told(answer)
     sizes = {
         TopicPartition(topic.name, item.partition_index): item.partition_size
         for folder in answer.results
@@ -55,6 +50,14 @@ def _read(
     # A folder that has failed tells of no partition: one that is in no other may have been there.
     failed = next((folder for folder in answer.results if folder.error_code), None)
     return {item: sizes[item] if item in sizes else _not_there(item, failed) for item in asked}
+
+
+def check_told(answer: DescribeLogDirsResponse) -> None:
+    """Raise what the whole answer says, where that is an error."""
+    # Before version 3 there is no code at the top: brokers refuse by telling of no folder.
+    code = answer.error_code or (0 if answer.results else CLUSTER_AUTHORIZATION_FAILED)
+    if code:
+        raise BrokerError(code, _API, "the logs")
 
 
 def _not_there(

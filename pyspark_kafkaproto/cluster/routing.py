@@ -268,6 +268,22 @@ class Router:
             note_topic_ids({topic.name: topic.topic_id for topic in known})
         return self._topology
 
+    def described(self, topics: Collection[str] | None, *, must_exist: bool = False) -> Topology:
+        """Fresh metadata of `topics` (None: of all), asked for until somebody answers.
+
+        Raises:
+            BrokerError: with `must_exist`, one of `topics` does not exist or may not be seen.
+        """
+        deadline = self.deadline()
+
+        def attempt() -> Topology:
+            topology = self.topology(topics, deadline)
+            for name in topics or () if must_exist else ():
+                topology.topic(name)
+            return topology
+
+        return self.retrying("fetch metadata", attempt, deadline)
+
     def topic_names(self, topic_ids: Collection[bytes], deadline: Deadline) -> dict[bytes, str]:
         """What topics are called, of those that the broker asked knows; one try."""
         topics = tuple(MetadataRequest.Topic(topic_id=item, name=None) for item in topic_ids)

@@ -38,6 +38,13 @@ def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[Topic
     return [(topic, list(own)) for topic, own in grouped]
 
 
+def numbers_by_topic(
+    partitions: Iterable[TopicPartition],
+) -> list[tuple[str, tuple[int, ...]]]:
+    """The same with the partitions' numbers alone."""
+    return [(topic, tuple(item.partition for item in own)) for topic, own in by_topic(partitions)]
+
+
 class Leader(NamedTuple):
     """The broker that leads a partition, and in which epoch."""
 

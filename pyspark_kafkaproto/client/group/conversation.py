@@ -114,7 +114,7 @@ class Conversation(ABC):
         answer_s: float,
         within_s: float | None = None,
         most: int | None = None,
-        meanwhile: Callable[[], None] | None = None,
+        meanwhile: Callable[[], object] | None = None,
     ) -> Any:
         """The answer; a failure that passes is tried again for default.api.timeout.ms.
 
@@ -151,7 +151,7 @@ class Conversation(ABC):
 
     def _wait_with(
         self,
-        meanwhile: Callable[[], None],
+        meanwhile: Callable[[], object],
         connection: Connection,
         request: Any,
         deadline: Deadline,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, astuple, dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
 from pyspark_kafkaproto.cluster.controller import (
@@ -296,17 +296,7 @@ def _read_described(answer: DescribeAclsResponse) -> list[Acl]:
     if answer.error_code:
         raise _error(answer.error_code, "DescribeAcls", "the cluster's ACLs", answer.error_message)
     return sorted(
-        Acl(
-            _word(resource.resource_type, _TYPES),
-            resource.resource_name,
-            pattern_type=_word(resource.pattern_type, _PATTERNS),
-            principal=acl.principal,
-            host=acl.host,
-            operation=_word(acl.operation, _OPERATIONS),
-            permission=_word(acl.permission_type, _PERMISSIONS),
-        )
-        for resource in answer.resources
-        for acl in resource.acls
+        _read_acl(resource, acl) for resource in answer.resources for acl in resource.acls
     )
 
 
@@ -333,24 +323,25 @@ def _read_deleted(
 def _deleted(wanted: AclFilter, found: DeleteAclsResponse.FilterResult) -> list[Acl] | BrokerError:
     if found.error_code:
         return _error(found.error_code, "DeleteAcls", f"{wanted}", found.error_message)
-    done = sorted(_matching(item) for item in found.matching_acls if not item.error_code)
+    done = sorted(_read_acl(item, item) for item in found.matching_acls if not item.error_code)
     for item in found.matching_acls:
         if item.error_code:
             others = f"deleted all the same: {', '.join(map(str, done))}" if done else ""
             text = "; ".join(filter(None, (item.error_message, others)))
-            return _error(item.error_code, "DeleteAcls", f"ACL {_matching(item)}", text)
+            return _error(item.error_code, "DeleteAcls", f"ACL {_read_acl(item, item)}", text)
     return done
 
 
-def _matching(item: DeleteAclsResponse.FilterResult.MatchingAcl) -> Acl:
+def _read_acl(resource: Any, right: Any) -> Acl:
+    """From an answer's fields of the resource and of the right to it, which may be in one part."""
     return Acl(
-        _word(item.resource_type, _TYPES),
-        item.resource_name,
-        pattern_type=_word(item.pattern_type, _PATTERNS),
-        principal=item.principal,
-        host=item.host,
-        operation=_word(item.operation, _OPERATIONS),
-        permission=_word(item.permission_type, _PERMISSIONS),
+        _word(resource.resource_type, _TYPES),
+        resource.resource_name,
+        pattern_type=_word(resource.pattern_type, _PATTERNS),
+        principal=right.principal,
+        host=right.host,
+        operation=_word(right.operation, _OPERATIONS),
+        permission=_word(right.permission_type, _PERMISSIONS),
     )
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
 from pyspark_kafkaproto.cluster.controller import controller_places, timeout_ms
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels
+from pyspark_kafkaproto.cluster.topology import TopicPartition, numbers_by_topic, while_news_travels
 from pyspark_kafkaproto.error_codes import (
     ELECTION_NOT_NEEDED,
     ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -53,10 +53,8 @@ def elect_leaders(
         return ElectLeadersRequest(
             election_type=_UNCLEAN if unclean else _PREFERRED,
             topic_partitions=tuple(
-                ElectLeadersRequest.TopicPartitions(
-                    topic=topic, partitions=tuple(item.partition for item in own)
-                )
-                for topic, own in by_topic(part)
+                ElectLeadersRequest.TopicPartitions(topic=topic, partitions=numbers)
+                for topic, numbers in numbers_by_topic(part)
             ),
             timeout_ms=timeout_ms(router),
         )

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
 from pyspark_kafkaproto.cluster.given import checked_brokers, checked_partition
+from pyspark_kafkaproto.cluster.log_sizes import check_told
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels
+from pyspark_kafkaproto.cluster.topology import TopicPartition, numbers_by_topic, while_news_travels
 from pyspark_kafkaproto.error_codes import (
-    CLUSTER_AUTHORIZATION_FAILED,
     LOG_DIR_NOT_FOUND,
     REPLICA_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -117,12 +117,7 @@ def describe_log_dirs(
             the others.
     """
     if brokers is None:
-        deadline = router.deadline()
-
-        def attempt() -> Collection[int]:
-            return router.topology((), deadline).brokers
-
-        brokers = router.retrying("find the brokers", attempt, deadline)
+        brokers = router.described(()).brokers
 
     def read(
         answer: DescribeLogDirsResponse, part: list[int]
@@ -171,10 +166,7 @@ def move_replicas(router: Router, folders: Mapping[Replica, str]) -> dict[Replic
 
 
 def _read(answer: DescribeLogDirsResponse) -> dict[str, LogDir]:
-    # Before version 3 there is no code at the top: brokers refuse by telling of no folder.
-    code = answer.error_code or (0 if answer.results else CLUSTER_AUTHORIZATION_FAILED)
-    if code:
-        raise BrokerError(code, _API, "the logs")
+    check_told(answer)
     return {folder.log_dir: _log_dir(folder) for folder in answer.results}
 
 
@@ -209,8 +201,8 @@ def _to_move(part: list[Replica], folders: Mapping[Replica, str]) -> AlterReplic
             folder(
                 path=path,
                 topics=tuple(
-                    folder.Topic(name=topic, partitions=tuple(item.partition for item in own))
-                    for topic, own in by_topic(partitions)
+                    folder.Topic(name=topic, partitions=numbers)
+                    for topic, numbers in numbers_by_topic(partitions)
                 ),
             )
             for path, partitions in by_path.items()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic
+from pyspark_kafkaproto.cluster.topology import TopicPartition, numbers_by_topic
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.describe_producers import (
     DescribeProducersRequest,
@@ -45,10 +45,8 @@ def describe_producers(
 def _request(partitions: Iterable[TopicPartition]) -> DescribeProducersRequest:
     return DescribeProducersRequest(
         topics=tuple(
-            DescribeProducersRequest.Topic(
-                name=topic, partition_indexes=tuple(item.partition for item in own)
-            )
-            for topic, own in by_topic(partitions)
+            DescribeProducersRequest.Topic(name=topic, partition_indexes=numbers)
+            for topic, numbers in numbers_by_topic(partitions)
         )
     )
 

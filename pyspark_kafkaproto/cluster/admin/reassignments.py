@@ -6,7 +6,7 @@ brokers copy what is missing, and then let go of what is too much; it is under w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark_kafkaproto.cluster.asking import Question, cut
@@ -17,7 +17,13 @@ from pyspark_kafkaproto.cluster.controller import (
     timeout_ms,
 )
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels
+from pyspark_kafkaproto.cluster.topology import (
+    TopicPartition,
+    Topology,
+    by_topic,
+    numbers_by_topic,
+    while_news_travels,
+)
 from pyspark_kafkaproto.error_codes import (
     NO_REASSIGNMENT_IN_PROGRESS,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -54,6 +60,20 @@ class Reassignment:
     def target(self) -> tuple[int, ...]:
         """Those that are left at its end."""
         return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+
+def replicas_before(
+    topology: Topology,
+    under_way: Mapping[TopicPartition, Reassignment],
+    partitions: Iterable[TopicPartition],
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """The replicas that each partition has apart from those that are being copied."""
+    found = {}
+    for item in partitions:
+        adding = under_way[item].adding if item in under_way else ()
+        present = topology.partition(item).replicas
+        found[item] = tuple(broker for broker in present if broker not in adding)
+    return found
 
 
 def reassign_partitions(
@@ -133,14 +153,13 @@ def list_reassignments(
     topic_of = ListPartitionReassignmentsRequest.Topic
     if partitions is not None and not partitions:
         return {}
-    topics = None if partitions is None else by_topic(partitions)
     request = ListPartitionReassignmentsRequest(
         timeout_ms=timeout_ms(router),
         topics=None
-        if topics is None
+        if partitions is None
         else tuple(
-            topic_of(name=topic, partition_indexes=tuple(item.partition for item in own))
-            for topic, own in topics
+            topic_of(name=topic, partition_indexes=numbers)
+            for topic, numbers in numbers_by_topic(partitions)
         ),
     )
     return ask_controller_once(router, "list reassignments", request, _read_listed)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark_kafkaproto.cluster.admin.reassignments import list_reassignments
+from pyspark_kafkaproto.cluster.admin.reassignments import list_reassignments, replicas_before
 from pyspark_kafkaproto.cluster.configs import (
     Change,
     ConfigChange,
@@ -62,11 +62,9 @@ def throttle_reassignment(
     """
     under_way = list_reassignments(router, set(assignments))
     moves = {}
-    for partition, brokers in assignments.items():
-        adding = under_way[partition].adding if partition in under_way else ()
-        present = topology.partition(partition).replicas
-        sources = tuple(broker for broker in present if broker not in adding)
-        moves[partition] = _Move(sources, tuple(item for item in brokers if item not in sources))
+    for partition, sources in replicas_before(topology, under_way, assignments).items():
+        new = (broker for broker in assignments[partition] if broker not in sources)
+        moves[partition] = _Move(sources, tuple(new))
     wanted = _settings(topology, moves, bytes_per_s)
     before = _own_settings(router, wanted)
     wanted = _with_others(wanted, before)

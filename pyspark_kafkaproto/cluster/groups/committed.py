@@ -18,7 +18,12 @@ from typing import Any, NamedTuple
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic, while_news_travels
+from pyspark_kafkaproto.cluster.topology import (
+    TopicPartition,
+    by_topic,
+    numbers_by_topic,
+    while_news_travels,
+)
 from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
     GROUP_ID_NOT_FOUND,
@@ -263,7 +268,7 @@ def _forms(
     require_stable: bool,
 ) -> Iterator[Question[str, _Committed]]:
     """The question about committed offsets: of many groups, of one, and as old brokers know it."""
-    grouped = None if partitions is None else by_topic(partitions)
+    grouped = None if partitions is None else numbers_by_topic(partitions)
     what = f"fetch the offsets of {what}"
     who: dict[str, Any] = {}
     if member is not None:
@@ -272,10 +277,7 @@ def _forms(
     def topics(topic_of: type[Any]) -> tuple[Any, ...] | None:
         if grouped is None:
             return None
-        return tuple(
-            topic_of(name=topic, partition_indexes=tuple(item.partition for item in own))
-            for topic, own in grouped
-        )
+        return tuple(topic_of(name=topic, partition_indexes=numbers) for topic, numbers in grouped)
 
     def of_many(part: list[str]) -> OffsetFetchRequest:
         asked = topics(OffsetFetchRequest.Group.Topic)

@@ -82,7 +82,7 @@ def lag_of(
     by_group: Collection[Collection[TopicPartition]]
     by_group = (*committed.values(), *shared.values(), *owners.values())
     seen = {item for own in by_group for item in own}
-    topology = _topology(router, {item.topic for item in seen} | set(topics or ()))
+    topology = router.described({item.topic for item in seen} | set(topics or ()))
     wanted = None if topics is None else topology.partitions_of(topics)
     latest = _ends(router, topology, seen if wanted is None else wanted)
     places = _counted(committed, latest) | _told(shared)
@@ -162,11 +162,6 @@ def _told(
         }
         for group, own in shared.items()
     }
-
-
-def _topology(router: Router, topics: Collection[str]) -> Topology:
-    deadline = router.deadline()
-    return router.retrying("fetch metadata", lambda: router.topology(topics, deadline), deadline)
 
 
 def _ends(

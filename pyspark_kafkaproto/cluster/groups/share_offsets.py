@@ -214,14 +214,7 @@ def _begun_topics(router: Router, group: str, topics: Collection[str]) -> set[st
     check_kind(found, is_share=True)
     begun = {item.topic for item in fetch_share_offsets(router, {group})[group]}
     if others := set(topics) - begun:
-        deadline = router.deadline()
-
-        def attempt() -> None:
-            there = router.topology(others, deadline)
-            for name in sorted(others):
-                there.topic(name)
-
-        router.retrying("fetch metadata", attempt, deadline)
+        router.described(sorted(others), must_exist=True)
     return set(topics) & begun
 
 

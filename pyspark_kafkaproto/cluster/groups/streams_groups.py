@@ -46,8 +46,7 @@ def find_streams_groups(
     topics = {topic for item in found.values() if item for topic in _topics_of(item)}
     if not topics:
         return found
-    deadline = router.deadline()
-    there = router.retrying("fetch metadata", lambda: router.topology(topics, deadline), deadline)
+    there = router.described(topics)
     return {group: item and _completed(item, there) for group, item in found.items()}
 
 

@@ -62,7 +62,7 @@ class CooperativeKeeper(ClassicKeeper):
         self._waits_for_others = True
         try:
             joined = self._coordinator.join(
-                member.member.member_id, self._why, held, self._commit_meanwhile
+                member.member.member_id, self._why, held, self._commit_when_due
             )
         finally:
             self._waits_for_others = False
@@ -75,9 +75,6 @@ class CooperativeKeeper(ClassicKeeper):
         self._settle(held.partitions - found.assignment)
         member.goes_on(found.member, found.assignment)
         self._say_what_is_read()
-
-    def _commit_meanwhile(self) -> None:
-        self._commit_when_due()
 
     def _passes(self, error: KafkaProtoError) -> bool:
         """A commit that the next generation has overtaken is good in that one."""

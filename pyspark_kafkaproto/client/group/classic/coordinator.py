@@ -101,7 +101,7 @@ class Coordinator(Conversation):
         member_id: str,
         reason: str,
         held: Claim = NOTHING,
-        meanwhile: Callable[[], None] | None = None,
+        meanwhile: Callable[[], object] | None = None,
     ) -> JoinGroupResponse:
         """Ask to be a member; answered when all members have come, or their time is over.
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from pyspark_kafkaproto.client.group.classic.subscriber import NOTHING, Claim, Subscriber
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.groups.members import read_embedded
-from pyspark_kafkaproto.cluster.topology import by_topic
+from pyspark_kafkaproto.cluster.topology import numbers_by_topic
 from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -65,7 +65,8 @@ def subscription_bytes(
         topics=tuple(sorted(topics)),
         user_data=user_data or None,
         owned_partitions=tuple(
-            part(topic=topic, partitions=numbers) for topic, numbers in _grouped(claim.partitions)
+            part(topic=topic, partitions=numbers)
+            for topic, numbers in numbers_by_topic(claim.partitions)
         ),
         generation_id=claim.generation,
         rack_id=rack_id or None,
@@ -80,7 +81,7 @@ def user_data_for(assignor: str, before: Claim) -> bytes:
     if assignor == _STICKY:
         had = tuple(
             StickyUserData.Topic(topic=topic, partitions=numbers)
-            for topic, numbers in _grouped(before.partitions)
+            for topic, numbers in numbers_by_topic(before.partitions)
         )
         return encode(StickyUserData(previous_assignment=had, generation=before.generation), 1)
     return b""
@@ -111,15 +112,10 @@ def assignment_bytes(partitions: Iterable[TopicPartition]) -> bytes:
     """What the leader tells a member that is to read `partitions`."""
     part = ConsumerProtocolAssignment.AssignedPartition
     assigned = tuple(
-        part(topic=topic, partitions=numbers) for topic, numbers in _grouped(partitions)
+        part(topic=topic, partitions=numbers) for topic, numbers in numbers_by_topic(partitions)
     )
     message = ConsumerProtocolAssignment(assigned_partitions=assigned)
     return _ASSIGNMENT_VERSION.to_bytes(2) + encode(message, _ASSIGNMENT_VERSION)
-
-
-def _grouped(partitions: Iterable[TopicPartition]) -> Iterable[tuple[str, tuple[int, ...]]]:
-    for topic, own in by_topic(partitions):
-        yield topic, tuple(item.partition for item in own)
 
 
 def _partitions(
