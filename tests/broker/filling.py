@@ -1,4 +1,7 @@
-"""Partitions filled to a given end, fast: the same batch of empty records again and again."""
+"""Topics with something in them: real records, or partitions filled to a given end.
+
+That is fast: the same batch of empty records again and again.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import time
 from collections.abc import Mapping
 from functools import partial
 
-from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster import KafkaCluster, NewTopic, TopicPartition
+from pyspark_kafkaproto.devbroker import KafkaTools
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.produce import ProduceRequest
 from pyspark_kafkaproto.net import Deadline, retrying
@@ -15,6 +19,13 @@ from pyspark_kafkaproto.records import NewRecord, encode_batch
 _BATCH = 9000
 _NOW_MS = int(time.time() * 1000)  # old ones would fall to the retention time
 _BY_NAME = 12  # the last version of Produce that names topics
+
+
+def make_keyed_topic(broker: KafkaTools, kafka: KafkaCluster, name: str, records: int) -> str:
+    """A topic with `k0:v0`, `k1:v1`, … over two partitions; its name."""
+    kafka.create_topics([NewTopic(name, 2, 1)])
+    broker.produce(name, [f"k{n}:v{n}" for n in range(records)], key_separator=":")
+    return name
 
 
 def fill(kafka: KafkaCluster, counts: Mapping[TopicPartition, int]) -> None:

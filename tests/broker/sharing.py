@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from pyspark_kafkaproto import Consumer, SubscriptionPattern
 from pyspark_kafkaproto.cluster import NewTopic
+from pyspark_kafkaproto.errors import DeadlineExceeded
 from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
 from tests.broker.rivals import java_member, librdkafka_member
 
 PARTITIONS = 6
 RECORDS = 100  # in each partition, each time
+# Properties of brokers that have members of KIP-848 beat five times a second.
+BEATS_OFTEN = {
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "200",
+}
 
 
 def make_topic(kafka, name, partitions=PARTITIONS):
@@ -54,6 +60,11 @@ def is_shared(*members):
         return all(len(own) == share for own in owned) and len(set().union(*owned)) == PARTITIONS
 
     return look
+
+
+def no_beat(what, request):
+    """What becomes of a heartbeat that never arrives."""
+    raise DeadlineExceeded(what, 0)
 
 
 def are_at(members, offset):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.admin import Acl, AclFilter
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
@@ -16,12 +16,6 @@ from pyspark_kafkaproto.net import Deadline
 pytestmark = pytest.mark.broker
 
 PARTITIONS = 3
-
-
-@pytest.fixture(scope="module")
-def kafka(broker):
-    with KafkaCluster({"bootstrap.servers": broker.bootstrap_servers}) as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pyspark_kafkaproto import KafkaCluster, TopicPartition
+from pyspark_kafkaproto import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
@@ -22,12 +22,6 @@ from tests.broker.sharing import (
 )
 
 pytestmark = pytest.mark.broker
-
-
-@pytest.fixture(scope="module")
-def kafka(broker):
-    with KafkaCluster({"bootstrap.servers": broker.bootstrap_servers}) as cluster:
-        yield cluster
 
 
 @pytest.fixture

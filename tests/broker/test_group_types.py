@@ -13,7 +13,6 @@ from pyspark_kafkaproto.cluster import (
     CommittedOffset,
     ConfigChange,
     ConfigResource,
-    KafkaCluster,
     Moved,
     NewTopic,
     ShiftBy,
@@ -25,6 +24,7 @@ from pyspark_kafkaproto.cluster import (
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember, commit_offsets
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.streams_group_heartbeat import TopicInfo
+from tests.broker.filling import make_keyed_topic
 from tests.broker.members import Subtopology, share_members, streams_members
 
 pytestmark = pytest.mark.broker
@@ -33,18 +33,9 @@ RECORDS = 30
 
 
 @pytest.fixture(scope="module")
-def kafka(broker):
-    with KafkaCluster({"bootstrap.servers": broker.bootstrap_servers}) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
 def topic(broker, kafka, new_name):
     """RECORDS records over two partitions."""
-    name = new_name()
-    kafka.create_topics([NewTopic(name, 2, 1)])
-    broker.produce(name, [f"k{n}:v{n}" for n in range(RECORDS)], key_separator=":")
-    return name
+    return make_keyed_topic(broker, kafka, new_name(), RECORDS)
 
 
 @pytest.fixture(scope="module")

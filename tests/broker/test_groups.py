@@ -9,7 +9,6 @@ import pytest
 
 from pyspark_kafkaproto.cluster import (
     CommittedOffset,
-    KafkaCluster,
     Moved,
     NewTopic,
     ShiftBy,
@@ -18,7 +17,7 @@ from pyspark_kafkaproto.cluster import (
     ToTime,
 )
 from pyspark_kafkaproto.errors import BrokerError
-from tests.broker.filling import fill
+from tests.broker.filling import fill, make_keyed_topic
 from tests.broker.members import classic_member, consumer_member
 
 pytestmark = pytest.mark.broker
@@ -27,18 +26,9 @@ RECORDS = 30
 
 
 @pytest.fixture(scope="module")
-def kafka(broker):
-    with KafkaCluster({"bootstrap.servers": broker.bootstrap_servers}) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
 def topic(broker, kafka, new_name):
     """RECORDS records over two partitions."""
-    name = new_name()
-    kafka.create_topics([NewTopic(name, 2, 1)])
-    broker.produce(name, [f"k{n}:v{n}" for n in range(RECORDS)], key_separator=":")
-    return name
+    return make_keyed_topic(broker, kafka, new_name(), RECORDS)
 
 
 @pytest.fixture(scope="module")

@@ -15,14 +15,16 @@ from pyspark_kafkaproto import (
     TopicPartition,
 )
 from pyspark_kafkaproto.devbroker import DevBroker
-from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded
+from pyspark_kafkaproto.errors import BrokerError
 from tests.broker.filling import fill
 from tests.broker.sharing import (
+    BEATS_OFTEN,
     PARTITIONS,
     RECORDS,
     check_three_clients,
     is_shared,
     make_topic,
+    no_beat,
     open_member,
     poll_all,
 )
@@ -30,8 +32,7 @@ from tests.broker.sharing import (
 pytestmark = pytest.mark.broker
 
 QUICK = {
-    "group.consumer.min.heartbeat.interval.ms": "100",
-    "group.consumer.heartbeat.interval.ms": "200",
+    **BEATS_OFTEN,
     "group.consumer.min.session.timeout.ms": "2000",
     "group.consumer.session.timeout.ms": "3000",
 }
@@ -159,11 +160,6 @@ def test_who_is_silent_for_a_session_is_given_up_and_others_read_on(
     poll_all([silent, heir], lambda: lost, "word of it")
     assert lost == [frozenset(kafka.get_partitions({topic}))]
     poll_all([silent, heir], is_shared(silent, heir), "its coming back")
-
-
-def no_beat(what, request):
-    """What becomes of a heartbeat that never arrives."""
-    raise DeadlineExceeded(what, 0)
 
 
 def test_a_transaction_commits_for_a_member_through_epochs(quick, kafka, topic, new_name, member):

@@ -7,14 +7,15 @@ import pytest
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.devbroker import DevBroker
-from pyspark_kafkaproto.errors import DeadlineExceeded
 from tests.broker.filling import fill
 from tests.broker.sharing import (
+    BEATS_OFTEN,
     PARTITIONS,
     RECORDS,
     are_at,
     is_shared,
     make_topic,
+    no_beat,
     open_member,
     poll_all,
 )
@@ -22,16 +23,10 @@ from tests.broker.sharing import (
 pytestmark = pytest.mark.broker
 
 QUICK = {
-    "group.consumer.min.heartbeat.interval.ms": "100",
-    "group.consumer.heartbeat.interval.ms": "200",
+    **BEATS_OFTEN,
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.session.timeout.ms": "1000",
 }
-
-
-def no_beat(what, request):
-    """What becomes of a heartbeat that never arrives."""
-    raise DeadlineExceeded(what, 0)
 
 
 def test_kafka_4_0_shares_out_and_lets_in_again_whom_it_has_fenced(tmp_path, monkeypatch):

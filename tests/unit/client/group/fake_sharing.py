@@ -143,6 +143,11 @@ class FakeSharing:
         if self.members.pop(member_id, None) is not None:
             self._begin_rebalance()
 
+    def rebalance(self):
+        """Have all members join again."""
+        with self.brokers.at_once():
+            self._begin_rebalance()
+
     def _begin_rebalance(self):
         if self.state != PREPARING:
             self.state = PREPARING

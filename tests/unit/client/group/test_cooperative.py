@@ -67,7 +67,7 @@ def wait_for_another(brokers, sharing):
     """Have the group wait for a member that does not come."""
     with brokers.at_once():
         sharing.members["slow"] = sharing.members["m1"]
-        sharing._begin_rebalance()
+        sharing.rebalance()
     brokers.wait_for_call("JoinGroup", 3)
 
 
@@ -137,8 +137,7 @@ def test_an_answer_that_is_lost_costs_nothing(filled, sharing, cooperative_of, n
 
     filled.on(api, unheard, answer)
     before = len(filled.asked("SyncGroup"))
-    with filled.at_once():
-        sharing._begin_rebalance()
+    sharing.rebalance()
     poll_until(ours, lambda: len(filled.asked("SyncGroup")) > before, "a generation more")
     filled.logs["orders", 1].append(b"more")
     assert poll_rows(ours, 1) == [(1, 20)]
@@ -162,8 +161,7 @@ def test_who_is_told_of_another_rebalance_instead_of_its_share_reads_on_and_comm
 
     filled.on("JoinGroup", commit_meanwhile, sharing.join)
     filled.on("SyncGroup", SyncGroupResponse(error_code=REBALANCE_IN_PROGRESS), sharing.sync)
-    with filled.at_once():
-        sharing._begin_rebalance()
+    sharing.rebalance()
     generation = sharing.generation
     poll_until(ours, lambda: sharing.committed, "the commit")
     assert sharing.committed == {("orders", 0): (7, "")}
@@ -235,8 +233,7 @@ def test_a_member_of_a_transaction_goes_through_generations(filled, sharing, coo
     ours = cooperative_of()
     poll_rows(ours, 40)
     before = ours.group_member
-    with filled.at_once():
-        sharing._begin_rebalance()
+    sharing.rebalance()
     poll_until(ours, lambda: ours.group_member != before, "the next generation")
     assert ours.group_member == before._replace(generation=before.generation + 1)
 
