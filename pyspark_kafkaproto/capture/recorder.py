@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, ip_address
 from struct import pack
 from typing import NamedTuple
@@ -151,8 +151,9 @@ class Track:
         """A response, or a token."""
         self._frame(1, self._speakers.hide_response(payload), len(payload), time_ns)
 
-    def on_frame(self, direction: str, payload: memoryview, time_ns: int) -> None:
+    def on_frame(self, direction: str, pieces: Sequence[memoryview], time_ns: int) -> None:
         """The hook of `net.Connection`."""
+        payload = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         (self.sent if direction == "sent" else self.received)(payload, time_ns)
 
     def kept(self, direction: str, start: bytes, size_bytes: int, time_ns: int) -> None:

@@ -179,7 +179,7 @@ class Producer:
             self._send_parts(parts)
             self._send_letters()
             self._open_batches.finish_overdue()
-            self._sender.pump()
+            self._sender.pump_seldom()
 
     def flush(self) -> dict[TopicPartition, Written]:
         """Wait until everything sent is written; what that was, by partition, since the last time.

@@ -14,7 +14,7 @@ import logging
 import os
 import tempfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -121,9 +121,9 @@ def capture_observer(config: ClientConfig, here: str, broker: Endpoint) -> OnFra
     client = Address(ours.host, ours.port)
     track = recorder.connection(client, Address(broker.host, broker.port))
 
-    def on_frame(direction: str, payload: memoryview, time_ns: int) -> None:
+    def on_frame(direction: str, pieces: Sequence[memoryview], time_ns: int) -> None:
         recorder.name_topics(NAMES)
-        track.on_frame(direction, payload, time_ns)
+        track.on_frame(direction, pieces, time_ns)
 
     return on_frame
 

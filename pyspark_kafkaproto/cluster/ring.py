@@ -8,7 +8,7 @@ for the first at every start and for the second with every frame.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -48,9 +48,13 @@ class Ring:
         self._frames: deque[tuple[int, str, bytes, int]] = deque(maxlen=FRAMES_KEPT)
         self._keep = self._frames.append
 
-    def on_frame(self, direction: str, payload: memoryview, time_ns: int) -> None:
+    def on_frame(self, direction: str, pieces: Sequence[memoryview], time_ns: int) -> None:
         """The hook of `net.Connection`."""
-        self._keep((time_ns, direction, payload[:START_BYTES].tobytes(), len(payload)))
+        start, size_bytes = pieces[0][:START_BYTES].tobytes(), len(pieces[0])
+        for piece in pieces[1:]:
+            start += piece[: START_BYTES - len(start)]
+            size_bytes += len(piece)
+        self._keep((time_ns, direction, start, size_bytes))
 
     @property
     def last_ns(self) -> int:

@@ -38,9 +38,9 @@ from pyspark_kafkaproto.net.versions import BrokerVersions
 from pyspark_kafkaproto.wire.frame import (
     SIZE_PREFIX_BYTES,
     decode_response,
-    encode_request,
     frame_size,
     peek_correlation_id,
+    request_pieces,
     response_front,
 )
 
@@ -96,7 +96,7 @@ class Connection:
         self._config = config
         self._on_frame = on_frame
         self._in_flight: deque[_InFlight] = deque()
-        self._unsent = memoryview(b"")  # of the last request
+        self._unsent: list[memoryview] = []  # of the last request
         self._next_correlation_id = 0
         self._quiet_until = 0.0
         self._versions = BrokerVersions(self.endpoint)
@@ -235,7 +235,7 @@ class Connection:
         chosen = self.version_for(type(request)) if version is None else version
         correlation_id = self._next_correlation_id
         try:
-            frame = encode_request(request, chosen, correlation_id, self._config.client_id)
+            frame = request_pieces(request, chosen, correlation_id, self._config.client_id)
         except LocalProtocolError as error:
             self._versions.blame(type(request), chosen, error)
             raise
@@ -247,20 +247,21 @@ class Connection:
         with _closing_on_error(self):
             # Taken first: the answer can be on its way before the system call comes back.
             began_ns = time_ns() if self._on_frame else 0
+            self._unsent = list(frame)
             if stall_s is None:
-                self._transport.send(frame, deadline)
+                self._send_rest(deadline)
             else:
-                self._unsent = memoryview(frame)
                 self._send_more(stall_s)
             if self._on_frame and request.API_KEY != _SASL_AUTHENTICATE:
-                self._on_frame("sent", memoryview(frame)[SIZE_PREFIX_BYTES:], began_ns)
+                pieces = [frame[0][SIZE_PREFIX_BYTES:], *frame[1:]]
+                self._on_frame("sent", pieces, began_ns)
         _log.debug(
             "%s <- %s v%d #%d, %d bytes",
             self.endpoint,
             request.API_NAME,
             chosen,
             correlation_id,
-            len(frame),
+            sum(map(len, frame)),
         )
 
     def take_in(self, make_buffer: MakeBuffer = fresh_buffer, flow_s: float = 0.0) -> bool:
@@ -380,7 +381,7 @@ class Connection:
         """Close; what is in flight is lost. Again does no harm."""
         self.is_open = False
         self._in_flight.clear()
-        self._unsent = memoryview(b"")
+        self._unsent = []
         self._taken = None
         self._let_go_of_arriving()
         self._transport.close()
@@ -462,15 +463,15 @@ class Connection:
     def _send_more(self, stall_s: float = 0.0) -> None:
         """What goes of a request that has not left as a whole, until nothing goes for so long."""
         while self._unsent and (count := self._transport.send_some(self._unsent, stall_s)):
-            # An empty piece would keep all of the frame.
-            self._unsent = self._unsent[count:] or memoryview(b"")
+            self._unsent = _without(self._unsent, count)
 
     def _send_rest(self, deadline: Deadline) -> None:
         """All of it."""
         if self._unsent:
             with _closing_on_error(self):
-                self._transport.send(self._unsent, deadline)
-            self._unsent = memoryview(b"")
+                for piece in self._unsent:
+                    self._transport.send(piece, deadline)
+            self._unsent = []
 
     def _receive(self, arrival: Arrival, piece_bytes: int | None, deadline: Deadline) -> None:
         """Receive another piece, or all of the rest if that is less than two pieces; None: all."""
@@ -507,7 +508,7 @@ class Connection:
         is_secret = self._in_flight[0].response.API_KEY == _SASL_AUTHENTICATE
         if self._on_frame and arrival.is_whole and not is_secret and not arrival.is_shown:
             arrival.is_shown = True
-            self._on_frame("received", arrival.payload, time_ns())
+            self._on_frame("received", (arrival.payload,), time_ns())
 
     def _make_room(self, arrival: Arrival, make_buffer: MakeBuffer) -> None:
         """Memory for the frame, once its size is there."""
@@ -583,3 +584,12 @@ class _closing_on_error:  # noqa: N801 - reads as the statement it is
 def _refuses_version(payload: memoryview) -> bool:
     """Whether an ApiVersions answer is error 35, which always has the shape of version 0."""
     return int.from_bytes(payload[4:6], signed=True) == UNSUPPORTED_VERSION
+
+
+def _without(pieces: list[memoryview], count: int) -> list[memoryview]:
+    """What stands behind the first `count` bytes."""
+    for number, piece in enumerate(pieces):
+        if count < len(piece):
+            return [piece[count:], *pieces[number + 1 :]]
+        count -= len(piece)
+    return []

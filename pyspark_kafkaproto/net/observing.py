@@ -5,7 +5,7 @@ A room above sets an observer; this one knows frames and addresses, not what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.net.transport import Endpoint
@@ -13,8 +13,9 @@ from pyspark_kafkaproto.net.transport import Endpoint
 if TYPE_CHECKING:
     from pyspark_kafkaproto.net.config import ClientConfig
 
-# `sent` or `received`, a frame without its size prefix, and when: ns since 1970.
-OnFrame = Callable[[str, memoryview, int], None]
+# `sent` or `received`, a frame without its size prefix in one piece or more (the first one holds
+# all that stands before the records), and when: ns since 1970.
+OnFrame = Callable[[str, Sequence[memoryview], int], None]
 Observer = Callable[["ClientConfig", str, Endpoint], OnFrame | None]
 
 _observers: list[Observer] = []
@@ -32,8 +33,8 @@ def observer_of(config: ClientConfig, here: str, broker: Endpoint) -> OnFrame | 
     if len(found) < 2:
         return found[0] if found else None
 
-    def look_all(direction: str, payload: memoryview, time_ns: int) -> None:
+    def look_all(direction: str, pieces: Sequence[memoryview], time_ns: int) -> None:
         for look in found:
-            look(direction, payload, time_ns)
+            look(direction, pieces, time_ns)
 
     return look_all

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ssl
 import tempfile
+from collections.abc import Sequence
 
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
@@ -98,10 +99,10 @@ class TlsTransport(Transport):
             except OSError as error:
                 raise self._failed("send", error, deadline) from error
 
-    def _send_at_once(self, view: memoryview) -> int:
+    def _send_at_once(self, pieces: Sequence[memoryview]) -> int:
         self._sock.settimeout(0)
         try:
-            return self._sock.send(view)
+            return self._sock.send(pieces[0])
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return 0  # OpenSSL wants the same bytes again, and has sent some of them
 

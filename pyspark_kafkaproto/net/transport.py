@@ -14,6 +14,7 @@ import select
 import socket
 import struct
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,6 +45,7 @@ _TIMED_OUT = {errno.EAGAIN, errno.EWOULDBLOCK, errno.ETIMEDOUT}
 # earlier call is good enough for most later ones, and each of those saves a system call. It also
 # keeps a time-out from being rounded to zero, which would mean for ever.
 _GRACE_S = 0.01
+_PIECES_MAX = 1024  # that one system call takes (IOV_MAX)
 _LONGEST_POLL_S = 3600.0  # `poll` counts milliseconds in 31 bits
 
 
@@ -99,22 +101,22 @@ class Transport:
             except OSError as error:
                 raise self._failed("send", error, deadline) from error
 
-    def send_some(self, view: memoryview, timeout_s: float = 0.0) -> int:
+    def send_some(self, pieces: Sequence[memoryview], timeout_s: float = 0.0) -> int:
         """Write what goes at once, or else in time; how many bytes.
 
-        Where that is not all of `view`, its rest is what has to be written next.
+        Where that is not all of the pieces, their rest is what has to be written next.
         """
         try:
-            count = self._send_at_once(view)
+            count = self._send_at_once(pieces)
             if not count and timeout_s > 0 and self._takes_more(timeout_s):
-                count = self._send_at_once(view)
+                count = self._send_at_once(pieces)
         except OSError as error:
             raise ConnectionFailed(str(self.endpoint), "send", str(error)) from error
         return count
 
-    def _send_at_once(self, view: memoryview) -> int:
+    def _send_at_once(self, pieces: Sequence[memoryview]) -> int:
         try:
-            return self._sock.send(view, socket.MSG_DONTWAIT)
+            return self._sock.sendmsg(pieces[:_PIECES_MAX], (), socket.MSG_DONTWAIT)
         except BlockingIOError:
             return 0
 

@@ -7,6 +7,7 @@ size of; a path to the field is added by whoever asked (wire/schema.py).
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from struct import Struct as Layout
 from struct import error as struct_error
 from typing import Any, TypeAlias
@@ -17,6 +18,7 @@ from pyspark_kafkaproto.wire.path import UnwritableValue
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 _VARINT_BYTES_MAX = 5
+_LARGE_BYTES = 32 << 10  # copying them takes longer than handing on another piece
 _UINT32_MAX = 0xFFFFFFFF
 
 
@@ -146,3 +148,17 @@ class Writer:
     def getvalue(self) -> bytes:
         """Everything written so far as one piece."""
         return b"".join(self._parts)
+
+    def pieces(self) -> list[memoryview]:
+        """Everything written so far: large parts where they stand, what is between them joined."""
+        found: list[memoryview] = []
+        for is_large, parts in groupby(self._parts, _is_large):
+            if is_large:
+                found += map(memoryview, parts)
+            else:
+                found.append(memoryview(b"".join(parts)))
+        return found
+
+
+def _is_large(part: Buffer) -> bool:
+    return len(part) >= _LARGE_BYTES

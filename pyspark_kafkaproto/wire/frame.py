@@ -67,6 +67,17 @@ def encode_request(
     message: Request, version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
     """A whole request frame: size, header, body; LocalProtocolError for what cannot be written."""
+    return _request(message, version, correlation_id, client_id).getvalue()
+
+
+def request_pieces(
+    message: Request, version: int, correlation_id: int, client_id: str | None
+) -> list[memoryview]:
+    """The same frame in pieces, in which records stand where they stood: they are not copied."""
+    return _request(message, version, correlation_id, client_id).pieces()
+
+
+def _request(message: Request, version: int, correlation_id: int, client_id: str | None) -> Writer:
     header = Writer()
     try:
         header.pack(REQUEST_START, message.API_KEY, version, correlation_id)
@@ -84,7 +95,7 @@ def encode_response(message: Response, version: int, correlation_id: int) -> byt
     header.pack(_CORRELATION, correlation_id)
     if has_header_tags(type(message), version):
         header.unsigned_varint(0)
-    return _framed(header, message, version)
+    return _framed(header, message, version).getvalue()
 
 
 def peek_correlation_id(payload: Buffer) -> int:
@@ -192,11 +203,11 @@ def quick_body_position(data: memoryview, *, is_request: bool, has_tags: bool) -
     return pos
 
 
-def _framed(header: Writer, message: Message, version: int) -> bytes:
+def _framed(header: Writer, message: Message, version: int) -> Writer:
     body = Writer()
     write(message, body, version)
     frame = Writer()
     frame.pack(_SIZE, header.size + body.size)
     frame.append(header)
     frame.append(body)
-    return frame.getvalue()
+    return frame

@@ -66,7 +66,7 @@ def test_a_login_that_ends_is_renewed_on_the_same_connection(secure):
     sent = []
     with closing(
         Connection.open(
-            endpoint, config, deadline, lambda way, frame, when: sent.append(bytes(frame))
+            endpoint, config, deadline, lambda way, frame, when: sent.append(b"".join(frame))
         )
     ) as connection:
         end = Deadline.after(SESSION_MS * 2.1 / 1000)

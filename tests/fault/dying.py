@@ -14,12 +14,12 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from pyspark_kafkaproto.messages.apis import APIS
-from pyspark_kafkaproto.net.observing import observe_connections
+from pyspark_kafkaproto.net.observing import OnFrame, observe_connections
 
 _NAMES = {api.key: api.name for api in APIS}
 
@@ -27,14 +27,15 @@ _NAMES = {api.key: api.name for api in APIS}
 def watch(folder: Path, role: str) -> None:
     """Count, and die of, every request sent and answer received by this process from now on."""
 
-    def observer(config: object, here: str, broker: object) -> Callable[[str, memoryview], None]:
+    def observer(config: object, here: str, broker: object) -> OnFrame:
         del config, here, broker
         (folder / "pids" / str(os.getpid())).touch()
         if (folder / "dead").exists():
             os.kill(os.getpid(), signal.SIGKILL)
         names: dict[bytes, int] = {}
 
-        def on_frame(direction: str, frame: memoryview, _time_ns: int) -> None:
+        def on_frame(direction: str, pieces: Sequence[memoryview], _time_ns: int) -> None:
+            frame = pieces[0]
             if direction == "sent":
                 api = int.from_bytes(frame[:2], "big")
                 names[bytes(frame[4:8])] = api

@@ -66,6 +66,11 @@ class Placement:
         if partitions == 1:
             yield Group(0, None)
             return
+        if given is None and self._goes_anywhere(columns):
+            whole = self._one_for_all(columns.rows, row_bytes, available or range(partitions))
+            if whole is not None:
+                yield Group(whole, None)
+                return
         placed = self._placed(columns, given, row_bytes, partitions, available)
         grouped, starts = map(int32s, group_rows(placed, partitions))
         # A few rows may come for a topic of thousands.
@@ -97,6 +102,31 @@ class Placement:
             return self._anywhere(columns.rows, row_bytes, places)
         return _filled(said, self._anywhere(said.null_count, row_bytes, places))
 
+    def _goes_anywhere(self, columns: WriteColumns) -> bool:
+        """Whether nobody has a say about any row, and rows go in runs."""
+        if self._partitioner == ROUND_ROBIN:
+            return False
+        return columns.key is None or self._partitioner not in BY_KEY
+
+    def _one_for_all(self, rows: int, row_bytes: int, available: Sequence[int]) -> int | None:
+        """One partition for all rows, where they are no more than a run; None where they are.
+
+        Rows that stay together are not gathered one by one; a run is longer for it at times.
+        """
+        size_bytes = rows * row_bytes
+        if size_bytes > self._run_bytes:
+            return None
+        self._begin_run(available)
+        self._left_bytes -= size_bytes
+        return self._current
+
+    def _begin_run(self, available: Sequence[int]) -> None:
+        """Go on to another partition where this one has had its run."""
+        if self._left_bytes <= 0 or self._current not in available:
+            others = [partition for partition in available if partition != self._current]
+            self._current = random.choice(others or available)  # noqa: S311 - a spread, no secret
+            self._left_bytes = self._run_bytes
+
     def _anywhere(self, rows: int, row_bytes: int, available: Sequence[int]) -> array[int]:
         if self._partitioner == ROUND_ROBIN:
             turn = self._turn % len(available)
@@ -105,9 +135,7 @@ class Placement:
             return (cycle * (rows // len(cycle) + 1))[:rows]
         placed = array("i")
         while len(placed) < rows:
-            if self._left_bytes <= 0 or self._current not in available:
-                self._current = random.choice(available)  # noqa: S311 - a spread, no secret
-                self._left_bytes = self._run_bytes
+            self._begin_run(available)
             run = min(rows - len(placed), -(-max(self._left_bytes, 1) // row_bytes))
             placed.extend(array("i", [self._current]) * run)
             self._left_bytes -= run * row_bytes

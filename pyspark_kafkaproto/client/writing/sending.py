@@ -58,6 +58,7 @@ Admit = Callable[[Sequence[TopicPartition]], None]
 # Called with the identity that a broker no longer takes, and its error: gives the next one.
 Renew = Callable[[Identity, BrokerError], Identity]
 
+_MOMENT_S = 0.02  # between looks at answers, while rows come
 _PAUSE_S = 0.02  # between looks at a broker that wants silence
 # A topic that is not there any more: it was when it was first written to.
 _FOUND_BEFORE_S = 10.0
@@ -103,6 +104,7 @@ class Sender:
         self._ready: dict[TopicPartition, PartitionQueue] = {}
         self.held_bytes = 0
         self.offered_bytes = 0  # since the last look
+        self._moment_s = min(_MOMENT_S, config.linger_s)
         self._left_at = time.monotonic()
         self._pauses: dict[int, tuple[float, float]] = {}  # the latest, by failures in a row
 
@@ -119,6 +121,11 @@ class Sender:
         Waits for nothing.
         """
         self._turn(0.0, is_pressing=False)
+
+    def pump_seldom(self) -> None:
+        """`pump`, unless that was a moment ago: a look has its price, whatever there is to do."""
+        if time.monotonic() - self._left_at >= self._moment_s:
+            self.pump()
 
     def drain(self, most_bytes: int = 0) -> None:
         """Send and wait until no more than `most_bytes` are held; 0 is until all is written.

@@ -33,7 +33,7 @@ def recorded(names, asked):
     recorder.name_topics(names)
     track = recorder.connection(Address("10.0.0.1", 1), Address("10.0.0.2", 9092), time_ns=1)
     for number, topic_id in enumerate(asked):
-        track.on_frame("sent", by_id(topic_id), 2 + number)
+        track.on_frame("sent", [by_id(topic_id)], 2 + number)
     return out.getvalue()
 
 
@@ -56,7 +56,7 @@ def test_names_that_come_later_stand_at_the_next_packet_and_once():
     names |= ids(2)
     recorder.name_topics(names)
     recorder.name_topics(names)
-    track.on_frame("sent", by_id((2).to_bytes(16)), 2)
+    track.on_frame("sent", [by_id((2).to_bytes(16))], 2)
     assert out.getvalue().count(b"is topic-1.x_y") == 1
     assert out.getvalue().count(b"is topic-2.x_y") == 1
     (message,), _ = read(out.getvalue())

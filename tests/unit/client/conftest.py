@@ -46,9 +46,13 @@ def own_producer_ids(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def looked_at_at_once(monkeypatch):
-    """No rows wait for others, which would go by how fast a test runs. Tests of that say so."""
+    """Nothing waits for what may follow, which would go by how fast a test runs.
+
+    Tests of that say so.
+    """
     for module in (gathering, coalescing):
         monkeypatch.setattr(module, "_MOST_S", 0.0)
+    monkeypatch.setattr(sending, "_MOMENT_S", 0.0)
 
 
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["", "pieces"])

@@ -6,6 +6,7 @@ import pickle
 import stat
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from time import time_ns
 
@@ -221,7 +222,7 @@ def test_errors_come_without_packets_when_that_is_asked_for(nothing_remembered):
 
 def test_a_process_that_fails_again_and_again_leaves_few_files(nothing_remembered):
     ring = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2))
-    ring.on_frame("sent", memoryview(bytes(20)), time_ns())
+    ring.on_frame("sent", [memoryview(bytes(20))], time_ns())
     capturing._rings.append(ring)
     for _ in range(20):
         with pytest.raises(ConnectionFailed), packets_with_errors():
@@ -256,7 +257,7 @@ def test_packets_of_an_error_know_what_topics_are_called(nothing_remembered, mon
         )
     )
     ring = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2))
-    ring.on_frame("sent", memoryview(encode_request(request, 17, 1, "c"))[4:], time_ns())
+    ring.on_frame("sent", [memoryview(encode_request(request, 17, 1, "c"))[4:]], time_ns())
     capturing._rings.append(ring)
     with pytest.raises(ConnectionFailed), packets_with_errors():
         raise ConnectionFailed("b:1", "receive", "it was closed")
@@ -268,8 +269,8 @@ def test_packets_of_an_error_know_what_topics_are_called(nothing_remembered, mon
 def test_a_large_frame_is_remembered_by_its_start():
     ring, out = Ring("127.0.0.1:1", Endpoint("::1", 2)), io.BytesIO()
     frame = fetch_response(7, bytes(200_000))[4:]
-    ring.on_frame("sent", memoryview(fetch_request(7)[4:]), 1)
-    ring.on_frame("received", memoryview(frame), 2)
+    ring.on_frame("sent", [memoryview(fetch_request(7)[4:])], 1)
+    ring.on_frame("received", [memoryview(frame)], 2)
     write_rings([ring], Recorder(out.write))
     assert len(out.getvalue()) < 3000
     (_, answer), _ = read(out.getvalue())
@@ -284,21 +285,35 @@ def test_passwords_never_reach_a_capture():
     for on_frame in (ring.on_frame, track.on_frame):
         for version in range(3):
             frame = encode_request(request, version, version, "c")
-            on_frame("sent", memoryview(frame)[4:], 1 + version)
+            on_frame("sent", [memoryview(frame)[4:]], 1 + version)
     write_rings([ring], Recorder(out.write))
     for written in (out.getvalue(), whole.getvalue()):
         assert b"s3cret" not in written
         assert [message.api for message in read(written)[0]] == ["SaslAuthenticate"] * 3
 
 
+@pytest.mark.parametrize("cuts", [(), (1023,), (20, 1024), (20, 21, 1400)])
+def test_a_frame_in_pieces_is_remembered_as_one_in_one(cuts):
+    frame = memoryview(bytes(range(256)) * 8)
+    ring, out = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2)), io.BytesIO()
+    pieces = [frame[start:stop] for start, stop in pairwise([0, *cuts, len(frame)])]
+    ring.on_frame("sent", pieces, 1)
+    ((time_ns_, direction, start, size_bytes),) = ring._frames
+    assert (time_ns_, direction, size_bytes) == (1, "sent", 2048)
+    assert start == frame[:1024]
+    track = Recorder(out.write).connection(Address("127.0.0.1", 1), Address("127.0.0.1", 2))
+    track.on_frame("sent", pieces, 1)
+    assert frame.tobytes() in out.getvalue()
+
+
 def test_an_answer_whose_request_is_forgotten_is_left_out():
     """It could be anything: a delegation token, say."""
     ring, out = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2)), io.BytesIO()
-    ring.on_frame("sent", memoryview(fetch_request(7)[4:]), 1)
+    ring.on_frame("sent", [memoryview(fetch_request(7)[4:])], 1)
     for number in range(FRAMES_KEPT - 2):
-        ring.on_frame("sent", memoryview(fetch_request(9)[4:]), 2 + number)
-    ring.on_frame("received", memoryview((7).to_bytes(4) + b"s3cret"), 50)
-    ring.on_frame("received", memoryview(fetch_response(9)[4:]), 51)
+        ring.on_frame("sent", [memoryview(fetch_request(9)[4:])], 2 + number)
+    ring.on_frame("received", [memoryview((7).to_bytes(4) + b"s3cret")], 50)
+    ring.on_frame("received", [memoryview(fetch_response(9)[4:])], 51)
     write_rings([ring], Recorder(out.write))
     assert b"s3cret" not in out.getvalue()
     messages, notes = read(out.getvalue())
@@ -311,8 +326,8 @@ def test_what_is_remembered_of_several_connections_is_written_in_the_order_of_ti
     for turn in range(4):
         for number, ring in enumerate(rings):
             at = 100 * turn + 10 * number + 1
-            ring.on_frame("sent", memoryview(fetch_request(turn)[4:]), at)
-            ring.on_frame("received", memoryview(fetch_response(turn)[4:]), at + 15)
+            ring.on_frame("sent", [memoryview(fetch_request(turn)[4:])], at)
+            ring.on_frame("received", [memoryview(fetch_response(turn)[4:])], at + 15)
     out = io.BytesIO()
     write_rings(rings, Recorder(out.write))
     packets = [packet.time_ns for packet in open_capture(io.BytesIO(out.getvalue()))]
@@ -324,8 +339,8 @@ def test_what_is_remembered_of_several_connections_is_written_in_the_order_of_ti
 
 def test_a_clock_that_is_set_back_puts_no_answer_before_its_request():
     ring, out = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2)), io.BytesIO()
-    ring.on_frame("sent", memoryview(fetch_request(1)[4:]), 1000)
-    ring.on_frame("received", memoryview(fetch_response(1)[4:]), 500)
+    ring.on_frame("sent", [memoryview(fetch_request(1)[4:])], 1000)
+    ring.on_frame("received", [memoryview(fetch_response(1)[4:])], 500)
     write_rings([ring], Recorder(out.write))
     assert [message.kind for message in read(out.getvalue())[0]] == ["request", "response"]
 

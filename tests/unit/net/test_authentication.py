@@ -59,7 +59,10 @@ def soon():
 
 def test_versions_then_mechanism_then_password(cluster, caplog):
     frames = []
-    with caplog.at_level(logging.DEBUG), opened(cluster, lambda _, frame, __: frames.append(frame)):
+    with (
+        caplog.at_level(logging.DEBUG),
+        opened(cluster, lambda _, pieces, __: frames.extend(pieces)),
+    ):
         pass
     assert [call.api for call in cluster.calls] == [
         *("ApiVersions", "SaslHandshake", "SaslAuthenticate")

@@ -3,6 +3,7 @@
 import errno
 import select
 import socket
+import threading
 import time
 from contextlib import closing, contextmanager
 from itertools import accumulate, pairwise
@@ -25,10 +26,11 @@ from pyspark_kafkaproto.messages.fetch import FetchRequest, FetchResponse
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorRequest
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatRequest
 from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
+from pyspark_kafkaproto.messages.produce import ProduceRequest
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
 from pyspark_kafkaproto.net.connection import fresh_buffer
 from pyspark_kafkaproto.net.transport import Transport
-from pyspark_kafkaproto.wire.frame import decode_request, encode_response
+from pyspark_kafkaproto.wire.frame import decode_request, encode_request, encode_response
 from tests.fake_broker import (
     DEFAULT,
     STALL,
@@ -323,7 +325,11 @@ def records_of(size_bytes):
 def test_large_answer_is_received_in_pieces(cluster):
     cluster.on("Fetch", records_of(1000))
     frames = []
-    with opened(cluster, lambda way, frame, _: frames.append((way, len(frame)))) as connection:
+
+    def on_frame(way, pieces, _):
+        frames.append((way, len(b"".join(pieces))))
+
+    with opened(cluster, on_frame) as connection:
         connection.send(FetchRequest(), soon())
         del frames[:]
         arrival = connection.begin(soon(), fresh_buffer, PIECE)
@@ -439,7 +445,7 @@ def test_the_rest_of_an_answer_joins_what_was_taken_in():
     memory = memoryview(bytearray(2000))
     frames = []
     with joined() as (connection, peer):
-        connection._on_frame = lambda way, frame, _: frames.append((way, len(frame)))
+        connection._on_frame = lambda way, frame, _: frames.append((way, len(b"".join(frame))))
         connection.send(FetchRequest(), soon(), 4)
         answer = encode_response(records_of(1000), 4, 0)
         peer.sendall(answer[:500])
@@ -514,11 +520,47 @@ def test_answer_without_memory_for_it_is_an_error_with_its_size(cluster, why):
         assert not connection.is_open
 
 
+@pytest.mark.parametrize("stall_s", [None, 0.0])
+def test_large_records_go_from_where_they_stand_and_arrive_in_their_place(stall_s):
+    """Not copied into one frame before; the kernel takes a part of it at a time."""
+    data = bytes(range(256)) * 8192
+    partitions = [
+        ProduceRequest.Topic.Partition(index=index, records=data[index : index - size_bytes])
+        for index, size_bytes in enumerate([10, 2_000_000, 10, 1_500_000])
+    ]
+    topic = ProduceRequest.Topic(name="orders", partition_data=tuple(partitions))
+    request = ProduceRequest(acks=-1, timeout_ms=1, topic_data=(topic,))
+    seen = []
+    with joined() as (connection, peer):
+        connection._on_frame = lambda _, pieces, __: seen.append(b"".join(pieces))
+        expected = encode_request(request, 8, 0, connection._config.client_id)
+        received = bytearray()
+
+        def read():
+            while len(received) < len(expected):
+                received.extend(peer.recv(1 << 20))
+
+        reader = threading.Thread(target=read)
+        if stall_s is None:
+            reader.start()
+        connection.send(request, soon(), 8, stall_s=stall_s)
+        if stall_s is not None:
+            assert connection.has_unsent  # nobody reads
+            reader.start()
+        until = soon()
+        while connection.has_unsent:
+            connection.take_in()
+            until.check("all of it to go")
+        reader.join(5)
+        assert received == expected
+    assert seen == [expected[4:]]
+
+
 def test_hook_sees_every_frame_without_its_size(cluster):
     frames = []
 
     def note(direction, frame, _time_ns):
-        frames.append((direction, bytes(frame)))
+        frames.append((direction, b"".join(frame)))
 
     with opened(cluster, note) as connection:
         connection.request(ALL_TOPICS, soon())
@@ -565,9 +607,9 @@ def _refuse(*_):
 @pytest.mark.parametrize("failing", ["sent", "received"])
 def test_hook_that_fails_closes_the_connection(cluster, failing):
     def fail(direction, frame, _time_ns):
-        if direction == failing and b"\0\3" in bytes(frame[:2]):
+        if direction == failing and b"\0\3" in bytes(frame[0][:2]):
             raise RuntimeError("the hook is broken")
-        if direction == failing == "received" and bytes(frame[:4]) == bytes([0, 0, 0, 1]):
+        if direction == failing == "received" and bytes(frame[0][:4]) == bytes([0, 0, 0, 1]):
             raise RuntimeError("the hook is broken")
 
     with opened(cluster, fail) as connection:

@@ -142,13 +142,13 @@ def test_what_goes_at_once_is_sent_and_the_rest_later(broker, authority, version
         closing(connect_tls(endpoint, config(authority, **enabled), soon())) as transport,
     ):
         left = memoryview(data)
-        while count := transport.send_some(left):
+        while count := transport.send_some([left]):
             left = left[count:]
         assert left  # the peer has read nothing
         reads.set()
         until = soon()
         while left:
-            left = left[transport.send_some(left) :]
+            left = left[transport.send_some([left]) :]
             until.check("all of it to go")
         assert receive(transport, 3) == b"all"
     assert got == data

@@ -289,15 +289,26 @@ def test_what_goes_at_once_is_sent_and_the_rest_later(joined):
     transport, other = joined
     data = bytes(range(256)) * (64 << 10)
     left = memoryview(data)
-    while count := transport.send_some(left):
+    while count := transport.send_some([left]):
         left = left[count:]
     assert left  # the peer has read nothing
     received = bytearray()
     while len(received) < len(data):
         received += other.recv(1 << 20)
         if left:
-            left = left[transport.send_some(left) :]
+            left = left[transport.send_some([left]) :]
     assert received == data
+
+
+def test_more_pieces_than_one_call_takes_go_in_their_order(joined):
+    transport, other = joined
+    pieces = [memoryview(number.to_bytes(2)) for number in range(3000)]
+    count = transport.send_some(pieces)
+    assert 0 < count < 6000
+    received = bytearray()
+    while len(received) < count:
+        received += other.recv(1 << 20)
+    assert received == b"".join(pieces)[:count]
 
 
 def test_nothing_more_is_sent_at_once_to_a_peer_that_is_gone(joined):
@@ -305,7 +316,7 @@ def test_nothing_more_is_sent_at_once_to_a_peer_that_is_gone(joined):
     other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     other.close()
     with pytest.raises(ConnectionFailed) as caught:
-        transport.send_some(memoryview(b"x"))
+        transport.send_some([memoryview(b"x")])
     assert caught.value.stage == "send"
 
 

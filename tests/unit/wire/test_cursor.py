@@ -3,6 +3,8 @@
 from struct import Struct as Layout
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
 from pyspark_kafkaproto.wire.cursor import Cursor, Writer
@@ -94,3 +96,16 @@ def test_a_view_of_wide_items_is_read_and_measured_in_bytes():
 def test_a_number_that_does_not_fit_its_layout(value):
     with pytest.raises(LocalProtocolError, match="cannot be written"):
         Writer().pack(Layout(">i"), value)
+
+
+@given(st.lists(st.sampled_from([0, 1, 500, 32_767, 32_768, 100_000])))
+def test_pieces_are_all_that_was_written_and_large_parts_are_not_copied(sizes):
+    writer = Writer()
+    parts = [bytes([number % 256]) * size for number, size in enumerate(sizes)]
+    for part in parts:
+        writer.put(part)
+    pieces = writer.pieces()
+    assert b"".join(pieces) == writer.getvalue()
+    large = [id(part) for part in parts if len(part) >= 32_768]
+    assert [id(piece.obj) for piece in pieces if id(piece.obj) in large] == large
+    assert len(pieces) <= 2 * len(large) + 1

@@ -73,6 +73,23 @@ def test_runs_are_as_long_as_a_batch_and_partitions_even_in_the_long_run():
     assert min(Counter(found).values()) > 20_000
 
 
+@pytest.mark.parametrize("partitioner", ["murmur2", "sticky"])
+def test_rows_that_come_together_stay_together(partitioner):
+    """They need not be gathered one by one then; the run is a little longer."""
+    places = Placement(partitioner, 1000)
+    columns = write_columns(pa.RecordBatch.from_pydict({"value": ["v"] * 60}))
+    groups = [list(places.place(columns, None, 10, 4, [0, 1, 3])) for _ in range(400)]
+    assert all(len(group) == 1 and group[0].indices is None for group in groups)
+    partitions = [group[0].partition for group in groups]
+    assert partitions[0::2] == partitions[1::2]  # 600 bytes, and 1,200
+    assert all(before != now for before, now in pairwise(partitions[::2]))
+    assert min(Counter(partitions)[partition] for partition in (0, 1, 3)) > 80
+
+
+def test_the_only_partition_with_a_leader_has_every_run():
+    assert set(placed(Placement("sticky", 100), [None] * 1000, available=[2])) == {2}
+
+
 def test_runs_go_on_over_calls():
     places = Placement("sticky", 1000)
     assert len({*placed(places, [None] * 40), *placed(places, [None] * 60)}) == 1

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.client.writing import sending
 from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.messages.produce import ProduceResponse
@@ -84,6 +85,27 @@ def test_the_time_of_a_caller_who_is_away_is_not_the_brokers(brokers, producer, 
     writer.send(numbered(10, 10))
     writer.flush()
     assert values(brokers.logs["orders", 0]) == expected(20)
+
+
+@pytest.mark.parametrize("linger_ms", [0, 1000])
+def test_while_rows_come_fast_brokers_are_looked_at_now_and_then(
+    brokers, producer, clock, monkeypatch, linger_ms
+):
+    """A look has its price, and what is finished meanwhile shares a request."""
+    monkeypatch.setattr(sending, "_MOMENT_S", 0.02)
+    writer = producer(batch_size=100, linger_ms=linger_ms)
+
+    def is_under_way():
+        return any(link.sent for link in writer._sender._links.values())
+
+    writer.send(numbered(30))
+    assert writer._sender.held_bytes > 0
+    assert is_under_way() == (linger_ms == 0)
+    clock.now += 0.021
+    writer.send(numbered(1, 30))
+    assert is_under_way()
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == expected(31)
 
 
 @pytest.mark.slow

@@ -96,7 +96,7 @@ def test_commit_that_fails_says_where_its_packets_are_once(
     kafka, commits, clock, caplog, nothing_remembered
 ):
     ring = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2))
-    ring.on_frame("sent", memoryview(bytes(20)), time_ns())
+    ring.on_frame("sent", [memoryview(bytes(20))], time_ns())
     capturing._rings.append(ring)
     for failure in range(3):
         kafka.error = BrokerError(15, "OffsetCommit", f"group 'g', failure {failure}")
