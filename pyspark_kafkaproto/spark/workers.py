@@ -10,7 +10,8 @@ from __future__ import annotations
 import gc
 import logging
 import os
-from functools import cache
+import sys
+from functools import cache, lru_cache
 
 from pyspark_kafkaproto.errors import ConfigError
 
@@ -35,13 +36,18 @@ def configure_logging() -> None:
     _log.setLevel(level)
 
 
-@cache
 def spare_the_collector() -> None:
-    """Keep what was imported so far out of garbage collections, once.
+    """Keep what was imported so far out of garbage collections.
 
     Spark's worker collects after every task, which walks over all objects of all modules, and
     makes pages its own that it shared with the daemon: 20 to 30 ms a task, as much as a small one
     takes. Its processes that plan do the same after every question, while the first tasks run.
-    Frozen, they are passed over; what this process makes later is collected as ever.
+    Frozen, they are passed over; what this process makes later is collected as ever. The first
+    task of a worker imports as much again (Spark: pandas), which the next one finds.
     """
+    _freeze(len(sys.modules))
+
+
+@lru_cache(maxsize=1)  # again when modules have come: what a task has made stays with them
+def _freeze(_modules: int) -> None:
     gc.freeze()

@@ -109,12 +109,12 @@ class Placement:
         return columns.key is None or self._partitioner not in BY_KEY
 
     def _one_for_all(self, rows: int, row_bytes: int, available: Sequence[int]) -> int | None:
-        """One partition for all rows, where they are no more than a run; None where they are.
+        """One partition for all rows, where they are no more than two runs; None where they are.
 
         Rows that stay together are not gathered one by one; a run is longer for it at times.
         """
         size_bytes = rows * row_bytes
-        if size_bytes > self._run_bytes:
+        if size_bytes > 2 * self._run_bytes:
             return None
         self._begin_run(available)
         self._left_bytes -= size_bytes

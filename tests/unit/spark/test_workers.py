@@ -15,7 +15,15 @@ before = len(gc.get_objects())
 spare_the_collector()
 frozen = gc.get_freeze_count()
 spare_the_collector()
-print(before, len(gc.get_objects()), frozen, gc.get_freeze_count())
+again = gc.get_freeze_count()
+left = len(gc.get_objects())
+import xml.dom.minidom
+kept = [[] for _ in range(100)]
+spare_the_collector()
+more = gc.get_freeze_count()
+kept += [[] for _ in range(100)]
+spare_the_collector()
+print(before, left, frozen, again, more, gc.get_freeze_count())
 """
 
 
@@ -24,9 +32,10 @@ def test_what_was_imported_is_passed_over_by_garbage_collections() -> None:
     done = subprocess.run(  # a process of its own: freezing cannot be taken back
         [sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True
     )
-    before, left, frozen, again = map(int, done.stdout.split())
+    before, left, frozen, again, more, last = map(int, done.stdout.split())
     assert left < before / 100
     assert frozen == again > 10_000
+    assert again + 100 < more == last  # what was imported since; then nothing was
 
 
 _PLANNING = """
