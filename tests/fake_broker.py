@@ -35,7 +35,7 @@ from pyspark_kafkaproto.wire.frame import (
 )
 from tests import fake_log, fake_produce
 from tests.fake_log import FakeLog
-from tests.fake_sessions import FakeSessions, Session
+from tests.fake_sessions import FakeSessions, Session, is_farewell
 
 # What the fake nodes offer unless a test says otherwise: a broker of the 4.x line.
 VERSIONS = {
@@ -280,6 +280,8 @@ class FakeCluster:
             if call.api == "Fetch":
                 version = call.header.api_version
                 session = self.sessions.of(call.node_id, version, call.request)
+                if is_farewell(call.request):
+                    return FetchResponse()  # nothing is asked: no script is meant
             if isinstance(session, Session):
                 call = call._replace(request=session.widened(call.request))
             self.calls.append(call)

@@ -34,6 +34,11 @@ def with_values(struct: Any, **values: Any) -> Any:
     return type(struct)(**own | values)
 
 
+def is_farewell(request: FetchRequest) -> bool:
+    """Whether it ends a session, and does nothing else."""
+    return request.session_epoch == _NO_SESSION and request.session_id > 0 and not request.topics
+
+
 @dataclass(slots=True)
 class _Asked:
     """A partition of a session, and what was said of it last."""

@@ -575,7 +575,8 @@ class Consumer:
                 self._end()
 
     def _end(self) -> None:
-        self._membership.close()
+        self._membership.close()  # its keeper begins to leave
+        self._sessions.end(self._router.connections.kept)
         if self._reading is not None:
             self._reading.close()
         self._reading, self._own = None, frozenset()

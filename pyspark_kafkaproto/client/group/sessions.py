@@ -6,19 +6,24 @@ session is good as long as every Fetch of it was answered, one after the other. 
 anew, with a Fetch that names everything and ends the one before: brokers keep a thousand, by
 default, for all their clients. One that keeps no more gives none, and is told everything each time.
 Where the first answer is lost, nobody knows the id of what the broker may keep for two minutes: so
-none is begun for a while.
+none is begun for a while. A member that closes ends its own, and waits for no answer to that.
 What is asked, and what an answer means, is `tail`'s.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
+from collections.abc import Collection
 from typing import Final
 
-from pyspark_kafkaproto.client.reading.requests import Place, Scope, Terms
+from pyspark_kafkaproto.client.reading.requests import Limits, Place, Scope, Terms, fetch_request
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.messages.fetch import FetchResponse
-from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.messages.fetch import FetchRequest, FetchResponse
+from pyspark_kafkaproto.net import Connection, Deadline, Endpoint
+
+_log = logging.getLogger(__name__)
 
 _NONE: Final = 0
 _FIRST_EPOCH: Final = 0  # of a Fetch that names everything, and ends the session that it names
@@ -26,6 +31,9 @@ _LAST_EPOCH: Final = 2**31 - 1
 _NO_EPOCH: Final = -1  # the same, and no session is begun
 
 _WITHOUT_S: Final = 10.0  # after one was begun that nobody can end
+
+_TO_END_S: Final = 0.1  # for all that a member has
+_OF_NOTHING: Final = Limits(response_bytes=0, min_bytes=0, wait_s=0.0)
 
 
 class FetchSession:
@@ -76,6 +84,10 @@ class FetchSession:
         self._epoch = _FIRST_EPOCH
         self._said = {}
 
+    def last_scope(self) -> Scope | None:
+        """What ends the session at the broker, and begins none; None: there is none known of."""
+        return None if self._id == _NONE else Scope((), (), self._id, _NO_EPOCH)
+
     def _forgotten(self, said: dict[TopicPartition, Terms]) -> list[Terms]:
         """What the broker is to ask for no more; a topic made again is another one.
 
@@ -103,3 +115,38 @@ class FetchSessions:
         """All of them; who reads on from here has heard no answer yet."""
         for session in self._of.values():
             session.begin_anew()
+
+    def end(self, connections: Collection[Connection]) -> None:
+        """Have brokers forget them, as far as they can be told at once; no answer is waited for.
+
+        Brokers read what was sent before a connection was closed, and behind a Fetch that they hold
+        still. One that is told nothing forgets a session when it needs the room.
+
+        Args:
+            connections: those there are; they are of no use afterwards.
+        """
+        deadline = Deadline.after(_TO_END_S)
+        for place, session in self._of.items():
+            scope = session.last_scope()
+            connection = None if scope is None else _free(place[0], connections)
+            if scope is None or connection is None or deadline.has_passed:
+                continue
+            request = fetch_request(scope, _OF_NOTHING, place[1], is_read_committed=False)
+            try:
+                version = connection.version_for(FetchRequest)
+                connection.send(request, deadline, version, stall_s=0.0)
+            except KafkaProtoError as error:
+                _log.debug("a fetch session was not ended: %s", error)
+        self._of.clear()
+
+
+def _free(endpoint: Endpoint, connections: Collection[Connection]) -> Connection | None:
+    """One that takes a request now; best one on which no answer is to come before."""
+    free = [
+        one
+        for one in connections
+        if one.endpoint == endpoint
+        and (one.is_idle or (one.is_open and one.in_flight))
+        and not (one.is_throttled or one.has_unsent)
+    ]
+    return min(free, key=lambda one: one.in_flight, default=None)

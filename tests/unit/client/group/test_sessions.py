@@ -25,6 +25,7 @@ from pyspark_kafkaproto.wire.declaration import NO_ID
 from tests.fake_broker import DEFAULT, close
 from tests.fake_sessions import FakeSessions, Session, with_values
 from tests.unit.client.group.polling import poll_rows, poll_until
+from tests.waiting import until
 
 MANY = 250
 LIMITS = Limits(response_bytes=1000, min_bytes=1, wait_s=0.5)
@@ -143,6 +144,27 @@ def test_a_member_that_begins_anew_leaves_no_session_behind(many, group, consume
         assert poll_rows(consumer, 1) == [(7, 1 + turn)]
     assert epochs(many).count(0) > 5
     assert len(many.sessions) == 1
+
+
+@pytest.mark.slow
+def test_a_member_that_closes_leaves_no_session_behind(many, caught_up):
+    assert len(many.sessions) == 1
+    caught_up.close()
+    until(lambda: len(many.sessions) == 0, what="the end of the session")
+    assert epochs(many)[-1] == -1
+    assert named(many) == {}
+
+
+@pytest.mark.slow
+def test_one_that_is_told_to_be_silent_closes_without_a_word(many, caught_up):
+    """The next request would have to wait."""
+    many.on("Fetch", lambda _: FetchResponse(throttle_time_ms=60_000), DEFAULT)
+    poll_until(caught_up, lambda: caught_up._router.connections.throttling, "the silence")
+    since = len(many.sessions.named)
+    began = time.monotonic()
+    caught_up.close()
+    assert time.monotonic() - began < 5
+    assert epochs(many, since) == []
 
 
 def test_a_broker_whose_first_answer_is_never_heard_begins_no_session_each_time():
@@ -318,6 +340,11 @@ def test_the_broker_knows_what_is_asked_for(steps):
         }
         session.note_answer(sessions.answered(kept, FetchResponse()))
     assert len(sessions) <= 1 + never_heard_of
+    last = session.last_scope()
+    if last is not None:
+        kept = sessions.of(NODE, 12, fetch_request(last, LIMITS, "", is_read_committed=False))
+        assert kept is None
+    assert len(sessions) <= never_heard_of
 
 
 def replace_id(item: Terms, ids: dict[str, bytes]) -> Terms:
