@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from pyspark_kafkaproto.cli.assignment_file import Assigned, assignment_text, re
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.output import Row, gathered, json_option, show, table_text, tell
 from pyspark_kafkaproto.cli.values import find_partitions, parse_ids
-from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, KafkaCluster, TopicPartition
-from pyspark_kafkaproto.cluster.admin import Replica
+from pyspark_kafkaproto.cluster import ConfigResource, KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster.admin import Replica, Throttle
 from pyspark_kafkaproto.cluster.admin.reassignments import replicas_before
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
 from pyspark_kafkaproto.wire.printable import counted
@@ -35,9 +36,13 @@ _NEWS_TURNS = 10  # in which a broker hears of the end of a move
 
 _NOTHING = "no replicas are being moved"
 _STAYS = "the throttle stays: `kafkaproto reassignments unthrottle` takes it back"
+_KEEP = (
+    "these brokers keep the rates, as more is being moved, or named by topics, than this: "
+    "`kafkaproto reassignments unthrottle` takes them back"
+)
 
 _Assignment = Mapping[TopicPartition, tuple[int, ...]]
-_Undo = Mapping[ConfigResource, Collection[ConfigChange]]
+_Throttles = Collection[Throttle]
 
 
 @click.group()
@@ -134,6 +139,13 @@ def propose(
     metavar="BYTES",
     help="Each broker copies so many a second, in and out; taken back after --wait.",
 )
+@click.option(
+    "--replica-alter-log-dirs-throttle",
+    "folder_throttle",
+    type=click.IntRange(1, 2**63 - 1),
+    metavar="BYTES",
+    help="The same for what it copies between its own folders.",
+)
 @click.option("--wait", is_flag=True, help="Return when all is moved.")
 @click.option(
     "--rollback",
@@ -149,6 +161,7 @@ def begin(  # noqa: PLR0913, PLR0917 - one for each option
     cluster: KafkaCluster,
     file: Path,
     throttle: int | None,
+    folder_throttle: int | None,
     wait: bool,
     rollback: Path | None,
     keep_replication_factor: bool,
@@ -178,29 +191,31 @@ def begin(  # noqa: PLR0913, PLR0917 - one for each option
     if rollback is not None:
         _keep_way_back(rollback, {item: plan.before[item] for item in plan.moves})
     with gathered(as_json=as_json) as told:
-        copied = _begin_copies(cluster, plan, rows, told)
-        undo = {} if throttle is None else cluster.throttle_reassignment(plan.moves, throttle)
+        throttles: list[Throttle] = []
         try:
-            cluster.reassign_partitions(
-                plan.moves, allow_replication_factor_change=not keep_replication_factor
-            )
-        except KafkaProtoError as error:
-            told[:] = _with_result(rows, "begun", {*copied, *(error.usable or ())})
-            _tell_refused(cluster, error, undo)
-            raise
-        except KeyboardInterrupt:
-            _tell_stays(undo)
+            if folder_throttle is not None and plan.folders:
+                brokers = {item.broker for item in plan.folders}
+                throttles.append(cluster.throttle_folders(brokers, folder_throttle))
+            copied = _begin_copies(cluster, plan, rows, told)
+            if throttle is not None and plan.moves:
+                throttles.append(cluster.throttle_reassignment(plan.moves, throttle))
+            with _telling_of_refusals(rows, told, copied):
+                cluster.reassign_partitions(
+                    plan.moves, allow_replication_factor_change=not keep_replication_factor
+                )
+        except BaseException as error:
+            _after_refusal(cluster, error, throttles)
             raise
         told[:] = _with_result(rows, "begun", plan.partitions)
         click.echo(f"began to move {counted(len(rows), 'partition')}", err=True)
         if wait:
-            _wait(cluster, plan, undo)
-            _take_back(cluster, undo)
+            _wait(cluster, plan, throttles)
+            _take_back(cluster, throttles)
             _check_moved(cluster, plan.moves)
             told[:] = _with_result(rows, "moved", plan.partitions)
             click.echo(f"moved {counted(len(rows), 'partition')}", err=True)
         else:
-            _tell_stays(undo)
+            _tell_stays(throttles)
 
 
 @reassignments.command()
@@ -240,10 +255,11 @@ def cancel(
 @click.argument("topics", nargs=-1, metavar="[TOPIC]…")
 @json_option
 def unthrottle(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> None:
-    """Take replication throttles from all brokers, and from TOPICs (all, if none is named).
+    """Take throttles of moves from all brokers, and from TOPICs (all, if none is named).
 
     For what `begin --throttle` or Kafka's own tool has left: the settings
-    leader.replication.throttled.* and follower.replication.throttled.*, whoever has set them.
+    leader.replication.throttled.*, follower.replication.throttled.* and
+    replica.alter.log.dirs.io.max.bytes.per.second, whoever has set them.
 
     \b
     Examples:
@@ -374,30 +390,47 @@ def _with_result(
     ]
 
 
-def _tell_refused(cluster: KafkaCluster, error: KafkaProtoError, undo: _Undo) -> None:
-    """Some may have begun all the same, or nobody knows: what bounds those stays."""
-    if error.usable:
-        click.echo(f"began to move {counted(len(error.usable), 'partition')}", err=True)
-    if error.usable or not isinstance(error, BrokerError):
-        _tell_stays(undo)
-    else:
-        _take_back(cluster, undo)
-
-
-def _take_back(cluster: KafkaCluster, undo: _Undo) -> None:
+@contextmanager
+def _telling_of_refusals(
+    rows: Iterable[Row], told: list[Row], copied: set[TopicPartition]
+) -> Iterator[None]:
+    """Tell what of the moves has begun where not all of them have."""
     try:
-        cluster.alter_configs(undo)
-    except BaseException:
-        _tell_stays(undo)
+        yield
+    except KafkaProtoError as error:
+        told[:] = _with_result(rows, "begun", {*copied, *(error.usable or ())})
+        if error.usable:
+            click.echo(f"began to move {counted(len(error.usable), 'partition')}", err=True)
         raise
 
 
-def _tell_stays(undo: _Undo) -> None:
-    if undo:
+def _after_refusal(cluster: KafkaCluster, error: BaseException, throttles: _Throttles) -> None:
+    """Some may have begun all the same, or nobody knows: what bounds those stays."""
+    if isinstance(error, BrokerError) and not error.usable:
+        _take_back(cluster, throttles)
+    else:
+        _tell_stays(throttles)
+
+
+def _take_back(cluster: KafkaCluster, throttles: _Throttles) -> None:
+    kept: set[ConfigResource] = set()
+    try:
+        for item in throttles:
+            kept |= cluster.end_throttle(item)
+    except BaseException:
+        _tell_stays(throttles)
+        raise
+    if kept:
+        names = ", ".join(sorted((item.name for item in kept), key=int))
+        click.echo(f"{names}: {_KEEP}", err=True)
+
+
+def _tell_stays(throttles: _Throttles) -> None:
+    if any(throttles):
         click.echo(_STAYS, err=True)
 
 
-def _wait(cluster: KafkaCluster, plan: _Plan, undo: _Undo) -> None:
+def _wait(cluster: KafkaCluster, plan: _Plan, throttles: _Throttles) -> None:
     """Until nothing of it is under way."""
     said = None
     try:
@@ -409,7 +442,7 @@ def _wait(cluster: KafkaCluster, plan: _Plan, undo: _Undo) -> None:
             time.sleep(_ASK_EVERY_S)
     except BaseException:
         click.echo("brokers go on moving what is under way", err=True)
-        _tell_stays(undo)
+        _tell_stays(throttles)
         raise
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from pyspark_kafkaproto.cluster.configs import ConfigChange, ConfigResource
+from pyspark_kafkaproto.cluster.configs import ConfigResource
 from pyspark_kafkaproto.cluster.given import (
     by_partition,
     checked_brokers,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark_kafkaproto.cluster.admin.producers import ActiveProducer
     from pyspark_kafkaproto.cluster.admin.quorum import Quorum
     from pyspark_kafkaproto.cluster.admin.reassignments import Reassignment
+    from pyspark_kafkaproto.cluster.admin.throttles import Throttle
 
 # A key's type is taken as it is: one Mapping would refuse what both of these take.
 Replicas = Mapping[TopicPartition, Iterable[int]] | Mapping[tuple[str, int], Iterable[int]]
@@ -125,15 +126,13 @@ class BrokerWindow:
             raise ConfigError("topics", sorted(topics), text)
         return proposed
 
-    def throttle_reassignment(
-        self, assignments: Replicas, bytes_per_s: int
-    ) -> dict[ConfigResource, list[ConfigChange]]:
+    def throttle_reassignment(self, assignments: Replicas, bytes_per_s: int) -> Throttle:
         """Bound how fast each broker copies what `assignments` move, in and out (KIP-73).
 
         Called before `reassign_partitions`, or while it goes on.
 
         Returns:
-            What `alter_configs` takes to have the settings as they were before.
+            What `end_throttle` takes once nothing of it is under way.
 
         Raises:
             BrokerError: a setting is refused; those that were made are taken back.
@@ -141,8 +140,7 @@ class BrokerWindow:
         """
         from pyspark_kafkaproto.cluster.admin.throttles import throttle_reassignment
 
-        if isinstance(bytes_per_s, bool) or not isinstance(bytes_per_s, int) or bytes_per_s < 1:
-            raise ConfigError("bytes_per_s", bytes_per_s, "expected a whole number from 1 on")
+        _check_rate(bytes_per_s)
         checked = {
             item: _checked_replicas(item, given)
             for item, given in by_partition(assignments).items()
@@ -150,10 +148,46 @@ class BrokerWindow:
         topology = self._router.described({item.topic for item in checked}, must_exist=True)
         return throttle_reassignment(self._router, topology, checked, bytes_per_s)
 
+    def throttle_folders(self, brokers: Collection[int], bytes_per_s: int) -> Throttle:
+        """Bound how fast each of `brokers` copies between its own folders (KIP-113).
+
+        It holds for all that they copy so. Called before `move_replicas`, or while that goes on;
+        brokers that are away are passed over.
+
+        Returns:
+            What `end_throttle` takes once the copies are there.
+
+        Raises:
+            BrokerError: a setting is refused; those that were made are taken back.
+            ConfigError: the rate is none.
+        """
+        from pyspark_kafkaproto.cluster.admin.throttles import throttle_folders
+
+        _check_rate(bytes_per_s)
+        chosen = checked_brokers("brokers", brokers)
+        return throttle_folders(self._router, self._router.described(()), chosen, bytes_per_s)
+
+    def end_throttle(self, throttle: Throttle) -> set[ConfigResource]:
+        """Take back what was set for a throttle, as far as nobody else is in need of it.
+
+        Topics name no more what they name for this throttle alone. Rates are what they were before;
+        those of others that were moving something then, or are now, are left to them: the last of
+        them takes all away.
+
+        Returns:
+            The brokers that keep a rate for others.
+
+        Raises:
+            BrokerError: a broker or topic refuses; what was done is done.
+        """
+        from pyspark_kafkaproto.cluster.admin.throttles import end_throttle
+
+        return end_throttle(self._router, throttle)
+
     def remove_throttles(
         self, topics: Collection[str] | None = None
     ) -> dict[ConfigResource, tuple[str, ...]]:
-        """Take replication throttles from all brokers, and from `topics` (None: all).
+        """Take throttles of moves from all brokers, and from `topics` (None: all).
 
         Returns:
             The settings that were set, by who had them.
@@ -310,3 +344,8 @@ def _chosen(partitions: Collection[tuple[str, int]] | None) -> list[TopicPartiti
 
 def _checked_replicas(partition: TopicPartition, brokers: Iterable[int]) -> tuple[int, ...]:
     return checked_brokers(f"replicas of {partition}", brokers)
+
+
+def _check_rate(bytes_per_s: int) -> None:
+    if isinstance(bytes_per_s, bool) or not isinstance(bytes_per_s, int) or bytes_per_s < 1:
+        raise ConfigError("bytes_per_s", bytes_per_s, "expected a whole number from 1 on")

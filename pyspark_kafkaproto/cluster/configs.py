@@ -105,9 +105,14 @@ class ConfigChange:
 
 
 def describe_configs(
-    router: Router, resources: Collection[ConfigResource]
+    router: Router, resources: Collection[ConfigResource], names: Collection[str] | None = None
 ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
-    """All settings of each resource, by name.
+    """The settings of each resource, by name.
+
+    Args:
+        router: whom to ask through.
+        resources: whose.
+        names: which; None: all. A resource that has no such setting has none of it.
 
     Raises:
         BrokerError: there is no such resource, or not now, or it may not be seen; `usable` has the
@@ -121,7 +126,7 @@ def describe_configs(
                 DescribeConfigsRequest.Resource(
                     resource_type=_TYPES[item.type],
                     resource_name=item.name,
-                    configuration_keys=None,
+                    configuration_keys=None if names is None else tuple(names),
                 )
                 for item in part
             )

@@ -115,7 +115,7 @@ def test_file_of_ours_moves_with_kafkas_tool_and_the_reverse(kafka, command, too
 
 
 def test_move_under_way_is_told_alike_and_can_be_cancelled(kafka, tool, big, command):
-    undo = kafka.throttle_reassignment({big: (3, 2)}, SLOWLY)
+    throttle = kafka.throttle_reassignment({big: (3, 2)}, SLOWLY)
     kafka.reassign_partitions({big: (3, 2)})
     kafka.reassign_partitions({big: (3, 2)})  # no other move
     assert kafka.list_reassignments() == {big: Reassignment((3, 2, 1), (3,), (1,))}
@@ -127,7 +127,7 @@ def test_move_under_way_is_told_alike_and_can_be_cancelled(kafka, tool, big, com
     assert kafka.list_reassignments() == {}
     with pytest.raises(BrokerError, match="nothing is under way"):
         kafka.cancel_reassignments([big])
-    kafka.alter_configs(undo)
+    assert kafka.end_throttle(throttle) == set()
     until(lambda: throttles(kafka, big.topic) == {})
     until(
         lambda: (
@@ -158,6 +158,50 @@ def test_throttle_is_what_kafkas_tool_sets_and_either_removes_the_others(
     tool(REASSIGN, "--cancel", *given)
     until(lambda: throttles(kafka, big.topic) == {})
     assert kafka.list_reassignments() == {}
+
+
+def test_two_throttled_moves_at_once_leave_each_other_their_throttle(kafka):
+    """Of one topic, too: the controller adds to its list, and takes from it."""
+    full, empty = TopicPartition("two", 0), TopicPartition("two", 1)
+    kafka.create_topics([NewTopic("two", assignment={0: [1, 2], 1: [1, 2]})])
+    fill(kafka, {full: 5 * MANY})  # a broker takes a megabyte every ten seconds all the same
+    first = kafka.throttle_reassignment({full: (3, 2)}, SLOWLY)
+    kafka.reassign_partitions({full: (3, 2)})
+    second = kafka.throttle_reassignment({empty: (3, 2)}, 2 * SLOWLY)
+    named = "two", "follower.replication.throttled.replicas"
+    until(lambda: throttles(kafka, "two").get(named) == "0:3,1:3")
+    kafka.reassign_partitions({empty: (3, 2)})
+    until(lambda: empty not in kafka.list_reassignments())
+    assert {item.name for item in kafka.end_throttle(second)} == {"1", "2", "3"}
+    until(lambda: throttles(kafka, "two").get(named) == "0:3")
+    assert len(throttles(kafka, "two")) == 8
+    assert kafka.cancel_reassignments() == {full}
+    assert kafka.end_throttle(first) == set()
+    until(lambda: throttles(kafka, "two") == {})
+
+
+def test_copies_between_folders_have_a_throttle_that_goes(kafka, tool, tmp_path):
+    """It is the setting of Kafka's tool, which takes it away as well."""
+    name = "replica.alter.log.dirs.io.max.bytes.per.second"
+    resource = ConfigResource("broker", "1")
+
+    def rate():
+        entry = kafka.describe_configs([resource])[resource].get(name)
+        return entry.value if entry and entry.source == "dynamic broker" else None
+
+    throttle = kafka.throttle_folders({1}, SLOWLY)
+    until(lambda: rate() == str(SLOWLY))
+    assert kafka.end_throttle(throttle) == set()
+    until(lambda: rate() is None)
+    kafka.throttle_folders({1}, SLOWLY)
+    until(lambda: rate() == str(SLOWLY))
+    kafka.create_topics([NewTopic("still", assignment={0: [1, 2]})])
+    until(lambda: kafka.describe({"still"}).has("still"))
+    file = tmp_path / "still.json"
+    partitions = [{"topic": "still", "partition": 0, "replicas": [1, 2]}]
+    file.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    tool(REASSIGN, "--verify", "--reassignment-json-file", str(file))
+    until(lambda: rate() is None)
 
 
 def test_leaders_are_elected_as_kafkas_tool_elects_them(kafka, tool, command):

@@ -178,7 +178,7 @@ FEATURES |= {
     "beginning and cancelling reassignments": (
         lambda cluster: cluster.reassign_partitions(dict.fromkeys(HELD, (1,)))
     ),
-    "throttling reassignments": lambda cluster: cluster.alter_configs(
+    "throttling reassignments": lambda cluster: cluster.end_throttle(
         cluster.throttle_reassignment(dict.fromkeys(HELD, (2,)), 1_000_000)
     ),
     "electing leaders": lambda cluster: cluster.elect_leaders(HELD),

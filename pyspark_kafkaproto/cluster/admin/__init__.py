@@ -14,6 +14,7 @@ from pyspark_kafkaproto.cluster.admin.producers import ActiveProducer
 from pyspark_kafkaproto.cluster.admin.quorum import Quorum, QuorumReplica
 from pyspark_kafkaproto.cluster.admin.quotas import QUOTAS, QuotaEntity, QuotaFilter, QuotaName
 from pyspark_kafkaproto.cluster.admin.reassignments import Reassignment
+from pyspark_kafkaproto.cluster.admin.throttles import Throttle
 from pyspark_kafkaproto.cluster.admin.users import SCRAM_MECHANISMS, ScramCredential
 
 __all__ = [
@@ -37,5 +38,6 @@ __all__ = [
     "Reassignment",
     "Replica",
     "ScramCredential",
+    "Throttle",
     "propose_assignment",
 ]

@@ -1,8 +1,13 @@
-"""How fast replicas are copied while they move: Kafka's throttle, which is four settings (KIP-73).
+"""How fast replicas are copied while they move: Kafka's throttle, five settings (KIP-73).
 
 Brokers have a rate for what they give to followers and one for what they take from leaders, which
-hold for the replicas that their topics name, and for nothing else. Kafka's own
-kafka-reassign-partitions sets the same, so that either takes back what the other has set.
+hold for the replicas that their topics name, and for nothing else; a third one holds for all that
+they copy between their own folders (KIP-113). Kafka's own kafka-reassign-partitions sets the same,
+so that either takes back what the other has set.
+
+Several may move replicas at once, and the settings are common to all of them. So each one's
+replicas are added to what a topic names, and taken from it again, by whoever keeps the settings;
+and a rate stays for as long as anybody moves something.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pyspark_kafkaproto.cluster.admin.log_dirs import describe_log_dirs
 from pyspark_kafkaproto.cluster.admin.reassignments import list_reassignments, replicas_before
 from pyspark_kafkaproto.cluster.configs import (
     Change,
@@ -23,13 +29,44 @@ from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology, by_top
 from pyspark_kafkaproto.errors import KafkaProtoError
 
 LEADERS, FOLLOWERS = "leader.replication.throttled", "follower.replication.throttled"
+FOLDERS = "replica.alter.log.dirs.io.max.bytes.per.second"
 _RATES = (f"{LEADERS}.rate", f"{FOLLOWERS}.rate")
 _REPLICAS = (f"{LEADERS}.replicas", f"{FOLLOWERS}.replicas")
 _ALL = "*"
 _OWN_SOURCES = ("topic", "dynamic broker")
 
-Undo = dict[ConfigResource, list[ConfigChange]]
 _Settings = dict[ConfigResource, dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A broker's rate that was set.
+
+    Attributes:
+        value: what it was set to.
+        before: what it was.
+        is_standing: whether that was so for good, and not for what somebody else moved.
+    """
+
+    value: str
+    before: str | None
+    is_standing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """What was set for a throttle, for `end_throttle`.
+
+    Attributes:
+        replicas: by topic and setting, those that it names for this throttle (`0:1`).
+        rates: by broker and setting.
+    """
+
+    replicas: Mapping[ConfigResource, Mapping[str, Sequence[str]]]
+    rates: Mapping[ConfigResource, Mapping[str, Rate]]
+
+    def __bool__(self) -> bool:
+        return bool(self.replicas or self.rates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +82,7 @@ def throttle_reassignment(
     topology: Topology,
     assignments: Mapping[TopicPartition, Sequence[int]],
     bytes_per_s: int,
-) -> Undo:
+) -> Throttle:
     """Bound how fast what `assignments` move is copied: at each broker, in and out.
 
     Args:
@@ -55,39 +92,141 @@ def throttle_reassignment(
         bytes_per_s: of each broker.
 
     Returns:
-        What `alter_configs` takes to have the settings as they were before.
+        What `end_throttle` takes.
 
     Raises:
         BrokerError: a setting is refused; those that were made are taken back.
     """
-    under_way = list_reassignments(router, set(assignments))
+    under_way = list_reassignments(router)
     moves = {}
     for partition, sources in replicas_before(topology, under_way, assignments).items():
-        new = (broker for broker in assignments[partition] if broker not in sources)
-        moves[partition] = _Move(sources, tuple(new))
-    wanted = _settings(topology, moves, bytes_per_s)
-    before = _own_settings(router, wanted)
-    wanted = _with_others(wanted, before)
-    undo = _undo(wanted, before)
-    changes = {
-        resource: [ConfigChange(name, value) for name, value in settings.items()]
-        for resource, settings in wanted.items()
+        new = tuple(broker for broker in assignments[partition] if broker not in sources)
+        if new:
+            moves[partition] = _Move(sources, new)
+    named = {
+        ConfigResource("topic", topic): {
+            f"{LEADERS}.replicas": _named((item, moves[item].sources) for item in partitions),
+            f"{FOLLOWERS}.replicas": _named((item, moves[item].new) for item in partitions),
+        }
+        for topic, partitions in by_topic(moves)
     }
-    try:
-        alter_configs(router, changes)
-    except KafkaProtoError as error:
-        done = {resource: undo[resource] for resource in error.usable or ()}
-        try:
-            alter_configs(router, done)
-        except KafkaProtoError as second:
-            error.add_line(f"and what was set before that could not be taken back: {second}")
-        error.usable = None
-        raise
-    return undo
+    ids = {broker for move in moves.values() for broker in (*move.sources, *move.new)}
+    brokers = _present(topology, ids)
+    before = _own_settings(router, {*named, *brokers})
+    value = str(bytes_per_s)
+    rates = {
+        broker: {name: _rate(value, before[broker].get(name), not under_way) for name in _RATES}
+        for broker in brokers
+    }
+    again = {(item.topic, str(item.partition)) for item in under_way}
+    replicas = {
+        topic: own
+        for topic, wanted in named.items()
+        if (own := _to_take_back(topic.name, wanted, before[topic], again))
+    }
+    added = {
+        topic: {
+            name: entries for name, entries in wanted.items() if not _names_all(before, topic, name)
+        }
+        for topic, wanted in named.items()
+    }
+    _set(router, {topic: own for topic, own in added.items() if own}, rates, before)
+    return Throttle(replicas, rates)
+
+
+def throttle_folders(
+    router: Router, topology: Topology, brokers: Collection[int], bytes_per_s: int
+) -> Throttle:
+    """Bound how fast each of `brokers` copies between its own folders.
+
+    Raises:
+        BrokerError: a broker refuses; what was set at others is taken back.
+    """
+    present = _present(topology, brokers)
+    before = _own_settings(router, present)
+    copying = _copying(router, present)
+    rates = {
+        broker: {
+            FOLDERS: _rate(str(bytes_per_s), before[broker].get(FOLDERS), broker not in copying)
+        }
+        for broker in present
+    }
+    _set(router, {}, rates, before)
+    return Throttle({}, rates)
+
+
+def end_throttle(router: Router, throttle: Throttle) -> set[ConfigResource]:
+    """Take back what was set, as far as nobody else is in need of it.
+
+    Topics name the replicas no more that they name for this throttle. While others move something
+    rates are what they are. Once nobody does, one that was there for good comes back, and any other
+    goes, whoever has set it, unless topics still name replicas: who ends last takes all away.
+
+    Returns:
+        The brokers that keep a rate for others.
+
+    Raises:
+        BrokerError: a broker or topic refuses; what was done is done.
+    """
+    alter_configs(
+        router,
+        {
+            topic: [
+                ConfigChange(name, ",".join(entries), Change.SUBTRACT)
+                for name, entries in own.items()
+            ]
+            for topic, own in throttle.replicas.items()
+        },
+    )
+    others = _others(router, throttle)
+    is_quiet = not any(others.values())
+    is_of_copies = any(name in _RATES for own in throttle.rates.values() for name in own)
+    topics = set(throttle.replicas)
+    if is_of_copies and is_quiet:
+        topics |= _topics(router.described(None))
+    wanted = {*topics, *throttle.rates}
+    # A broker may not have heard yet of what the controller has just done.
+    found = router.believed(
+        lambda: _own_settings(router, wanted),
+        lambda found: not _names_any(found, throttle.replicas),
+    )
+    is_named = any(
+        set(_entries(found[topic], name)).difference(throttle.replicas.get(topic, {}).get(name, ()))
+        for topic in topics
+        for name in _REPLICAS
+    )
+    changes: dict[ConfigResource, list[ConfigChange]] = {
+        # Taken from until nothing is left, a list is set all the same.
+        topic: [
+            ConfigChange(name, None, Change.DELETE) for name in own if not found[topic].get(name)
+        ]
+        for topic, own in throttle.replicas.items()
+    }
+    stay = set()
+    for broker, own in throttle.rates.items():
+        changes[broker] = []
+        for name, rate in own.items():
+            if others[broker, name] or (is_named and name in _RATES and not rate.is_standing):
+                stay.add(broker)
+            else:
+                changes[broker].append(_back(name, rate.before if rate.is_standing else None))
+    alter_configs(router, {resource: own for resource, own in changes.items() if own})
+    return stay
+
+
+def _others(router: Router, throttle: Throttle) -> dict[tuple[ConfigResource, str], bool]:
+    """Whether something is being moved that a broker's rate bounds."""
+    rates = [(broker, name) for broker, own in throttle.rates.items() for name in own]
+    copying = _copying(router, {broker for broker, name in rates if name == FOLDERS})
+    is_moving = any(name in _RATES for _, name in rates) and bool(list_reassignments(router))
+    return {
+        (broker, name): broker in copying if name == FOLDERS else is_moving
+        for broker, name in rates
+    }
 
 
 def remove_throttles(router: Router, topology: Topology) -> dict[ConfigResource, tuple[str, ...]]:
-    """Take the four settings from all brokers and topics of `topology`.
+    """Take the five settings from all brokers and topics of `topology`.
 
     Returns:
         Those that were set, by who had them.
@@ -95,8 +234,7 @@ def remove_throttles(router: Router, topology: Topology) -> dict[ConfigResource,
     Raises:
         BrokerError: a broker or topic refuses; `usable` has what would be returned of the others.
     """
-    resources = {ConfigResource("topic", name) for name in topology.topics}
-    resources |= {ConfigResource("broker", str(node_id)) for node_id in topology.brokers}
+    resources = _topics(topology) | _present(topology, topology.brokers)
     found = {
         resource: tuple(sorted(own))
         for resource, own in _own_settings(router, resources).items()
@@ -115,70 +253,135 @@ def remove_throttles(router: Router, topology: Topology) -> dict[ConfigResource,
     return found
 
 
-def _settings(
-    topology: Topology, moves: Mapping[TopicPartition, _Move], bytes_per_s: int
-) -> _Settings:
-    """What has to be set for a throttle."""
-    moving = {partition: move for partition, move in moves.items() if move.new}
-    wanted: _Settings = {}
-    for topic, partitions in by_topic(moving):
-        wanted[ConfigResource("topic", topic)] = {
-            f"{LEADERS}.replicas": _named((item, moving[item].sources) for item in partitions),
-            f"{FOLLOWERS}.replicas": _named((item, moving[item].new) for item in partitions),
-        }
-    brokers = {broker for move in moving.values() for broker in (*move.sources, *move.new)}
-    # One that is away gives and takes nothing.
-    for broker in sorted(brokers & topology.brokers.keys()):
-        resource = ConfigResource("broker", str(broker))
-        wanted[resource] = dict.fromkeys(_RATES, str(bytes_per_s))
-    return wanted
+def _topics(topology: Topology) -> set[ConfigResource]:
+    return {ConfigResource("topic", name) for name in topology.topics}
 
 
-def _named(replicas: Iterable[tuple[TopicPartition, Collection[int]]]) -> str:
-    """`0:1,0:2`: partitions' numbers with the ids of brokers."""
-    return ",".join(
-        f"{partition.partition}:{broker}"
-        for partition, brokers in replicas
-        for broker in sorted(brokers)
-    )
+def _present(topology: Topology, brokers: Collection[int]) -> set[ConfigResource]:
+    """Those that are there: one that is away gives and takes nothing."""
+    there = topology.brokers.keys() & set(brokers)
+    return {ConfigResource("broker", str(broker)) for broker in there}
 
 
-def _with_others(wanted: _Settings, before: _Settings) -> _Settings:
-    """`wanted`, where the replicas that a topic names already stay named: others may be moving."""
-    found: _Settings = {}
-    for resource, settings in wanted.items():
-        own = dict(settings)
-        for name in own.keys() & set(_REPLICAS):
-            named = before[resource].get(name, "")
-            if named == _ALL:
-                del own[name]
-            elif named:
-                own[name] = ",".join(dict.fromkeys([*named.split(","), *own[name].split(",")]))
-        if own:
-            found[resource] = own
-    return found
-
-
-def _undo(wanted: _Settings, before: _Settings) -> Undo:
-    """The settings as they were; one that was as wanted is of an earlier run, and to go as well."""
+def _copying(router: Router, brokers: Collection[ConfigResource]) -> set[ConfigResource]:
+    """Those that copy a replica from one of their folders to another."""
+    if not brokers:
+        return set()
+    found = describe_log_dirs(router, {int(broker.name) for broker in brokers})
     return {
-        resource: [
-            ConfigChange(name, None, Change.DELETE)
-            if before[resource].get(name, value) == value
-            else ConfigChange(name, before[resource][name])
-            for name, value in settings.items()
-        ]
-        for resource, settings in wanted.items()
+        ConfigResource("broker", str(broker))
+        for broker, folders in found.items()
+        if any(log.is_future for folder in folders.values() for log in folder.replicas.values())
     }
 
 
+def _rate(value: str, before: str | None, is_quiet: bool) -> Rate:
+    """One that was as wanted is of an earlier run, and to go as well."""
+    return Rate(value, before, is_quiet and before not in (None, value))
+
+
+def _named(replicas: Iterable[tuple[TopicPartition, Collection[int]]]) -> list[str]:
+    """`0:1`, `0:2`: partitions' numbers with the ids of brokers."""
+    return [
+        f"{partition.partition}:{broker}"
+        for partition, brokers in replicas
+        for broker in sorted(brokers)
+    ]
+
+
+def _entries(settings: Mapping[str, str], name: str) -> list[str]:
+    return [entry for entry in settings.get(name, "").split(",") if entry]
+
+
+def _names_any(
+    found: _Settings, replicas: Mapping[ConfigResource, Mapping[str, Sequence[str]]]
+) -> bool:
+    return any(
+        entry in _entries(found[topic], name)
+        for topic, own in replicas.items()
+        for name, entries in own.items()
+        for entry in entries
+    )
+
+
+def _names_all(before: _Settings, topic: ConfigResource, name: str) -> bool:
+    return before[topic].get(name) == _ALL
+
+
+def _to_take_back(
+    topic: str,
+    wanted: Mapping[str, list[str]],
+    before: Mapping[str, str],
+    again: set[tuple[str, str]],
+) -> dict[str, list[str]]:
+    """Of what is named, what is named for this throttle alone, or for an earlier run of it.
+
+    That is what was not named before; but where a partition was being moved already, or just this
+    was named, an earlier run has named it.
+    """
+    found = {}
+    for name, entries in wanted.items():
+        old = _entries(before, name)
+        if old == [_ALL]:
+            continue
+        is_same = set(old) == set(entries)
+        own = [
+            entry
+            for entry in entries
+            if entry not in old or is_same or (topic, entry.partition(":")[0]) in again
+        ]
+        if own:
+            found[name] = own
+    return found
+
+
+def _set(
+    router: Router,
+    replicas: Mapping[ConfigResource, Mapping[str, list[str]]],
+    rates: Mapping[ConfigResource, Mapping[str, Rate]],
+    before: _Settings,
+) -> None:
+    """Set what a throttle takes; what was set is taken back where some of it is refused."""
+    changes = {
+        topic: [
+            ConfigChange(name, ",".join(entries), Change.APPEND) for name, entries in own.items()
+        ]
+        for topic, own in replicas.items()
+    }
+    for broker, own in rates.items():
+        changes[broker] = [ConfigChange(name, rate.value) for name, rate in own.items()]
+    try:
+        alter_configs(router, changes)
+    except KafkaProtoError as error:
+        done = {
+            resource: [
+                _back(item.name, before[resource].get(item.name)) for item in changes[resource]
+            ]
+            for resource in error.usable or ()
+        }
+        try:
+            alter_configs(router, done)
+        except KafkaProtoError as second:
+            error.add_line(f"and what was set before that could not be taken back: {second}")
+        error.usable = None
+        raise
+
+
+def _back(name: str, before: str | None) -> ConfigChange:
+    """What makes a setting what it was."""
+    if before is None:
+        return ConfigChange(name, None, Change.DELETE)
+    return ConfigChange(name, before)
+
+
 def _own_settings(router: Router, resources: Collection[ConfigResource]) -> _Settings:
-    """Those of the four that are set for each of `resources` itself."""
+    """Those of the five that are set for each of `resources` itself."""
+    names = (*_RATES, FOLDERS, *_REPLICAS)
     return {
         resource: {
             name: entry.value or ""
             for name, entry in entries.items()
-            if name in (*_RATES, *_REPLICAS) and entry.source in _OWN_SOURCES
+            if name in names and entry.source in _OWN_SOURCES
         }
-        for resource, entries in describe_configs(router, resources).items()
+        for resource, entries in describe_configs(router, resources, names).items()
     }

@@ -337,6 +337,73 @@ def test_throttle_is_taken_back_after_the_wait(brokers, command, file, patient, 
 
 
 @pytest.mark.slow
+def test_throttle_that_others_are_in_need_of_stays_and_that_is_said(
+    brokers,
+    command,
+    file,
+    patient,
+    settings,  # noqa: F811
+):
+    def moving(call):
+        """Another partition is, all the time; and ours is moved as soon as it was asked for."""
+        return under_way() if call.request.topics else under_way(1)
+
+    brokers.on(LIST, moving)
+    brokers.on(ALTER, altered(0))
+    done = command("reassignments", "begin", file(THIRD), *THROTTLED, "--wait")
+    assert "1, 2: these brokers keep the rates" in done.stderr
+    assert settings["broker", "1"]
+    assert settings["topic", "orders"] == {}
+
+
+RATE_OF_FOLDERS = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+def test_copies_between_folders_are_bounded_until_the_wait_is_over(
+    brokers,
+    command,
+    file,
+    patient,
+    settings,  # noqa: F811
+):
+    asked = json.loads(json.dumps(AS_IT_IS))
+    asked["partitions"][0]["log_dirs"] = ["/b", "any"]
+    here = in_folders("/a")
+    copying = in_folders("/a", future=("/b",))
+    brokers.on("DescribeLogDirs", here, here, copying, in_folders("/b"))
+    seen = []
+
+    def moved(call):
+        seen.append(settings["broker", "1"][RATE_OF_FOLDERS])
+        return test_log_dirs.moved(0)
+
+    brokers.on("AlterReplicaLogDirs", moved)
+    brokers.on(LIST, under_way())
+    words = ("--yes", "--replica-alter-log-dirs-throttle", "5000", "--wait")
+    done = command("reassignments", "begin", file(asked), *words)
+    assert done.exit_code == 0, done.stderr
+    assert seen == ["5000"]
+    assert settings == {("broker", "1"): {}}
+
+
+def test_copies_that_are_refused_leave_no_rate(
+    brokers,
+    command,
+    file,
+    settings,  # noqa: F811
+):
+    asked = json.loads(json.dumps(AS_IT_IS))
+    asked["partitions"][0]["log_dirs"] = ["/b", "any"]
+    brokers.on("DescribeLogDirs", in_folders("/a"))
+    brokers.on("AlterReplicaLogDirs", test_log_dirs.moved(57))
+    brokers.on(LIST, under_way())
+    words = ("--yes", "--replica-alter-log-dirs-throttle", "5000")
+    done = command("reassignments", "begin", file(asked), *words)
+    assert done.exit_code == 1
+    assert settings == {("broker", "1"): {}}
+
+
+@pytest.mark.slow
 def test_throttle_stays_without_a_wait_and_that_is_said(brokers, command, file, settings):  # noqa: F811
     brokers.on(ALTER, altered(0))
     done = command("reassignments", "begin", file(THIRD), *THROTTLED)
@@ -363,7 +430,7 @@ def test_throttle_that_cannot_be_taken_back_is_told(
 
     brokers.on(LIST, under_way())
     brokers.on(ALTER, altered(0))
-    monkeypatch.setattr(KafkaCluster, "alter_configs", refuse)
+    monkeypatch.setattr(KafkaCluster, "end_throttle", refuse)
     done = command("reassignments", "begin", file(THIRD), *THROTTLED, "--wait", "--json")
     assert done.exit_code == 1
     assert "unthrottle` takes it back" in done.stderr
