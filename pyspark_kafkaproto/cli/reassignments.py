@@ -242,7 +242,8 @@ def cancel(
         names = ", ".join(map(str, sorted(moving)))
         confirmed(f"Cancel the moves of {names}?", is_sure=is_sure)
     try:
-        done = cluster.cancel_reassignments(set(moving)) if moving else set()
+        # Those that were shown, and no others that began meanwhile.
+        done = cluster.cancel_reassignments(set(moving), may_be_over=every) if moving else set()
     except KafkaProtoError as error:
         if error.usable:
             _tell_cancelled(error.usable, as_json=as_json)

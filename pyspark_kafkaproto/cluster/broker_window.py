@@ -74,19 +74,28 @@ class BrokerWindow:
         )
 
     def cancel_reassignments(
-        self, partitions: Collection[tuple[str, int]] | None = None
+        self,
+        partitions: Collection[tuple[str, int]] | None = None,
+        *,
+        may_be_over: bool = False,
     ) -> set[TopicPartition]:
         """Have replicas stay where they were before, of `partitions` (None: all under way).
+
+        Args:
+            partitions: which.
+            may_be_over: whether to leave out those that nothing is under way for (any more); of all
+                they are left out at any rate.
 
         Returns:
             Those that were cancelled.
 
         Raises:
-            BrokerError: nothing is under way for one of `partitions`; `usable` has those cancelled.
+            BrokerError: nothing is under way for one of `partitions`, and it is not left out;
+                `usable` has those cancelled.
         """
         from pyspark_kafkaproto.cluster.admin.reassignments import cancel_reassignments
 
-        return cancel_reassignments(self._router, _chosen(partitions))
+        return cancel_reassignments(self._router, _chosen(partitions), may_be_over=may_be_over)
 
     def list_reassignments(
         self, partitions: Collection[tuple[str, int]] | None = None

@@ -116,27 +116,34 @@ def reassign_partitions(
 
 
 def cancel_reassignments(
-    router: Router, partitions: Collection[TopicPartition] | None = None
+    router: Router,
+    partitions: Collection[TopicPartition] | None = None,
+    *,
+    may_be_over: bool = False,
 ) -> set[TopicPartition]:
     """Leave replicas where they were before.
 
     Args:
         router: whom to ask through.
-        partitions: which; None: all that are under way. One that ends meanwhile is left out then.
+        partitions: which; None: all that are under way, of which those are left out that end
+            meanwhile.
+        may_be_over: whether those of `partitions` are left out, too, that nothing is under way for.
 
     Returns:
         Those that were cancelled.
 
     Raises:
-        BrokerError: nothing is under way for one of `partitions`; `usable` has those cancelled.
+        BrokerError: nothing is under way for one of `partitions`, and that is not left out;
+            `usable` has those cancelled.
     """
+    may_be_over = may_be_over or partitions is None
     chosen = set(list_reassignments(router) if partitions is None else partitions)
     try:
         reassign_partitions(router, dict.fromkeys(chosen))
     except BrokerError as error:
         # Others may have failed, too: the first error tells of one alone.
-        is_over = error.code == NO_REASSIGNMENT_IN_PROGRESS and partitions is None
-        if not is_over or set(list_reassignments(router)) & chosen:
+        is_over = error.code == NO_REASSIGNMENT_IN_PROGRESS and may_be_over
+        if not is_over or list_reassignments(router, chosen):
             raise
         return set(error.usable)
     return chosen

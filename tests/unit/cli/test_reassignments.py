@@ -526,6 +526,21 @@ def test_cancel_that_is_refused_in_part_tells_of_the_rest(brokers, command):
     assert "cancelled the moves of 1 partition\n" in done.stderr
 
 
+def test_cancel_of_all_leaves_out_what_ends_meanwhile(brokers, command):
+    brokers.on(LIST, under_way(0, 1), under_way())
+    brokers.on(ALTER, altered(0, 85))
+    done = command("reassignments", "cancel", "--all", "--yes", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout) == [{"topic": "orders", "partition": 0, "result": "cancelled"}]
+
+
+def test_cancel_of_what_is_over_is_refused_where_it_is_named(brokers, command):
+    brokers.on(LIST, under_way(0, 1), under_way())
+    brokers.on(ALTER, altered(0, 85))
+    done = command("reassignments", "cancel", "orders", "--yes")
+    assert (done.exit_code, "nothing is under way" in done.stderr) == (1, True)
+
+
 def test_throttles_that_stay_in_part_are_told_with_those_that_are_gone(
     brokers,
     command,
