@@ -14,6 +14,7 @@ from pyspark_kafkaproto import Producer
 from pyspark_kafkaproto.cli.root import kafkaproto
 from pyspark_kafkaproto.cluster import ConfigResource, KafkaCluster, NewTopic, TopicPartition
 from pyspark_kafkaproto.cluster.admin import Reassignment, Replica
+from pyspark_kafkaproto.cluster.admin.features import release_of
 from pyspark_kafkaproto.devbroker import DEFAULT_VERSION, DevBroker
 from pyspark_kafkaproto.errors import BrokerError, UnsupportedVersion
 from tests.broker.filling import fill
@@ -244,28 +245,37 @@ def test_quorum_is_as_kafkas_tool_tells(kafka, tool, command):
 def test_features_are_as_kafkas_tool_tells_and_change_for_both(kafka, tool, command):
     def theirs():
         text = tool(f"{TOOLS}.FeatureCommand", "describe")
-        # It has names for the levels of metadata.version.
         lines = re.findall(
-            r"Feature: (\S+)\s+SupportedMinVersion: (\d+)\s+SupportedMaxVersion: (\d+)\s+"
-            r"FinalizedVersionLevel: (\d+)\s",
+            r"Feature: (\S+)\s+SupportedMinVersion: (\S+)\s+SupportedMaxVersion: (\S+)\s+"
+            r"FinalizedVersionLevel: (\S+)\s",
             text,
         )
-        return {name: tuple(map(int, levels)) for name, *levels in lines}
+        # It has words for the levels of metadata.version.
+        return {
+            name: tuple(int(item) if item.isdecimal() else item for item in levels)
+            for name, *levels in lines
+        }
 
     def ours():
         found = kafka.describe_features().by_name
-        return {name: tuple(item) for name, item in found.items() if name != "metadata.version"}
+        return {
+            name: tuple(release_of(name, level) or level for level in item)
+            for name, item in found.items()
+        }
 
     assert ours() == theirs()
     name = "group.version"
     for level in (0, 1) if name in ours() else ():  # 3.9 has none that could change
         way = "upgrade" if level else "downgrade"
-        yes = () if level else ("--yes",)
         command("features", way, f"{name}={level}", "--validate-only")
         assert ours()[name][2] != level
-        command("features", way, f"{name}={level}", *yes)
+        command("features", way, f"{name}={level}", "--yes")
         until(lambda level=level: ours()[name][2] == level)
     assert ours() == theirs()
+    release = release_of(
+        "metadata.version", kafka.describe_features().by_name["metadata.version"][2]
+    )
+    command("features", "upgrade", f"metadata.version={release}", "--validate-only")
     with pytest.raises(BrokerError, match=r"metadata.version.*INVALID_UPDATE_VERSION"):
         kafka.update_features({"metadata.version": 1})
 

@@ -5,10 +5,11 @@ Protocol: KIP-584 (features, UpdateFeatures), KIP-1022 (those beyond metadata.ve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.cluster.asking import Question, nothing_done_yet
@@ -22,6 +23,16 @@ from pyspark_kafkaproto.messages.update_features import (
 )
 
 _FIRST_WITH_TYPES = 1  # of UpdateFeatures: Kafka 3.3
+
+METADATA_VERSION: Final = "metadata.version"
+# From level 1 on; those that a release is still to be made with may change until then.
+_RELEASES: Final = (
+    *("3.0-IV1", "3.1-IV0", "3.2-IV0", "3.3-IV0", "3.3-IV1", "3.3-IV2", "3.3-IV3", "3.4-IV0"),
+    *("3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2"),
+    *("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0"),
+    *("4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1"),
+    "4.3-IV0",
+)
 
 
 class Feature(NamedTuple):
@@ -49,6 +60,29 @@ class Direction(Enum):
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
     UNSAFE_DOWNGRADE = 3
+
+
+def release_of(name: str, level: int) -> str | None:
+    """Kafka's word for a level, `4.1-IV1`; None where it has none, or a newer one than these."""
+    is_known = name == METADATA_VERSION and 1 <= level <= len(_RELEASES)
+    return _RELEASES[level - 1] if is_known else None
+
+
+def level_of_release(name: str, word: str) -> int | None:
+    """The level that a word stands for; `4.1` and `4.1.2` are the last one of that release."""
+    found = re.fullmatch(r"(\d+\.\d+)(?:\.\d+)?(-IV\d+)?", word, re.ASCII)
+    if name != METADATA_VERSION or found is None:
+        return None
+    release, step = found[1], found[2] or "-"
+    levels = enumerate(_RELEASES, 1)
+    return max(
+        (
+            level
+            for level, own in levels
+            if own == release + step or (step == "-" and own.startswith(release + step))
+        ),
+        default=None,
+    )
 
 
 def describe_features(router: Router) -> Features:

@@ -63,14 +63,19 @@ def test_quorum_is_a_line_and_a_table(brokers, command):
 def test_features_are_listed_and_changed(brokers, command, rows):
     test_features.known(brokers)
     assert command("features", "list").stdout.splitlines() == [
-        "Feature           Min  Max  Finalized",
-        "group.version       0    1          0",
-        "metadata.version    7   30         29",
+        "Feature           Min          Max           Finalized",
+        "group.version     0            1             0",
+        "metadata.version  7 (3.3-IV3)  30 (4.3-IV0)  29 (4.2-IV1)",
     ]
+    group, metadata = rows("features", "list")
+    assert metadata["finalized"] == 29
+    assert metadata["releases"]["finalized"] == "4.2-IV1"
+    assert set(group["releases"].values()) == {None}
     assert {row["epoch"] for row in rows("features", "list")} == {5}
     brokers.on("UpdateFeatures", UpdateFeaturesResponse())
-    done = command("features", "upgrade", "group.version=1", "metadata.version=30")
-    assert done.stderr == "upgraded: group.version to 1, metadata.version to 30\n"
+    words = ("features", "upgrade", "group.version=1", "metadata.version=4.3")
+    done = command(*words, "--yes")
+    assert done.stderr == "upgraded: group.version to 1, metadata.version to 30 (4.3-IV0)\n"
     assert rows("features", "upgrade", "group.version=1", "--validate-only") == [
         {"feature": "group.version", "level": 1, "result": "could be upgraded"}
     ]
@@ -78,8 +83,20 @@ def test_features_are_listed_and_changed(brokers, command, rows):
     assert asked.validate_only  # of several, whether all of them could be
     assert (first.validate_only, second.validate_only) == (False, True)
     assert command("features", "upgrade", "group.version").exit_code == 2
-    assert command("features", "upgrade", "group.version=x").exit_code == 2
+    for wrong in ("group.version=x", "group.version=4.3", "metadata.version=4.3-IV9"):
+        assert command("features", "upgrade", wrong).exit_code == 2
     assert command("features", "upgrade", "group.version=99999").exit_code == 2
+
+
+@pytest.mark.slow
+def test_upgrade_is_asked_for(brokers, command):
+    brokers.on("UpdateFeatures", UpdateFeaturesResponse())
+    done = command("features", "upgrade", "metadata.version=4.1-IV1", input="n\n")
+    assert done.exit_code == 1
+    question = "Upgrade metadata.version to 27 (4.1-IV1)? metadata.version seldom goes back."
+    assert question in done.stderr
+    assert "goes back" not in command("features", "upgrade", "group.version=1", input="n\n").stderr
+    assert brokers.asked("UpdateFeatures") == []
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto.cluster.admin import Direction, Feature
+from pyspark_kafkaproto.cluster.admin.features import level_of_release, release_of
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.update_features import UpdateFeaturesResponse
@@ -136,3 +137,31 @@ def test_older_controllers_are_asked_about_all_before_any_is_in_force(brokers, k
     brokers.on(API, well)
     kafka.update_features({"a.version": 1, "b.version": 1})
     assert [item.validate_only for item in brokers.asked(API)] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("word", "level"),
+    [
+        ("4.1-IV0", 26),
+        ("4.1-IV1", 27),
+        ("4.1", 27),
+        ("4.1.1", 27),
+        ("3.3-IV3", 7),
+        ("4", None),
+        ("4.1-IV2", None),
+        ("4.1-", None),
+        ("9.9", None),
+        ("27", None),
+        ("٤.1", None),
+    ],
+)
+def test_words_of_releases_are_levels_of_metadata_version(word, level):
+    assert level_of_release("metadata.version", word) == level
+    assert level_of_release("group.version", word) is None
+
+
+def test_each_level_has_a_word_that_stands_for_it():
+    words = [release_of("metadata.version", level) for level in range(1, 31)]
+    assert [level_of_release("metadata.version", word) for word in words] == list(range(1, 31))
+    assert release_of("metadata.version", 0) is release_of("metadata.version", 31) is None
+    assert release_of("group.version", 1) is None
