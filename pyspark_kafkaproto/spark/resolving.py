@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 
+from pyspark_kafkaproto.client.committed import check_commits
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.options import Chosen, ReadOptions
@@ -35,9 +36,9 @@ def resolve_starts(
     """Where each partition starts: an offset, or Earliest, found when it is read.
 
     Raises:
-        ConfigError: offsets or times for other partitions than those that are read; or, if the
-            options make that an error, no record is as late as asked for, or the group has
-            committed nothing.
+        ConfigError: offsets or times for other partitions than those that are read; the group is a
+            share group, to which nothing is committed; or, if the options make that an error, no
+            record is as late as asked for, or the group has committed nothing.
     """
     return resolve_limit(
         cluster,
@@ -101,6 +102,8 @@ def resolve_limit(
         case Committed():
             found: dict[TopicPartition, Bound] = {}
             found.update(cluster.get_consumer_offsets(group or "", partitions))
+            if not found and partitions:
+                check_commits(cluster, "kafka.group.id", group or "")
             missing = sorted(set(partitions) - set(found))
             if missing and fallback is None:
                 raise ConfigError(

@@ -1,6 +1,7 @@
 """What timestamps, distances and groups mean in offsets."""
 
 import time
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -104,6 +105,26 @@ def test_distances_end_at_the_other_end_of_the_log():
 )
 def test_group_goes_on_where_it_has_committed(fallback, bound):
     assert start(startingOffsets="committed", **fallback) == {A0: 50, A1: bound}
+
+
+@pytest.mark.parametrize("fallback", ["earliest", "error"])
+def test_share_group_is_refused_for_nothing_is_ever_committed_to_it(fallback):
+    """Else a query would begin at the fallback each time it has no checkpoint."""
+    cluster = Cluster()
+    cluster.get_consumer_offsets = lambda group, partitions: {}
+    cluster.describe_groups = lambda groups: {
+        name: SimpleNamespace(type="share") for name in groups
+    }
+    given = options(startingOffsets="committed", committedFallback=fallback)
+    with pytest.raises(ConfigError, match=r"kafka\.group\.id.*'g'.*it is a share group, to which"):
+        resolve_starts(cluster, given, [A0, A1])
+    with pytest.raises(ConfigError, match="share group"):
+        resolve_ends(cluster, options(endingOffsets="committed"), [A0])
+    cluster.describe_groups = lambda groups: {
+        name: SimpleNamespace(type="classic") for name in groups
+    }
+    given = options(startingOffsets="committed", committedFallback="earliest")
+    assert resolve_starts(cluster, given, [A0]) == {A0: Earliest()}
 
 
 def test_nothing_committed_is_an_error_when_told_so():
