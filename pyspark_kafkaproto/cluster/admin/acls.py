@@ -7,6 +7,7 @@ goes to the cluster's authorizer (KIP-140): one that has none says so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, astuple, dataclass
 from functools import partial
@@ -54,6 +55,7 @@ _OPERATIONS: Final = {
 }
 _PERMISSIONS: Final = {"deny": 2, "allow": 3}
 _ANY = 1
+_LAST_NUMBER = 127
 _FILTER_PATTERNS: Final = {"any": _ANY, "match": 2} | _PATTERNS
 
 RESOURCE_TYPES: Final = tuple(_TYPES)
@@ -118,6 +120,7 @@ class Acl:
 class AclFilter:
     """Which ACLs: those that agree with each part that is not None.
 
+    A word that is newer than those known here is its number in brackets, `(16)`, as ACLs tell it.
     `pattern_type` may also be `match`: all ACLs that bear upon the resource of that name, its own
     ones, those of a prefix of it, and those of `*`. All parts are compared as they stand: ACLs of
     `User:*` are not among those of `User:reports`.
@@ -240,7 +243,8 @@ def _checked(items: Collection[_A], kind: type[_A]) -> list[_A]:
             ("operation", item.operation, _OPERATIONS),
             ("permission", item.permission, _PERMISSIONS),
         ):
-            if word not in known and not (is_filter and word is None):
+            is_other = is_filter and (word is None or _newer(word, known) is not None)
+            if word not in known and not is_other:
                 raise ConfigError(option, word, f"expected one of {', '.join(known)}")
         for option, text in (
             ("resource_name", item.resource_name),
@@ -286,7 +290,21 @@ def _as_filter(kind: type[_F], wanted: AclFilter) -> _F:
 
 
 def _number(word: str | None, known: Mapping[str, int]) -> int:
-    return _ANY if word is None else known[word]
+    if word is None:
+        return _ANY
+    newer = _newer(word, known)
+    return known[word] if newer is None else newer
+
+
+def _newer(word: object, known: Mapping[str, int]) -> int | None:
+    """The number of `(16)`, as `_word` tells what Kafka has come up with since; None: it is none.
+
+    What stands for several, or for what a broker does not know, is no word of an ACL.
+    """
+    found = re.fullmatch(r"\(([1-9][0-9]{0,2})\)", word) if isinstance(word, str) else None
+    number = 0 if found is None else int(found[1])
+    is_newer = max(known.values()) < number <= _LAST_NUMBER
+    return number if is_newer else None
 
 
 # What is answered

@@ -189,6 +189,17 @@ def test_delete_shows_asks_and_deletes_just_what_was_shown(brokers, command):
     )
 
 
+def test_delete_of_a_right_that_is_newer_than_we_are_is_by_its_number(brokers, command):
+    newer = Acl("topic", "orders", principal="User:reports", operation="(99)")
+    NUMBERS[newer] = (2, 3, 99, 3)
+    brokers.on("DescribeAcls", described(newer))
+    brokers.on("DeleteAcls", deleted((matching(newer),)))
+    done = command("acls", "delete", "--topic", "orders", "--yes", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)[0]["operation"] == "(99)"
+    assert brokers.asked("DeleteAcls")[0].filters[0].operation == 99
+
+
 def test_delete_takes_back_what_a_role_gave(brokers, command):
     brokers.on("DescribeAcls", described(READ))
     brokers.on("DeleteAcls", deleted((matching(READ),)))

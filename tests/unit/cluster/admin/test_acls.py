@@ -121,8 +121,25 @@ def test_words_of_a_later_kafka_are_shown_as_numbers(brokers, kafka):
     brokers.on("DescribeAcls", DescribeAclsResponse(resources=(new,)))
     (found,) = kafka.describe_acls()
     assert (found.resource_type, found.pattern_type, found.operation) == ("(98)", "(97)", "(99)")
-    with pytest.raises(ConfigError, match=r"'\(98\)': expected one of topic, group"):
-        kafka.delete_acls({AclFilter.of(found)})
+
+
+def test_acl_with_words_of_a_later_kafka_is_deleted_by_their_numbers(brokers, kafka):
+    """Whatever is listed can be deleted: the broker knows what it has told."""
+    acl = Acl("(98)", "orders", pattern_type="(97)", principal="User:a", operation="(99)")
+    brokers.on("DeleteAcls", deleted(()))
+    kafka.delete_acls({AclFilter.of(acl)})
+    ((wanted,),) = (request.filters for request in brokers.asked("DeleteAcls"))
+    assert (wanted.resource_type_filter, wanted.pattern_type_filter) == (98, 97)
+    assert (wanted.operation, wanted.permission_type) == (99, 3)
+    with pytest.raises(ConfigError, match="resource_type"):
+        kafka.create_acls({acl})
+
+
+@pytest.mark.parametrize("number", ["(0)", "(1)", "(3)", "(128)", "(016)", "16", "(-1)", "(99"])
+def test_numbers_that_stand_for_more_than_one_right_or_for_none_are_refused(brokers, kafka, number):
+    with pytest.raises(ConfigError, match="operation"):
+        kafka.delete_acls({AclFilter(principal="User:a", operation=number)})
+    assert brokers.asked("DeleteAcls") == []
 
 
 @pytest.mark.parametrize("what", ["describe", "create", "delete"])
