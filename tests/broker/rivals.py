@@ -64,6 +64,7 @@ def java_member(
     folder: Path,
     protocol: str = "classic",
     assignor: str = "range",
+    instance_id: str | None = None,
 ) -> Iterator[JavaMember]:
     """A member of Kafka's Java client, which leaves at the end."""
     config = folder / "consumer.properties"
@@ -80,6 +81,7 @@ def java_member(
             *("--bootstrap-server", broker.bootstrap_servers),
             *("--topic", topic, "--group-id", group, "--reset-policy", "earliest"),
             *("--group-protocol", protocol, "--assignment-strategy", _JAVA_ASSIGNORS[assignor]),
+            *(() if instance_id is None else ("--group-instance-id", instance_id)),
             *("--command-config" if is_new else "--consumer.config", str(config)),
         ],
         log,

@@ -67,9 +67,9 @@ def no_beat(what, request):
     raise DeadlineExceeded(what, 0)
 
 
-def are_at(members, offset):
-    """Whether ours together have read each partition up to `offset`."""
-    return lambda: [at for one in members for at in one.positions.values()] == [offset] * PARTITIONS
+def are_at(members, offset, partitions=PARTITIONS):
+    """Whether ours together have read so many partitions, all theirs, up to `offset`."""
+    return lambda: [at for one in members for at in one.positions.values()] == [offset] * partitions
 
 
 def check_three_clients(broker, kafka, topic, group, new_member, folder, *how):

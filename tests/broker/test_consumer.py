@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 
+import pyarrow as pa
 import pytest
 
-from pyspark_kafkaproto import TopicPartition
+from pyspark_kafkaproto import Producer, TopicPartition
+from pyspark_kafkaproto.devbroker.jars import version_key
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
@@ -14,6 +16,7 @@ from tests.broker.rivals import java_member
 from tests.broker.sharing import (
     PARTITIONS,
     RECORDS,
+    are_at,
     check_three_clients,
     is_shared,
     make_topic,
@@ -101,6 +104,91 @@ def test_a_static_member_finds_its_partitions_again_and_fences_its_double(
         poll_all((again, double, second), lambda: False, "the double")
     for one in (again, double, second):
         one.close()
+
+
+@pytest.mark.parametrize("is_leader", [True, False])
+def test_a_static_member_of_a_cooperative_group_comes_back_beside_javas(
+    broker, kafka, topic, new_name, member, tmp_path, is_leader
+):
+    """Nobody hears of it; only where it stays away the others get what it had, and keep theirs."""
+    group, how, heard = new_name("group"), "cooperative-sticky", []
+
+    def ours(name, **properties):
+        note = lambda partitions: heard.append((name, partitions))  # noqa: E731
+        listeners = {"on_revoke": note, "on_lost": note}
+        given = {"group_instance_id": name, "partition_assignment_strategy": how}
+        return member(group, topic, listeners, **given, **properties)
+
+    first, second = ours("till-1"), ours("till-2")
+    poll_all((first, second), is_shared(first, second), "two members")
+    with java_member(broker, group, topic, tmp_path, "classic", how, "till-3") as java:
+        poll_all((first, second), is_shared(first, second, java), "three members")
+        leaves, stays = (first, second) if is_leader else (second, first)
+        name = leaves.config.group_instance_id
+        had, its, javas = leaves.assignment, stays.assignment, java.assignment
+        epoch = generation(stays)
+        leaves.close()
+        heard.clear()
+        again = ours(name)
+        poll_all((again, stays), is_shared(again, stays, java), "its coming back")
+        assert (again.assignment, stays.assignment, java.assignment) == (had, its, javas)
+        assert (generation(stays), heard) == (epoch, [])
+        fill(kafka, dict.fromkeys(kafka.get_partitions({topic}), RECORDS))
+        poll_all((again, stays), lambda: java.count == 2 * RECORDS, "Java's rows")
+        poll_all((again, stays), are_at((again, stays), RECORDS, PARTITIONS - 2), "our rows")
+        described = kafka.describe_groups({group})[group]
+        assert {item.instance_id for item in described.members} == {"till-1", "till-2", "till-3"}
+        double = ours(name)
+        with pytest.raises(BrokerError, match=r"FENCED_INSTANCE_ID.*taken over"):
+            poll_all((again, double, stays), lambda: False, "the double")
+        again.close()
+        heard.clear()
+        double.close()  # for good: its session ends
+        poll_all([stays], is_shared(stays, java), "who is left")
+        assert its < stays.assignment
+        assert javas < java.assignment
+        assert {name for name, _ in heard} == {name}, "its double alone, which has closed"
+        stays.close()
+
+
+BACK_S = 3600
+
+
+def test_by_duration_begins_where_javas_consumer_does(broker, kafka, new_name, member):
+    """KIP-1106: with what was written since; a partition without that begins at its end."""
+    topic, now_ms = make_topic(kafka, new_name(), 3), int(time.time() * 1000)
+    ages_s = {0: [2 * BACK_S, BACK_S + 60, BACK_S - 60, 60], 1: [2 * BACK_S], 2: []}
+    rows = [(number, age) for number, ages in ages_s.items() for age in ages]
+    config = {"bootstrap.servers": broker.bootstrap_servers}
+    with Producer(config, timestamp_column="timestamp") as producer:
+        producer.send(
+            pa.record_batch(
+                {
+                    "topic": [topic] * len(rows),
+                    "partition": pa.array([number for number, _ in rows], pa.int32()),
+                    "value": [str(age) for _, age in rows],
+                    "timestamp": pa.array(
+                        [1000 * (now_ms - 1000 * age) for _, age in rows], pa.timestamp("us", "UTC")
+                    ),
+                }
+            )
+        )
+    reset = f"by_duration:PT{BACK_S}S"
+    reader = member(new_name("group"), topic, auto_offset_reset=reset)
+    expected = {TopicPartition(topic, number): end for number, end in ((0, 4), (1, 1), (2, 0))}
+    found = poll_all([reader], lambda: reader.positions == expected, "all of them")
+    assert found == 2
+    reader.close()
+    if version_key(broker.version) >= (4, 0):
+        option = (
+            "--command-property" if version_key(broker.version) >= (4, 2) else "--consumer-property"
+        )
+        told = broker.run_tool(
+            "org.apache.kafka.tools.consumer.ConsoleConsumer",
+            *("--bootstrap-server", broker.bootstrap_servers, "--topic", topic),
+            *(option, f"auto.offset.reset={reset}", "--max-messages", "2"),
+        )
+        assert sorted(told.split()) == sorted(str(age) for age in ages_s[0][2:])
 
 
 def test_who_closes_while_the_group_waits_for_others_is_not_kept(kafka, topic, new_name, member):
