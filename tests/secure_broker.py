@@ -40,6 +40,12 @@ def quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+def token_login(token_id: str, hmac: str) -> str:
+    """`sasl.jaas.config` of a client with a delegation token, as Kafka's documentation has it."""
+    given = f'username="{token_id}" password="{hmac}" tokenauth="true"'
+    return f"{_PACKAGE}scram.ScramLoginModule required {given};"
+
+
 def login(mechanism: str, username: str, password: str = PASSWORD) -> str:
     """`sasl.jaas.config` of a client."""
     module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
@@ -211,5 +217,6 @@ def _sasl() -> Mapping[str, str]:
 def _acls() -> Mapping[str, str]:
     return {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "delegation.token.secret.key": "the secret of all tokens",
         "super.users": "User:ANONYMOUS;User:CN=operator;User:operator",
     }

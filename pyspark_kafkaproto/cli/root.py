@@ -45,6 +45,7 @@ _COMMANDS = (
     "quorum",
     "reassignments",
     "tap",
+    "tokens",
     "topics",
     "transactions",
     "users",

@@ -1,4 +1,4 @@
-"""The part of KafkaCluster about who may do what, and how much: ACLs, users, quotas.
+"""The part of KafkaCluster about who may do what, and how much: ACLs, users, tokens, quotas.
 
 What it asks with is loaded where it is asked: executors import this room at every start, and ask
 for none of it.
@@ -14,11 +14,12 @@ from pyspark_kafkaproto.cluster.routing import Router
 if TYPE_CHECKING:
     from pyspark_kafkaproto.cluster.admin.acls import Acl, AclFilter
     from pyspark_kafkaproto.cluster.admin.quotas import QuotaEntity, QuotaFilter
+    from pyspark_kafkaproto.cluster.admin.tokens import DelegationToken, Hmac
     from pyspark_kafkaproto.cluster.admin.users import ScramCredential
 
 
 class AccessWindow:
-    """What KafkaCluster does about ACLs, users and quotas.
+    """What KafkaCluster does about ACLs, users, delegation tokens and quotas.
 
     Changes are the controller's; brokers hear of them a moment later.
     """
@@ -102,6 +103,95 @@ class AccessWindow:
         from pyspark_kafkaproto.cluster.admin.users import delete_users
 
         delete_users(self._router, users, mechanisms)
+
+    # Delegation tokens
+
+    def create_delegation_token(
+        self,
+        owner: str | None = None,
+        renewers: Collection[str] = (),
+        max_lifetime_s: float | None = None,
+    ) -> DelegationToken:
+        """Make a token that logs in as its owner: `token.login()` are the properties to do so.
+
+        It is waited for until the brokers know it. Where an answer is lost and it is asked again,
+        one that nobody holds is left, until it expires.
+
+        Args:
+            owner: whom it stands for, `User:reports`; None: who asks.
+            renewers: who may renew and expire it beside its owner, `User:scheduler`.
+            max_lifetime_s: when it ends for good, at most what the brokers allow
+                (`delegation.token.max.lifetime.ms`); None: just that. It expires after
+                `delegation.token.expiry.time.ms` unless it is renewed before.
+
+        Raises:
+            BrokerError: tokens are switched off, this login may not ask for any, or the right to
+                make some for `owner` is missing.
+            ConfigError: a principal or the lifetime is none.
+        """
+        from pyspark_kafkaproto.cluster.admin.tokens import create_delegation_token
+
+        return create_delegation_token(self._router, owner, renewers, max_lifetime_s)
+
+    def renew_delegation_token(self, token: Hmac, period_s: float | None = None) -> int:
+        """Have a token expire later, and not beyond its end.
+
+        Args:
+            token: it, or its HMAC in base64.
+            period_s: from now on, at most what the brokers give; None: just that.
+
+        Returns:
+            When it expires, in milliseconds since 1970.
+
+        Raises:
+            BrokerError: there is no such token, it has expired, or this user is neither its owner
+                nor one of its renewers.
+            ConfigError: it is no HMAC, or no period.
+        """
+        from pyspark_kafkaproto.cluster.admin.tokens import renew_delegation_token
+
+        return renew_delegation_token(self._router, token, period_s)
+
+    def expire_delegation_token(self, token: Hmac, after_s: float | None = None) -> int | None:
+        """Have a token expire sooner: nobody logs in with it then.
+
+        Connections that did stay until it would have expired before.
+
+        Args:
+            token: it, or its HMAC in base64.
+            after_s: from now on; None: at once.
+
+        Returns:
+            When it expires, in milliseconds since 1970; None: it is gone.
+
+        Raises:
+            BrokerError: there is no such token, it has expired, or this user is neither its owner
+                nor one of its renewers.
+            ConfigError: it is no HMAC, or no time.
+        """
+        from pyspark_kafkaproto.cluster.admin.tokens import expire_delegation_token
+
+        return expire_delegation_token(self._router, token, after_s)
+
+    def describe_delegation_tokens(
+        self, owners: Collection[str] | None = None
+    ) -> list[DelegationToken]:
+        """The tokens that this user may see, with their HMACs, by owner and age.
+
+        Those are tokens that it owns, requested or may renew, and those of users on whom it has
+        DESCRIBE_TOKENS; others are left out without a word.
+
+        Args:
+            owners: principals (`User:reports`): tokens that one of them owns, requested or may
+                renew; None: all.
+
+        Raises:
+            BrokerError: tokens are switched off, or this login may not ask for any.
+            ConfigError: one of `owners` is no principal.
+        """
+        from pyspark_kafkaproto.cluster.admin.tokens import describe_delegation_tokens
+
+        return describe_delegation_tokens(self._router, owners)
 
     # Quotas
 

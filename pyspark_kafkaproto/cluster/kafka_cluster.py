@@ -41,7 +41,7 @@ class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow):
     """Metadata and offsets of one cluster; its groups, topics, rights and brokers.
 
     Those are in `GroupWindow`, `TopicWindow` (with records and configurations), `AccessWindow`
-    (with users and quotas) and `BrokerWindow` (with replicas, leaders and features).
+    (with users, tokens and quotas) and `BrokerWindow` (with replicas, leaders and features).
 
     Connections open on first use and stay open until `close`; a pickled cluster carries its
     configuration alone. For use by one thread at a time. A partition may be given as a

@@ -34,6 +34,16 @@ _log = logging.getLogger(__name__)
 _RENEWED_FROM, _RENEWED_TO = 0.85, 0.95
 _SOONEST_RENEWAL_S = 1.0  # a broker ends connections that come back sooner
 
+_UNKNOWN = (
+    "this broker knows no such delegation token, or its HMAC is another one: it may have expired, "
+    "or was made by another cluster (kafkaproto tokens list shows those that there are, for who "
+    "logs in with a password); check what"
+)
+_EXPIRED = (
+    "the delegation token has expired: tokens are renewed before that (kafkaproto tokens renew), "
+    "and now another one has to be made (kafkaproto tokens create)"
+)
+
 
 class Login(NamedTuple):
     """When a login is to be renewed, and when it is over, on the monotonic clock; `inf`: never."""
@@ -89,6 +99,7 @@ def _log_in(
     conversation: Conversation, connection: Asks, config: SecurityConfig, deadline: Deadline
 ) -> Login:
     mechanism = config.sasl_mechanism or ""
+    is_token = config.logs_in_with_token
     began = time.monotonic()
     _agree_on(mechanism, connection, config, deadline)
     try:
@@ -98,12 +109,16 @@ def _log_in(
     except BrokerError as error:
         if error.code not in {SASL_AUTHENTICATION_FAILED, ILLEGAL_SASL_STATE}:
             raise
+        jaas = config.named("sasl.jaas.config")
+        advice = _UNKNOWN if is_token else "check what"
         raise AuthenticationFailed(
             str(connection.endpoint),
             mechanism,
-            f"{error.message or error.error.name}: check what "
-            f"{config.named('sasl.jaas.config')} says",
+            f"{error.message or error.error.name}: {advice} {jaas} says",
         ) from None
+    if is_token and lifetime_ms <= 0:
+        # A token has an end, which is told; of one that is over brokers close the connection next.
+        raise AuthenticationFailed(str(connection.endpoint), mechanism, _EXPIRED)
     if lifetime_ms <= 0:
         return Login()
     share = random.uniform(_RENEWED_FROM, _RENEWED_TO)  # noqa: S311 - jitter, no secret

@@ -53,6 +53,17 @@ def parse_jaas(name: str, given: Secret) -> LoginModule:
     return LoginModule(module, dict(_pairs(name, rest)))
 
 
+def write_jaas(module: LoginModule) -> Secret:
+    """What `parse_jaas` reads as `module`; the text holds what its options hold."""
+    pairs = (f" {option}={_quoted(value)}" for option, value in module.options.items())
+    return Secret(f"{module.name} required{''.join(pairs)};")
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
 def _pairs(name: str, tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     for pos in range(0, len(tokens), 3):
         triple = tokens[pos : pos + 3]

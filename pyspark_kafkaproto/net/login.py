@@ -31,4 +31,5 @@ def begin_login(config: SecurityConfig, deadline: Deadline) -> sasl.Conversation
         return sasl.oauthbearer(bearer_token(config, options, deadline), extensions)
     if mechanism == "PLAIN":
         return sasl.plain(options["username"], options["password"])
-    return sasl.scram(mechanism, options["username"], options["password"])
+    username, password = options["username"], options["password"]
+    return sasl.scram(mechanism, username, password, is_token=config.logs_in_with_token)

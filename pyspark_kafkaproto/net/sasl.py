@@ -2,7 +2,8 @@
 
 A conversation is a generator: it yields what the client says and is sent what the broker answered;
 it returns when the client has heard enough, and raises SaslRefused when what it heard is wrong.
-PLAIN: RFC 4616. SCRAM: RFC 5802 and 7677, KIP-84. OAUTHBEARER: RFC 7628, KIP-255 and KIP-342.
+PLAIN: RFC 4616. SCRAM: RFC 5802 and 7677, KIP-84, KIP-48. OAUTHBEARER: RFC 7628, KIP-255 and
+KIP-342.
 """
 
 from __future__ import annotations
@@ -39,15 +40,24 @@ def plain(username: str, password: str) -> Conversation:
     yield b"\0".join((b"", username.encode(), password.encode()))
 
 
-def scram(mechanism: str, username: str, password: str, nonce: str | None = None) -> Conversation:
+def scram(
+    mechanism: str,
+    username: str,
+    password: str,
+    nonce: str | None = None,
+    *,
+    is_token: bool = False,
+) -> Conversation:
     """SCRAM-SHA-256 or -512: the password is proved, not sent, and the broker proves to know it.
 
     Text goes as UTF-8 just as it is: Kafka's own clients and tools apply no SASLprep, and a
-    password that was normalised here would not match what they stored.
+    password that was normalised here would not match what they stored. With `is_token` the two are
+    the id of a delegation token and its HMAC in base64 (KIP-48).
     """
     algorithm = _HASHES[mechanism]
     own_nonce = nonce or secrets.token_urlsafe(_NONCE_BYTES)
-    first_bare = f"n={_sasl_name(username)},r={own_nonce}"
+    extension = ",tokenauth=true" if is_token else ""
+    first_bare = f"n={_sasl_name(username)},r={own_nonce}{extension}"
     challenge = (yield f"n,,{first_bare}".encode()).decode("utf-8", "replace")
     said = _attributes(challenge, "rsi")
     if not said["r"].startswith(own_nonce) or len(said["r"]) == len(own_nonce):

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.net.jaas import LoginModule, parse_jaas
+from pyspark_kafkaproto.net.jaas import LoginModule, parse_jaas, write_jaas
 from pyspark_kafkaproto.net.properties import (
     ALIKE,
     boolean,
@@ -33,12 +33,14 @@ _STORE_TYPES = ("PEM", "PKCS12", "JKS")
 OAUTHBEARER = "OAUTHBEARER"
 
 _PACKAGE = "org.apache.kafka.common.security."
+_SCRAM = _PACKAGE + "scram.ScramLoginModule"
 _MODULES = {
     "PLAIN": _PACKAGE + "plain.PlainLoginModule",
-    "SCRAM-SHA-256": _PACKAGE + "scram.ScramLoginModule",
-    "SCRAM-SHA-512": _PACKAGE + "scram.ScramLoginModule",
+    "SCRAM-SHA-256": _SCRAM,
+    "SCRAM-SHA-512": _SCRAM,
     OAUTHBEARER: _PACKAGE + "oauthbearer.OAuthBearerLoginModule",
 }
+_TOKENAUTH = "tokenauth"  # of the module for SCRAM (KIP-48)
 _KERBEROS = (
     "Kerberos is not supported: ask for a listener with SCRAM-SHA-512 or OAUTHBEARER, or read "
     'with Spark\'s own format("kafka")'
@@ -201,6 +203,12 @@ class SecurityConfig:
         """The `module:function` that gives tokens; None when the endpoint does."""
         return None if self.sasl_login_callback in _ENDPOINT_HANDLERS else self.sasl_login_callback
 
+    @property
+    def logs_in_with_token(self) -> bool:
+        """Whether it is a delegation token, with its HMAC, that stands as name and password."""
+        is_scram = self.uses_sasl and (self.sasl_mechanism or "").startswith("SCRAM-")
+        return is_scram and _says_token(self.login_module())
+
     def named(self, name: str) -> str:
         """A property's name as it was given, for errors to say."""
         return self.prefix + name
@@ -311,6 +319,20 @@ class SecurityConfig:
         return getattr(self, names_of(type(self))[name].name)
 
 
+def token_login(token_id: str, hmac: Secret, mechanism: str) -> dict[str, str]:
+    """The properties that log in with a delegation token; the text of one shows the HMAC.
+
+    Raises:
+        ConfigError: it is no mechanism that takes tokens.
+    """
+    if _MODULES.get(mechanism) != _SCRAM:
+        known = ", ".join(name for name, module in _MODULES.items() if module == _SCRAM)
+        raise ConfigError("mechanism", mechanism, f"expected one of {known}")
+    options = {"username": token_id, "password": hmac.reveal(), _TOKENAUTH: "true"}
+    text = write_jaas(LoginModule(_SCRAM, options)).reveal()
+    return {"sasl.mechanism": mechanism, "sasl.jaas.config": text}
+
+
 def is_security_property(name: str) -> bool:
     """Whether one that is not in the table must not be passed over: it starts or reads like one."""
     if name.startswith(("ssl.", "sasl.", "security.")):
@@ -332,12 +354,17 @@ def refuse_unknown(prefix: str, name: str) -> None:
     raise ConfigError(prefix + name, HIDDEN, why)
 
 
+def _says_token(module: LoginModule) -> bool:
+    return module.options.get(_TOKENAUTH, "").lower() == "true"
+
+
 def _check_password(name: str, module: LoginModule) -> None:
-    if module.options.get("tokenauth", "").lower() == "true":
-        raise ConfigError(
-            name, HIDDEN, "delegation tokens (tokenauth) are not supported: name a SCRAM user"
-        )
-    known = {"username", "password", "tokenauth"}
+    if _says_token(module) and not module.name.endswith(_SCRAM):
+        allowed = "delegation tokens (tokenauth) log in with SCRAM alone: set sasl.mechanism to "
+        raise ConfigError(name, HIDDEN, f"{allowed}SCRAM-SHA-512, and name {_SCRAM}")
+    if module.options.get(_TOKENAUTH, "true").lower() not in {"true", "false"}:
+        raise ConfigError(name, HIDDEN, 'tokenauth: expected "true" or "false"')
+    known = {"username", "password", _TOKENAUTH}
     if not {"username", "password"} <= module.options.keys() <= known:
         raise ConfigError(name, HIDDEN, 'expected username="…" and password="…", nothing else')
     if "\0" in module.options["username"] + module.options["password"]:

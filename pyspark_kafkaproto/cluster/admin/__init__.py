@@ -1,9 +1,10 @@
 """What those who keep a cluster ask and change: rights, users, quotas; replicas, leaders, brokers.
 
-`acls`, `users` and `quotas` say who may do what, and how much. `reassignments` moves replicas, to
-where `placement` proposes (which is pure), as fast as `throttles` lets it; `elections` makes
-leaders; `log_dirs`, `producers`, `quorum`, `features` and `brokers` are about what brokers hold and
-are. Nothing here is loaded before it is used: executors and readers do without all of it.
+`acls`, `users` (and `tokens`, which stand for users) and `quotas` say who may do what, and how
+much. `reassignments` moves replicas, to where `placement` proposes (which is pure), as fast as
+`throttles` lets it; `elections` makes leaders; `log_dirs`, `producers`, `quorum`, `features` and
+`brokers` are about what brokers hold and are. Nothing here is loaded before it is used: executors
+and readers do without all of it.
 """
 
 from pyspark_kafkaproto.cluster.admin.acls import OPERATIONS, RESOURCE_TYPES, Acl, AclFilter
@@ -15,6 +16,7 @@ from pyspark_kafkaproto.cluster.admin.quorum import Quorum, QuorumReplica
 from pyspark_kafkaproto.cluster.admin.quotas import QUOTAS, QuotaEntity, QuotaFilter, QuotaName
 from pyspark_kafkaproto.cluster.admin.reassignments import Reassignment
 from pyspark_kafkaproto.cluster.admin.throttles import Throttle
+from pyspark_kafkaproto.cluster.admin.tokens import DelegationToken
 from pyspark_kafkaproto.cluster.admin.users import SCRAM_MECHANISMS, ScramCredential
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "Acl",
     "AclFilter",
     "ActiveProducer",
+    "DelegationToken",
     "Direction",
     "Feature",
     "Features",
