@@ -60,7 +60,8 @@ def write_jaas(module: LoginModule) -> Secret:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = escaped.replace("\n", "\\n").replace("\r", "\\r")  # where Java ends a quote
     return f'"{escaped}"'
 
 

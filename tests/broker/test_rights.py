@@ -12,7 +12,11 @@ from pyspark_kafkaproto.client.batch_commit import commit_batch
 from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, NewTopic, ToEarliest
 from pyspark_kafkaproto.cluster.admin import Acl, AclFilter, QuotaEntity, Replica, ScramCredential
-from pyspark_kafkaproto.error_codes import BROKER_ID_NOT_REGISTERED, GROUP_AUTHORIZATION_FAILED
+from pyspark_kafkaproto.error_codes import (
+    BROKER_ID_NOT_REGISTERED,
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+)
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline, ProducerConfig, connections_for
 from tests.secure_broker import TOPIC
@@ -32,6 +36,7 @@ FOLDERS = []  # of the broker
 OWN_ID = "a-transactional-id"
 CLUSTER = "kafka-cluster"  # Kafka's own word for the one resource of this kind
 ANY_ACL = Acl("topic", "of-nobody", principal="User:nobody", operation="read")
+OTHER = "User:reports"  # whose tokens they are
 ANY_USER = ScramCredential("nobody", "its password")
 CONFIG, BROKER_CONFIG = ConfigResource("topic", TOPIC), ConfigResource("broker", "1")
 
@@ -112,6 +117,14 @@ def unregister_nobody(cluster):
             raise
 
 
+def list_tokens_of_others(cluster):
+    """Those that may not be seen are left out, without an error."""
+    if not cluster.describe_delegation_tokens({OTHER}):
+        why = "this user needs the right DESCRIBE_TOKENS on the user"
+        code = DELEGATION_TOKEN_AUTHORIZATION_FAILED
+        raise BrokerError(code, "DescribeDelegationToken", OTHER, why)
+
+
 # The features of the table, by the words of the page.
 FEATURES = {
     "metadata, partitions, leaders": lambda cluster: cluster.describe({TOPIC}, must_exist=True),
@@ -168,6 +181,8 @@ FEATURES = {
     ),
     "listing SCRAM users": lambda cluster: cluster.describe_users(),
     "changing SCRAM users": lambda cluster: cluster.set_users({ANY_USER}),
+    "making delegation tokens for others": lambda cluster: cluster.create_delegation_token(OTHER),
+    "listing delegation tokens of others": list_tokens_of_others,
     "listing quotas": lambda cluster: cluster.describe_quotas(),
     "changing quotas": lambda cluster: cluster.alter_quotas(
         {QuotaEntity(user="nobody"): {"consumer_byte_rate": 1}}, validate_only=True
@@ -193,7 +208,13 @@ FEATURES |= {
     "unregistering a broker": unregister_nobody,
     "who writes to a partition": lambda cluster: cluster.describe_producers(HELD),
 }
-_USUAL_NAMES = {"Topic": TOPIC, "Group": GROUP, "TransactionalId": OWN_ID, "Cluster": CLUSTER}
+_USUAL_NAMES = {
+    "Topic": TOPIC,
+    "Group": GROUP,
+    "TransactionalId": OWN_ID,
+    "Cluster": CLUSTER,
+    "User": OTHER,
+}
 NAMES = {
     "writing records": {"Topic": WRITTEN_TOPIC},
     "being a member of a group (`Consumer`)": {"Group": MEMBERS_GROUP},
@@ -254,6 +275,8 @@ def what_is_there(secure):
         for group in (SHARE_GROUP, DOOMED_SHARE_GROUP):
             cluster.reset_share_group_offsets(group, ToEarliest(), HELD)
         FOLDERS.extend(cluster.describe_log_dirs()[1])
+    with KafkaCluster(secure.as_user("reports")) as cluster:
+        cluster.create_delegation_token()
     of_a_task = properties | {"transactional.id": f"{TASKS}0-0"}
     with Producer(of_a_task, topic=WRITTEN_TOPIC) as producer:
         producer.begin_transaction()
@@ -327,7 +350,7 @@ def test_a_member_that_was_refused_reads_once_it_has_the_rights(secure, protocol
 def _named(error):
     """The right that an error names first, and on what kind of resource."""
     operation, _, _, kind = str(error).rpartition("needs the right ")[2].split()[:4]
-    kinds = {"topic": "Topic", "group": "Group", "cluster": "Cluster"}
+    kinds = {"topic": "Topic", "group": "Group", "cluster": "Cluster", "user": "User"}
     return operation, kinds.get(kind.rstrip(","), "TransactionalId")
 
 

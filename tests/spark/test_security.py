@@ -2,6 +2,7 @@
 
 import pytest
 
+from pyspark_kafkaproto import KafkaCluster
 from pyspark_kafkaproto.spark import DefaultSource
 from tests.secure_broker import PASSWORD, TOPIC, login
 from tests.spark.streaming import NOW, finish
@@ -42,6 +43,31 @@ def test_a_job_logs_in_and_shows_its_password_nowhere(spark, secure, capfd):
     assert TELLING not in shown
     source = DefaultSource(_options(secure))
     assert TELLING not in f"{source.reader(source.schema())!r}"
+
+
+def test_a_job_has_a_delegation_token_and_no_password(spark, secure, capfd):
+    """The driver's too: whoever made the token logged in with the password, and nobody else."""
+    with KafkaCluster(secure.as_user("reports")) as cluster:
+        token = cluster.create_delegation_token(max_lifetime_s=3600)
+    properties = secure.properties("SASL") | token.login()
+    options = {f"kafka.{name}": value for name, value in properties.items()}
+    frame = spark.read.format("kafkaproto").options(**options, subscribe=TOPIC).load()
+    assert [bytes(row.value) for row in frame.select("value").collect()] == [
+        *(b"one", b"two", b"three")
+    ]
+    frame.explain(mode="extended")
+    shown = f"{frame._jdf.queryExecution()} {_shown_in_the_ui(spark)} {capfd.readouterr()}"
+    assert token.hmac.reveal() not in shown
+    with KafkaCluster(secure.as_user("reports")) as cluster:
+        cluster.expire_delegation_token(token)
+        cluster.believed(
+            cluster.describe_delegation_tokens,
+            lambda found: token.token_id not in {item.token_id for item in found},
+        )
+    refused = spark.read.format("kafkaproto").options(**options, subscribe=TOPIC).load()
+    with pytest.raises(Exception, match="knows no such delegation token") as caught:
+        refused.collect()
+    assert token.hmac.reveal() not in str(caught.value)
 
 
 def test_a_wrong_password_says_so_and_is_not_shown(spark, secure, capfd):

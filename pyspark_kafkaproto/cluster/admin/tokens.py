@@ -137,7 +137,8 @@ def create_delegation_token(
             some for `owner` is missing.
         ConfigError: a principal or the lifetime is none.
     """
-    whose = (None, None) if owner is None else _principal("owner", owner)
+    # To brokers an empty name is who asks; older ones know no owners.
+    whose = ("", "") if owner is None else _principal("owner", owner)
     check_set("renewers", renewers)
     renewer = CreateDelegationTokenRequest.Renewer
     request = CreateDelegationTokenRequest(
@@ -149,7 +150,7 @@ def create_delegation_token(
         ),
         max_lifetime_ms=_ms("max_lifetime_s", max_lifetime_s),
     )
-    subject = "own token" if owner is None else f"token of {owner!r}"
+    subject = "a token of this user" if owner is None else f"a token of {owner!r}"
 
     def read(answer: CreateDelegationTokenResponse) -> DelegationToken:
         _check(answer, "CreateDelegationToken", subject)
@@ -195,11 +196,12 @@ def expire_delegation_token(
     subject = _subject(token)
     expiry_ms = _AS_BROKERS_SAY
 
-    def read(answer: ExpireDelegationTokenResponse, part: list[str]) -> dict[str, None]:
+    def read(
+        answer: ExpireDelegationTokenResponse, part: list[str]
+    ) -> dict[str, BrokerError | None]:
         nonlocal expiry_ms
-        _check(answer, "ExpireDelegationToken", subject)
         expiry_ms = answer.expiry_timestamp_ms
-        return dict.fromkeys(part)
+        return dict.fromkeys(part, _error(answer, "ExpireDelegationToken", subject))
 
     question: Question[str, None] = Question(f"expire {subject}", lambda _: request, read)
     done = DELEGATION_TOKEN_NOT_FOUND if after_s is None else None
@@ -279,26 +281,37 @@ def _subject(token: Hmac) -> str:
 
 
 def _await_everywhere(router: Router, token: DelegationToken) -> None:
-    """Wait until each broker that answers knows it: at the others a login with it would fail."""
+    """Wait until each broker that answers knows it: at the others a login with it would fail.
+
+    The token is made, and must reach who asked for it: what fails here is a warning.
+    """
+    try:
+        silent = _silent_about(router, token)
+    except KafkaProtoError as error:
+        silent = error
+    if silent is not None:
+        told = "token %r is made, and some brokers may not know it yet: %s"
+        _log.warning(told, token.token_id, silent)
+
+
+def _silent_about(router: Router, token: DelegationToken) -> KafkaProtoError | None:
+    """Why a broker has not told whether it knows the token; None: all know it."""
     deadline = router.deadline().sooner(_NEWS_TRAVELS_S)
     request = _to_describe({token.owner})
-    try:
-        brokers = router.topology((), deadline).brokers.values()
-        missing = {broker.endpoint for broker in brokers}
-        while missing:
-            places = sorted(missing, key=str)
-            answers = send_all(router, [(place, request) for place in places], deadline)
-            for place, answer in zip(places, answers, strict=True):
-                if isinstance(answer, KafkaProtoError) or _knows(answer, token):
-                    missing.remove(place)
-            if missing:
-                deadline.check("waiting for brokers to hear of a token")
-                time.sleep(_BETWEEN_LOOKS_S)
-    except KafkaProtoError as error:
-        # The token is made, and must reach who asked for it.
-        _log.warning(
-            "token %r is made, some brokers may not know it yet: %s", token.token_id, error
-        )
+    places = [broker.endpoint for broker in router.topology((), deadline).brokers.values()]
+    silent: KafkaProtoError | None = None
+    while places:
+        answers = send_all(router, [(place, request) for place in places], deadline)
+        asked, places = places, []
+        for place, answer in zip(asked, answers, strict=True):
+            if isinstance(answer, KafkaProtoError):
+                silent = answer
+            elif not _knows(answer, token):
+                places.append(place)
+        if places:
+            deadline.check("waiting for brokers to hear of a token")
+            time.sleep(_BETWEEN_LOOKS_S)
+    return silent
 
 
 def _knows(answer: DescribeDelegationTokenResponse, token: DelegationToken) -> bool:
@@ -309,9 +322,14 @@ def _knows(answer: DescribeDelegationTokenResponse, token: DelegationToken) -> b
 
 def _check(answer: Any, api: str, subject: str) -> None:
     """Raise the error of an answer."""
+    error = _error(answer, api, subject)
+    if error is not None:
+        raise error
+
+
+def _error(answer: Any, api: str, subject: str) -> BrokerError | None:
     code = answer.error_code
-    if code:
-        raise BrokerError(code, api, subject, _ADVICE.get(code, ""))
+    return BrokerError(code, api, subject, _ADVICE.get(code, "")) if code else None
 
 
 def _made(answer: CreateDelegationTokenResponse, renewers: tuple[str, ...]) -> DelegationToken:

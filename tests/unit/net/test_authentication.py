@@ -23,7 +23,7 @@ from pyspark_kafkaproto.net import (
 )
 from pyspark_kafkaproto.net import connection as connection_module
 from tests.fake_broker import FakeCluster, close
-from tests.fake_login import LOGIN, logged_in, want_login
+from tests.fake_login import LOGIN, ScramServer, logged_in, want_login
 
 ALL_TOPICS = MetadataRequest(topics=None)
 WITH_TOKENS = {
@@ -268,3 +268,79 @@ def test_who_needs_no_security_does_not_import_it():
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert shown.stdout == b"\n"
+
+
+# Delegation tokens
+
+TOKEN_ID, HMAC = "zzyZN7wWTcSKhFYGMFPRdg", "c2VjcmV0IG9mIHRoZSB0b2tlbg=="
+
+
+@pytest.fixture
+def scram(cluster):
+    """A broker with a user and a token, which lasts 100 s."""
+    server = ScramServer({"me": "hunter2"}, {TOKEN_ID: HMAC}, lambda: 100)
+    cluster.on("SaslHandshake", SaslHandshakeResponse(mechanisms=("SCRAM-SHA-512",)))
+    cluster.on("SaslAuthenticate", server)
+    return server
+
+
+def of_scram(cluster, name, password, more=""):
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    jaas = f'{module} username="{name}" password="{password}"{more};'
+    return config(cluster, sasl_mechanism="SCRAM-SHA-512", sasl_jaas_config=jaas)
+
+
+def of_token(cluster, name=TOKEN_ID, hmac=HMAC):
+    return of_scram(cluster, name, hmac, ' tokenauth="true"')
+
+
+def open_with(cluster, given):
+    return closing(Connection.open(Endpoint.parse(cluster.address()), given, soon()))
+
+
+def test_a_token_logs_in_by_its_extension_alone(cluster, scram):
+    with (
+        open_with(cluster, of_token(cluster)),
+        open_with(cluster, of_scram(cluster, "me", "hunter2")),
+    ):
+        assert scram.logged_in == [TOKEN_ID, "me"]
+    for given in (of_scram(cluster, TOKEN_ID, HMAC), of_token(cluster, "me", "hunter2")):
+        with pytest.raises(AuthenticationFailed, match="invalid credentials"):
+            open_with(cluster, given)
+
+
+@pytest.mark.parametrize("named", [("another", HMAC), (TOKEN_ID, "YW5vdGhlcg==")])
+def test_a_token_that_is_not_there_is_told_as_one(cluster, scram, named, caplog):
+    said = "no such delegation token.*kafkaproto tokens list.*check what sasl.jaas.config says"
+    with caplog.at_level(logging.DEBUG), pytest.raises(AuthenticationFailed, match=said) as caught:
+        open_with(cluster, of_token(cluster, *named))
+    assert named[1] not in str(caught.value) + caplog.text
+    with pytest.raises(
+        AuthenticationFailed, match="invalid credentials: check what sasl"
+    ) as caught:
+        open_with(cluster, of_scram(cluster, "me", "wrong"))
+    assert "token" not in str(caught.value)
+
+
+def test_a_token_that_has_expired_and_is_not_swept_away_yet(cluster, scram):
+    """Brokers let it in, for no time at all, and close the connection at the next request."""
+    scram.lifetime_s = lambda: 0
+    with pytest.raises(AuthenticationFailed, match=r"has expired.*kafkaproto tokens create"):
+        open_with(cluster, of_token(cluster))
+    with open_with(cluster, of_scram(cluster, "me", "hunter2")) as connection:  # for ever
+        connection.request(ALL_TOPICS, soon())
+
+
+def test_a_renewed_token_goes_on_and_one_that_was_not_is_over(cluster, scram, monkeypatch):
+    lifetimes = [100, 100, 0]
+    scram.lifetime_s = lambda: lifetimes.pop(0)
+    with open_with(cluster, of_token(cluster)) as connection:
+        later(monkeypatch, 96)
+        connection.request(ALL_TOPICS, soon())
+        assert scram.logged_in == [TOKEN_ID] * 2
+        connection.request(ALL_TOPICS, soon())
+        assert lifetimes == [0]
+        later(monkeypatch, 192)
+        with pytest.raises(AuthenticationFailed, match="the delegation token has expired"):
+            connection.request(ALL_TOPICS, soon())
+        assert not connection.is_open

@@ -1,9 +1,11 @@
 """sasl.jaas.config as Java's tokenizer reads it; what is wrong is said without showing it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.net.jaas import parse_jaas
+from pyspark_kafkaproto.net.jaas import LoginModule, parse_jaas, write_jaas
 from pyspark_kafkaproto.net.secret import Secret
 
 
@@ -64,3 +66,17 @@ def test_what_cannot_be_read_is_not_shown(text, said):
 
 def test_no_repr_shows_the_options():
     assert "hunter2" not in repr(parsed('a.Module required password="hunter2";'))
+
+
+@given(st.dictionaries(st.from_regex(r"[a-zA-Z_]\w*", fullmatch=True), st.text()))
+def test_what_is_written_is_read_again(options):
+    module = LoginModule("a.b.Module", options)
+    text = write_jaas(module).reveal()
+    assert parsed(text) == module
+    assert not {"\n", "\r"} & set(text)  # Java would end a quote there, and a file its line
+
+
+def test_what_is_written_shows_nothing_by_itself():
+    written = write_jaas(LoginModule("a.b.Module", {"password": 'hun"ter2'}))
+    assert written.reveal() == r'a.b.Module required password="hun\"ter2";'
+    assert "ter2" not in f"{written} {written!r}"

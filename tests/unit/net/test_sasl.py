@@ -40,15 +40,19 @@ def test_scram_is_the_rfcs_example():
         conversation.send(SERVER_FINAL.encode())
 
 
+@pytest.mark.parametrize("is_token", [False, True])
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_scram_proves_a_password_that_the_server_has_salted(mechanism):
+def test_scram_proves_a_password_that_the_server_has_salted(mechanism, is_token):
+    """The extension that a token has is among what is signed."""
     algorithm = mechanism[6:].replace("-", "").lower()
     password, salt = "ﬁ, = ☃", b"salt"
     salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, 5000)
-    conversation = sasl.scram(mechanism, "a,b=c", password)
+    conversation = sasl.scram(mechanism, "a,b=c", password, is_token=is_token)
     first = next(conversation).decode()
     assert first.startswith("n,,n=a=2Cb=3Dc,r=")
-    challenge = f"{first[first.index('r=') :]}more,s={base64.b64encode(salt).decode()},i=5000"
+    nonce, _, extension = first[first.index("r=") :].partition(",")
+    assert extension == ("tokenauth=true" if is_token else "")
+    challenge = f"{nonce}more,s={base64.b64encode(salt).decode()},i=5000"
     final = conversation.send(challenge.encode()).decode()
     bare, _, proof = final.rpartition(",p=")
     message = f"{first[3:]},{challenge},{bare}".encode()

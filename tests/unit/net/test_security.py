@@ -9,7 +9,7 @@ from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.net.properties import names_of
 from pyspark_kafkaproto.net.secret import Secret
-from pyspark_kafkaproto.net.security import SecurityConfig
+from pyspark_kafkaproto.net.security import SecurityConfig, token_login
 
 SERVERS = {"bootstrap.servers": "b-1:9092"}
 SSL = SERVERS | {"security.protocol": "SSL"}
@@ -141,13 +141,18 @@ BAD = [
         'username="…" and password="…"',
     ),
     (
+        WITH_PLAIN | {"sasl.jaas.config": PLAIN.replace(";", " tokenauth=true;")},
+        "sasl.jaas.config",
+        "delegation tokens (tokenauth) log in with SCRAM alone: set sasl.mechanism to SCRAM-SHA-",
+    ),
+    (
         WITH_PLAIN
         | {
             "sasl.mechanism": "SCRAM-SHA-256",
-            "sasl.jaas.config": SCRAM.replace(";", " tokenauth=true;"),
+            "sasl.jaas.config": SCRAM.replace(";", " tokenauth=yes;"),
         },
         "sasl.jaas.config",
-        "delegation tokens",
+        'tokenauth: expected "true" or "false"',
     ),
     (
         WITH_PLAIN | {"sasl.oauthbearer.scope": "s"},
@@ -294,3 +299,28 @@ def test_a_secret_hides_in_every_form():
     assert not Secret("")
     config = ClientConfig.parse(WITH_PLAIN | {"sasl.jaas.config": Secret(PLAIN)})
     assert config.login_module().options["password"] == "hunter2"
+
+
+@pytest.mark.parametrize(("said", "is_one"), [("true", True), ("TRUE", True), ("false", False)])
+def test_a_delegation_token_is_a_login_of_scram(said, is_one):
+    jaas = SCRAM.replace(";", f' tokenauth="{said}";')
+    given = WITH_PLAIN | {"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": jaas}
+    assert ClientConfig.parse(given).logs_in_with_token == is_one
+    assert not ClientConfig.parse(given | {"sasl.jaas.config": SCRAM}).logs_in_with_token
+    assert not ClientConfig.parse(WITH_PLAIN).logs_in_with_token
+    assert not ClientConfig.parse(SSL).logs_in_with_token
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_the_properties_of_a_token_log_in_with_it(mechanism):
+    properties = token_login("an id", Secret('h"mac='), mechanism)
+    config = ClientConfig.parse(SERVERS | {"security.protocol": "SASL_SSL"} | properties)
+    assert config.logs_in_with_token
+    assert config.sasl_mechanism == mechanism
+    options = config.login_module().options
+    assert (options["username"], options["password"]) == ("an id", 'h"mac=')
+
+
+def test_a_token_goes_with_scram_alone():
+    with pytest.raises(ConfigError, match="expected one of SCRAM-SHA-256, SCRAM-SHA-512"):
+        token_login("an id", Secret("hmac"), "PLAIN")
