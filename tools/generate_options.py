@@ -68,7 +68,6 @@ _DIFFERS = {
     "fetch.max.bytes": "50 MiB; see [benchmarks.md](benchmarks.md)",
     "max.partition.fetch.bytes": "1 MiB; see [benchmarks.md](benchmarks.md)",
     "receive.message.max.bytes": "it has none; the name is librdkafka's",
-    "sasl.jaas.config": "delegation tokens are refused",
     "sasl.login.callback.handler.class": "a Python function, `module:function`",
     "sasl.mechanism": "none is the default; `GSSAPI` is refused",
     "ssl.keystore.type": "the file's content tells; a JKS file is refused, with what converts it",

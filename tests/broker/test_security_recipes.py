@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_kafkaproto import KafkaCluster, TopicPartition
-from tests.secure_broker import PASSWORD, TOPIC, quoted
+from tests.secure_broker import PASSWORD, TOPIC, login, quoted
 from tests.token_endpoint import TokenEndpoint, token_for
 
 pytestmark = pytest.mark.broker
@@ -38,6 +38,9 @@ def endpoint():
 def stand_in(secure, endpoint, tmp_path, monkeypatch):
     """What stands for the page's files and addresses."""
     me = secure.authority.issue("operator")
+    (tmp_path / "reports.jaas").write_text(login("SCRAM-SHA-512", "reports"))
+    with KafkaCluster(secure.as_user("reports")) as cluster:
+        token = cluster.create_delegation_token()
     (tmp_path / "token").write_text(token_for("reports") + "\n")
     modules = tmp_path / "modules"
     modules.mkdir()
@@ -49,6 +52,9 @@ def stand_in(secure, endpoint, tmp_path, monkeypatch):
         "/etc/kafka/client.p12": me.pkcs12_file(tmp_path / "client.p12", "store-secret"),
         "/var/run/secrets/kafka/token": str(tmp_path / "token"),
         "https://login.example.com/oauth2/token": endpoint.url,
+        "/run/secrets/reports.jaas": str(tmp_path / "reports.jaas"),
+        "zzyZN7wWTcSKhFYGMFPRdg": token.token_id,
+        "its-hmac": token.hmac.reveal(),
         'password="its-secret"': f"password={quoted(PASSWORD)}",
     }
 
