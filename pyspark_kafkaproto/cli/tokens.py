@@ -13,6 +13,7 @@ from pyspark_kafkaproto.cli.moments import parse_span, show_time
 from pyspark_kafkaproto.cli.output import Row, gathered, json_option, show, tell
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.cluster.admin import SCRAM_MECHANISMS, DelegationToken
+from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.wire.printable import printed
 
 _LIST = {
@@ -114,7 +115,7 @@ def create(
       kafkaproto tokens create --renewer User:scheduler --max-lifetime 7d --to token.properties
       kafkaproto tokens create --owner User:reports --json
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    lifetime_s = None if max_lifetime is None else parse_span("--max-lifetime", max_lifetime)
+    lifetime_s = _span("--max-lifetime", max_lifetime)
     # A file that cannot be written is found before there is a token for it.
     opened = None if file is None else _new_file(file)
     try:
@@ -152,7 +153,7 @@ def renew(
       kafkaproto tokens renew zzyZN7wWTcSKhFYGMFPRdg
       kafkaproto tokens renew zzyZN7wWTcSKhFYGMFPRdg --for 12h
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    period_s = None if period is None else parse_span("--for", period)
+    period_s = _span("--for", period)
     with gathered(as_json=as_json) as rows:
         for token in _find(cluster, token_ids):
             expiry_ms = cluster.renew_delegation_token(token, period_s)
@@ -182,7 +183,7 @@ def expire(
       kafkaproto tokens expire zzyZN7wWTcSKhFYGMFPRdg
       kafkaproto tokens expire zzyZN7wWTcSKhFYGMFPRdg --in 1h --yes
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    after_s = None if after is None else parse_span("--in", after)
+    after_s = _span("--in", after)
     doomed = _find(cluster, token_ids)
     when = "now" if after is None else f"in {printed(after)}"
     confirmed(f"Have {'; '.join(map(_shown, doomed))} expire {when}?", is_sure=is_sure)
@@ -192,6 +193,13 @@ def expire(
             rows.append(_done(token, expiry_ms, "expired" if expiry_ms is None else "expires"))
             told = "expired: " if expiry_ms is None else f"expires {show_time(expiry_ms)}: "
             _say(told + _shown(token), as_json=as_json)
+
+
+def _span(option: str, text: str | None) -> float | None:
+    seconds = None if text is None else parse_span(option, text)
+    if seconds == 0:
+        raise ConfigError(option, text, "expected a span of more than 0")
+    return seconds
 
 
 def _find(cluster: KafkaCluster, token_ids: Iterable[str]) -> list[DelegationToken]:

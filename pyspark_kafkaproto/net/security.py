@@ -360,8 +360,8 @@ def _says_token(module: LoginModule) -> bool:
 
 def _check_password(name: str, module: LoginModule) -> None:
     if _says_token(module) and not module.name.endswith(_SCRAM):
-        allowed = "delegation tokens (tokenauth) log in with SCRAM alone: set sasl.mechanism to "
-        raise ConfigError(name, HIDDEN, f"{allowed}SCRAM-SHA-512, and name {_SCRAM}")
+        allowed = "delegation tokens (tokenauth) log in by the mechanisms of SCRAM alone, with "
+        raise ConfigError(name, HIDDEN, allowed + _SCRAM)
     if module.options.get(_TOKENAUTH, "true").lower() not in {"true", "false"}:
         raise ConfigError(name, HIDDEN, 'tokenauth: expected "true" or "false"')
     known = {"username", "password", _TOKENAUTH}

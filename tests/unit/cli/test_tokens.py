@@ -163,7 +163,9 @@ def test_expire_asks(made, command, rows):
     ],
 )
 def test_wrong_usage(made, command, words):
-    assert command("tokens", *words).exit_code == 2
+    done = command("tokens", *words)
+    assert done.exit_code == 2
+    assert "_s'" not in done.stderr  # what was given has another name
     assert len(made.tokens) == 1
 
 

@@ -143,7 +143,7 @@ BAD = [
     (
         WITH_PLAIN | {"sasl.jaas.config": PLAIN.replace(";", " tokenauth=true;")},
         "sasl.jaas.config",
-        "delegation tokens (tokenauth) log in with SCRAM alone: set sasl.mechanism to SCRAM-SHA-",
+        "delegation tokens (tokenauth) log in by the mechanisms of SCRAM alone, with org.apache",
     ),
     (
         WITH_PLAIN
