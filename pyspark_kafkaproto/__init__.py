@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark_kafkaproto.client import plan_ranges as plan_ranges
     from pyspark_kafkaproto.client.consumer import Consumer as Consumer
     from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern as SubscriptionPattern
+    from pyspark_kafkaproto.client.share.consumer import ShareConsumer as ShareConsumer
+    from pyspark_kafkaproto.client.share.held import Acknowledge as Acknowledge
     from pyspark_kafkaproto.cluster import KafkaCluster as KafkaCluster
     from pyspark_kafkaproto.cluster import TopicPartition as TopicPartition
     from pyspark_kafkaproto.spark import DefaultSource as DefaultSource
@@ -31,6 +33,7 @@ __version__ = "0.1.0"
 
 # public name -> the module that defines it
 _HOMES = {
+    "Acknowledge": "pyspark_kafkaproto.client.share.held",
     "Consumer": "pyspark_kafkaproto.client.consumer",
     "DefaultSource": "pyspark_kafkaproto.spark",
     "KafkaCluster": "pyspark_kafkaproto.cluster",
@@ -38,6 +41,7 @@ _HOMES = {
     "OffsetRange": "pyspark_kafkaproto.client",
     "Producer": "pyspark_kafkaproto.client",
     "ProducerRecord": "pyspark_kafkaproto.client",
+    "ShareConsumer": "pyspark_kafkaproto.client.share.consumer",
     "SubscriptionPattern": "pyspark_kafkaproto.client.group.pattern",
     "TopicPartition": "pyspark_kafkaproto.cluster",
     "commit_ranges": "pyspark_kafkaproto.client",
@@ -47,6 +51,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Acknowledge",
     "Consumer",
     "DefaultSource",
     "KafkaCluster",
@@ -54,6 +59,7 @@ __all__ = [
     "OffsetRange",
     "Producer",
     "ProducerRecord",
+    "ShareConsumer",
     "SubscriptionPattern",
     "TopicPartition",
     "__version__",

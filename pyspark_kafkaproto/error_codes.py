@@ -84,7 +84,11 @@ FENCED_MEMBER_EPOCH: Final = 110
 UNRELEASED_INSTANCE_ID: Final = 111
 UNSUPPORTED_ASSIGNOR: Final = 112
 STALE_MEMBER_EPOCH: Final = 113
+INVALID_RECORD_STATE: Final = 121
+SHARE_SESSION_NOT_FOUND: Final = 122
+INVALID_SHARE_SESSION_EPOCH: Final = 123
 REBOOTSTRAP_REQUIRED: Final = 129
+SHARE_SESSION_LIMIT_REACHED: Final = 133
 
 
 class Retry(Enum):
@@ -164,7 +168,10 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "OffsetFetch": _DESCRIBE_TOPIC,
         "OffsetForLeaderEpoch": _DESCRIBE_TOPIC,
         "Produce": _WRITE_TOPIC,
+        "ShareAcknowledge": _READ_TOPIC,
+        "ShareFetch": _READ_TOPIC,
         "ShareGroupDescribe": _DESCRIBE_TOPIC,
+        "ShareGroupHeartbeat": f"{_DESCRIBE_TOPIC}, and READ for its records",
         "StreamsGroupDescribe": _DESCRIBE_TOPIC,
         "TxnOffsetCommit": _READ_TOPIC,
     },
@@ -184,7 +191,10 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "OffsetCommit": _READ_GROUP,
         "OffsetDelete": "DELETE on the group",
         "OffsetFetch": _DESCRIBE_GROUP,
+        "ShareAcknowledge": _READ_GROUP,
+        "ShareFetch": _READ_GROUP,
         "ShareGroupDescribe": _DESCRIBE_GROUP,
+        "ShareGroupHeartbeat": _READ_GROUP,
         "StreamsGroupDescribe": _DESCRIBE_GROUP,
         "SyncGroup": _READ_GROUP,
         "TxnOffsetCommit": _READ_GROUP,
@@ -387,6 +397,8 @@ _RETRY_IN: Mapping[tuple[str, int], Retry] = {
     ("Fetch", UNKNOWN_SERVER_ERROR): _METADATA,
     ("Fetch", CORRUPT_MESSAGE): _FATAL,
     ("Fetch", OFFSET_NOT_AVAILABLE): _METADATA,
+    ("ShareFetch", UNKNOWN_SERVER_ERROR): _METADATA,
+    ("ShareFetch", CORRUPT_MESSAGE): _FATAL,
 }
 
 ERROR_CODES: Mapping[int, ErrorCode] = {row[0]: ErrorCode(*row) for row in _TABLE}

@@ -6,10 +6,11 @@ frames, and has large answers as an `arrival`, which `_inflow` receives natively
 `authentication`: `login` picks a mechanism of `sasl`, `jaas` and `oauth` say with what. `pool`
 keeps connections per configuration, `waiting` waits for several; `retry` is the loop that tries
 again, `bounded` ends calls that know no time-out; `hints` say what a beginning that breaks tells.
-`config`, `consumer_config` and `producer_config` are Kafka's client properties as values, made by
-the readers in `properties`, `security` those about TLS and SASL, `stores` the certificates that
-these name, `secret` a text never shown; `properties_file` is a file of them. This room knows
-messages only as things to send and receive: what a topic or a group is stands in `cluster`.
+`config`, `consumer_config`, `share_config` and `producer_config` are Kafka's client properties as
+values, made by the readers in `properties`, `security` those about TLS and SASL, `stores` the
+certificates that these name, `secret` a text never shown; `properties_file` is a file of them. This
+room knows messages only as things to send and receive: what a topic or a group is stands in
+`cluster`.
 """
 
 from pyspark_kafkaproto.net.arrival import Arrival
@@ -20,6 +21,7 @@ from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.pool import Connections, connections_for
 from pyspark_kafkaproto.net.producer_config import ProducerConfig
 from pyspark_kafkaproto.net.retry import Backoff, retrying
+from pyspark_kafkaproto.net.share_config import ShareConfig
 from pyspark_kafkaproto.net.transport import Endpoint
 from pyspark_kafkaproto.net.waiting import wait_for_answers
 
@@ -35,6 +37,7 @@ __all__ = [
     "MakeBuffer",
     "ProducerConfig",
     "Reply",
+    "ShareConfig",
     "connections_for",
     "retrying",
     "wait_for_answers",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from itertools import groupby
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from pyspark_kafkaproto.client.group.conversation import Conversation
 from pyspark_kafkaproto.client.group.incremental.assigned import IdPartition
@@ -28,7 +28,11 @@ from pyspark_kafkaproto.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from pyspark_kafkaproto.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
+
+Beaten = ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse
+"""What a coordinator answers: for us the same in both kinds of groups."""
 
 _log = logging.getLogger(__name__)
 
@@ -60,6 +64,7 @@ class Coordinator(Conversation):
     """What a member says to its group's coordinator."""
 
     _advice = _ADVICE
+    _too_old: ClassVar[str] = _TOO_OLD
 
     def __init__(
         self, config: ConsumerConfig, topics: Collection[str] | SubscriptionPattern
@@ -71,7 +76,7 @@ class Coordinator(Conversation):
         """Another one of the same member, with connections of its own."""
         return type(self)(self._config, self._topics)
 
-    def join(self, member: GroupMember) -> ConsumerGroupHeartbeatResponse:
+    def join(self, member: GroupMember) -> Beaten:
         """Become a member; a failure that passes is tried again for default.api.timeout.ms.
 
         Raises:
@@ -82,26 +87,20 @@ class Coordinator(Conversation):
         try:
             return self._beat(f"join group {self._group!r}", request)
         except UnsupportedVersion as error:
-            raise UnsupportedVersion(f"{error}: {_TOO_OLD}") from error
+            raise UnsupportedVersion(f"{error}: {self._too_old}") from error
 
-    def beat(
-        self, member: GroupMember, owned: Collection[IdPartition] | None
-    ) -> ConsumerGroupHeartbeatResponse:
+    def beat(self, member: GroupMember, owned: Collection[IdPartition] | None) -> Beaten:
         """Say that the member lives, in one try.
 
         Args:
             member: in its epoch.
             owned: what it reads, where that has changed since it was said; None: it has not.
         """
-        request = ConsumerGroupHeartbeatRequest(
-            **self._who(member), topic_partitions=None if owned is None else _by_topic(owned)
-        )
+        request = self._brief(member, owned)
         with self.router.trying_once():
             return self._beat(f"heartbeat to group {self._group!r}", request)
 
-    def beat_anew(
-        self, member: GroupMember, owned: Collection[IdPartition]
-    ) -> ConsumerGroupHeartbeatResponse:
+    def beat_anew(self, member: GroupMember, owned: Collection[IdPartition]) -> Beaten:
         """The same after one whose answer is not known: says everything, and is told all."""
         with self.router.trying_once():
             return self._beat(f"heartbeat to group {self._group!r}", self._whole(member, owned))
@@ -116,7 +115,7 @@ class Coordinator(Conversation):
         The protocol has no place for `reason`.
         """
         epoch = _LEAVING if member.instance_id is None else _LEAVING_FOR_A_WHILE
-        request = ConsumerGroupHeartbeatRequest(**self._who(member._replace(generation=epoch)))
+        request = self._brief(member._replace(generation=epoch), None)
         timeout_s = self._config.client.request_timeout_s
         _log.debug("leaving group %r: %s", self._group, reason)
         self._ask(f"leave group {self._group!r}", request, timeout_s, timeout_s)
@@ -153,15 +152,18 @@ class Coordinator(Conversation):
         """No heartbeat goes out while names are asked for: another broker is asked sooner."""
         return Deadline.after(min(self._patience_s, _NAMES_S))
 
-    def _beat(self, what: str, request: Any) -> ConsumerGroupHeartbeatResponse:
-        answer: ConsumerGroupHeartbeatResponse = self._ask(what, request, self._patience_s)
+    def _beat(self, what: str, request: Any) -> Beaten:
+        answer: Beaten = self._ask(what, request, self._patience_s)
         beats_s = _PATIENT_BEATS * answer.heartbeat_interval_ms / 1000
         self.hurry(max(beats_s, _LEAST_PATIENCE_S))
         return answer
 
-    def _whole(
-        self, member: GroupMember, owned: Collection[IdPartition]
-    ) -> ConsumerGroupHeartbeatRequest:
+    def _brief(self, member: GroupMember, owned: Collection[IdPartition] | None) -> Any:
+        """Who we are, and what we read where that is to be said."""
+        parts = None if owned is None else _by_topic(owned)
+        return ConsumerGroupHeartbeatRequest(**self._who(member), topic_partitions=parts)
+
+    def _whole(self, member: GroupMember, owned: Collection[IdPartition]) -> Any:
         """Everything there is to say."""
         topics: Collection[str] = ()
         pattern = None

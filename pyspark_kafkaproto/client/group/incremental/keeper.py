@@ -11,10 +11,10 @@ import logging
 import time
 import uuid
 from collections.abc import Collection
-from typing import Final
+from typing import ClassVar, Final
 
 from pyspark_kafkaproto.client.group.incremental.assigned import Assigned, IdPartition
-from pyspark_kafkaproto.client.group.incremental.coordinator import JOINING, Coordinator
+from pyspark_kafkaproto.client.group.incremental.coordinator import JOINING, Beaten, Coordinator
 from pyspark_kafkaproto.client.group.keeper import Due, Keeper, leave
 from pyspark_kafkaproto.client.group.membership import Membership, State
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
@@ -27,7 +27,6 @@ from pyspark_kafkaproto.error_codes import (
     UNRELEASED_INSTANCE_ID,
 )
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
-from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from pyspark_kafkaproto.net import ConsumerConfig
 from pyspark_kafkaproto.net.retry import is_retriable
 from pyspark_kafkaproto.wire.ids import id_text
@@ -42,7 +41,13 @@ _GIVEN_UP: Final = (FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)
 
 
 class IncrementalKeeper(Keeper[Coordinator]):
-    """Keeps a membership by ConsumerGroupHeartbeat."""
+    """Keeps a membership by ConsumerGroupHeartbeat.
+
+    Attributes:
+        member_id: the member's, for all its life.
+    """
+
+    _speaks: ClassVar[type[Coordinator]] = Coordinator
 
     def __init__(
         self,
@@ -50,9 +55,9 @@ class IncrementalKeeper(Keeper[Coordinator]):
         topics: Collection[str] | SubscriptionPattern,
         membership: Membership,
     ) -> None:
-        super().__init__(config, Coordinator(config, topics), membership)
+        super().__init__(config, self._speaks(config, topics), membership)
         # One for its life: who is fenced, and comes back under it, leaves no ghost in the group.
-        self._id = id_text(uuid.uuid4().bytes)
+        self.member_id = id_text(uuid.uuid4().bytes)
         self._assigned = Assigned()
         self._said: frozenset[IdPartition] | None = None  # to be held; None: has to be said anew
         self._beat_at = self._beat_after = time.monotonic()
@@ -61,7 +66,7 @@ class IncrementalKeeper(Keeper[Coordinator]):
         self._looks_in_vain = 0
 
     def _enter(self) -> None:
-        who = GroupMember(self._id, JOINING, self._config.group_instance_id)
+        who = GroupMember(self.member_id, JOINING, self._config.group_instance_id)
         try:
             answer = self._coordinator.join(who)
         except BrokerError as error:
@@ -120,7 +125,7 @@ class IncrementalKeeper(Keeper[Coordinator]):
         if self._membership.changes != changes:
             self._say_what_is_read()
 
-    def _take(self, answer: ConsumerGroupHeartbeatResponse) -> None:
+    def _take(self, answer: Beaten) -> None:
         self._beat_at = time.monotonic() + answer.heartbeat_interval_ms / 1000
         if answer.assignment is not None:
             self._assigned.note_target(
@@ -131,8 +136,8 @@ class IncrementalKeeper(Keeper[Coordinator]):
             self._looks_in_vain = 0
             self._look_up()
 
-    def _as_in(self, answer: ConsumerGroupHeartbeatResponse) -> GroupMember:
-        return GroupMember(self._id, answer.member_epoch, self._config.group_instance_id)
+    def _as_in(self, answer: Beaten) -> GroupMember:
+        return GroupMember(self.member_id, answer.member_epoch, self._config.group_instance_id)
 
     # The names of topics
 

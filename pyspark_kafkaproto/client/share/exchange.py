@@ -1,0 +1,537 @@
+"""Share sessions with all leaders at once: who is asked when, and what an answer means.
+
+Each leader has one request of ours at most. A fetch takes with it what is to be acknowledged there;
+a leader that we fetch nothing from is told in a request of its own, and so is a renewal. Rows of an
+answer are decoded when they are asked for. Nothing is fetched ahead: locks run from when a record
+is given to us.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from pyspark_kafkaproto.client.group.failing import Failing
+from pyspark_kafkaproto.client.share.held import Acknowledge, Acquired, Held
+from pyspark_kafkaproto.client.share.leaders import Leaders, Led
+from pyspark_kafkaproto.client.share.rows import Layout, Part, Parts, helds_of, parts_of
+from pyspark_kafkaproto.client.share.session import FIRST_EPOCH, Pending, ShareSession
+from pyspark_kafkaproto.cluster import Router, TopicPartition
+from pyspark_kafkaproto.error_codes import (
+    INVALID_RECORD_STATE,
+    INVALID_SHARE_SESSION_EPOCH,
+    NOT_LEADER_OR_FOLLOWER,
+    SHARE_SESSION_LIMIT_REACHED,
+    SHARE_SESSION_NOT_FOUND,
+    UNSUPPORTED_VERSION,
+)
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConnectionFailed,
+    KafkaProtoError,
+    RemoteProtocolError,
+    UnsupportedVersion,
+)
+from pyspark_kafkaproto.messages.share_acknowledge import ShareAcknowledgeRequest
+from pyspark_kafkaproto.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
+from pyspark_kafkaproto.net import Connection, Deadline, Endpoint, ShareConfig, wait_for_answers
+from pyspark_kafkaproto.net.retry import is_retriable
+
+_log = logging.getLogger(__name__)
+
+Results = dict[TopicPartition, KafkaProtoError | None]
+
+SWITCHED_OFF: Final = (
+    "share groups are switched off in this cluster: they need Kafka 4.2, and its feature "
+    "share.version to be 1 (kafkaproto features upgrade share.version=1)"
+)
+TOO_OLD: Final = (
+    "share groups need brokers of Kafka 4.2, with the feature share.version "
+    "(kafkaproto features upgrade share.version=1)"
+)
+_FIRST_WITH_RENEWALS: Final = 2
+_ADVICE: Final = {
+    INVALID_RECORD_STATE: "a lock ran out, or the records were given to others since: none of what "
+    "was acknowledged of this partition together was taken, and what is not done comes again",
+    NOT_LEADER_OR_FOLLOWER: "another broker leads the partition now: what was given out by the one "
+    "before comes again",
+    SHARE_SESSION_LIMIT_REACHED: "the broker has as many share sessions as its "
+    "group.share.max.share.sessions allows",
+    SHARE_SESSION_NOT_FOUND: "the broker does not know our session any more: what it gave to us "
+    "comes again",
+    INVALID_SHARE_SESSION_EPOCH: "an answer of the broker was lost: what it gave to us comes again",
+    UNSUPPORTED_VERSION: SWITCHED_OFF,
+}
+
+
+class ShareExchange:
+    """The sessions of a member.
+
+    Args:
+        config: the member's.
+        router: whom to ask who leads.
+        member_id: the member's.
+        layout: which columns rows have.
+
+    Attributes:
+        results: what became of acknowledgements since somebody looked: of each partition the first
+            error, or None.
+        lock_s: for how long a record is ours; None until a leader has said it.
+    """
+
+    def __init__(self, config: ShareConfig, router: Router, member_id: str, layout: Layout) -> None:
+        self.results: Results = {}
+        self.lock_s: float | None = None
+        self._config = config
+        self._who = config.group_id, member_id
+        self._layout = layout
+        self._leaders = Leaders(router)
+        self._wires: dict[Endpoint, Router] = {}  # a session's connection is nobody else's
+        self._sessions: dict[Endpoint, ShareSession] = {}
+        self._lost: list[ShareSession] = []  # with records that somebody has
+        self._coming: deque[_Coming] = deque()
+        self._on_its_way: Part | None = None  # to who polls
+        self._again: Part | None = None
+        self._errors: deque[KafkaProtoError] = deque()
+        self._resting: dict[TopicPartition, Deadline] = {}
+        self._failing = Failing(config.client)
+
+    # Rows
+
+    def next_part(self) -> Part | None:
+        """Rows that have come; None: ask for more.
+
+        Raises:
+            CorruptRecords: behind the sound rows of its partition; they are released.
+            KafkaProtoError: what was met by the last requests, once their rows are out.
+        """
+        part, self._again = self._again, None
+        if part is None:
+            part = self._next_coming()
+        if part is not None:
+            self._on_its_way = part
+            part.held.give(part.first, part.last)
+        elif self._errors:
+            raise self._errors.popleft()
+        return part
+
+    def note_arrived(self) -> None:
+        """Who polls has the last rows."""
+        self._on_its_way = None
+
+    def take_back(self) -> None:
+        """What was given since `note_arrived` has not arrived: it comes again."""
+        part, self._on_its_way = self._on_its_way, None
+        if part is not None:
+            part.held.take_back(part.first, part.last)
+            self._again = part
+
+    def _next_coming(self) -> Part | None:
+        while self._coming:
+            coming = self._coming[0]
+            part = next(coming.parts, None) if coming.is_ours else None
+            if part is not None:
+                return part
+            self._coming.popleft().close()
+        return None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is outstanding, or something is to be said."""
+        return any(one.pending or one.has_unsaid for one in self._every) or bool(self._errors)
+
+    def turn(self, assigned: Collection[TopicPartition], deadline: Deadline) -> None:
+        """Ask who has no request of ours, and take what comes first, if it comes by `deadline`."""
+        self._ask(assigned)
+        if self._errors:
+            return
+        waiting = [one for one in self._sessions.values() if one.pending]
+        ends = [rest.remaining_s for rest in self._resting.values()]
+        wait_s = min([deadline.remaining_s, *ends])
+        if not waiting:
+            time.sleep(wait_s)
+            return
+        by_connection = {one.connection: one for one in waiting}
+        for connection in wait_for_answers(list(by_connection), wait_s):
+            self._take(by_connection[connection])
+        for one in waiting:
+            self._check_time(one)
+
+    # Acknowledgements
+
+    @property
+    def _every(self) -> list[ShareSession]:
+        return [*self._sessions.values(), *self._lost]
+
+    def _helds(self) -> Iterator[Held]:
+        return (held for one in self._every for held in one.helds)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some record was handed out and is not marked."""
+        return any(held.is_open for held in self._helds())
+
+    def kept(self) -> list[Acquired]:
+        """What was handed out and is not acknowledged for good."""
+        return sorted(item for held in self._helds() for item in held.kept())
+
+    def accept_given(self) -> None:
+        """All that was handed out was worked off."""
+        for held in self._helds():
+            held.accept_given()
+
+    def mark(self, how: Acknowledge, partition: TopicPartition, first: int, last: int) -> bool:
+        """Have these acknowledged so; False: none of them is ours.
+
+        Raises:
+            UnsupportedVersion: a broker does not renew locks.
+        """
+        chosen = [
+            (one, held)
+            for one in self._every
+            for held in one.helds
+            if held.acquired.partition == partition
+        ]
+        if how is Acknowledge.RENEW:
+            for one in {id(one): one for one, _ in chosen if one.lost is None}.values():
+                _check_renews(one.connection)
+        marked = [held.mark(how, first, last) for _, held in chosen]
+        return any(marked)
+
+    def say_all(self, deadline: Deadline) -> None:
+        """Have all that is marked heard; what became of it is in `results`."""
+        self._settle_lost()
+        for one in self._with_unsaid():
+            self._wait(one, deadline)  # a fetch that is held by the broker, perhaps
+        for one in self._with_unsaid():
+            if one.is_idle:
+                self._send(one, one.acknowledge(), deadline)
+        for one in list(self._sessions.values()):
+            if one.pending is not None and not one.pending.is_fetch:
+                self._wait(one, deadline)
+        self._settle_lost()
+
+    def take_results(self) -> Results:
+        """What became of acknowledgements since the last call."""
+        results, self.results = self.results, {}
+        return results
+
+    def close(self, deadline: Deadline) -> None:
+        """Say what is marked, and end the sessions: what else we hold goes back to the group."""
+        for one in list(self._sessions.values()):
+            self._wait(one, deadline)
+        self._settle_lost()
+        for one in list(self._sessions.values()):
+            if one.epoch != FIRST_EPOCH:
+                self._send(one, one.acknowledge(is_last=True), deadline)
+        for one in list(self._sessions.values()):
+            self._wait(one, deadline)
+        self.drop()
+
+    def drop(self) -> None:
+        """Close all connections."""
+        while self._coming:
+            self._coming.popleft().close()
+        for router in self._wires.values():
+            router.close()
+        self._sessions.clear()
+
+    def _with_unsaid(self) -> list[ShareSession]:
+        return [one for one in self._sessions.values() if one.has_unsaid]
+
+    def _settle_lost(self) -> None:
+        """Who acknowledges what was lost is told."""
+        for one in self._lost:
+            if one.lost is not None:
+                self._note_lost(one.give_up(), one.lost)
+        self._lost = [one for one in self._lost if one.helds]
+
+    def _note_lost(self, partitions: Iterable[TopicPartition], error: KafkaProtoError) -> None:
+        for partition in partitions:
+            self._note(partition, error)
+
+    def _note(self, partition: TopicPartition, error: KafkaProtoError | None) -> None:
+        if error is not None:
+            _log.warning("%s: acknowledgements were not taken: %s", partition, error)
+        if self.results.get(partition) is None:
+            self.results[partition] = error
+
+    # Asking
+
+    def _ask(self, assigned: Collection[TopicPartition]) -> None:
+        """Fetch from each leader that has no request of ours; tell others what there is to tell."""
+        self._settle_lost()
+        now = time.monotonic()
+        self._resting = {item: end for item, end in self._resting.items() if end.at > now}
+        due = [item for item in assigned if item not in self._resting]
+        deadline = Deadline.after(self._config.client.request_timeout_s)
+        for endpoint, led in self._by_place(due, deadline).items():
+            one = self._session(endpoint, led, deadline)
+            if one is None or not one.is_idle or one.has_renewals or one.connection.is_throttled:
+                continue
+            wanted = [(partition, topic_id) for partition, (_, topic_id) in led.items()]
+            self._send(one, one.fetch(wanted, self._config), deadline)
+        for one in self._with_unsaid():
+            if one.is_idle and not one.connection.is_throttled:
+                self._send(one, one.acknowledge(), deadline)
+
+    def _by_place(
+        self, due: Sequence[TopicPartition], deadline: Deadline
+    ) -> dict[Endpoint, dict[TopicPartition, Led]]:
+        if not due:
+            return {}
+        began = time.monotonic()
+        try:
+            leaders, failures = self._leaders.of(due, deadline)
+        except KafkaProtoError as error:
+            self._rest(due)
+            if not is_retriable(error):
+                raise
+            self._failing.note(set(due), error, began)
+            return {}
+        for partition, failure in failures.items():
+            self._fail({partition}, failure, began)
+        places: dict[Endpoint, dict[TopicPartition, Led]] = {}
+        for partition, led in leaders.items():
+            places.setdefault(led.endpoint, {})[partition] = led
+        return places
+
+    def _session(
+        self, endpoint: Endpoint, led: Collection[TopicPartition], deadline: Deadline
+    ) -> ShareSession | None:
+        """The one with this broker; None where it cannot be reached now."""
+        one = self._sessions.get(endpoint)
+        if one is not None and one.pending is None and not one.connection.is_idle:
+            # The broker has closed it, and with it the session.
+            self._lose(one, _closed(one))
+            one = None
+        if one is not None:
+            return one
+        wire = self._wires.setdefault(endpoint, Router(self._config.client))
+        began = time.monotonic()
+        try:
+            connection = wire.connect(endpoint, deadline)
+            self._check_versions(connection)
+        except KafkaProtoError as error:
+            self._fail(set(led), error, began)
+            return None
+        one = self._sessions[endpoint] = ShareSession(endpoint, connection, self._who)
+        return one
+
+    def _check_versions(self, connection: Connection) -> None:
+        """Whether the broker can be asked at all, and as it is wanted.
+
+        Raises:
+            UnsupportedVersion: it cannot.
+        """
+        try:
+            version = connection.version_for(ShareFetchRequest)
+        except UnsupportedVersion as error:
+            raise UnsupportedVersion(f"{error}: {TOO_OLD}") from error
+        if self._config.takes_few and version < _FIRST_WITH_RENEWALS:
+            text = "share.acquire.mode=record_limit needs brokers of Kafka 4.2"
+            raise UnsupportedVersion(f"broker {connection.endpoint}: {text}")
+
+    def _send(self, one: ShareSession, request: Any, deadline: Deadline) -> None:
+        try:
+            one.connection.send(request, deadline)
+        except KafkaProtoError as error:
+            self._lose(one, error)
+
+    # Answers
+
+    def _wait(self, one: ShareSession, deadline: Deadline) -> None:
+        """Take the answer that is outstanding, if one is."""
+        if one.pending is not None:
+            self._take(one, deadline)
+
+    def _check_time(self, one: ShareSession) -> None:
+        """A broker that has said nothing for request.timeout.ms is left."""
+        if one.pending is None:
+            return
+        patience_s = self._config.client.request_timeout_s
+        patience_s += self._config.fetch_max_wait_s if one.pending.is_fetch else 0.0
+        end = Deadline(one.pending.since + patience_s, patience_s)
+        try:
+            end.check(f"broker {one.endpoint}: receive")
+        except KafkaProtoError as error:
+            self._lose(one, error)
+
+    def _take(self, one: ShareSession, deadline: Deadline | None = None) -> None:
+        """The answer to its last request, which is there, or comes by `deadline`."""
+        pending = one.pending
+        if pending is None:
+            return
+        try:
+            by_then = deadline or Deadline.after(self._config.client.request_timeout_s)
+            answer = one.connection.receive(by_then).message
+        except KafkaProtoError as error:
+            self._lose(one, error)
+            return
+        if answer.error_code:
+            kind = type(answer).API_NAME
+            subject = f"group {self._config.group_id!r}"
+            text = _said(answer.error_message, answer.error_code)
+            self._lose(
+                one, BrokerError(answer.error_code, kind, subject, text).at(str(one.endpoint))
+            )
+            return
+        one.answered()
+        if answer.acquisition_lock_timeout_ms > 0:
+            self.lock_s = answer.acquisition_lock_timeout_ms / 1000
+        self._judge(one, pending, answer)
+
+    def _judge(self, one: ShareSession, pending: Pending, answer: Any) -> None:
+        """Each partition of an answer: what became of what we said, and what there is new."""
+        unheard = {item for item, _ in pending.said}
+        failed: dict[TopicPartition, BrokerError] = {}
+        kind = type(answer).API_NAME
+        for partition, topic_id, data in _parts_of(one, answer):
+            if partition in unheard:
+                unheard.discard(partition)
+                self._note(partition, _of_acknowledging(partition, data, kind))
+            if data.error_code:
+                failed[partition] = _error(partition, data.error_code, data.error_message, kind)
+                self._note_moved(failed[partition], partition, data, answer)
+            elif pending.is_fetch and data.acquired_records:
+                self._hold(one, pending, partition, topic_id, data)
+        for partition in unheard:
+            where = f"{kind}, partition {partition}"
+            self._note(partition, RemoteProtocolError("acknowledged, not answered", where=where))
+        if pending.is_fetch:
+            for partition, error in failed.items():
+                self._fail({partition}, error, pending.since)
+            self._failing.note_answered(one.asked, failed)
+
+    def _note_moved(
+        self, error: BrokerError, partition: TopicPartition, data: Any, answer: Any
+    ) -> None:
+        if error.error.refreshes_metadata:
+            places = {
+                item.node_id: Endpoint(item.host, item.port) for item in answer.node_endpoints
+            }
+            to = data.current_leader
+            self._leaders.note_moved(partition, places.get(to.leader_id), to.leader_epoch)
+
+    def _hold(
+        self,
+        one: ShareSession,
+        pending: Pending,
+        partition: TopicPartition,
+        topic_id: bytes,
+        data: ShareFetchResponse.Topic.Partition,
+    ) -> None:
+        try:
+            helds = helds_of(partition, topic_id, data)
+        except RemoteProtocolError as error:
+            self._errors.append(error)
+            return
+        one.hold(helds)
+        parts = parts_of(data, helds, self._layout, self._config.client)
+        until = pending.since + (self.lock_s or 0.0)
+        self._coming.append(_Coming(one, parts, helds, until))
+
+    # Failures
+
+    def _lose(self, one: ShareSession, error: KafkaProtoError) -> None:
+        """A session is over: what it gave to us goes back to the group."""
+        _log.debug("share session with %s is over: %s", one.endpoint, error)
+        is_fetch = one.pending is not None and one.pending.is_fetch
+        asked, since = one.asked, one.pending.since if one.pending else time.monotonic()
+        if self._sessions.get(one.endpoint) is one:
+            del self._sessions[one.endpoint]
+        self._note_lost(one.lose(error), error)
+        if one.helds:
+            self._lost.append(one)
+        is_session = isinstance(error, BrokerError) and error.code in _BEGINS_ANEW
+        if is_session and one.epoch != FIRST_EPOCH:
+            return  # the next one is begun at once
+        if is_fetch or not is_retriable(error):
+            self._fail(asked, error, since)
+
+    def _fail(self, partitions: set[TopicPartition], error: KafkaProtoError, since: float) -> None:
+        """Leave them alone for a while; what does not pass, or lasts, is an error of the reader."""
+        self._rest(partitions)
+        if not isinstance(error, BrokerError):
+            self._leaders.forget(partitions)
+        elif error.error.refreshes_metadata and not self._leaders.knows_all(partitions):
+            self._leaders.forget(partitions)  # nor has it told who leads
+        if not is_retriable(error):
+            self._errors.append(error)
+            return
+        try:
+            self._failing.note(partitions, error, since)
+        except KafkaProtoError as lasting:
+            self._errors.append(lasting)
+
+    def _rest(self, partitions: Collection[TopicPartition]) -> None:
+        again = Deadline.after(self._config.client.retry_backoff_s)
+        self._resting |= dict.fromkeys(partitions, again)
+
+
+_BEGINS_ANEW: Final = (INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND)
+
+
+class _Coming:
+    """Rows of one partition that are not handed out yet, and until when they are surely ours."""
+
+    __slots__ = ("_helds", "_session", "_until", "parts")
+
+    def __init__(
+        self, session: ShareSession, parts: Parts, helds: list[Held], until: float
+    ) -> None:
+        self._session = session
+        self._until = until
+        self._helds = helds
+        self.parts = parts
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether what was not handed out may still be: others have it once its lock runs out."""
+        return self._session.lost is None and time.monotonic() < self._until
+
+    def close(self) -> None:
+        """No more of it is handed out: it goes back now, or by itself as its lock runs out."""
+        if not self.is_ours:
+            for held in self._helds:
+                held.drop_coming()
+        self.parts.close()
+
+
+def _parts_of(one: ShareSession, answer: Any) -> Iterator[tuple[TopicPartition, bytes, Any]]:
+    """What an answer says of partitions that were ever asked for in this session."""
+    for topic in answer.responses:
+        name = one.names.get(topic.topic_id)
+        if name is not None:
+            for data in topic.partitions:
+                yield TopicPartition(name, data.partition_index), topic.topic_id, data
+
+
+def _check_renews(connection: Connection) -> None:
+    if connection.version_for(ShareAcknowledgeRequest) < _FIRST_WITH_RENEWALS:
+        text = f"broker {connection.endpoint}: RENEW needs brokers of Kafka 4.2"
+        raise UnsupportedVersion(text)
+
+
+def _closed(one: ShareSession) -> KafkaProtoError:
+    return ConnectionFailed(str(one.endpoint), "receive", "the broker has closed the connection")
+
+
+def _of_acknowledging(partition: TopicPartition, data: Any, kind: str) -> BrokerError | None:
+    """What a partition of an answer says about what was acknowledged with the request."""
+    if isinstance(data, ShareFetchResponse.Topic.Partition):
+        code, text = data.acknowledge_error_code, data.acknowledge_error_message
+    else:
+        code, text = data.error_code, data.error_message
+    return _error(partition, code, text, kind) if code else None
+
+
+def _error(partition: TopicPartition, code: int, text: str | None, kind: str) -> BrokerError:
+    return BrokerError(code, kind, f"partition {partition}", _said(text, code))
+
+
+def _said(text: str | None, code: int) -> str:
+    return "; ".join(filter(None, (text, _ADVICE.get(code, ""))))

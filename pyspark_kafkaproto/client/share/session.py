@@ -1,0 +1,220 @@
+"""Our side of a share session with one leader: what it is asked for, and what we hold of it.
+
+A session is the broker's, by group and member: it knows which partitions we fetch, and each request
+of it has the next epoch, 0 begins one and -1 ends it. It ends with its connection, too, and with it
+all that was acquired in it: nothing of a session is ever said in the next one, where it might be of
+records that were given to us again since. Which broker is asked, and when, is `exchange`'s.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from itertools import groupby
+from typing import Final, NamedTuple, TypeVar
+
+from pyspark_kafkaproto.client.share.held import Held, Said
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.messages.share_acknowledge import ShareAcknowledgeRequest
+from pyspark_kafkaproto.messages.share_fetch import ShareFetchRequest
+from pyspark_kafkaproto.net import Connection, Endpoint, ShareConfig
+
+_B = TypeVar("_B")
+
+FIRST_EPOCH: Final = 0
+LAST_EPOCH: Final = -1
+_MOST_EPOCH: Final = 2**31 - 1
+_TAKES_FEW: Final = 1  # of ShareAcquireMode
+
+Topic = tuple[TopicPartition, bytes]
+"""A partition with the id of its topic."""
+
+
+class Pending(NamedTuple):
+    """A request that is not answered yet.
+
+    Attributes:
+        is_fetch: or else it acknowledges and nothing more.
+        said: what it acknowledges.
+        since: when it was sent (time.monotonic).
+    """
+
+    is_fetch: bool
+    said: Mapping[Topic, list[Said]]
+    since: float
+
+
+class ShareSession:
+    """One session, for one connection.
+
+    Attributes:
+        endpoint: the broker.
+        connection: to it, ours alone.
+        epoch: of the next request.
+        pending: what is not answered.
+        lost: why it is over, if it is.
+        names: the topics of what it was ever asked for, by their ids.
+        helds: what was acquired in it and is not done with.
+    """
+
+    def __init__(self, endpoint: Endpoint, connection: Connection, who: tuple[str, str]) -> None:
+        self.endpoint = endpoint
+        self.connection = connection
+        self.epoch = FIRST_EPOCH
+        self.pending: Pending | None = None
+        self.lost: KafkaProtoError | None = None
+        self.names: dict[bytes, str] = {}
+        self.helds: list[Held] = []
+        self._group, self._member = who
+        self._asked: set[Topic] = set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether a request can be sent."""
+        return self.lost is None and self.pending is None
+
+    @property
+    def asked(self) -> set[TopicPartition]:
+        """What it fetches."""
+        return {partition for partition, _ in self._asked}
+
+    @property
+    def has_unsaid(self) -> bool:
+        """Whether there is something to acknowledge."""
+        return any(held.has_unsaid for held in self.helds)
+
+    @property
+    def has_renewals(self) -> bool:
+        """Whether some of it is a renewal, which no fetch can carry."""
+        return any(held.has_renewals for held in self.helds)
+
+    def fetch(self, wanted: Collection[Topic], config: ShareConfig) -> ShareFetchRequest:
+        """The request for more of `wanted`, and of nothing else, with what is to be said."""
+        said = self._say(is_fetch=True)
+        named = (set(wanted) - self._asked) | said.keys()
+        gone = self._asked - set(wanted)
+        part = ShareFetchRequest.Topic.Partition
+        batch = part.AcknowledgementBatch
+        topics = tuple(
+            ShareFetchRequest.Topic(
+                topic_id=topic_id,
+                partitions=tuple(
+                    part(
+                        partition_index=item.partition,
+                        acknowledgement_batches=_batches(batch, said.get((item, topic_id), ())),
+                    )
+                    for item in own
+                ),
+            )
+            for topic_id, own in _by_id(named)
+        )
+        forgotten = tuple(
+            ShareFetchRequest.ForgottenTopic(
+                topic_id=topic_id, partitions=tuple(item.partition for item in own)
+            )
+            for topic_id, own in _by_id(gone)
+        )
+        self._asked = set(wanted)
+        self.names |= {topic_id: partition.topic for partition, topic_id in wanted}
+        return ShareFetchRequest(
+            group_id=self._group,
+            member_id=self._member,
+            share_session_epoch=self.epoch,
+            max_wait_ms=round(config.fetch_max_wait_s * 1000),
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=config.client.fetch_max_bytes,
+            max_records=config.max_poll_records,
+            batch_size=config.max_poll_records,
+            share_acquire_mode=_TAKES_FEW if config.takes_few else 0,
+            topics=topics,
+            forgotten_topics_data=forgotten,
+        )
+
+    def acknowledge(self, *, is_last: bool = False) -> ShareAcknowledgeRequest:
+        """The request that says what is to be said; `is_last` ends the session."""
+        has_renewals = self.has_renewals
+        said = self._say(is_fetch=False)
+        part = ShareAcknowledgeRequest.Topic.Partition
+        topics = tuple(
+            ShareAcknowledgeRequest.Topic(
+                topic_id=topic_id,
+                partitions=tuple(
+                    part(
+                        partition_index=item.partition,
+                        acknowledgement_batches=_batches(
+                            part.AcknowledgementBatch, said[item, topic_id]
+                        ),
+                    )
+                    for item in own
+                ),
+            )
+            for topic_id, own in _by_id(said)
+        )
+        return ShareAcknowledgeRequest(
+            group_id=self._group,
+            member_id=self._member,
+            share_session_epoch=LAST_EPOCH if is_last else self.epoch,
+            is_renew_ack=has_renewals,
+            topics=topics,
+        )
+
+    def answered(self) -> None:
+        """The last request was answered, and taken."""
+        self.pending = None
+        self.epoch = self.epoch % _MOST_EPOCH + 1
+
+    def lose(self, error: KafkaProtoError) -> list[TopicPartition]:
+        """It is over: what of its partitions was acknowledged and not heard of."""
+        self.lost = error
+        unheard = [] if self.pending is None else [item for item, _ in self.pending.said]
+        self.pending = None
+        self.connection.close()
+        for held in self.helds:
+            held.drop_coming()
+        return unheard + self.give_up()
+
+    def give_up(self) -> list[TopicPartition]:
+        """The partitions of what is marked: of what is lost that is said to nobody."""
+        return [item for item, _ in self._collect()]
+
+    def hold(self, helds: Collection[Held]) -> None:
+        """These were acquired."""
+        for item in helds:
+            _, first, last, _ = item.acquired
+            for other in self.helds:
+                if (other.acquired.partition, other.topic_id) == (
+                    item.acquired.partition,
+                    item.topic_id,
+                ):
+                    other.forget(first, last)
+        self.helds += helds
+
+    def _say(self, *, is_fetch: bool) -> dict[Topic, list[Said]]:
+        """What is said now; until `answered` nobody knows whether it was heard."""
+        said = self._collect()
+        self.pending = Pending(is_fetch, said, time.monotonic())
+        return said
+
+    def _collect(self) -> dict[Topic, list[Said]]:
+        said: dict[Topic, list[Said]] = defaultdict(list)
+        for held in self.helds:
+            if batches := held.say():
+                said[held.acquired.partition, held.topic_id] += batches
+        self.helds = [held for held in self.helds if not held.is_done]
+        for batches in said.values():
+            batches.sort()  # ranges that were acquired later may lie before others
+        return dict(said)
+
+
+def _by_id(topics: Iterable[Topic]) -> list[tuple[bytes, list[TopicPartition]]]:
+    grouped = groupby(sorted(topics, key=lambda item: (item[1], item[0])), key=lambda item: item[1])
+    return [(topic_id, [partition for partition, _ in own]) for topic_id, own in grouped]
+
+
+def _batches(kind: type[_B], said: Iterable[Said]) -> tuple[_B, ...]:
+    return tuple(
+        kind(first_offset=item.first, last_offset=item.last, acknowledge_types=item.types)
+        for item in said
+    )

@@ -1,0 +1,320 @@
+"""Members of real share groups: ours with Kafka's own, locks that run out, what is lost and refused.
+
+The broker is one of its own, with short locks and members that beat often.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from contextlib import contextmanager
+
+import pytest
+
+from pyspark_kafkaproto import (
+    Acknowledge,
+    KafkaCluster,
+    Producer,
+    ProducerRecord,
+    ShareConsumer,
+    TopicPartition,
+)
+from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource
+from pyspark_kafkaproto.devbroker import DevBroker
+from pyspark_kafkaproto.devbroker.jars import class_path
+from pyspark_kafkaproto.devbroker.java import SHORT_RUN, heap_options, logging_options, start_java
+from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
+from pyspark_kafkaproto.net import Deadline
+from tests.broker.sharing import make_topic
+
+pytestmark = pytest.mark.broker
+
+LOCK_S = 3.0
+QUICK = {
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.heartbeat.interval.ms": "200",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.record.lock.duration.ms": str(round(LOCK_S * 1000)),
+}
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+RECORDS = 40  # of each codec
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    with DevBroker(tmp_path_factory.mktemp("share"), properties=QUICK) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def kafka(quick):
+    with KafkaCluster({"bootstrap.servers": quick.bootstrap_servers}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def group(kafka, new_name):
+    """A group that begins with the first records."""
+    name = new_name("share")
+    earliest = ConfigChange("share.auto.offset.reset", "earliest")
+    kafka.alter_configs({ConfigResource("group", name): [earliest]})
+    return name
+
+
+@pytest.fixture
+def topic(kafka, new_name):
+    return make_topic(kafka, new_name(), 2)
+
+
+@pytest.fixture
+def member(quick):
+    """Makes our member of a group; properties as keywords with `_`."""
+    made = []
+
+    def make(group, topic, **properties):
+        given = {name.replace("_", "."): value for name, value in properties.items()}
+        config = {"bootstrap.servers": quick.bootstrap_servers, "group.id": group}
+        made.append(ShareConsumer(config | given, {topic}))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def explicit(member):
+    def make(group, topic, **properties):
+        return member(group, topic, share_acknowledgement_mode="explicit", **properties)
+
+    return make
+
+
+def write(broker, topic, values, codec="none", partition=None, **properties):
+    config = {"bootstrap.servers": broker.bootstrap_servers, "compression.type": codec}
+    given = {name.replace("_", "."): value for name, value in properties.items()}
+    with Producer(config | given, topic=topic) as producer:
+        producer.send([ProducerRecord(value.encode(), partition=partition) for value in values])
+
+
+def next_batch(consumer, within_s=30.0):
+    deadline = Deadline.after(within_s)
+    while (batch := consumer.poll(0.2)) is None:
+        deadline.check("rows")
+    return batch
+
+
+def rows_of(batch):
+    """(value, delivery count) of each row."""
+    columns = batch.column("value").to_pylist(), batch.column("deliveryCount").to_pylist()
+    return [(value.decode(), count) for value, count in zip(*columns, strict=True)]
+
+
+def lags(broker, group):
+    """What Kafka's own tool says is not done yet, per partition."""
+    arguments = ("--bootstrap-server", broker.bootstrap_servers, "--describe", "--offsets")
+    tool = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+    told = broker.run_tool(tool, *arguments, "--group", group)
+    *_, table = re.split(r"^GROUP\b.*$", told, flags=re.MULTILINE)
+    return [line.split()[4] for line in table.splitlines() if line.strip()]
+
+
+def wait_for_no_lag(kafka, broker, group):
+    """The broker persists a little later what was accepted."""
+    deadline = Deadline.after(20)
+    while any(at.lag for at in kafka.get_share_group_offsets({group})[group].values()):
+        deadline.check("an end of the lag")
+        time.sleep(0.1)
+    assert "0" in (told := set(lags(broker, group))) and told <= {"0", "-"}, "- has not begun"
+
+
+@contextmanager
+def java_share_member(broker, group, topic, folder):
+    """Kafka's console consumer of share groups: gives what it has printed so far."""
+    log = folder / "java.log"
+    log.touch()
+    process = start_java(
+        [
+            *(*heap_options(), *SHORT_RUN, *logging_options("error")),
+            *("-cp", class_path(broker.version, with_tools=True)),
+            "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
+            *("--bootstrap-server", broker.bootstrap_servers),
+            *("--topic", topic, "--group", group),
+        ],
+        log,
+        note=lambda _: None,
+    )
+    try:
+        yield lambda: [line for line in log.read_text().split() if line.startswith("r")]
+        process.terminate()
+        process.wait(20)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_two_of_ours_and_one_of_java_share_every_record_once(
+    quick, kafka, group, topic, member, tmp_path
+):
+    """In all codecs; nothing is lost, nothing is done twice, and nothing is left."""
+    ours = [member(group, topic, max_poll_records=10) for _ in range(2)]
+    counts = [0, 0]
+    seen = []
+    with java_share_member(quick, group, topic, tmp_path) as printed:
+
+        def is_shared():
+            found = kafka.describe_groups({group})[group]
+            return len(found.members) == 3 and all(item.assignment for item in found.members)
+
+        deadline = Deadline.after(60)
+        while not is_shared():
+            deadline.check("three members")
+            for one in ours:
+                assert one.poll(0.05) is None
+        written = []
+        total = RECORDS * len(CODECS)
+
+        def is_done():
+            return len(seen) + len(printed()) >= total and len(written) == total
+
+        while not is_done():
+            deadline.check(f"{total} records: {counts}, {len(printed())} of Java")
+            if len(written) < total:
+                codec = CODECS[len(written) // RECORDS]
+                values = [f"r{len(written) + n}" for n in range(RECORDS)]
+                write(quick, topic, values, codec, linger_ms=0, batch_size=100)
+                written += values
+            for number, one in enumerate(ours):
+                if (batch := one.poll(0.05)) is not None:
+                    seen += [value for value, _ in rows_of(batch)]
+                    counts[number] += batch.num_rows
+        for one in ours:
+            assert set(one.commit().values()) <= {None}
+        read = Counter(seen + printed())
+    assert read == Counter(written)
+    assert all(counts)
+    wait_for_no_lag(kafka, quick, group)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_rows_of_every_codec_are_given_and_done(quick, kafka, group, topic, member, codec):
+    values = [f"{codec}-{n}" for n in range(1000)]
+    write(quick, topic, values, codec, partition=1)
+    ours = member(group, topic)
+    rows = []
+    while len(rows) < len(values):
+        rows += rows_of(next_batch(ours))
+    assert rows == [(value, 1) for value in values]
+    assert ours.commit() == {TopicPartition(topic, 1): None}
+    ours.close()
+    wait_for_no_lag(kafka, quick, group)
+
+
+def test_who_is_killed_gives_its_records_back(quick, group, topic, explicit):
+    write(quick, topic, ["a", "b"], partition=0)
+    killed = explicit(group, topic)
+    assert rows_of(next_batch(killed)) == [("a", 1), ("b", 1)]
+    assert killed.lock_s == LOCK_S
+    killed.acknowledge(Acknowledge.ACCEPT, (topic, 0), 0)
+    assert killed.commit() == {TopicPartition(topic, 0): None}
+    heir = explicit(group, topic)
+    assert heir.poll(1) is None, "it is the other's"
+    for one in killed._exchange._sessions.values():
+        one.connection.close()
+    assert rows_of(next_batch(heir)) == [("b", 2)]
+    heir.acknowledge()
+    assert heir.commit() == {TopicPartition(topic, 0): None}
+    killed.acknowledge(Acknowledge.ACCEPT)
+    (error,) = killed.commit().values()
+    assert error is not None
+
+
+def test_whose_lock_runs_out_is_told(quick, group, topic, explicit):
+    write(quick, topic, ["a"], partition=0)
+    slow, other = explicit(group, topic), explicit(group, topic)
+    assert rows_of(next_batch(slow)) == [("a", 1)]
+    assert rows_of(next_batch(other, LOCK_S + 20)) == [("a", 2)]
+    slow.acknowledge(Acknowledge.ACCEPT)
+    (error,) = slow.commit().values()
+    assert isinstance(error, BrokerError)
+    assert "INVALID_RECORD_STATE" in str(error)
+    assert "a lock ran out" in str(error)
+    other.acknowledge()
+    assert set(other.commit().values()) == {None}
+
+
+def test_a_renewed_lock_holds(quick, kafka, group, topic, explicit):
+    write(quick, topic, ["a"], partition=0)
+    slow, other = explicit(group, topic), explicit(group, topic)
+    next_batch(slow)
+    end = Deadline.after(2 * LOCK_S)
+    while not end.has_passed:
+        slow.acknowledge(Acknowledge.RENEW, (topic, 0), 0)
+        assert set(slow.commit().values()) == {None}
+        assert other.poll(LOCK_S / 4) is None
+    assert slow.poll(0.1) is None, "what is renewed is no obstacle"
+    slow.acknowledge(Acknowledge.ACCEPT, (topic, 0), 0)
+    assert set(slow.commit().values()) == {None}
+    wait_for_no_lag(kafka, quick, group)
+
+
+def test_what_is_released_comes_again_and_what_is_rejected_does_not(
+    quick, kafka, group, topic, explicit
+):
+    write(quick, topic, ["a", "b", "c", "d"], partition=0)
+    ours = explicit(group, topic)
+    assert rows_of(next_batch(ours)) == [(value, 1) for value in "abcd"]
+    ours.acknowledge(Acknowledge.ACCEPT)
+    ours.acknowledge(Acknowledge.RELEASE, (topic, 0), 1)
+    ours.acknowledge(Acknowledge.REJECT, (topic, 0), 2)
+    ours.acknowledge(Acknowledge.RELEASE, (topic, 0), 3)
+    with pytest.raises(LocalProtocolError, match="not given to this member"):
+        ours.acknowledge(Acknowledge.ACCEPT, (topic, 0), 4)
+    rows = []
+    while len(rows) < 2:
+        rows += rows_of(next_batch(ours))
+        with pytest.raises(LocalProtocolError, match="acknowledge all"):
+            ours.poll(0)
+        ours.acknowledge()
+    assert rows == [("b", 2), ("d", 2)]
+    assert set(ours.commit().values()) == {None}
+    assert ours.poll(0.5) is None
+    wait_for_no_lag(kafka, quick, group)
+
+
+def test_markers_and_what_is_aborted_come_to_nobody(quick, kafka, group, topic, new_name, member):
+    committed = ConfigChange("share.isolation.level", "read_committed")
+    kafka.alter_configs({ConfigResource("group", group): [committed]})
+    config = {"bootstrap.servers": quick.bootstrap_servers, "transactional.id": new_name("id")}
+    with Producer(config, topic=topic) as producer:
+        for number in range(6):
+            producer.begin_transaction()
+            producer.send([ProducerRecord(f"{number}".encode(), partition=0)])
+            if number % 2:
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+    write(quick, topic, ["end"], partition=0)
+    ours, rows = member(group, topic), []
+    while ("end", 1) not in rows:
+        rows += rows_of(next_batch(ours))
+    assert rows == [("0", 1), ("2", 1), ("4", 1), ("end", 1)]
+    assert set(ours.commit().values()) == {None}
+    wait_for_no_lag(kafka, quick, group)
+
+
+def test_a_limit_of_records_is_kept(quick, group, topic, explicit):
+    write(quick, topic, [str(n) for n in range(100)], partition=0)
+    ours = explicit(group, topic, share_acquire_mode="record_limit", max_poll_records=7)
+    batch = next_batch(ours)
+    assert batch.num_rows == 7
+    assert [tuple(item) for item in ours.acquired] == [(TopicPartition(topic, 0), 0, 6, 1)]
+    ours.acknowledge(Acknowledge.RELEASE)
+
+
+def test_a_group_of_another_type_is_refused(kafka, new_name, topic, member):
+    name = new_name("group")
+    kafka.set_consumer_offsets(name, {(topic, 0): 0})
+    with pytest.raises(BrokerError, match="group of another type"):
+        member(name, topic).poll(10)
