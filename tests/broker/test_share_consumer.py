@@ -1,4 +1,4 @@
-"""Members of real share groups: ours with Kafka's own, locks that run out, what is lost and refused.
+"""Members of real share groups: ours with Kafka's own, locks that run out, what is refused.
 
 The broker is one of its own, with short locks and members that beat often.
 """
@@ -68,6 +68,12 @@ def topic(kafka, new_name):
 
 
 @pytest.fixture
+def single(kafka, new_name):
+    """A topic whose partition all members of a group have."""
+    return make_topic(kafka, new_name(), 1)
+
+
+@pytest.fixture
 def member(quick):
     """Makes our member of a group; properties as keywords with `_`."""
     made = []
@@ -105,6 +111,13 @@ def next_batch(consumer, within_s=30.0):
     return batch
 
 
+def wait_for_assignment(consumer):
+    deadline = Deadline.after(30)
+    while not consumer.assignment:
+        deadline.check("an assignment")
+        assert consumer.poll(0.05) is None
+
+
 def rows_of(batch):
     """(value, delivery count) of each row."""
     columns = batch.column("value").to_pylist(), batch.column("deliveryCount").to_pylist()
@@ -126,7 +139,9 @@ def wait_for_no_lag(kafka, broker, group):
     while any(at.lag for at in kafka.get_share_group_offsets({group})[group].values()):
         deadline.check("an end of the lag")
         time.sleep(0.1)
-    assert "0" in (told := set(lags(broker, group))) and told <= {"0", "-"}, "- has not begun"
+    told = set(lags(broker, group))
+    assert "0" in told
+    assert told <= {"0", "-"}, "- has not begun"
 
 
 @contextmanager
@@ -154,46 +169,43 @@ def java_share_member(broker, group, topic, folder):
         process.wait()
 
 
+def wait_for_members(kafka, group, count, polled):
+    """Until so many members share the partitions; ours are polled meanwhile, in vain."""
+    deadline = Deadline.after(60)
+    while True:
+        try:
+            found = kafka.describe_groups({group})[group].members
+        except BrokerError:  # nobody has come yet
+            found = ()
+        if len(found) == count and all(item.assignment for item in found):
+            return
+        deadline.check(f"{count} members")
+        for one in polled:
+            assert one.poll(0.05) is None
+
+
 def test_two_of_ours_and_one_of_java_share_every_record_once(
     quick, kafka, group, topic, member, tmp_path
 ):
     """In all codecs; nothing is lost, nothing is done twice, and nothing is left."""
     ours = [member(group, topic, max_poll_records=10) for _ in range(2)]
-    counts = [0, 0]
-    seen = []
+    written = [f"r{number}" for number in range(RECORDS * len(CODECS))]
+    seen = [[], []]
     with java_share_member(quick, group, topic, tmp_path) as printed:
-
-        def is_shared():
-            found = kafka.describe_groups({group})[group]
-            return len(found.members) == 3 and all(item.assignment for item in found.members)
-
+        wait_for_members(kafka, group, 3, ours)
         deadline = Deadline.after(60)
-        while not is_shared():
-            deadline.check("three members")
-            for one in ours:
-                assert one.poll(0.05) is None
-        written = []
-        total = RECORDS * len(CODECS)
-
-        def is_done():
-            return len(seen) + len(printed()) >= total and len(written) == total
-
-        while not is_done():
-            deadline.check(f"{total} records: {counts}, {len(printed())} of Java")
-            if len(written) < total:
-                codec = CODECS[len(written) // RECORDS]
-                values = [f"r{len(written) + n}" for n in range(RECORDS)]
-                write(quick, topic, values, codec, linger_ms=0, batch_size=100)
-                written += values
-            for number, one in enumerate(ours):
+        for number, codec in enumerate(CODECS):
+            some = written[number * RECORDS : (number + 1) * RECORDS]
+            write(quick, topic, some, codec, linger_ms=0, batch_size=100)
+        while sum(map(len, [*seen, printed()])) < len(written):
+            deadline.check(f"all records: {[*map(len, seen)]}, {len(printed())} of Java")
+            for own, one in zip(seen, ours, strict=True):
                 if (batch := one.poll(0.05)) is not None:
-                    seen += [value for value, _ in rows_of(batch)]
-                    counts[number] += batch.num_rows
+                    own += [value for value, _ in rows_of(batch)]
         for one in ours:
             assert set(one.commit().values()) <= {None}
-        read = Counter(seen + printed())
-    assert read == Counter(written)
-    assert all(counts)
+        assert Counter([*seen[0], *seen[1], *printed()]) == Counter(written)
+        assert all([*seen, printed()]), "each has some"
     wait_for_no_lag(kafka, quick, group)
 
 
@@ -211,28 +223,29 @@ def test_rows_of_every_codec_are_given_and_done(quick, kafka, group, topic, memb
     wait_for_no_lag(kafka, quick, group)
 
 
-def test_who_is_killed_gives_its_records_back(quick, group, topic, explicit):
-    write(quick, topic, ["a", "b"], partition=0)
-    killed = explicit(group, topic)
+def test_who_is_killed_gives_its_records_back(quick, group, single, explicit):
+    write(quick, single, ["a", "b"], partition=0)
+    killed = explicit(group, single)
     assert rows_of(next_batch(killed)) == [("a", 1), ("b", 1)]
     assert killed.lock_s == LOCK_S
-    killed.acknowledge(Acknowledge.ACCEPT, (topic, 0), 0)
-    assert killed.commit() == {TopicPartition(topic, 0): None}
-    heir = explicit(group, topic)
+    killed.acknowledge(Acknowledge.ACCEPT, (single, 0), 0)
+    assert killed.commit() == {TopicPartition(single, 0): None}
+    heir = explicit(group, single)
+    wait_for_assignment(heir)
     assert heir.poll(1) is None, "it is the other's"
     for one in killed._exchange._sessions.values():
         one.connection.close()
     assert rows_of(next_batch(heir)) == [("b", 2)]
     heir.acknowledge()
-    assert heir.commit() == {TopicPartition(topic, 0): None}
+    assert heir.commit() == {TopicPartition(single, 0): None}
     killed.acknowledge(Acknowledge.ACCEPT)
     (error,) = killed.commit().values()
     assert error is not None
 
 
-def test_whose_lock_runs_out_is_told(quick, group, topic, explicit):
-    write(quick, topic, ["a"], partition=0)
-    slow, other = explicit(group, topic), explicit(group, topic)
+def test_whose_lock_runs_out_is_told(quick, group, single, explicit):
+    write(quick, single, ["a"], partition=0)
+    slow, other = explicit(group, single), explicit(group, single)
     assert rows_of(next_batch(slow)) == [("a", 1)]
     assert rows_of(next_batch(other, LOCK_S + 20)) == [("a", 2)]
     slow.acknowledge(Acknowledge.ACCEPT)
@@ -244,17 +257,18 @@ def test_whose_lock_runs_out_is_told(quick, group, topic, explicit):
     assert set(other.commit().values()) == {None}
 
 
-def test_a_renewed_lock_holds(quick, kafka, group, topic, explicit):
-    write(quick, topic, ["a"], partition=0)
-    slow, other = explicit(group, topic), explicit(group, topic)
+def test_a_renewed_lock_holds(quick, kafka, group, single, explicit):
+    write(quick, single, ["a"], partition=0)
+    slow, other = explicit(group, single), explicit(group, single)
     next_batch(slow)
+    wait_for_assignment(other)
     end = Deadline.after(2 * LOCK_S)
     while not end.has_passed:
-        slow.acknowledge(Acknowledge.RENEW, (topic, 0), 0)
+        slow.acknowledge(Acknowledge.RENEW, (single, 0), 0)
         assert set(slow.commit().values()) == {None}
         assert other.poll(LOCK_S / 4) is None
     assert slow.poll(0.1) is None, "what is renewed is no obstacle"
-    slow.acknowledge(Acknowledge.ACCEPT, (topic, 0), 0)
+    slow.acknowledge(Acknowledge.ACCEPT, (single, 0), 0)
     assert set(slow.commit().values()) == {None}
     wait_for_no_lag(kafka, quick, group)
 

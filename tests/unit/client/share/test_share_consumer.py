@@ -1,0 +1,481 @@
+"""Members of a share group, at fake brokers with Kafka's rules."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from pyspark_kafkaproto import Acknowledge, SubscriptionPattern, TopicPartition
+from pyspark_kafkaproto.client.share.consumer import ShareConsumer
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    ConnectionFailed,
+    CorruptRecords,
+    LocalProtocolError,
+    UnsupportedVersion,
+)
+from pyspark_kafkaproto.messages.share_acknowledge import ShareAcknowledgeResponse
+from pyspark_kafkaproto.messages.share_fetch import ShareFetchResponse
+from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.records import NewRecord, encode_batch
+from pyspark_kafkaproto.records.layout import CONTROL
+from tests.fake_broker import close
+from tests.fake_log import Batch
+from tests.unit.client.share.fake_shares import (
+    GAP,
+    INVALID_EPOCH,
+    NOT_FOUND,
+    REJECT,
+    RELEASE,
+    beat_refused,
+)
+from tests.unit.client.share.polling import PATIENCE_S, next_batch, poll_rows, rows_of
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+EVERY = {("orders", partition, offset) for partition in range(2) for offset in range(20)}
+ROWS = [(partition, offset, 1) for partition in range(2) for offset in range(20)]
+GROUP_MAX_SIZE_REACHED, UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND = 81, 35, 69
+TOPIC_AUTHORIZATION_FAILED = 29
+
+
+def poll_until(consumer, is_there, what):
+    rows, deadline = [], Deadline.after(PATIENCE_S)
+    while not is_there():
+        deadline.check(f"waiting for {what}")
+        if (batch := consumer.poll(0.02)) is not None:
+            rows += rows_of(batch)
+    return rows
+
+
+# Membership
+
+
+def test_a_member_joins_reads_accepts_and_leaves(filled, shares, member_of):
+    consumer = member_of(client_rack="r1")
+    assert sorted(poll_rows(consumer, 40)) == ROWS
+    assert consumer.assignment == {FIRST, SECOND}
+    assert consumer.lock_s == 30
+    assert consumer.close() == {FIRST: None, SECOND: None}
+    assert shares.done() == EVERY
+    assert not shares.members
+    assert not shares.sessions
+    known = consumer.member_id
+    assert shares.heard[0] == (known, 0, ("orders",), "r1")
+    assert {topics for _, _, topics, _ in shares.heard[1:]} == {None}
+    assert shares.heard[-1] == (known, -1, None, None)
+
+
+def test_who_is_fenced_or_forgotten_comes_back_under_its_id(filled, shares, member_of):
+    consumer = member_of()
+    poll_rows(consumer, 40)
+
+    def fence():
+        shares.members[consumer.member_id] += 99
+
+    for befall in (shares.members.clear, fence):
+        joined = len([1 for _, epoch, _, _ in shares.heard if epoch == 0])
+        with filled.at_once():
+            befall()
+        poll_until(
+            consumer,
+            lambda n=joined: len([1 for _, epoch, _, _ in shares.heard if epoch == 0]) > n,
+            "its coming back",
+        )
+    assert {member_id for member_id, *_ in shares.heard} == {consumer.member_id}
+    filled.logs["orders", 0].append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 20, 1)], "its sessions have lived on"
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (GROUP_MAX_SIZE_REACHED, r"group\.share\.max\.size"),
+        (GROUP_ID_NOT_FOUND, "group of another type"),
+        (UNSUPPORTED_VERSION, r"Kafka 4\.2.*share\.version"),
+    ],
+)
+def test_a_group_that_does_not_take_us_says_what_to_do(brokers, member_of, code, why):
+    brokers.on("ShareGroupHeartbeat", beat_refused(code))
+    with pytest.raises(BrokerError, match=why):
+        member_of().poll(PATIENCE_S)
+
+
+def test_brokers_without_share_groups_are_named(brokers, member_of):
+    del brokers.versions["ShareGroupHeartbeat"]
+    with pytest.raises(UnsupportedVersion, match=r"Kafka 4\.2.*share\.version"):
+        member_of().poll(PATIENCE_S)
+
+
+# Sessions
+
+
+def test_a_session_names_what_is_new_and_says_what_was_read(filled, shares, member_of):
+    consumer = member_of(max_poll_records=20)
+    poll_rows(consumer, 40)
+    consumer.poll(0.05)
+    fetches = filled.asked("ShareFetch")
+    assert [item.share_session_epoch for item in fetches] == list(range(len(fetches)))
+    assert not any(
+        part.acknowledgement_batches for topic in fetches[0].topics for part in topic.partitions
+    )
+    assert {item.max_records for item in fetches} == {item.batch_size for item in fetches} == {20}
+    said = [
+        (part.partition_index, batch.first_offset, batch.last_offset, batch.acknowledge_types)
+        for item in fetches[1:]
+        for topic in item.topics
+        for part in topic.partitions
+        for batch in part.acknowledgement_batches
+    ]
+    assert sorted(said) == [(n, 0, 19, (1,)) for n in range(2)]
+    assert not filled.asked("ShareAcknowledge"), "fetches took it along"
+
+
+@pytest.mark.parametrize("code", [NOT_FOUND, INVALID_EPOCH])
+def test_a_lost_session_is_begun_anew_and_told(filled, shares, explicit_of, code, caplog):
+    consumer = explicit_of()
+    assert rows_of(next_batch(consumer)) == [(0, n, 1) for n in range(20)]
+    with filled.at_once():
+        if code == NOT_FOUND:
+            shares.end_sessions()
+        else:
+            for session in shares.sessions.values():
+                session.epoch += 1
+    consumer.acknowledge()
+    (result,) = consumer.commit().values()
+    assert result.code == code
+    assert "comes again" in str(result)
+    assert "acknowledgements were not taken" in caplog.text
+    with filled.at_once():
+        shares.end_sessions()
+    rows = poll_rows(consumer, 40, consumer.acknowledge)
+    assert sorted(rows) == [(n, at, 2) for n in range(2) for at in range(20)], "what was held, too"
+    assert set(consumer.commit().values()) == {None}
+    assert shares.done() == EVERY
+
+
+@pytest.mark.parametrize("api", ["ShareFetch", "ShareAcknowledge"])
+def test_a_lost_connection_is_told_to_who_acknowledges(filled, shares, explicit_of, api):
+    consumer = explicit_of()
+    poll_rows(consumer, 40, consumer.acknowledge)
+    answer = shares.fetch if api == "ShareFetch" else shares.acknowledge
+
+    def unheard(call):
+        shares.end_session(call.node_id, call.request.member_id)
+        return close()
+
+    filled.on(api, unheard, answer)
+    if api == "ShareFetch":
+        assert consumer.poll(0.1) is None or consumer.acknowledge() is None
+    results = consumer.commit()
+    assert {type(item) for item in results.values()} == {ConnectionFailed}
+    rows = poll_until(consumer_that_accepts(consumer), lambda: shares.done() == EVERY, "all of it")
+    assert {count for *_, count in rows} <= {2}
+
+
+class consumer_that_accepts:  # noqa: N801 - reads as what it is
+    def __init__(self, consumer):
+        self._consumer = consumer
+
+    def poll(self, timeout_s):
+        batch = self._consumer.poll(timeout_s)
+        if batch is not None:
+            self._consumer.acknowledge()
+        else:
+            self._consumer.commit()
+        return batch
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_leader_that_moves_is_followed(filled, shares, explicit_of, tells):
+    shares.tells = tells
+    consumer = explicit_of()
+    poll_rows(consumer, 40, consumer.acknowledge)
+    assert set(consumer.commit().values()) == {None}
+    filled.logs["orders", 1].append(b"held")
+    assert rows_of(next_batch(consumer)) == [(1, 20, 1)]
+    asked = len(filled.asked("Metadata"))
+    with filled.at_once():
+        shares.move("orders", 1, 2)
+    consumer.acknowledge()
+    (result,) = consumer.commit().values()
+    assert "NOT_LEADER_OR_FOLLOWER" in str(result)
+    assert "comes again" in str(result)
+    assert poll_rows(consumer, 1) == [(1, 20, 2)]
+    consumer.acknowledge()
+    assert consumer.commit() == {SECOND: None}
+    assert filled.asked("ShareFetch", 2)
+    if tells:
+        assert len(filled.asked("Metadata")) <= asked + 1
+
+
+def test_a_partition_that_may_not_be_read_is_an_error_and_others_are_read(
+    filled, shares, member_of
+):
+    def refuse(call):
+        answer = shares.fetch(call)
+        if answer.error_code:
+            return answer
+        topic_id = filled.topics["orders"].topic_id
+        part = ShareFetchResponse.Topic.Partition(
+            partition_index=1, error_code=TOPIC_AUTHORIZATION_FAILED
+        )
+        others = [item for item in answer.responses if item.partitions[0].partition_index == 0]
+        others.append(ShareFetchResponse.Topic(topic_id=topic_id, partitions=(part,)))
+        return ShareFetchResponse(acquisition_lock_timeout_ms=30_000, responses=tuple(others))
+
+    filled.on("ShareFetch", refuse)
+    consumer = member_of()
+    assert poll_rows(consumer, 20) == [(0, n, 1) for n in range(20)]
+    with pytest.raises(BrokerError, match="READ on the topic"):
+        consumer.poll(PATIENCE_S)
+
+
+# Acknowledging
+
+
+def test_what_is_not_acknowledged_is_named(filled, shares, explicit_of):
+    consumer = explicit_of()
+    batch = next_batch(consumer)
+    assert consumer.acquired == [(FIRST, 0, 19, 1)]
+    consumer.acknowledge(Acknowledge.ACCEPT, ("orders", 0), 0, 3)
+    with pytest.raises(LocalProtocolError, match="acknowledge all"):
+        consumer.poll(0)
+    consumer.acknowledge(Acknowledge.REJECT, FIRST, 4)
+    consumer.acknowledge(Acknowledge.RELEASE, FIRST, 5, batch.num_rows - 1)
+    assert consumer.commit() == {FIRST: None}
+    assert consumer.acquired == []
+    kinds = {offset: kind for _, number, offset, kind in shares.said if number == 0}
+    assert kinds == dict.fromkeys(range(4), 1) | {4: REJECT} | dict.fromkeys(range(5, 20), RELEASE)
+    with pytest.raises(LocalProtocolError, match="not given to this member"):
+        consumer.acknowledge(Acknowledge.ACCEPT, FIRST, 0)
+    rows = poll_rows(consumer, 35, consumer.acknowledge)
+    assert [row for row in rows if row[2] == 2] == [(0, n, 2) for n in range(5, 20)]
+
+
+def test_a_renewed_record_stays_to_be_acknowledged(filled, shares, explicit_of):
+    consumer = explicit_of()
+    next_batch(consumer)
+    consumer.acknowledge(Acknowledge.RENEW)
+    rows = poll_rows(consumer, 20, consumer.acknowledge)
+    assert rows == [(1, n, 1) for n in range(20)]
+    assert consumer.commit()[FIRST] is None
+    assert consumer.acquired == [(FIRST, 0, 19, 1)]
+    consumer.acknowledge(Acknowledge.ACCEPT, FIRST)
+    assert consumer.commit() == {FIRST: None}
+    assert shares.done() == EVERY
+
+
+def test_who_cannot_renew_is_told(filled, shares, explicit_of):
+    filled.versions |= {"ShareFetch": (1, 1), "ShareAcknowledge": (1, 1)}
+    consumer = explicit_of()
+    next_batch(consumer)
+    with pytest.raises(UnsupportedVersion, match=r"RENEW needs brokers of Kafka 4\.2"):
+        consumer.acknowledge(Acknowledge.RENEW)
+    with pytest.raises(UnsupportedVersion, match="record_limit needs"):
+        explicit_of(share_acquire_mode="record_limit").poll(PATIENCE_S)
+
+
+def test_who_meets_an_error_gives_the_last_batch_back(filled, shares, member_of):
+    consumer = member_of()
+    rows = rows_of(next_batch(consumer))
+    next_batch(consumer)
+    consumer.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
+    assert shares.done() == {("orders", number, offset) for number, offset, _ in rows}
+    assert not shares.sessions
+    assert {found.state for own in shares.offsets.values() for found in own.values()} == {
+        "available",
+        "done",
+    }
+
+
+def test_a_lock_that_ran_out_is_told_and_nothing_of_it_is_taken(filled, shares, explicit_of):
+    consumer = explicit_of()
+    next_batch(consumer)
+    with filled.at_once():
+        shares.expire()
+    consumer.acknowledge()
+    (result,) = consumer.commit().values()
+    assert "INVALID_RECORD_STATE" in str(result)
+    assert "a lock ran out" in str(result)
+    assert not shares.done()
+
+
+def test_rows_whose_lock_may_have_run_out_are_not_handed_out(filled, shares, member_of):
+    shares.lock_ms = 1
+    consumer = member_of()
+    deadline = Deadline.after(0.3)
+    while not deadline.has_passed:
+        assert consumer.poll(0.02) is None
+    shares.lock_ms = 30_000
+    with filled.at_once():
+        shares.expire()
+    assert {count for *_, count in poll_rows(consumer, 40)} != {1}
+
+
+def test_what_a_commit_does_not_hear_of_is_an_error(filled, shares, explicit_of):
+    filled.on("ShareAcknowledge", ShareAcknowledgeResponse())
+    consumer = explicit_of()
+    next_batch(consumer)
+    consumer.acknowledge()
+    (result,) = consumer.commit().values()
+    assert "acknowledged, not answered" in str(result)
+
+
+def test_a_second_thread_is_refused_and_so_is_who_comes_too_late(filled, shares, member_of):
+    consumer, met = member_of(), []
+
+    def poll_too():
+        try:
+            consumer.poll(0)
+        except LocalProtocolError as error:
+            met.append(str(error))
+
+    with consumer._alone():
+        thread = threading.Thread(target=poll_too)
+        thread.start()
+        thread.join()
+    assert "another thread" in met[0]
+    consumer.close()
+    assert consumer.close() == {}
+    for call in (lambda: consumer.poll(0), consumer.commit, lambda: iter(consumer)):
+        with pytest.raises(LocalProtocolError, match="is closed"):
+            call()
+
+
+def test_an_interrupt_loses_no_rows(filled, shares, member_of, monkeypatch):
+    consumer = member_of()
+    exchange = consumer._exchange
+    given = exchange.next_part
+
+    def interrupted():
+        if given() is not None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(exchange, "next_part", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next_batch(consumer)
+    monkeypatch.undo()
+    assert consumer.acquired == []
+    assert sorted(poll_rows(consumer, 40)) == ROWS
+
+
+# Rows
+
+
+def test_only_acquired_rows_are_given_and_gaps_are_acknowledged(brokers, shares, member_of):
+    log = brokers.logs["orders", 0]
+    kept = [NewRecord(b"v", offset_delta=delta) for delta in (1, 2, 5)]
+    log.batches = [Batch(encode_batch(kept, last_offset_delta=7), 8)]
+    marker = [NewRecord(bytes(6), bytes([0, 0, 0, 1]))]
+    data = encode_batch(marker, base_offset=8, attributes=CONTROL | 1 << 4, producer_id=7)
+    log.batches.append(Batch(data, 9))
+    log.stop = 9
+    shares.offsets["orders", 0][2].state = "done"
+    consumer = member_of()
+    rows = poll_rows(consumer, 2)
+    assert rows == [(0, 1, 1), (0, 5, 1)]
+    assert consumer.commit() == {FIRST: None}
+    poll_until(consumer, lambda: len(shares.said) == 8, "the gaps")
+    kinds = {offset: kind for _, _, offset, kind in shares.said}
+    assert kinds == dict.fromkeys((0, 3, 4, 6, 7, 8), GAP) | {1: 1, 5: 1}
+
+
+def test_a_damaged_batch_is_raised_behind_sound_rows_and_goes_back(filled, shares, member_of):
+    log = filled.logs["orders", 0]
+    damaged = bytearray(log.batches[1].data)
+    damaged[-1] ^= 1
+    log.batches[1] = log.batches[1]._replace(data=bytes(damaged))
+    consumer = member_of()
+    assert rows_of(next_batch(consumer)) == [(0, n, 1) for n in range(10)]
+    with pytest.raises(CorruptRecords, match=r"orders-0.*offset 10") as raised:
+        consumer.poll(1)
+    assert (raised.value.topic, raised.value.partition) == FIRST
+    assert rows_of(next_batch(consumer)) == [(1, n, 1) for n in range(20)]
+    with pytest.raises(CorruptRecords):
+        poll_until(consumer, lambda: False, "the damaged batch once more")
+    assert {kind for _, number, offset, kind in shares.said if number == 0 and offset > 9} == {
+        RELEASE
+    }
+
+
+@pytest.mark.parametrize(
+    "ranges", [((5, 4),), ((0, 3), (2, 5)), ((0, 2**40),), ((-1, 3),)], ids=str
+)
+def test_ranges_that_are_none_are_refused(filled, shares, member_of, ranges):
+    kind = ShareFetchResponse.Topic.Partition
+    part = kind(
+        partition_index=0,
+        acquired_records=tuple(
+            kind.AcquiredRecords(first_offset=first, last_offset=last) for first, last in ranges
+        ),
+    )
+    topic_id = filled.topics["orders"].topic_id
+    answer = ShareFetchResponse(
+        responses=(ShareFetchResponse.Topic(topic_id=topic_id, partitions=(part,)),)
+    )
+    filled.on("ShareFetch", answer)
+    with pytest.raises(Exception, match="acquired offsets"):
+        member_of().poll(PATIENCE_S)
+
+
+def test_columns_are_those_asked_for(filled, shares, member_of):
+    consumer = member_of(columns=["deliveryCount", "value"])
+    batch = next_batch(consumer)
+    assert batch.schema.names == ["deliveryCount", "value"]
+    assert batch.column(0).to_pylist() == [1] * 20
+    alone = member_of(columns=["deliveryCount"])
+    assert next_batch(alone).column(0).to_pylist() == [1] * 20
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize(
+    ("topics", "columns"),
+    [
+        (SubscriptionPattern(".*"), ["value"]),
+        ("orders", ["value"]),
+        ({"a b"}, ["value"]),
+        ({"orders"}, ["deliveryCount", "deliveryCount"]),
+        ({"orders"}, []),
+        ({"orders"}, ["speed"]),
+    ],
+)
+def test_what_cannot_be_read_is_refused(topics, columns):
+    with pytest.raises(ConfigError):
+        ShareConsumer({"bootstrap.servers": "b:1", "group.id": "g"}, topics, columns=columns)
+
+
+def test_what_cannot_be_acknowledged_is_refused(filled, shares, member_of, explicit_of):
+    implicit = member_of()
+    next_batch(implicit)
+    with pytest.raises(LocalProtocolError, match="is implicit: set it to explicit"):
+        implicit.acknowledge()
+    implicit.close()
+    consumer = explicit_of()
+    with pytest.raises(LocalProtocolError, match="poll first"):
+        consumer.acknowledge()
+    for how, *where in (("accept",), (1,)):
+        with pytest.raises(ConfigError, match="ACCEPT"):
+            consumer.acknowledge(how, *where)
+    for where in ((None, 3), (FIRST, None, 3), (FIRST, -1), (FIRST, 3, 2), (("orders", -1), 3)):
+        with pytest.raises(ConfigError):
+            consumer.acknowledge(Acknowledge.ACCEPT, *where)
+    with pytest.raises(LocalProtocolError, match="nothing of orders-1"):
+        consumer.acknowledge(Acknowledge.ACCEPT, SECOND)
+
+
+def test_a_broker_that_is_away_is_said_and_comes_back(filled, shares, member_of, caplog):
+    caplog.set_level(logging.WARNING)
+    consumer = member_of()
+    poll_rows(consumer, 40)
+    with filled.at_once():
+        shares.end_sessions()
+        filled.hang_up(1)
+    filled.logs["orders", 0].append(b"later")
+    assert (0, 20, 1) in poll_until(
+        consumer, lambda: shares.done() >= EVERY | {("orders", 0, 20)}, "all"
+    )
