@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from pyspark_kafkaproto.cli.bounds import Bounds
 from pyspark_kafkaproto.cli.connection import connected
+from pyspark_kafkaproto.cli.consume_shared import print_shared
 from pyspark_kafkaproto.cli.record_format import Render, make_render
 from pyspark_kafkaproto.cli.values import find_partitions
 from pyspark_kafkaproto.client.committed import check_commits
@@ -40,6 +41,7 @@ _FOLLOW_S = 0.3
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is written, until Ctrl-C.")
 @click.option("-g", "--group", help="Start where GROUP has committed, else at the earliest.")
 @click.option("--commit", is_flag=True, help="Commit what was printed, for GROUP.")
+@click.option("--share-group", metavar="GROUP", help="As a member of a share group, until Ctrl-C.")
 @click.option("--format", "form", default="json", show_default=True, metavar="json|raw|TEMPLATE")
 def consume(  # noqa: PLR0913, PLR0917 - one for each option
     cluster: KafkaCluster,
@@ -50,9 +52,13 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
     follow: bool,
     group: str | None,
     commit: bool,
+    share_group: str | None,
     form: str,
 ) -> None:
     """Print records of TOPIC, each partition's in their order.
+
+    With --share-group records that this member is given, each accepted once it is printed; what is
+    not printed goes back to the group.
 
     A template has {topic}, {partition}, {offset}, {timestamp}, {key}, {value}, {headers}.
 
@@ -63,10 +69,17 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
       kafkaproto consume orders:0 --from last:10 --format raw
       kafkaproto consume orders --follow --format '{partition}@{offset} {key}: {value}'
       kafkaproto consume orders --group reports --commit | loader
+      kafkaproto consume orders --share-group mails | sender
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     render = make_render(form)
     if commit and group is None:
         raise click.UsageError("--commit needs --group: for whom?")
+    if share_group is not None:
+        if start or stop != "latest" or follow or group or ":" in topic:
+            raise click.UsageError("with --share-group the group says what is read, and from where")
+        find_partitions(cluster, "TOPIC", [topic])
+        print_shared(cluster, topic, share_group, render, count)
+        return
     partitions = find_partitions(cluster, "TOPIC", [topic])
     if group is not None and start is not None:
         raise click.UsageError("--group says where to start: --from does not go with it")

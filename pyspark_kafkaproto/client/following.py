@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client.reading.decode import read_batches
@@ -19,10 +19,13 @@ from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, 
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import DataLoss
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Offsets = dict[TopicPartition, int]
 Record = Mapping[str, Any]
 
-_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+RECORD_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 
 class Following:
@@ -99,14 +102,11 @@ class Following:
         ids = self._check_ids({item.topic for item in ranges})
         leaders = self._cluster.find_leaders([item.topic_partition for item in ranges])
         task = ReadTask(tuple(ranges), leaders, ids)
-        schema = schema_for(_COLUMNS)
+        schema = schema_for(RECORD_COLUMNS)
         batches = read_batches(task, self._cluster.config, ReadSettings(), schema)
         with closing(batches):  # type: ignore[type-var]  # a generator has close()
             for batch in batches:
-                # As numbers: a timestamp may lie outside of what Python's dates can hold.
-                at = batch.schema.get_field_index("timestamp")
-                micros = batch.column(at).cast("int64")
-                yield from batch.set_column(at, "timestamp", micros).to_pylist()
+                yield from records_of(batch)
 
     def _check_ids(self, topics: set[str]) -> dict[str, bytes | None]:
         """The topics' ids, which have to be those of before."""
@@ -128,3 +128,12 @@ class Following:
     def _lost(self, why: str) -> DataLoss:
         self.moved = {}
         return DataLoss("COULD_NOT_READ_OFFSET_RANGE", why)
+
+
+def records_of(batch: pa.RecordBatch) -> list[Record]:
+    """Rows as records; timestamps are microseconds."""
+    # As numbers: a timestamp may lie outside of what Python's dates can hold.
+    at = batch.schema.get_field_index("timestamp")
+    micros = batch.column(at).cast("int64")
+    records: list[Record] = batch.set_column(at, "timestamp", micros).to_pylist()
+    return records

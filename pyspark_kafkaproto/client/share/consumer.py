@@ -173,12 +173,12 @@ class ShareConsumer:
                 return self._poll(Deadline.after(timeout_s))
             except (KeyboardInterrupt, SystemExit) as error:
                 self._interrupt = error
-                self._exchange.take_back()
+                self._exchange.coming.take_back()
                 raise
 
     def _poll(self, deadline: Deadline) -> pa.RecordBatch | None:
         self._membership.check_open()
-        self._exchange.note_arrived()
+        self._exchange.coming.note_arrived()
         self._settle_given()
         self._last = None
         self._say_nobody_answers()

@@ -15,18 +15,22 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from pyspark_kafkaproto.client.group.failing import Failing
+from pyspark_kafkaproto.client.share.answers import (
+    TOO_OLD,
+    advised,
+    error_of_acknowledging,
+    partition_error,
+    parts_of_answer,
+)
+from pyspark_kafkaproto.client.share.coming import Coming
 from pyspark_kafkaproto.client.share.held import Acknowledge, Acquired, Held
 from pyspark_kafkaproto.client.share.leaders import Leaders, Led
-from pyspark_kafkaproto.client.share.rows import Layout, Part, Parts, helds_of, parts_of
+from pyspark_kafkaproto.client.share.rows import Layout, Part, helds_of, parts_of
 from pyspark_kafkaproto.client.share.session import FIRST_EPOCH, Pending, ShareSession
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.error_codes import (
-    INVALID_RECORD_STATE,
     INVALID_SHARE_SESSION_EPOCH,
-    NOT_LEADER_OR_FOLLOWER,
-    SHARE_SESSION_LIMIT_REACHED,
     SHARE_SESSION_NOT_FOUND,
-    UNSUPPORTED_VERSION,
 )
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -44,27 +48,7 @@ _log = logging.getLogger(__name__)
 
 Results = dict[TopicPartition, KafkaProtoError | None]
 
-SWITCHED_OFF: Final = (
-    "share groups are switched off in this cluster: they need Kafka 4.2, and its feature "
-    "share.version to be 1 (kafkaproto features upgrade share.version=1)"
-)
-TOO_OLD: Final = (
-    "share groups need brokers of Kafka 4.2, with the feature share.version "
-    "(kafkaproto features upgrade share.version=1)"
-)
 _FIRST_WITH_RENEWALS: Final = 2
-_ADVICE: Final = {
-    INVALID_RECORD_STATE: "a lock ran out, or the records were given to others since: none of what "
-    "was acknowledged of this partition together was taken, and what is not done comes again",
-    NOT_LEADER_OR_FOLLOWER: "another broker leads the partition now: what was given out by the one "
-    "before comes again",
-    SHARE_SESSION_LIMIT_REACHED: "the broker has as many share sessions as its "
-    "group.share.max.share.sessions allows",
-    SHARE_SESSION_NOT_FOUND: "the broker does not know our session any more: what it gave to us "
-    "comes again",
-    INVALID_SHARE_SESSION_EPOCH: "an answer of the broker was lost: what it gave to us comes again",
-    UNSUPPORTED_VERSION: SWITCHED_OFF,
-}
 
 
 class ShareExchange:
@@ -80,11 +64,13 @@ class ShareExchange:
         results: what became of acknowledgements since somebody looked: of each partition the first
             error, or None.
         lock_s: for how long a record is ours; None until a leader has said it.
+        coming: rows that were given to us.
     """
 
     def __init__(self, config: ShareConfig, router: Router, member_id: str, layout: Layout) -> None:
         self.results: Results = {}
         self.lock_s: float | None = None
+        self.coming = Coming()
         self._config = config
         self._who = config.group_id, member_id
         self._layout = layout
@@ -92,9 +78,6 @@ class ShareExchange:
         self._wires: dict[Endpoint, Router] = {}  # a session's connection is nobody else's
         self._sessions: dict[Endpoint, ShareSession] = {}
         self._lost: list[ShareSession] = []  # with records that somebody has
-        self._coming: deque[_Coming] = deque()
-        self._on_its_way: Part | None = None  # to who polls
-        self._again: Part | None = None
         self._errors: deque[KafkaProtoError] = deque()
         self._resting: dict[TopicPartition, Deadline] = {}
         self._failing = Failing(config.client)
@@ -108,35 +91,10 @@ class ShareExchange:
             CorruptRecords: behind the sound rows of its partition; they are released.
             KafkaProtoError: what was met by the last requests, once their rows are out.
         """
-        part, self._again = self._again, None
-        if part is None:
-            part = self._next_coming()
-        if part is not None:
-            self._on_its_way = part
-            part.held.give(part.first, part.last)
-        elif self._errors:
+        part = self.coming.next_part()
+        if part is None and self._errors:
             raise self._errors.popleft()
         return part
-
-    def note_arrived(self) -> None:
-        """Who polls has the last rows."""
-        self._on_its_way = None
-
-    def take_back(self) -> None:
-        """What was given since `note_arrived` has not arrived: it comes again."""
-        part, self._on_its_way = self._on_its_way, None
-        if part is not None:
-            part.held.take_back(part.first, part.last)
-            self._again = part
-
-    def _next_coming(self) -> Part | None:
-        while self._coming:
-            coming = self._coming[0]
-            part = next(coming.parts, None) if coming.is_ours else None
-            if part is not None:
-                return part
-            self._coming.popleft().close()
-        return None
 
     @property
     def is_busy(self) -> bool:
@@ -233,8 +191,7 @@ class ShareExchange:
 
     def drop(self) -> None:
         """Close all connections."""
-        while self._coming:
-            self._coming.popleft().close()
+        self.coming.close()
         for router in self._wires.values():
             router.close()
         self._sessions.clear()
@@ -374,7 +331,7 @@ class ShareExchange:
         if answer.error_code:
             kind = type(answer).API_NAME
             subject = f"group {self._config.group_id!r}"
-            text = _said(answer.error_message, answer.error_code)
+            text = advised(answer.error_message, answer.error_code)
             self._lose(
                 one, BrokerError(answer.error_code, kind, subject, text).at(str(one.endpoint))
             )
@@ -389,12 +346,14 @@ class ShareExchange:
         unheard = {item for item, _ in pending.said}
         failed: dict[TopicPartition, BrokerError] = {}
         kind = type(answer).API_NAME
-        for partition, topic_id, data in _parts_of(one, answer):
+        for partition, topic_id, data in parts_of_answer(one, answer):
             if partition in unheard:
                 unheard.discard(partition)
-                self._note(partition, _of_acknowledging(partition, data, kind))
+                self._note(partition, error_of_acknowledging(partition, data, kind))
             if data.error_code:
-                failed[partition] = _error(partition, data.error_code, data.error_message, kind)
+                failed[partition] = partition_error(
+                    partition, data.error_code, data.error_message, kind
+                )
                 self._note_moved(failed[partition], partition, data, answer)
             elif pending.is_fetch and data.acquired_records:
                 self._hold(one, pending, partition, topic_id, data)
@@ -432,7 +391,7 @@ class ShareExchange:
         one.hold(helds)
         parts = parts_of(data, helds, self._layout, self._config.client)
         until = pending.since + (self.lock_s or 0.0)
-        self._coming.append(_Coming(one, parts, helds, until))
+        self.coming.add(one, parts, helds, until)
 
     # Failures
 
@@ -475,41 +434,6 @@ class ShareExchange:
 _BEGINS_ANEW: Final = (INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND)
 
 
-class _Coming:
-    """Rows of one partition that are not handed out yet, and until when they are surely ours."""
-
-    __slots__ = ("_helds", "_session", "_until", "parts")
-
-    def __init__(
-        self, session: ShareSession, parts: Parts, helds: list[Held], until: float
-    ) -> None:
-        self._session = session
-        self._until = until
-        self._helds = helds
-        self.parts = parts
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether what was not handed out may still be: others have it once its lock runs out."""
-        return self._session.lost is None and time.monotonic() < self._until
-
-    def close(self) -> None:
-        """No more of it is handed out: it goes back now, or by itself as its lock runs out."""
-        if not self.is_ours:
-            for held in self._helds:
-                held.drop_coming()
-        self.parts.close()
-
-
-def _parts_of(one: ShareSession, answer: Any) -> Iterator[tuple[TopicPartition, bytes, Any]]:
-    """What an answer says of partitions that were ever asked for in this session."""
-    for topic in answer.responses:
-        name = one.names.get(topic.topic_id)
-        if name is not None:
-            for data in topic.partitions:
-                yield TopicPartition(name, data.partition_index), topic.topic_id, data
-
-
 def _check_renews(connection: Connection) -> None:
     if connection.version_for(ShareAcknowledgeRequest) < _FIRST_WITH_RENEWALS:
         text = f"broker {connection.endpoint}: RENEW needs brokers of Kafka 4.2"
@@ -518,20 +442,3 @@ def _check_renews(connection: Connection) -> None:
 
 def _closed(one: ShareSession) -> KafkaProtoError:
     return ConnectionFailed(str(one.endpoint), "receive", "the broker has closed the connection")
-
-
-def _of_acknowledging(partition: TopicPartition, data: Any, kind: str) -> BrokerError | None:
-    """What a partition of an answer says about what was acknowledged with the request."""
-    if isinstance(data, ShareFetchResponse.Topic.Partition):
-        code, text = data.acknowledge_error_code, data.acknowledge_error_message
-    else:
-        code, text = data.error_code, data.error_message
-    return _error(partition, code, text, kind) if code else None
-
-
-def _error(partition: TopicPartition, code: int, text: str | None, kind: str) -> BrokerError:
-    return BrokerError(code, kind, f"partition {partition}", _said(text, code))
-
-
-def _said(text: str | None, code: int) -> str:
-    return "; ".join(filter(None, (text, _ADVICE.get(code, ""))))

@@ -15,7 +15,7 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 from pyspark_kafkaproto.net.retry import is_retriable
 from pyspark_kafkaproto.wire.declaration import NO_ID
 
-_LEAST_AGE_S: Final = 300.0  # metadata.max.age.ms, as the Java client has it
+_MOST_AGE_S: Final = 300.0  # metadata.max.age.ms, as the Java client has it
 _NO_EPOCH: Final = -1
 
 
@@ -33,7 +33,7 @@ class Leaders:
         self._router = router
         self._known: dict[TopicPartition, Led] = {}
         self._newest: dict[tuple[bytes, int], int] = {}  # epochs that have begun
-        self._good_until = Deadline.after(_LEAST_AGE_S)
+        self._good_until = Deadline.after(_MOST_AGE_S)
 
     def of(
         self, partitions: Collection[TopicPartition], deadline: Deadline
@@ -45,7 +45,7 @@ class Leaders:
             BrokerError: one of the topics may not be read.
         """
         if self._good_until.has_passed:
-            self._good_until = Deadline.after(_LEAST_AGE_S)
+            self._good_until = Deadline.after(_MOST_AGE_S)
             self._known.clear()
         missing = [item for item in partitions if item not in self._known]
         failures = self._learn(missing, deadline) if missing else {}

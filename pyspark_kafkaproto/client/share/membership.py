@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from pyspark_kafkaproto.client.group.incremental.assigned import IdPartition
 from pyspark_kafkaproto.client.group.incremental.coordinator import Coordinator
 from pyspark_kafkaproto.client.group.incremental.keeper import IncrementalKeeper
-from pyspark_kafkaproto.client.share.exchange import SWITCHED_OFF, TOO_OLD
+from pyspark_kafkaproto.client.share.answers import SWITCHED_OFF, TOO_OLD
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.error_codes import (
     GROUP_ID_NOT_FOUND,
