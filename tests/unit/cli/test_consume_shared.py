@@ -31,7 +31,7 @@ def states(shares):
 def test_what_is_printed_is_accepted_and_the_rest_goes_back(shares, command):
     done = command(*WORDS, "-n", "3")
     assert (done.exit_code, done.stdout_bytes.splitlines()) == (0, WHOLE[:3])
-    assert states(shares) == {"done": [0, 1, 2], "available": [*range(3, 10)]}
+    assert states(shares) == {"done": [0, 1, 2], "available": [*range(3, 30)]}
     assert not shares.members
     assert command(*WORDS, "-n", "27").stdout_bytes.splitlines() == WHOLE[3:]
     assert states(shares) == {"done": [*range(30)]}

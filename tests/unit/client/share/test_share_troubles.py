@@ -12,6 +12,7 @@ from tests.unit.client.share.fake_shares import beat_refused
 from tests.unit.client.share.polling import PATIENCE_S, rows_of
 
 NOT_COORDINATOR = 16
+_LOCK_S = 0.5
 EVERY = {("orders", partition, offset) for partition in range(2) for offset in range(60)}
 
 
@@ -82,10 +83,14 @@ def test_nothing_is_lost_and_nothing_is_done_that_nobody_had(filled, shares, mem
     for number in range(2):
         log = filled.logs["orders", number]
         log.fill(60 - log.stop, records=1)
-    deadline = Deadline.after(PATIENCE_S)
+    deadline, lock = Deadline.after(PATIENCE_S), Deadline.after(_LOCK_S)
     while shares.done() != EVERY:
         deadline.check("all of it")
         poll_all()
+        if lock.has_passed:  # what a request was refused with others of stays locked until then
+            lock = Deadline.after(_LOCK_S)
+            with filled.at_once():
+                shares.expire()
     assert had == EVERY
     for one in members:
         one.close()
