@@ -21,7 +21,11 @@ from pyspark_kafkaproto.messages.share_acknowledge import ShareAcknowledgeReques
 from pyspark_kafkaproto.messages.share_fetch import ShareFetchRequest
 from pyspark_kafkaproto.net import Connection, Endpoint, ShareConfig
 
-_B = TypeVar("_B")
+_B = TypeVar(
+    "_B",
+    ShareFetchRequest.Topic.Partition.AcknowledgementBatch,
+    ShareAcknowledgeRequest.Topic.Partition.AcknowledgementBatch,
+)
 
 FIRST_EPOCH: Final = 0
 LAST_EPOCH: Final = -1

@@ -25,7 +25,7 @@ from pyspark_kafkaproto.messages.share_fetch import ShareFetchResponse
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from pyspark_kafkaproto.records.layout import CONTROL
-from tests.fake_broker import close
+from tests.fake_broker import STALL, close
 from tests.fake_log import Batch
 from tests.unit.client.share.fake_shares import (
     GAP,
@@ -41,7 +41,7 @@ FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 EVERY = {("orders", partition, offset) for partition in range(2) for offset in range(20)}
 ROWS = [(partition, offset, 1) for partition in range(2) for offset in range(20)]
 GROUP_MAX_SIZE_REACHED, UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND = 81, 35, 69
-TOPIC_AUTHORIZATION_FAILED = 29
+TOPIC_AUTHORIZATION_FAILED, SESSION_LIMIT_REACHED = 29, 133
 
 
 def poll_until(consumer, is_there, what):
@@ -212,6 +212,27 @@ def test_a_leader_that_moves_is_followed(filled, shares, explicit_of, tells):
     assert filled.asked("ShareFetch", 2)
     if tells:
         assert len(filled.asked("Metadata")) <= asked + 1
+
+
+def test_a_broker_with_too_many_sessions_is_asked_again_until_it_lasts(filled, shares, member_of):
+    refused = ShareFetchResponse(error_code=SESSION_LIMIT_REACHED)
+    filled.on("ShareFetch", refused, refused, shares.fetch)
+    assert sorted(poll_rows(member_of(), 40)) == ROWS
+    filled.on("ShareFetch", refused)
+    consumer = member_of(default_api_timeout_ms=100)
+    with pytest.raises(BrokerError, match=r"group\.share\.max\.share\.sessions"):
+        poll_until(consumer, lambda: False, "an error")
+
+
+def test_a_broker_that_says_nothing_is_left(filled, shares, member_of):
+    filled.on("ShareFetch", STALL, shares.fetch)
+    assert sorted(poll_rows(member_of(request_timeout_ms=100), 40)) == ROWS
+
+
+def test_leaders_without_share_groups_are_named(filled, shares, member_of):
+    del filled.versions["ShareFetch"]
+    with pytest.raises(UnsupportedVersion, match=r"ShareFetch.*Kafka 4\.2.*share\.version"):
+        poll_until(member_of(), lambda: False, "an error")
 
 
 def test_a_partition_that_may_not_be_read_is_an_error_and_others_are_read(
