@@ -332,3 +332,36 @@ def test_a_group_of_another_type_is_refused(kafka, new_name, topic, member):
     kafka.set_consumer_offsets(name, {(topic, 0): 0})
     with pytest.raises(BrokerError, match="group of another type"):
         member(name, topic).poll(10)
+
+
+def test_what_a_leader_gave_before_it_moved_comes_again(tmp_path_factory):
+    """Leaders tell who leads now, and know nothing of what another one has given out."""
+    with (
+        DevBroker(tmp_path_factory.mktemp("moving"), nodes=3, properties=QUICK) as trio,
+        KafkaCluster({"bootstrap.servers": trio.bootstrap_servers}) as kafka,
+    ):
+        name, only = make_topic(kafka, "moving", 1), TopicPartition("moving", 0)
+        earliest = ConfigChange("share.auto.offset.reset", "earliest")
+        kafka.alter_configs({ConfigResource("group", "movers"): [earliest]})
+        write(trio, name, ["a", "b"], partition=0)
+        config = {"bootstrap.servers": trio.bootstrap_servers, "group.id": "movers"}
+        with ShareConsumer(config | {"share.acknowledgement.mode": "explicit"}, {name}) as ours:
+            assert rows_of(next_batch(ours)) == [("a", 1), ("b", 1)]
+            ours.acknowledge(Acknowledge.ACCEPT, only, 0)
+            assert ours.commit() == {only: None}
+            before = kafka.find_leaders([only])[only].node_id
+            to = 1 + before % 3
+            kafka.reassign_partitions({only: (to,)})
+            deadline = Deadline.after(30)
+            while kafka.find_leaders([only])[only].node_id != to:
+                deadline.check("another leader")
+                time.sleep(0.1)
+            ours.acknowledge(Acknowledge.ACCEPT, only, 1)
+            (error,) = ours.commit().values()
+            assert isinstance(error, BrokerError), error
+            assert "comes again" in str(error)
+            batch = next_batch(ours)
+            assert batch.column("value").to_pylist() == [b"b"]
+            ours.acknowledge()
+            assert ours.commit() == {only: None}
+        wait_for_no_lag(kafka, trio, "movers")

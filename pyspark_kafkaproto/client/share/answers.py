@@ -13,6 +13,7 @@ from pyspark_kafkaproto.error_codes import (
     NOT_LEADER_OR_FOLLOWER,
     SHARE_SESSION_LIMIT_REACHED,
     SHARE_SESSION_NOT_FOUND,
+    UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
 )
 from pyspark_kafkaproto.errors import BrokerError
@@ -36,6 +37,8 @@ _ADVICE: Final = {
     SHARE_SESSION_NOT_FOUND: "the broker does not know our session any more: what it gave to us "
     "comes again",
     INVALID_SHARE_SESSION_EPOCH: "an answer of the broker was lost: what it gave to us comes again",
+    UNKNOWN_TOPIC_OR_PARTITION: "the topic is gone, or another broker has the partition now: what "
+    "this one gave out comes again",
     UNSUPPORTED_VERSION: SWITCHED_OFF,
 }
 

@@ -162,8 +162,9 @@ class ShareExchange:
     def say_all(self, deadline: Deadline) -> None:
         """Have all that is marked heard; what became of it is in `results`."""
         self._settle_lost()
-        for one in self._with_unsaid():
-            self._wait(one, deadline)  # a fetch that is held by the broker, perhaps
+        for one in list(self._sessions.values()):
+            if one.has_unsaid or (one.pending and one.pending.said):
+                self._wait(one, deadline)  # a fetch that is held by the broker, perhaps
         for one in self._with_unsaid():
             if one.is_idle:
                 self._send(one, one.acknowledge(), deadline)
@@ -386,7 +387,7 @@ class ShareExchange:
         try:
             helds = helds_of(partition, topic_id, data)
         except RemoteProtocolError as error:
-            self._errors.append(error)
+            self._tell(error)
             return
         one.hold(helds)
         parts = parts_of(data, helds, self._layout, self._config.client)
@@ -419,12 +420,17 @@ class ShareExchange:
         elif error.error.refreshes_metadata and not self._leaders.knows_all(partitions):
             self._leaders.forget(partitions)  # nor has it told who leads
         if not is_retriable(error):
-            self._errors.append(error)
+            self._tell(error)
             return
         try:
             self._failing.note(partitions, error, since)
         except KafkaProtoError as lasting:
-            self._errors.append(lasting)
+            self._tell(lasting)
+
+    def _tell(self, error: KafkaProtoError) -> None:
+        """Have a poll raise it; once, where it is about all partitions of a topic."""
+        if str(error) not in map(str, self._errors):
+            self._errors.append(error)
 
     def _rest(self, partitions: Collection[TopicPartition]) -> None:
         again = Deadline.after(self._config.client.retry_backoff_s)

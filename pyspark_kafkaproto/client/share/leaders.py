@@ -12,7 +12,6 @@ from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.error_codes import LEADER_NOT_AVAILABLE
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline, Endpoint
-from pyspark_kafkaproto.net.retry import is_retriable
 from pyspark_kafkaproto.wire.declaration import NO_ID
 
 _MOST_AGE_S: Final = 300.0  # metadata.max.age.ms, as the Java client has it
@@ -38,11 +37,10 @@ class Leaders:
     def of(
         self, partitions: Collection[TopicPartition], deadline: Deadline
     ) -> tuple[dict[TopicPartition, Led], dict[TopicPartition, BrokerError]]:
-        """The leader of each, or why there is none at the moment.
+        """The leader of each, or why there is none (at the moment, or for us).
 
         Raises:
             KafkaProtoError: nobody could be asked.
-            BrokerError: one of the topics may not be read.
         """
         if self._good_until.has_passed:
             self._good_until = Deadline.after(_MOST_AGE_S)
@@ -83,8 +81,6 @@ class Leaders:
                 leader = topology.leader(partition)
                 topic_id = topology.topic(partition.topic).topic_id or NO_ID
             except BrokerError as error:
-                if not is_retriable(error):
-                    raise
                 failures[partition] = error
                 continue
             place = topic_id, partition.partition

@@ -28,6 +28,16 @@ def states(shares):
     return found
 
 
+def has_done_all(shares):
+    return states(shares) == {"done": [*range(30)]}
+
+
+def last_asked(brokers):
+    """What the leaders were asked last."""
+    asked = [call.api for call in brokers.calls if call.api in {"ShareFetch", "ShareAcknowledge"}]
+    return asked[-1]
+
+
 def test_what_is_printed_is_accepted_and_the_rest_goes_back(shares, command):
     done = command(*WORDS, "-n", "3")
     assert (done.exit_code, done.stdout_bytes.splitlines()) == (0, WHOLE[:3])
@@ -53,7 +63,7 @@ def test_what_was_not_accepted_is_said(shares, command, brokers):
 def test_ctrl_c_leaves_the_group(shares, brokers):
     words = words_of(*WORDS, "-b", brokers.bootstrap_servers)
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        until(lambda: "done" in states(shares) and len(states(shares)["done"]) == 30)
+        until(lambda: has_done_all(shares) and last_asked(brokers) == "ShareFetch")
         process.send_signal(signal.SIGINT)
         printed, said = process.communicate(timeout=30)
     assert process.returncode == 130, said

@@ -257,6 +257,23 @@ def test_a_partition_that_may_not_be_read_is_an_error_and_others_are_read(
         consumer.poll(PATIENCE_S)
 
 
+def test_a_topic_that_may_not_be_seen_is_an_error_and_others_are_read(filled, shares, member_of):
+    filled.add_topic("secret", 3)
+    filled.topics["secret"].error_code = TOPIC_AUTHORIZATION_FAILED
+    consumer, rows, errors = member_of(["orders", "secret"]), [], []
+    deadline = Deadline.after(PATIENCE_S)
+    while len(rows) < 40 or not errors:
+        deadline.check("all rows, and an error")
+        try:
+            batch = consumer.poll(0.02)
+        except BrokerError as error:
+            errors.append(str(error))
+        else:
+            rows += [] if batch is None else rows_of(batch)
+    assert sorted(rows) == ROWS
+    assert "topic 'secret': TOPIC_AUTHORIZATION_FAILED" in errors[0]
+
+
 # Acknowledging
 
 
@@ -339,6 +356,21 @@ def test_rows_whose_lock_may_have_run_out_are_not_handed_out(
         shares.expire()
     assert {count for *_, count in poll_rows(consumer, 40)} == {2}
     assert set(consumer.commit().values()) == {None}, "nothing was said of what ran out"
+
+
+def test_a_commit_waits_for_what_a_fetch_has_taken_along(filled, shares, explicit_of):
+    consumer = explicit_of()
+    poll_rows(consumer, 40, consumer.acknowledge)
+
+    def late(call):
+        filled.hold(lambda: False, 0.2)
+        return shares.fetch(call)
+
+    filled.on("ShareFetch", late)
+    assert consumer.poll(0.02) is None
+    assert filled.asked("ShareFetch")[-1].topics
+    assert set(consumer.commit().values()) == {None}
+    assert shares.done() == EVERY
 
 
 def test_what_a_commit_does_not_hear_of_is_an_error(filled, shares, explicit_of):
