@@ -154,7 +154,7 @@ class Writer:
         found: list[memoryview] = []
         for is_large, parts in groupby(self._parts, _is_large):
             if is_large:
-                found += map(memoryview, parts)
+                found += (memoryview(part).cast("B") for part in parts)  # counted in bytes
             else:
                 found.append(memoryview(b"".join(parts)))
         return found

@@ -1,5 +1,6 @@
 """The bounded reader and the writer: nothing is read past the end, nothing is written wrong."""
 
+from array import array
 from struct import Struct as Layout
 
 import pytest
@@ -109,3 +110,12 @@ def test_pieces_are_all_that_was_written_and_large_parts_are_not_copied(sizes):
     large = [id(part) for part in parts if len(part) >= 32_768]
     assert [id(piece.obj) for piece in pieces if id(piece.obj) in large] == large
     assert len(pieces) <= 2 * len(large) + 1
+
+
+def test_pieces_are_counted_in_bytes():
+    """What is left to send of one is told by bytes, whatever it holds."""
+    numbers = memoryview(array("i", range(40_000)))
+    writer = Writer()
+    writer.put(numbers)
+    assert list(map(len, writer.pieces())) == [writer.size]
+    assert b"".join(writer.pieces()) == numbers.tobytes()
