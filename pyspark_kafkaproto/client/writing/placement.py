@@ -66,6 +66,7 @@ class Placement:
         if partitions == 1:
             yield Group(0, None)
             return
+        row_bytes = max(1, row_bytes)  # null values alone take nothing, and runs have to end
         if given is None and self._goes_anywhere(columns):
             whole = self._one_for_all(columns.rows, row_bytes, available or range(partitions))
             if whole is not None:
@@ -97,7 +98,7 @@ class Placement:
             if given is None and not _has_negative(keyed, columns.rows):
                 return keyed
             said = _first_say(given, _array_of(keyed, columns.rows))
-        row_bytes, places = max(1, row_bytes), available or range(partitions)
+        places = available or range(partitions)
         if said is None:
             return self._anywhere(columns.rows, row_bytes, places)
         return _filled(said, self._anywhere(said.null_count, row_bytes, places))

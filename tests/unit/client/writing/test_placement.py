@@ -152,3 +152,13 @@ def test_partitions_without_a_leader_are_left_alone(partitioner):
 def test_many_writers_do_not_begin_with_the_same_partition():
     firsts = {placed(Placement("round_robin", 10), [None])[0] for _ in range(200)}
     assert firsts == {0, 1, 2, 3}
+
+
+def test_rows_that_hold_nothing_are_spread_too():
+    """A column of the type null has no bytes: they would all be of one run that never ends."""
+    batch = pa.RecordBatch.from_pydict({"value": pa.nulls(50)})
+    columns, places, found = write_columns(batch), Placement("murmur2", 100), Counter()
+    for _ in range(200):
+        groups = places.place(columns, None, batch.nbytes // batch.num_rows, 4, list(range(4)))
+        found.update(group.partition for group in groups)
+    assert len(found) == 4
