@@ -166,8 +166,12 @@ def end_throttle(router: Router, throttle: Throttle) -> set[ConfigResource]:
         The brokers that keep a rate for others.
 
     Raises:
-        BrokerError: a broker or topic refuses; what was done is done.
+        BrokerError: a broker or topic refuses, or a broker is away, which keeps its rate; what was
+            done is done.
     """
+    # Of a topic that was deleted meanwhile nothing is left to take back.
+    there = _topics(router.described({topic.name for topic in throttle.replicas}))
+    replicas = {topic: own for topic, own in throttle.replicas.items() if topic in there}
     alter_configs(
         router,
         {
@@ -175,23 +179,22 @@ def end_throttle(router: Router, throttle: Throttle) -> set[ConfigResource]:
                 ConfigChange(name, ",".join(entries), Change.SUBTRACT)
                 for name, entries in own.items()
             ]
-            for topic, own in throttle.replicas.items()
+            for topic, own in replicas.items()
         },
     )
     others = _others(router, throttle)
     is_quiet = not any(others.values())
     is_of_copies = any(name in _RATES for own in throttle.rates.values() for name in own)
-    topics = set(throttle.replicas)
+    topics = set(replicas)
     if is_of_copies and is_quiet:
         topics |= _topics(router.described(None))
-    wanted = {*topics, *throttle.rates}
     # A broker may not have heard yet of what the controller has just done.
     found = router.believed(
-        lambda: _own_settings(router, wanted),
-        lambda found: not _names_any(found, throttle.replicas),
+        lambda: _own_settings(router, topics),
+        lambda found: not _names_any(found, replicas),
     )
     is_named = any(
-        set(_entries(found[topic], name)).difference(throttle.replicas.get(topic, {}).get(name, ()))
+        set(_entries(found[topic], name)).difference(replicas.get(topic, {}).get(name, ()))
         for topic in topics
         for name in _REPLICAS
     )
@@ -200,7 +203,7 @@ def end_throttle(router: Router, throttle: Throttle) -> set[ConfigResource]:
         topic: [
             ConfigChange(name, None, Change.DELETE) for name in own if not found[topic].get(name)
         ]
-        for topic, own in throttle.replicas.items()
+        for topic, own in replicas.items()
     }
     stay = set()
     for broker, own in throttle.rates.items():
@@ -217,7 +220,10 @@ def end_throttle(router: Router, throttle: Throttle) -> set[ConfigResource]:
 def _others(router: Router, throttle: Throttle) -> dict[tuple[ConfigResource, str], bool]:
     """Whether something is being moved that a broker's rate bounds."""
     rates = [(broker, name) for broker, own in throttle.rates.items() for name in own]
-    copying = _copying(router, {broker for broker, name in rates if name == FOLDERS})
+    of_folders = {broker for broker, name in rates if name == FOLDERS}
+    if of_folders:  # who is away copies nothing
+        of_folders &= _present(router.described(()), map(_id, of_folders))
+    copying = _copying(router, of_folders)
     is_moving = any(name in _RATES for _, name in rates) and bool(list_reassignments(router))
     return {
         (broker, name): broker in copying if name == FOLDERS else is_moving
@@ -254,10 +260,14 @@ def remove_throttles(router: Router, topology: Topology) -> dict[ConfigResource,
 
 
 def _topics(topology: Topology) -> set[ConfigResource]:
-    return {ConfigResource("topic", name) for name in topology.topics}
+    return {ConfigResource("topic", name) for name in topology.topics if topology.has(name)}
 
 
-def _present(topology: Topology, brokers: Collection[int]) -> set[ConfigResource]:
+def _id(broker: ConfigResource) -> int:
+    return int(broker.name)
+
+
+def _present(topology: Topology, brokers: Iterable[int]) -> set[ConfigResource]:
     """Those that are there: one that is away gives and takes nothing."""
     there = topology.brokers.keys() & set(brokers)
     return {ConfigResource("broker", str(broker)) for broker in there}
@@ -267,7 +277,7 @@ def _copying(router: Router, brokers: Collection[ConfigResource]) -> set[ConfigR
     """Those that copy a replica from one of their folders to another."""
     if not brokers:
         return set()
-    found = describe_log_dirs(router, {int(broker.name) for broker in brokers})
+    found = describe_log_dirs(router, set(map(_id, brokers)))
     return {
         ConfigResource("broker", str(broker))
         for broker, folders in found.items()

@@ -14,7 +14,8 @@ from pyspark_kafkaproto.cluster import Change, ConfigResource, Router, TopicPart
 from pyspark_kafkaproto.cluster.admin import Reassignment, throttles
 from pyspark_kafkaproto.cluster.configs import ConfigEntry
 from pyspark_kafkaproto.cluster.topology import Broker, Topology
-from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
@@ -241,6 +242,60 @@ def test_rates_that_others_are_in_need_of_stay_and_that_is_told(brokers, kafka, 
     assert settings["broker", "1"] == {}
 
 
+def test_rates_go_though_what_was_moved_is_deleted_meanwhile(brokers, kafka, settings):
+    """Nothing of a topic that is gone can be taken back, nor has to be."""
+    throttle = kafka.throttle_reassignment({FIRST: (3,)}, 5000)
+    del brokers.topics["orders"]
+    del settings["topic", "orders"]
+    refuse_gone_topics(brokers)
+    assert kafka.end_throttle(throttle) == set()
+    assert settings == {("broker", "1"): {}, ("broker", "2"): {}}
+
+
+def refuse_gone_topics(brokers):
+    """As brokers do: of a topic that is not there there are no settings."""
+    part = IncrementalAlterConfigsResponse.Resource
+    described = DescribeConfigsResponse.Resource
+    for api, answer, make in (
+        (ALTER, lambda items: IncrementalAlterConfigsResponse(responses=items), part),
+        (DESCRIBE, lambda items: DescribeConfigsResponse(results=items), described),
+    ):
+        there = brokers._scripts[api, None][0]
+
+        def said(call, there=there, answer=answer, make=make):
+            gone = [
+                item
+                for item in call.request.resources
+                if item.resource_type == _NUMBERS["topic"]
+                and item.resource_name not in brokers.topics
+            ]
+            if not gone:
+                return there(call)
+            assert len(gone) == len(call.request.resources)
+            return answer(
+                tuple(
+                    make(
+                        error_code=UNKNOWN_TOPIC_OR_PARTITION,
+                        resource_type=item.resource_type,
+                        resource_name=item.resource_name,
+                    )
+                    for item in gone
+                )
+            )
+
+        brokers.on(api, said)
+
+
+def test_broker_that_is_away_keeps_its_rate_and_no_others_do(brokers, kafka, settings, clock):
+    """Each broker takes changes of its own rate alone: the error names the one that is away."""
+    throttle = kafka.throttle_reassignment({FIRST: (3,)}, 5000)
+    brokers.stop(2)
+    with pytest.raises(KafkaProtoError, match="2"):
+        kafka.end_throttle(throttle)
+    assert settings["topic", "orders"] == settings["broker", "1"] == {}
+    assert settings["broker", "2"] == rates("5000")
+
+
 @pytest.mark.parametrize("is_heard_of", [True, False])
 def test_broker_that_has_not_heard_of_a_change_keeps_no_throttle(
     brokers, kafka, settings, monkeypatch, is_heard_of
@@ -261,7 +316,7 @@ def test_broker_that_has_not_heard_of_a_change_keeps_no_throttle(
         return said
 
     monkeypatch.setattr(routing, "_BETWEEN_OPINIONS_S", 0.001)
-    brokers.on(DESCRIBE, stale, stale, stale, describe)
+    brokers.on(DESCRIBE, stale, stale, describe)
     assert kafka.end_throttle(throttle) == set()
     assert settings["broker", "1"] == settings["broker", "2"] == {}
     assert settings["topic", "orders"] == {}
@@ -296,6 +351,18 @@ def test_copies_between_folders_have_a_rate_of_their_own(brokers, kafka, setting
     assert brokers.asked(LIST) == []
     with pytest.raises(ConfigError, match=r"bytes_per_s.*expected a whole number"):
         kafka.throttle_folders({1}, 0)
+
+
+def test_broker_that_left_keeps_its_rate_of_folders_and_no_others_do(
+    brokers, kafka, settings, clock
+):
+    brokers.on("DescribeLogDirs", folders())
+    throttle = kafka.throttle_folders({1, 2}, 5000)
+    brokers.nodes.pop(2).stop()
+    with pytest.raises(BrokerError, match="2"):
+        kafka.end_throttle(throttle)
+    assert settings["broker", "1"] == {}
+    assert settings["broker", "2"] == {RATE_OF_FOLDERS: "5000"}
 
 
 def folders(*, is_future=False):
