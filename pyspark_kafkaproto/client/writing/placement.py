@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 BY_KEY = ("murmur2", "consistent_random")
 ROUND_ROBIN = "round_robin"
+_NOWHERE = -1
 
 
 class Group(NamedTuple):
@@ -42,7 +43,7 @@ class Placement:
         self._partitioner = partitioner
         self._run_bytes = run_bytes
         self._left_bytes = 0
-        self._current = 0
+        self._current = _NOWHERE  # not 0: the first run of a writer may be its only one
         # Many small writers, each beginning at 0, would fill the first partitions.
         self._turn = random.randrange(2**31)  # noqa: S311 - a spread, no secret
 
@@ -125,7 +126,9 @@ class Placement:
         """Go on to another partition where this one has had its run."""
         if self._left_bytes <= 0 or self._current not in available:
             others = [partition for partition in available if partition != self._current]
-            self._current = random.choice(others or available)  # noqa: S311 - a spread, no secret
+            # Two by turns could be unlike: runs are not all of a size, nor in any order.
+            choice = others if len(others) > 1 else available
+            self._current = random.choice(choice)  # noqa: S311 - a spread, no secret
             self._left_bytes = self._run_bytes
 
     def _anywhere(self, rows: int, row_bytes: int, available: Sequence[int]) -> array[int]:

@@ -86,6 +86,29 @@ def test_rows_that_come_together_stay_together(partitioner):
     assert min(Counter(partitions)[partition] for partition in (0, 1, 3)) > 80
 
 
+@pytest.mark.parametrize("partitions", [2, 4])
+def test_first_run_of_a_writer_may_go_to_any_partition(partitions):
+    """Each task has a writer of its own, and small ones have one run."""
+    columns = write_columns(pa.RecordBatch.from_pydict({"value": ["v"] * 60}))
+    first: Counter[int] = Counter()
+    for _ in range(400):
+        places = Placement("sticky", 1000)
+        groups = places.place(columns, None, 10, partitions, range(partitions))
+        first.update(group.partition for group in groups)
+    assert min(first[partition] for partition in range(partitions)) > 50
+
+
+@pytest.mark.parametrize("partitions", [2, 3, 4])
+def test_batches_of_two_sizes_in_turn_make_partitions_even(partitions):
+    """Of two partitions that have a run by turns the one would have all the large batches."""
+    places, found = Placement("sticky", 1000), Counter()
+    for rows in (200, 100) * 1000:
+        columns = write_columns(pa.RecordBatch.from_pydict({"value": ["v"] * rows}))
+        for group in places.place(columns, None, 10, partitions, range(partitions)):
+            found[group.partition] += rows
+    assert max(found.values()) < 1.2 * 300_000 / partitions
+
+
 def test_the_only_partition_with_a_leader_has_every_run():
     assert set(placed(Placement("sticky", 100), [None] * 1000, available=[2])) == {2}
 
