@@ -126,9 +126,8 @@ def create(
             file.unlink()
         raise
     text = _properties(token, mechanism)
-    if opened is not None:
-        with os.fdopen(opened, "w", encoding="utf-8") as out:
-            out.write(text)
+    if opened is not None and file is not None:
+        _write(opened, file, text, token)
     elif not as_json:
         click.echo(text, nl=False)
     done = _row(token) | {"result": "created"} | (_secret(token) if opened is None else {})
@@ -263,3 +262,15 @@ def _new_file(file: Path) -> int:
         return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWN_ALONE)
     except OSError as error:
         raise click.UsageError(f"--to {file}: {error.strerror}") from None
+
+
+def _write(opened: int, file: Path, text: str, token: DelegationToken) -> None:
+    try:
+        with os.fdopen(opened, "w", encoding="utf-8") as out:
+            out.write(text)
+    except OSError as error:
+        file.unlink(missing_ok=True)
+        raise click.ClickException(
+            f"{file} cannot be written: {error.strerror}; token {_shown(token)} is made all the "
+            "same: kafkaproto tokens expire ends it, kafkaproto tokens list --hmac shows its secret"
+        ) from error

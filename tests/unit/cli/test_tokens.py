@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 
 import pytest
 
+from pyspark_kafkaproto.cli import tokens
 from pyspark_kafkaproto.messages.create_delegation_token import CreateDelegationTokenResponse
 from pyspark_kafkaproto.messages.renew_delegation_token import RenewDelegationTokenResponse
 from pyspark_kafkaproto.net import ClientConfig
@@ -80,6 +82,23 @@ def test_a_refused_token_leaves_no_file(brokers, command, tmp_path):
     assert not file.exists()
     assert command("tokens", "create", "--to", str(tmp_path / "no" / "f")).exit_code == 2
     assert brokers.asked("CreateDelegationToken") == []
+
+
+def test_token_whose_file_cannot_be_written_is_told(keeper, command, tmp_path, monkeypatch):
+    """It is made by then: nobody would know that there is one, nor by which id it ends."""
+    file = tmp_path / "token.properties"
+
+    def on_a_full_disk(file):
+        file.touch()
+        return os.open("/dev/full", os.O_WRONLY)
+
+    monkeypatch.setattr(tokens, "_new_file", on_a_full_disk)
+    done = command("tokens", "create", "--to", str(file))
+    assert done.exit_code == 1
+    assert f"{file} cannot be written: No space left on device" in done.stderr
+    assert "id-1 of User:reports is made" in done.stderr
+    assert HMAC not in done.output
+    assert not file.exists()
 
 
 def test_create_for_others_and_for_a_time(brokers, keeper, rows):
