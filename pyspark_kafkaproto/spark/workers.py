@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import os
 import sys
-from functools import cache, lru_cache
+from functools import cache
 
 from pyspark_kafkaproto.errors import ConfigError
 
 _VARIABLE = "KAFKAPROTO_LOG_LEVEL"
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+_MORE = 1.25  # times the modules: then those that came are frozen, too
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 _log = logging.getLogger("pyspark_kafkaproto")
@@ -43,11 +45,12 @@ def spare_the_collector() -> None:
     makes pages its own that it shared with the daemon: 20 to 30 ms a task, as much as a small one
     takes. Its processes that plan do the same after every question, while the first tasks run.
     Frozen, they are passed over; what this process makes later is collected as ever. The first
-    task of a worker imports as much again (Spark: pandas), which the next one finds.
+    task of a worker imports as much again (Spark: pandas), which the next one finds. A module here
+    and there is not worth it: what is alive at that moment, and garbage later, would never go.
     """
-    _freeze(len(sys.modules))
+    _freeze(int(math.log(len(sys.modules), _MORE)))
 
 
-@lru_cache(maxsize=1)  # again when modules have come: what a task has made stays with them
-def _freeze(_modules: int) -> None:
+@cache  # so often at most, in all the time that the process lives
+def _freeze(_size: int) -> None:
     gc.freeze()

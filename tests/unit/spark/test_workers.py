@@ -17,7 +17,8 @@ frozen = gc.get_freeze_count()
 spare_the_collector()
 again = gc.get_freeze_count()
 left = len(gc.get_objects())
-import xml.dom.minidom
+import sys, types
+sys.modules |= {f"more{n}": types.ModuleType("") for n in range(len(sys.modules))}
 kept = [[] for _ in range(100)]
 spare_the_collector()
 more = gc.get_freeze_count()
@@ -36,6 +37,34 @@ def test_what_was_imported_is_passed_over_by_garbage_collections() -> None:
     assert left < before / 100
     assert frozen == again > 10_000
     assert again + 100 < more == last  # what was imported since; then nothing was
+
+
+_LAZY = """
+import gc, sys, types, weakref
+import pyspark_kafkaproto.spark.read
+from pyspark_kafkaproto.spark.workers import spare_the_collector
+class Kept:
+    def __init__(self):
+        self.me = self
+kept, seen = None, []
+for task in range(20):
+    spare_the_collector()  # while what the task before has left for this one is alive
+    sys.modules[f"lazy{task}"] = types.ModuleType("")
+    kept = Kept()
+    seen.append(weakref.ref(kept))
+del kept
+gc.collect()
+print(sum(one() is not None for one in seen))
+"""
+
+
+@pytest.mark.slow
+def test_a_module_that_comes_late_does_not_keep_what_tasks_have_made() -> None:
+    """What is frozen is never collected, in a worker that may live for days."""
+    done = subprocess.run(  # as above
+        [sys.executable, "-c", _LAZY], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) <= 1
 
 
 _PLANNING = """
