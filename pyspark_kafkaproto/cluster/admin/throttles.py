@@ -113,16 +113,17 @@ def throttle_reassignment(
     ids = {broker for move in moves.values() for broker in (*move.sources, *move.new)}
     brokers = _present(topology, ids)
     before = _own_settings(router, {*named, *brokers})
-    value = str(bytes_per_s)
-    rates = {
-        broker: {name: _rate(value, before[broker].get(name), not under_way) for name in _RATES}
-        for broker in brokers
-    }
     again = {(item.topic, str(item.partition)) for item in under_way}
     replicas = {
         topic: own
         for topic, wanted in named.items()
         if (own := _to_take_back(topic.name, wanted, before[topic], again))
+    }
+    is_quiet = not under_way and not _names_any(before, replicas)
+    value = str(bytes_per_s)
+    rates = {
+        broker: {name: _rate(value, before[broker].get(name), is_quiet) for name in _RATES}
+        for broker in brokers
     }
     added = {
         topic: {
@@ -286,7 +287,10 @@ def _copying(router: Router, brokers: Collection[ConfigResource]) -> set[ConfigR
 
 
 def _rate(value: str, before: str | None, is_quiet: bool) -> Rate:
-    """One that was as wanted is of an earlier run, and to go as well."""
+    """One that was as wanted is of an earlier run, and to go as well.
+
+    is_quiet: nothing was being moved, and no earlier run of this one had named its replicas.
+    """
     return Rate(value, before, is_quiet and before not in (None, value))
 
 

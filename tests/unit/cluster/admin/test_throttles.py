@@ -169,6 +169,14 @@ def test_throttle_of_a_run_that_was_interrupted_goes_in_the_end(kafka, settings)
     assert settings["broker", "1"] == settings["topic", "orders"] == {}
 
 
+@pytest.mark.parametrize("again", [4000, 6000])
+def test_rate_of_a_run_that_was_interrupted_is_none_that_stands(kafka, settings, again):
+    """Its replicas are named already: it was begun before, and is begun again at another speed."""
+    kafka.throttle_reassignment({FIRST: (3,)}, 5000)
+    kafka.end_throttle(kafka.throttle_reassignment({FIRST: (3,)}, again))
+    assert settings["broker", "1"] == settings["topic", "orders"] == {}
+
+
 def test_replicas_that_are_on_their_way_give_nothing_yet(brokers, kafka, settings):
     brokers.on(LIST, under_way(0))  # 3 is being added, and metadata has (1, 2)
     brokers.topics["orders"].leaders = [1]
