@@ -70,7 +70,9 @@ class Producer:
 
     What is sent is written in the order of the rows, per partition, once: the producer is
     idempotent unless its properties say otherwise. Nothing happens behind the caller's back: rows
-    wait in open batches until these are full, `linger.ms` old when more rows come, or `flush`.
+    wait in open batches until these are full, `linger.ms` old when more rows come, or `flush`; what
+    is finished goes with the next `send` that comes 20 ms after the last one that looked (with
+    `linger.ms=0` at once), when it fills a request, or with `flush`.
 
     With the property `transactional.id` everything is sent inside transactions, which readers with
     isolation.level=read_committed see whole or not at all:
