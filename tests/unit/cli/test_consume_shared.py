@@ -47,6 +47,14 @@ def test_what_is_printed_is_accepted_and_the_rest_goes_back(shares, command):
     assert states(shares) == {"done": [*range(30)]}
 
 
+def test_no_more_is_taken_than_is_printed(shares, command):
+    """What is given back was delivered all the same: after some times nobody gets it again."""
+    assert command(*WORDS, "-n", "3").exit_code == 0
+    counts = [found.count for _, found in sorted(shares.offsets["orders", 0].items())]
+    assert counts[:3] == [1, 1, 1]
+    assert not any(counts[3:])
+
+
 def test_what_was_not_accepted_is_said(shares, command, brokers):
     def too_late(call):
         shares.expire()

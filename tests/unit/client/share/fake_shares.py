@@ -22,6 +22,7 @@ UNKNOWN_TOPIC_ID, NOT_LEADER, UNKNOWN_MEMBER_ID, INVALID_REQUEST = 100, 6, 25, 4
 FENCED_MEMBER_EPOCH, INVALID_RECORD_STATE = 110, 121
 NOT_FOUND, INVALID_EPOCH = 122, 123
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+RECORD_LIMIT = 1
 BEAT_MS = 10
 LOCK_MS = 30_000
 VERSIONS = {"ShareGroupHeartbeat": (1, 1), "ShareFetch": (1, 2), "ShareAcknowledge": (1, 2)}
@@ -144,7 +145,10 @@ class FakeShares:
         left = request.max_records
         found = {}
         for key in sorted(session.asked | told.keys()):
-            part = self._fetched(call, key, left) if key in session.asked else _part(key)
+            is_few = request.share_acquire_mode == RECORD_LIMIT
+            part = _part(key)
+            if key in session.asked:
+                part = self._fetched(call, key, left, is_few=is_few)
             left -= sum(item.last_offset - item.first_offset + 1 for item in part.acquired_records)
             if part.error_code or part.acquired_records or key in told:
                 found[key] = with_values(part, acknowledge_error_code=told.get(key, 0))
@@ -252,7 +256,7 @@ class FakeShares:
             begin = batch.next_offset
         return runs
 
-    def _fetched(self, call, key, most):
+    def _fetched(self, call, key, most, *, is_few):
         name, number = self._name(key[0]), key[1]
         if name is None:
             return _part(key, UNKNOWN_TOPIC_ID)
@@ -265,6 +269,8 @@ class FakeShares:
         for run in self._free(call, key):
             if given >= most:
                 break
+            if is_few:
+                run = run[: most - given]  # noqa: PLW2901
             given += len(run)
             for offset in run:
                 found = self.offsets[name, number][offset]

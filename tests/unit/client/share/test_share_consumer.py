@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from pyspark_kafkaproto import Acknowledge, SubscriptionPattern, TopicPartition
-from pyspark_kafkaproto.client.share import coming
+from pyspark_kafkaproto.client.share import coming, exchange
 from pyspark_kafkaproto.client.share.consumer import ShareConsumer
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -36,6 +36,7 @@ from tests.unit.client.share.fake_shares import (
     beat_refused,
 )
 from tests.unit.client.share.polling import PATIENCE_S, next_batch, poll_rows, rows_of
+from tests.waiting import until
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 EVERY = {("orders", partition, offset) for partition in range(2) for offset in range(20)}
@@ -61,7 +62,7 @@ def test_a_member_joins_reads_accepts_and_leaves(filled, shares, member_of):
     assert sorted(poll_rows(consumer, 40)) == ROWS
     assert consumer.assignment == {FIRST, SECOND}
     assert consumer.lock_s == 30
-    assert consumer.close() == {FIRST: None, SECOND: None}
+    assert consumer.close(accept=True) == {FIRST: None, SECOND: None}
     assert shares.done() == EVERY
     assert not shares.members
     assert not shares.sessions
@@ -345,7 +346,7 @@ def test_a_lock_that_ran_out_is_told_and_nothing_of_it_is_taken(filled, shares, 
 
 
 def test_rows_whose_lock_may_have_run_out_are_not_handed_out(
-    filled, shares, member_of, monkeypatch
+    filled, shares, member_of, monkeypatch, caplog
 ):
     consumer = member_of()
     with monkeypatch.context() as late:
@@ -356,6 +357,8 @@ def test_rows_whose_lock_may_have_run_out_are_not_handed_out(
         shares.expire()
     assert {count for *_, count in poll_rows(consumer, 40)} == {2}
     assert set(consumer.commit().values()) == {None}, "nothing was said of what ran out"
+    assert "orders-0: not handed out" in caplog.text
+    assert "max.poll.records" in caplog.text
 
 
 def test_a_commit_waits_for_what_a_fetch_has_taken_along(filled, shares, explicit_of):
@@ -371,6 +374,50 @@ def test_a_commit_waits_for_what_a_fetch_has_taken_along(filled, shares, explici
     assert filled.asked("ShareFetch")[-1].topics
     assert set(consumer.commit().values()) == {None}
     assert shares.done() == EVERY
+
+
+@pytest.mark.parametrize("how", ["commit", "close"])
+def test_a_silent_leader_keeps_acknowledgements_from_no_other(filled, shares, explicit_of, how):
+    shares.move("orders", 1, 2)
+    consumer = explicit_of(default_api_timeout_ms=1000)
+    poll_rows(consumer, 40, consumer.acknowledge)
+    filled.on("ShareFetch", lambda call: STALL if call.node_id == 2 else shares.fetch(call))
+    filled.logs["orders", 0].append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 20, 1)]
+    consumer.acknowledge()
+    results = getattr(consumer, how)()
+    assert results[FIRST] is None
+    assert "receive" in str(results[SECOND])
+    assert ("orders", 0, 20) in shares.done()
+    consumer.close()
+    assert (1, consumer.member_id) not in shares.sessions
+
+
+def test_what_is_worked_off_is_said_before_its_lock_runs_out(
+    filled, shares, member_of, monkeypatch
+):
+    """Be there more rows of the same answer: those of a slow reader would come again for ever."""
+    consumer = member_of()
+    assert rows_of(next_batch(consumer)) == [(0, n, 1) for n in range(20)]
+    late = SimpleNamespace(monotonic=lambda: time.monotonic() + 15, sleep=time.sleep)
+    monkeypatch.setattr(exchange, "time", late)
+    assert rows_of(consumer.poll(0)) == [(1, n, 1) for n in range(20)]
+    assert not filled.asked("ShareFetch")[1:]
+    until(lambda: shares.done() == {item for item in EVERY if item[1] == 0})
+    monkeypatch.undo()
+    assert consumer.commit() == {FIRST: None, SECOND: None}
+
+
+def test_no_leader_waits_for_so_long_that_locks_run_out_before_rows_arrive(
+    filled, shares, member_of
+):
+    consumer = member_of(fetch_max_wait_ms=60_000)
+    poll_rows(consumer, 40)
+    poll_until(consumer, lambda: len(filled.asked("ShareFetch")) > 1, "a second fetch")
+    filled.logs["orders", 0].append(b"ends the wait")
+    waits = [item.max_wait_ms for item in filled.asked("ShareFetch")]
+    assert (waits[0], *set(waits[1:])) == (500, 15_000)
+    assert poll_rows(consumer, 1) == [(0, 20, 1)]
 
 
 def test_what_a_commit_does_not_hear_of_is_an_error(filled, shares, explicit_of):
@@ -418,6 +465,44 @@ def test_an_interrupt_loses_no_rows(filled, shares, member_of, monkeypatch):
     monkeypatch.undo()
     assert consumer.acquired == []
     assert sorted(poll_rows(consumer, 40)) == ROWS
+
+
+def test_what_was_taken_back_of_a_session_that_is_lost_is_not_given(
+    filled, shares, member_of, monkeypatch
+):
+    consumer = member_of()
+    given = consumer._exchange.next_part
+
+    def interrupted():
+        if given() is not None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(consumer._exchange, "next_part", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next_batch(consumer)
+    monkeypatch.undo()
+    (session,) = consumer._exchange._sessions.values()
+    with filled.at_once():
+        shares.end_sessions()
+    consumer._exchange._lose(session, ConnectionFailed("b", "receive", "it is gone"))
+    assert {count for *_, count in poll_rows(consumer, 40)} == {2}
+    assert set(consumer.commit().values()) == {None}
+
+
+def test_close_alone_accepts_nothing_that_may_not_be_worked_off(filled, shares, member_of):
+    """As by Java's client: in `finally`, behind an error, the last batch was not."""
+    consumer = member_of()
+    with pytest.raises(ZeroDivisionError):  # noqa: PT012 - it is about the block
+        try:
+            next_batch(consumer)
+            raise ZeroDivisionError
+        finally:
+            consumer.close()
+    assert not shares.done()
+    consumer = member_of()
+    next_batch(consumer)
+    assert consumer.close(accept=True) == {FIRST: None}
+    assert len(shares.done()) == 20
 
 
 # Rows

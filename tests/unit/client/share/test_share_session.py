@@ -1,0 +1,33 @@
+"""What a request of a share session says to its leader, without one."""
+
+from __future__ import annotations
+
+from pyspark_kafkaproto import Acknowledge, TopicPartition
+from pyspark_kafkaproto.client.share.held import Acquired, Held
+from pyspark_kafkaproto.client.share.session import ShareSession
+from pyspark_kafkaproto.net import Endpoint, ShareConfig
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+ID = bytes(15) + b"1"
+CONFIG = ShareConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
+
+
+def test_a_partition_that_is_only_acknowledged_is_not_fetched_from_then_on():
+    """Brokers go on with every partition that a fetch has named, until it is forgotten."""
+    session = ShareSession(Endpoint("b", 1), None, ("g", "m"))
+
+    def fetch(*partitions):
+        request = session.fetch([(item, ID) for item in partitions], CONFIG, 1.0)
+        session.answered()
+        named = {part.partition_index for topic in request.topics for part in topic.partitions}
+        return named, {n for topic in request.forgotten_topics_data for n in topic.partitions}
+
+    held = Held(Acquired(FIRST, 0, 9, 1), ID)
+    held.give(0, 9)
+    assert fetch(FIRST, SECOND) == ({0, 1}, set())
+    session.hold([held], 0.0)
+    assert fetch(SECOND) == (set(), {0})
+    held.mark(Acknowledge.ACCEPT, 0, 9)
+    assert fetch(SECOND) == ({0}, {0})
+    assert fetch(SECOND) == (set(), set())
+    assert fetch(FIRST, SECOND) == ({0}, set())
