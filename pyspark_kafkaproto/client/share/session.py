@@ -98,7 +98,8 @@ class ShareSession:
         """The request for more of `wanted`, and of nothing else, with what is to be said."""
         said = self._say(is_fetch=True)
         named = (set(wanted) - self._asked) | said.keys()
-        gone = self._asked - set(wanted)
+        # What is named for its acknowledgements alone is not to be fetched from then on.
+        gone = (self._asked | said.keys()) - set(wanted)
         part = ShareFetchRequest.Topic.Partition
         batch = part.AcknowledgementBatch
         topics = tuple(
