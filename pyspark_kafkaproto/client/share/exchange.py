@@ -49,6 +49,9 @@ _log = logging.getLogger(__name__)
 Results = dict[TopicPartition, KafkaProtoError | None]
 
 _FIRST_WITH_RENEWALS: Final = 2
+_UNTIL_LOCKS_ARE_KNOWN_S: Final = 0.5
+# What was worked off for so long of its lock's time is said, be there nothing to fetch.
+_WAITS_FOR_A_FETCH: Final = 1 / 3
 
 
 class ShareExchange:
@@ -231,10 +234,15 @@ class ShareExchange:
             if one is None or not one.is_idle or one.has_renewals or one.connection.is_throttled:
                 continue
             wanted = [(partition, topic_id) for partition, (_, topic_id) in led.items()]
-            self._send(one, one.fetch(wanted, self._config), deadline)
+            self._send(one, one.fetch(wanted, self._config, self._most_wait_s), deadline)
         for one in self._with_unsaid():
             if one.is_idle and not one.connection.is_throttled:
                 self._send(one, one.acknowledge(), deadline)
+
+    @property
+    def _most_wait_s(self) -> float:
+        """A lock runs from the answer on, which has to arrive well before, whenever it was sent."""
+        return _UNTIL_LOCKS_ARE_KNOWN_S if self.lock_s is None else self.lock_s / 2
 
     def _by_place(
         self, due: Sequence[TopicPartition], deadline: Deadline

@@ -94,8 +94,13 @@ class ShareSession:
         """Whether some of it is a renewal, which no fetch can carry."""
         return any(held.has_renewals for held in self.helds)
 
-    def fetch(self, wanted: Collection[Topic], config: ShareConfig) -> ShareFetchRequest:
-        """The request for more of `wanted`, and of nothing else, with what is to be said."""
+    def fetch(
+        self, wanted: Collection[Topic], config: ShareConfig, most_wait_s: float
+    ) -> ShareFetchRequest:
+        """The request for more of `wanted`, and of nothing else, with what is to be said.
+
+        The broker waits for news for fetch.max.wait.ms, but not for longer than `most_wait_s`.
+        """
         said = self._say(is_fetch=True)
         named = (set(wanted) - self._asked) | said.keys()
         # What is named for its acknowledgements alone is not to be fetched from then on.
@@ -127,7 +132,7 @@ class ShareSession:
             group_id=self._group,
             member_id=self._member,
             share_session_epoch=self.epoch,
-            max_wait_ms=round(config.fetch_max_wait_s * 1000),
+            max_wait_ms=round(min(config.fetch_max_wait_s, most_wait_s) * 1000),
             min_bytes=config.fetch_min_bytes,
             max_bytes=config.client.fetch_max_bytes,
             max_records=config.max_poll_records,
