@@ -332,12 +332,12 @@ class ShareConsumer:
 
     # The end
 
-    def close(self, *, accept: bool = True) -> Results:
+    def close(self, *, accept: bool = False) -> Results:
         """Send what is acknowledged, give all else back to the group, and leave it. Again: nothing.
 
         Args:
-            accept: False: with share.acknowledgement.mode=implicit the last batch is given back,
-                and not accepted.
+            accept: True: with share.acknowledgement.mode=implicit the last batch is accepted, and
+                not given back. The end of a `with` block does so, unless it is an error.
 
         Returns:
             As `commit`.
