@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Sequence
+from typing import Final
 
 from pyspark_kafkaproto.client.share.held import Held
 from pyspark_kafkaproto.client.share.rows import Part, Parts
 from pyspark_kafkaproto.client.share.session import ShareSession
+
+_log = logging.getLogger(__name__)
+
+_TOO_LATE: Final = (
+    "%s: not handed out, and comes again: the lock of what was given to us ran out before it was "
+    "polled for. Poll more often, or set max.poll.records lower, or the group's "
+    "share.record.lock.duration.ms higher: brokers deliver a record only so often"
+)
 
 
 class Coming:
@@ -16,8 +26,7 @@ class Coming:
 
     def __init__(self) -> None:
         self._rest: deque[_OfPartition] = deque()
-        self._on_its_way: Part | None = None  # to who polls
-        self._again: Part | None = None
+        self._on_its_way: tuple[_OfPartition, Part] | None = None  # to who polls
 
     def add(self, session: ShareSession, parts: Parts, helds: Sequence[Held], until: float) -> None:
         """Rows of one partition, surely ours `until` then (time.monotonic)."""
@@ -29,13 +38,20 @@ class Coming:
         Raises:
             CorruptRecords: behind the sound rows of its partition.
         """
-        part, self._again = self._again, None
-        if part is None:
-            part = self._next_of_rest()
-        if part is not None:
-            self._on_its_way = part
-            part.held.give(part.first, part.last)
-        return part
+        while self._rest:
+            first = self._rest[0]
+            part = first.next_part() if first.is_ours else None
+            if part is not None:
+                self._on_its_way = first, part
+                part.held.give(part.first, part.last)
+                return part
+            self._rest.popleft().close()
+        return None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there may be rows that `next_part` gives."""
+        return bool(self._rest)
 
     def note_arrived(self) -> None:
         """Who polls has the last rows."""
@@ -43,31 +59,22 @@ class Coming:
 
     def take_back(self) -> None:
         """What was given since `note_arrived` has not arrived: it comes again."""
-        part, self._on_its_way = self._on_its_way, None
-        if part is not None:
+        if self._on_its_way is not None:
+            source, part = self._on_its_way
             part.held.take_back(part.first, part.last)
-            self._again = part
+            source.again = part
+        self._on_its_way = None
 
     def close(self) -> None:
         """Nothing more of it is handed out."""
-        self._again = None
         while self._rest:
             self._rest.popleft().close()
-
-    def _next_of_rest(self) -> Part | None:
-        while self._rest:
-            first = self._rest[0]
-            part = next(first.parts, None) if first.is_ours else None
-            if part is not None:
-                return part
-            self._rest.popleft().close()
-        return None
 
 
 class _OfPartition:
     """Rows of one partition that are not handed out yet, and until when they are surely ours."""
 
-    __slots__ = ("_helds", "_session", "_until", "parts")
+    __slots__ = ("_helds", "_parts", "_session", "_until", "again")
 
     def __init__(
         self, session: ShareSession, parts: Parts, helds: Sequence[Held], until: float
@@ -75,16 +82,28 @@ class _OfPartition:
         self._session = session
         self._until = until
         self._helds = helds
-        self.parts = parts
+        self._parts = parts
+        self.again: Part | None = None  # came out, but did not arrive
 
     @property
     def is_ours(self) -> bool:
         """Whether what was not handed out may still be: others have it once its lock runs out."""
         return self._session.lost is None and time.monotonic() < self._until
 
+    def next_part(self) -> Part | None:
+        """The next rows.
+
+        Raises:
+            CorruptRecords: behind the sound rows.
+        """
+        part, self.again = self.again, None
+        return next(self._parts, None) if part is None else part
+
     def close(self) -> None:
         """No more of it is handed out: it goes back now, or by itself as its lock runs out."""
         if not self.is_ours:
+            if self._session.lost is None and any(held.is_coming for held in self._helds):
+                _log.warning(_TOO_LATE, self._helds[0].acquired.partition)
             for held in self._helds:
                 held.drop_coming()
-        self.parts.close()
+        self._parts.close()

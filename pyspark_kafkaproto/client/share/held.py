@@ -85,6 +85,11 @@ class Held:
         return _GIVEN in self._marks
 
     @property
+    def is_coming(self) -> bool:
+        """Whether some of it may still be handed out."""
+        return _COMING in self._marks
+
+    @property
     def has_unsaid(self) -> bool:
         """Whether some of it is marked, and to be said."""
         return _UNSAID.search(self._marks) is not None
