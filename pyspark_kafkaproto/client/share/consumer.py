@@ -177,9 +177,10 @@ class ShareConsumer:
                 raise
 
     def _poll(self, deadline: Deadline) -> pa.RecordBatch | None:
-        self._membership.check_open()
         self._exchange.coming.note_arrived()
+        self._membership.check_open()
         self._settle_given()
+        self._exchange.say_in_time()
         self._last = None
         self._say_nobody_answers()
         while True:

@@ -165,16 +165,50 @@ class ShareExchange:
     def say_all(self, deadline: Deadline) -> None:
         """Have all that is marked heard; what became of it is in `results`."""
         self._settle_lost()
-        for one in list(self._sessions.values()):
-            if one.has_unsaid or (one.pending and one.pending.said):
-                self._wait(one, deadline)  # a fetch that is held by the broker, perhaps
-        for one in self._with_unsaid():
-            if one.is_idle:
-                self._send(one, one.acknowledge(), deadline)
-        for one in list(self._sessions.values()):
-            if one.pending is not None and not one.pending.is_fetch:
-                self._wait(one, deadline)
+        while True:
+            for one in self._with_unsaid():
+                if one.is_idle:
+                    self._send(one, one.acknowledge(), deadline)
+            if not self._take_some(self._unheard(), deadline):
+                break
         self._settle_lost()
+
+    def say_in_time(self) -> None:
+        """Have heard what was worked off, where other rows of an answer keep fetches waiting.
+
+        Its locks run. Waits for no answer.
+        """
+        if not self.coming.has_more:
+            return  # a fetch is next, and takes it along
+        for one in self._unheard():
+            if one.pending is not None and wait_for_answers([one.connection], 0.0):
+                self._take(one)
+        due = time.monotonic() - (self.lock_s or 0.0) * _WAITS_FOR_A_FETCH
+        for one in self._with_unsaid():
+            if one.is_idle and one.given_at <= due:
+                soon = Deadline.after(self._config.client.request_timeout_s)
+                self._send(one, one.acknowledge(), soon)
+
+    def _unheard(self) -> list[ShareSession]:
+        """Those with a request that acknowledges, or that keeps them from acknowledging."""
+        return [
+            one
+            for one in self._sessions.values()
+            if one.pending is not None
+            and (one.pending.said or one.has_unsaid or not one.pending.is_fetch)
+        ]
+
+    def _take_some(self, waiting: list[ShareSession], deadline: Deadline) -> bool:
+        """Take answers of these, in the order in which they come; False: there is none to wait for.
+
+        Who says nothing by `deadline` is left, and keeps no other waiting.
+        """
+        by_connection = {one.connection: one for one in waiting}
+        for connection in wait_for_answers(list(by_connection), deadline.remaining_s):
+            self._take(by_connection[connection])
+        for one in waiting:
+            self._check_time(one, deadline)
+        return bool(waiting)
 
     def take_results(self) -> Results:
         """What became of acknowledgements since the last call."""
@@ -183,14 +217,17 @@ class ShareExchange:
 
     def close(self, deadline: Deadline) -> None:
         """Say what is marked, and end the sessions: what else we hold goes back to the group."""
-        for one in list(self._sessions.values()):
-            self._wait(one, deadline)
         self._settle_lost()
-        for one in list(self._sessions.values()):
-            if one.epoch != FIRST_EPOCH:
-                self._send(one, one.acknowledge(is_last=True), deadline)
-        for one in list(self._sessions.values()):
-            self._wait(one, deadline)
+        ended: set[int] = set()
+        while True:
+            for one in list(self._sessions.values()):
+                if one.is_idle and id(one) not in ended and one.epoch != FIRST_EPOCH:
+                    ended.add(id(one))
+                    self._send(one, one.acknowledge(is_last=True), deadline)
+            waiting = [one for one in self._sessions.values() if one.pending is not None]
+            if not self._take_some(waiting, deadline):
+                break
+        self._settle_lost()
         self.drop()
 
     def drop(self) -> None:
@@ -309,31 +346,28 @@ class ShareExchange:
 
     # Answers
 
-    def _wait(self, one: ShareSession, deadline: Deadline) -> None:
-        """Take the answer that is outstanding, if one is."""
-        if one.pending is not None:
-            self._take(one, deadline)
-
-    def _check_time(self, one: ShareSession) -> None:
-        """A broker that has said nothing for request.timeout.ms is left."""
+    def _check_time(self, one: ShareSession, by_then: Deadline | None = None) -> None:
+        """A broker that has said nothing for request.timeout.ms, or `by_then`, is left."""
         if one.pending is None:
             return
         patience_s = self._config.client.request_timeout_s
         patience_s += self._config.fetch_max_wait_s if one.pending.is_fetch else 0.0
         end = Deadline(one.pending.since + patience_s, patience_s)
+        if by_then is not None and by_then.at < end.at:
+            end = by_then
         try:
             end.check(f"broker {one.endpoint}: receive")
         except KafkaProtoError as error:
             self._lose(one, error)
 
-    def _take(self, one: ShareSession, deadline: Deadline | None = None) -> None:
-        """The answer to its last request, which is there, or comes by `deadline`."""
+    def _take(self, one: ShareSession) -> None:
+        """The answer to its last request, which is there."""
         pending = one.pending
         if pending is None:
             return
         try:
-            by_then = deadline or Deadline.after(self._config.client.request_timeout_s)
-            answer = one.connection.receive(by_then).message
+            soon = Deadline.after(self._config.client.request_timeout_s)
+            answer = one.connection.receive(soon).message
         except KafkaProtoError as error:
             self._lose(one, error)
             return
@@ -397,7 +431,7 @@ class ShareExchange:
         except RemoteProtocolError as error:
             self._tell(error)
             return
-        one.hold(helds)
+        one.hold(helds, pending.since)
         parts = parts_of(data, helds, self._layout, self._config.client)
         until = pending.since + (self.lock_s or 0.0)
         self.coming.add(one, parts, helds, until)

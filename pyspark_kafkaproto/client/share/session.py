@@ -61,6 +61,7 @@ class ShareSession:
         lost: why it is over, if it is.
         names: the topics of what it was ever asked for, by their ids.
         helds: what was acquired in it and is not done with.
+        given_at: when that was asked for which was acquired last (time.monotonic).
     """
 
     def __init__(self, endpoint: Endpoint, connection: Connection, who: tuple[str, str]) -> None:
@@ -71,6 +72,7 @@ class ShareSession:
         self.lost: KafkaProtoError | None = None
         self.names: dict[bytes, str] = {}
         self.helds: list[Held] = []
+        self.given_at = 0.0
         self._group, self._member = who
         self._asked: set[Topic] = set()
 
@@ -189,8 +191,9 @@ class ShareSession:
         """The partitions of what is marked: of what is lost that is said to nobody."""
         return [item for item, _ in self._collect()]
 
-    def hold(self, helds: Collection[Held]) -> None:
-        """These were acquired."""
+    def hold(self, helds: Collection[Held], since: float) -> None:
+        """These were acquired, by a request of `since`."""
+        self.given_at = since
         for item in helds:
             _, first, last, _ = item.acquired
             for other in self.helds:
