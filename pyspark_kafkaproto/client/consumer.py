@@ -13,15 +13,13 @@ for use by one thread at a time. Its parts are in `client.group`.
 from __future__ import annotations
 
 import logging
-import os
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client.alone import Alone
 from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.group.classic.cooperative import CooperativeKeeper
 from pyspark_kafkaproto.client.group.classic.keeper import ClassicKeeper
@@ -42,7 +40,6 @@ from pyspark_kafkaproto.client.group.pattern import (
 from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
-from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offset, Offsets, checked_offsets, checked_partitions
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
@@ -66,7 +63,6 @@ _log = logging.getLogger(__name__)
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 _ITERATION_S = 1.0
-_WORTH_A_WORD_S = 2.0
 # The longest that a poll waits for rows before it looks at the membership: others may be waiting
 # for partitions that are to be given up.
 _LOOK_S = 0.5
@@ -145,11 +141,9 @@ class Consumer:
         self._seen = Seen()
         self._sessions = FetchSessions()
         self._held: _Held | None = None
-        self._process = os.getpid()
-        self._in_use = threading.RLock()
+        self._alone = Alone()
         self._is_closing = False
         self._interrupt: BaseException | None = None  # met by `poll`, between two batches
-        self._say_at, self._is_said = Deadline.after(_WORTH_A_WORD_S), False
         self._is_warned = False  # of automatic commits beside those of transactions
         self._membership = Membership(self.config.group_instance_id)
         self._commits = Commits(self.config, self._membership, on_commit)
@@ -268,7 +262,8 @@ class Consumer:
         if self._reading is not None:
             self._reading.note_arrived()
         self._commits.report()
-        self._say_nobody_answers()
+        if self._reading is None:
+            self._keeper.say_nobody_answers()
         while True:
             self._membership.polled()
             view = self._follow()
@@ -517,28 +512,6 @@ class Consumer:
             given = self._commits.moved(self.committable) if offsets is None else offsets
             self._commits.give(checked_offsets(given), wait=wait)
 
-    def _say_nobody_answers(self) -> None:
-        """Once: polls give nothing until somebody does, and an error only when that has lasted."""
-        if self._reading is not None or self._is_said or not self._say_at.has_passed:
-            return
-        self._is_said = True
-        for place, why in self._keeper.waits_for().items():
-            reason = "no answer yet" if why is None else why
-            _log.warning("group %r: %s: %s", self.config.group_id, place, reason)
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Refuse children of the process, and a second thread: two would mix up their answers."""
-        check_process("consumer", self._process)
-        if not self._in_use.acquire(blocking=False):
-            raise LocalProtocolError(
-                "another thread uses this consumer at this moment: a consumer is for one at a time"
-            )
-        try:
-            yield
-        finally:
-            self._in_use.release()
-
     @property
     def _is_closed(self) -> bool:
         return self._membership.state is State.CLOSED
@@ -562,7 +535,7 @@ class Consumer:
         Raises:
             LocalProtocolError: another thread uses the consumer.
         """
-        if self._process != os.getpid() or self._is_closed or self._is_closing:
+        if self._alone.is_a_copy or self._is_closed or self._is_closing:
             return
         with self._alone():
             self._is_closing = True

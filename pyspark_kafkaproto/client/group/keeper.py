@@ -36,7 +36,7 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
     LocalProtocolError,
 )
-from pyspark_kafkaproto.net import ConsumerConfig, Endpoint
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 from pyspark_kafkaproto.net.retry import given_up, is_retriable
 
 _log = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ _log = logging.getLogger(__name__)
 # How long `end` waits for a thread that has nothing to wait for itself.
 _SOON_S = 0.5
 _END_S = 5.0
+_WORTH_A_WORD_S = 2.0
 _GONE_ALREADY: Final = (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)
 # Of a commit: not about what is committed, so that no other one goes any better.
 OF_THE_MEMBER: Final = (
@@ -79,6 +80,7 @@ class Keeper(ABC, Generic[_C]):
         self._commits: list[Commit] = []  # taken and not done yet, oldest first
         self._commit_at = 0.0  # not before: the last try failed
         self._failed_commits = 0
+        self._say_at, self._is_said = Deadline.after(_WORTH_A_WORD_S), False
         # A process that ends must not wait for a JoinGroup that the broker answers in minutes.
         self._thread = threading.Thread(
             target=self._run, name=f"kafkaproto-group-{config.group_id}", daemon=True
@@ -88,9 +90,14 @@ class Keeper(ABC, Generic[_C]):
         """Begin to join."""
         self._thread.start()
 
-    def waits_for(self) -> dict[Endpoint, KafkaProtoError | None]:
-        """Whom it has asked in vain so far, and why; empty once anybody has answered."""
-        return self._coordinator.router.waits_for()
+    def say_nobody_answers(self) -> None:
+        """Once: polls give nothing until somebody does, and an error only when that has lasted."""
+        if self._is_said or not self._say_at.has_passed:
+            return
+        self._is_said = True
+        for place, why in self._coordinator.router.waits_for().items():
+            reason = "no answer yet" if why is None else why
+            _log.warning("group %r: %s: %s", self._config.group_id, place, reason)
 
     def end(self) -> None:
         """Leave, once the membership is closed: soon over, unless a JoinGroup is under way.

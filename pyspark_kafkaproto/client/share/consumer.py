@@ -12,18 +12,14 @@ membership is its own; the consumer is for use by one thread at a time.
 
 from __future__ import annotations
 
-import logging
-import os
-import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from pyspark_kafkaproto.client.alone import Alone
 from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.group.membership import Membership, State, View
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern, checked_topics
-from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.client.share.exchange import Results, ShareExchange
 from pyspark_kafkaproto.client.share.held import Acknowledge, Acquired
 from pyspark_kafkaproto.client.share.membership import ShareKeeper
@@ -37,8 +33,6 @@ from pyspark_kafkaproto.net import Deadline, ShareConfig
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_log = logging.getLogger(__name__)
-
 COLUMNS: Final = (
     "topic",
     "partition",
@@ -50,7 +44,6 @@ COLUMNS: Final = (
     DELIVERY_COUNT,
 )
 _ITERATION_S: Final = 1.0
-_WORTH_A_WORD_S: Final = 2.0
 # The longest that a poll waits for rows before it looks at the membership.
 _LOOK_S: Final = 0.5
 
@@ -89,11 +82,9 @@ class ShareConsumer:
         self._router = Router(self.config.client)
         self._exchange = ShareExchange(self.config, self._router, self._keeper.member_id, layout)
         self._last: Acquired | None = None  # what `poll` gave
-        self._process = os.getpid()
-        self._in_use = threading.RLock()
+        self._alone = Alone()
         self._is_closing = False
         self._interrupt: BaseException | None = None  # met by `poll`, between two batches
-        self._say_at, self._is_said = Deadline.after(_WORTH_A_WORD_S), False
         self._keeper.start()
 
     def __enter__(self) -> Self:
@@ -182,7 +173,7 @@ class ShareConsumer:
         self._settle_given()
         self._exchange.say_in_time()
         self._last = None
-        self._say_nobody_answers()
+        self._keeper.say_nobody_answers()
         while True:
             self._membership.polled()
             view = self._follow()
@@ -305,28 +296,6 @@ class ShareConsumer:
             self._exchange.say_all(Deadline.after(self.config.client.default_api_timeout_s))
             return self._exchange.take_results()
 
-    def _say_nobody_answers(self) -> None:
-        """Once: polls give nothing until somebody does, and an error only when that has lasted."""
-        if self._is_said or not self._say_at.has_passed:
-            return
-        self._is_said = True
-        for place, why in self._keeper.waits_for().items():
-            reason = "no answer yet" if why is None else why
-            _log.warning("share group %r: %s: %s", self.config.group_id, place, reason)
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Refuse children of the process, and a second thread: two would mix up their answers."""
-        check_process("consumer", self._process)
-        if not self._in_use.acquire(blocking=False):
-            raise LocalProtocolError(
-                "another thread uses this consumer at this moment: a consumer is for one at a time"
-            )
-        try:
-            yield
-        finally:
-            self._in_use.release()
-
     @property
     def _is_closed(self) -> bool:
         return self._membership.state is State.CLOSED
@@ -346,7 +315,7 @@ class ShareConsumer:
         Raises:
             LocalProtocolError: another thread uses the consumer.
         """
-        if self._process != os.getpid() or self._is_closed or self._is_closing:
+        if self._alone.is_a_copy or self._is_closed or self._is_closing:
             return {}
         with self._alone():
             self._is_closing = True

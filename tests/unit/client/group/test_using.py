@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from pyspark_kafkaproto.client import consumer as reader
 from pyspark_kafkaproto.client.consumer import Consumer
+from pyspark_kafkaproto.client.group import keeper as keeping
 from pyspark_kafkaproto.client.group.membership import Membership
 from pyspark_kafkaproto.client.group.reading import Reading
 from pyspark_kafkaproto.cluster import TopicPartition
@@ -210,7 +210,7 @@ def test_who_has_left_for_not_polling_is_told_so(filled, member_of):
 
 @pytest.mark.slow
 def test_it_is_said_once_that_nobody_answers(monkeypatch, caplog):
-    monkeypatch.setattr(reader, "_WORTH_A_WORD_S", 0.05)
+    monkeypatch.setattr(keeping, "_WORTH_A_WORD_S", 0.05)
     config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}
     with Consumer(config, {"orders"}) as consumer:
         poll_until(consumer, lambda: "127.0.0.1:1" in caplog.text, "the word")
