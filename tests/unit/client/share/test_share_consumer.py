@@ -33,6 +33,7 @@ from tests.unit.client.share.fake_shares import (
     NOT_FOUND,
     REJECT,
     RELEASE,
+    RENEW,
     beat_refused,
 )
 from tests.unit.client.share.polling import PATIENCE_S, next_batch, poll_rows, rows_of
@@ -308,6 +309,15 @@ def test_a_renewed_record_stays_to_be_acknowledged(filled, shares, explicit_of):
     consumer.acknowledge(Acknowledge.ACCEPT, FIRST)
     assert consumer.commit() == {FIRST: None}
     assert shares.done() == EVERY
+
+
+def test_a_renewal_goes_with_the_next_poll_be_there_rows_left(filled, shares, explicit_of):
+    consumer = explicit_of()
+    next_batch(consumer)
+    consumer.acknowledge(Acknowledge.RENEW)
+    assert rows_of(consumer.poll(0)) == [(1, n, 1) for n in range(20)]
+    until(lambda: {kind for *_, kind in shares.said} == {RENEW})
+    assert not filled.asked("ShareFetch")[1:]
 
 
 def test_who_cannot_renew_is_told(filled, shares, explicit_of):
