@@ -50,8 +50,10 @@ Results = dict[TopicPartition, KafkaProtoError | None]
 
 _FIRST_WITH_RENEWALS: Final = 2
 _UNTIL_LOCKS_ARE_KNOWN_S: Final = 0.5
-# What was worked off for so long of its lock's time is said, be there nothing to fetch.
-_WAITS_FOR_A_FETCH: Final = 1 / 3
+# What is worked off is said then, be there nothing to fetch: at the latest a second after the last
+# request, or a third of the lock's time.
+_SAID_AFTER_S: Final = 1.0
+_SAID_AFTER: Final = 1 / 3
 
 
 class ShareExchange:
@@ -174,18 +176,18 @@ class ShareExchange:
         self._settle_lost()
 
     def say_in_time(self) -> None:
-        """Have heard what was worked off, where other rows of an answer keep fetches waiting.
+        """Have heard what is marked, where other rows of an answer keep fetches waiting.
 
-        Its locks run. Waits for no answer.
+        Its locks run. Waits for no answer. A renewal goes at once.
         """
         if not self.coming.has_more:
             return  # a fetch is next, and takes it along
         for one in self._unheard():
             if one.pending is not None and wait_for_answers([one.connection], 0.0):
                 self._take(one)
-        due = time.monotonic() - (self.lock_s or 0.0) * _WAITS_FOR_A_FETCH
+        due = time.monotonic() - min(_SAID_AFTER_S, (self.lock_s or 0.0) * _SAID_AFTER)
         for one in self._with_unsaid():
-            if one.is_idle and one.given_at <= due:
+            if one.is_idle and (one.has_renewals or one.spoke_at <= due):
                 soon = Deadline.after(self._config.client.request_timeout_s)
                 self._send(one, one.acknowledge(), soon)
 
@@ -431,7 +433,7 @@ class ShareExchange:
         except RemoteProtocolError as error:
             self._tell(error)
             return
-        one.hold(helds, pending.since)
+        one.hold(helds)
         parts = parts_of(data, helds, self._layout, self._config.client)
         until = pending.since + (self.lock_s or 0.0)
         self.coming.add(one, parts, helds, until)

@@ -61,7 +61,7 @@ class ShareSession:
         lost: why it is over, if it is.
         names: the topics of what it was ever asked for, by their ids.
         helds: what was acquired in it and is not done with.
-        given_at: when that was asked for which was acquired last (time.monotonic).
+        spoke_at: when the last request was made (time.monotonic).
     """
 
     def __init__(self, endpoint: Endpoint, connection: Connection, who: tuple[str, str]) -> None:
@@ -72,7 +72,7 @@ class ShareSession:
         self.lost: KafkaProtoError | None = None
         self.names: dict[bytes, str] = {}
         self.helds: list[Held] = []
-        self.given_at = 0.0
+        self.spoke_at = 0.0
         self._group, self._member = who
         self._asked: set[Topic] = set()
 
@@ -191,9 +191,8 @@ class ShareSession:
         """The partitions of what is marked: of what is lost that is said to nobody."""
         return [item for item, _ in self._collect()]
 
-    def hold(self, helds: Collection[Held], since: float) -> None:
-        """These were acquired, by a request of `since`."""
-        self.given_at = since
+    def hold(self, helds: Collection[Held]) -> None:
+        """These were acquired."""
         for item in helds:
             _, first, last, _ = item.acquired
             for other in self.helds:
@@ -207,7 +206,8 @@ class ShareSession:
     def _say(self, *, is_fetch: bool) -> dict[Topic, list[Said]]:
         """What is said now; until `answered` nobody knows whether it was heard."""
         said = self._collect()
-        self.pending = Pending(is_fetch, said, time.monotonic())
+        self.spoke_at = time.monotonic()
+        self.pending = Pending(is_fetch, said, self.spoke_at)
         return said
 
     def _collect(self) -> dict[Topic, list[Said]]:

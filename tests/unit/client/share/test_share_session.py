@@ -25,7 +25,7 @@ def test_a_partition_that_is_only_acknowledged_is_not_fetched_from_then_on():
     held = Held(Acquired(FIRST, 0, 9, 1), ID)
     held.give(0, 9)
     assert fetch(FIRST, SECOND) == ({0, 1}, set())
-    session.hold([held], 0.0)
+    session.hold([held])
     assert fetch(SECOND) == (set(), {0})
     held.mark(Acknowledge.ACCEPT, 0, 9)
     assert fetch(SECOND) == ({0}, {0})
