@@ -50,7 +50,8 @@ class Said(NamedTuple):
 _GAP: Final = 0
 _KEPT, _DONE, _COMING, _GIVEN = 0xFC, 0xFD, 0xFE, 0xFF
 _UNSAID: Final = re.compile(rb"[\x00-\x04]+")
-_RUN: Final = re.compile(rb"(.)\1*", re.DOTALL)
+# Not by a back reference, for which `re` keeps some 70 bytes for each byte of a run.
+_RUN: Final = re.compile(rb"\x00+|\x01+|\x02+|\x03+|\x04+")
 _RUN_BYTES: Final = 18  # what a run of its own takes in a request, beside one for each offset
 
 
