@@ -27,6 +27,7 @@ from pyspark_kafkaproto.records import NewRecord, encode_batch
 from pyspark_kafkaproto.records.layout import CONTROL
 from tests.fake_broker import STALL, close
 from tests.fake_log import Batch
+from tests.fake_sessions import with_values
 from tests.unit.client.share.fake_shares import (
     GAP,
     INVALID_EPOCH,
@@ -416,6 +417,19 @@ def test_what_is_worked_off_is_said_before_its_lock_runs_out(
     until(lambda: shares.done() == {item for item in EVERY if item[1] == 0})
     monkeypatch.undo()
     assert consumer.commit() == {FIRST: None, SECOND: None}
+
+
+def test_who_wants_silence_is_told_nothing_while_there_are_rows(filled, shares, explicit_of):
+    filled.on("ShareFetch", lambda call: with_values(shares.fetch(call), throttle_time_ms=1000))
+    consumer = explicit_of()
+    next_batch(consumer)
+    consumer.acknowledge(Acknowledge.RENEW)
+    began = time.monotonic()
+    assert rows_of(consumer.poll(0)) == [(1, n, 1) for n in range(20)]
+    assert time.monotonic() - began < 0.9
+    assert not filled.asked("ShareAcknowledge")
+    consumer.acknowledge()
+    assert set(consumer.commit().values()) == {None}
 
 
 def test_no_leader_waits_for_so_long_that_locks_run_out_before_rows_arrive(
