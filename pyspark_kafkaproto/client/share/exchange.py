@@ -187,7 +187,9 @@ class ShareExchange:
                 self._take(one)
         due = time.monotonic() - min(_SAID_AFTER_S, (self.lock_s or 0.0) * _SAID_AFTER)
         for one in self._with_unsaid():
-            if one.is_idle and (one.has_renewals or one.spoke_at <= due):
+            if not one.is_idle or one.connection.is_throttled:
+                continue
+            if one.has_renewals or one.spoke_at <= due:
                 soon = Deadline.after(self._config.client.request_timeout_s)
                 self._send(one, one.acknowledge(), soon)
 
