@@ -353,7 +353,7 @@ def test_remembering_imports_nothing_of_the_analyser():
         "from pyspark_kafkaproto.net import ClientConfig, Endpoint;"
         "config = ClientConfig.parse({'bootstrap.servers': 'b:1'});"
         "look = error_observer(config, '127.0.0.1:1', Endpoint('127.0.0.1', 2));"
-        "look('sent', memoryview(bytes(20)), 1);"
+        "look('sent', [memoryview(bytes(20))], 1);"
         "assert not [name for name in sys.modules if 'kafkaproto.capture' in name]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
