@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_kafkaproto import Consumer, KafkaCluster, Producer, ProducerRecord, TopicPartition
+from pyspark_kafkaproto import (
+    Consumer,
+    KafkaCluster,
+    Producer,
+    ProducerRecord,
+    ShareConsumer,
+    TopicPartition,
+)
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.client.batch_commit import commit_batch
@@ -18,7 +25,13 @@ from pyspark_kafkaproto.error_codes import (
     GROUP_AUTHORIZATION_FAILED,
 )
 from pyspark_kafkaproto.errors import BrokerError
-from pyspark_kafkaproto.net import ConsumerConfig, Deadline, ProducerConfig, connections_for
+from pyspark_kafkaproto.net import (
+    ConsumerConfig,
+    Deadline,
+    ProducerConfig,
+    ShareConfig,
+    connections_for,
+)
 from tests.secure_broker import TOPIC
 
 pytestmark = pytest.mark.broker
@@ -27,6 +40,7 @@ HELD = {TopicPartition(TOPIC, 0)}
 GROUP, DOOMED_GROUP, MEMBERS_GROUP = "reports", "doomed-group", "members"
 INCREMENTAL_GROUP = "members-of-kip-848"
 SHARE_GROUP, DOOMED_SHARE_GROUP = "workers", "doomed-workers"
+MEMBERS_SHARE_GROUP = "members-of-a-share-group"
 DOOMED_TOPIC, WRITTEN_TOPIC = "doomed-topic", "written-topic"
 DECISIONS, PREFIX = "decisions", "orders-job"
 JOBS, JOB = "batch", "0123abcd"
@@ -69,6 +83,18 @@ def be_a_member(cluster, group=MEMBERS_GROUP, protocol="classic"):
         while consumer.poll(0.2) is None:
             deadline.check("reading as a member")
         consumer.commit()
+
+
+def be_a_share_member(cluster):
+    """Join, read, and give back what was read: the next one is to find it."""
+    config = ShareConfig(client=cluster.config, group_id=MEMBERS_SHARE_GROUP)
+    deadline = Deadline.after(20)
+    consumer = ShareConsumer(config, {TOPIC})
+    try:
+        while consumer.poll(0.2) is None:
+            deadline.check("reading as a member of a share group")
+    finally:
+        consumer.close()
 
 
 def transact(cluster, transactional_id=OWN_ID):
@@ -143,6 +169,7 @@ FEATURES = {
     "being one with `group.protocol=consumer`": (
         lambda cluster: be_a_member(cluster, INCREMENTAL_GROUP, "consumer")
     ),
+    "being a member of a share group (`ShareConsumer`)": be_a_share_member,
     "describing a group": lambda cluster: cluster.describe_groups({GROUP}),
     "deleting committed offsets": lambda cluster: cluster.delete_consumer_offsets(GROUP, HELD),
     "deleting a group": lambda cluster: cluster.delete_groups({DOOMED_GROUP}),
@@ -219,6 +246,7 @@ NAMES = {
     "writing records": {"Topic": WRITTEN_TOPIC},
     "being a member of a group (`Consumer`)": {"Group": MEMBERS_GROUP},
     "being one with `group.protocol=consumer`": {"Group": INCREMENTAL_GROUP},
+    "being a member of a share group (`ShareConsumer`)": {"Group": MEMBERS_SHARE_GROUP},
     "deleting a group": {"Group": DOOMED_GROUP},
     "where a share group starts": {"Group": SHARE_GROUP},
     "moving where a share group starts": {"Group": SHARE_GROUP},
@@ -272,7 +300,7 @@ def what_is_there(secure):
         cluster.create_topics([NewTopic(name, 1, 1) for name in names])
         for group in (GROUP, DOOMED_GROUP):
             cluster.set_consumer_offsets(group, dict.fromkeys(HELD, 1))
-        for group in (SHARE_GROUP, DOOMED_SHARE_GROUP):
+        for group in (SHARE_GROUP, DOOMED_SHARE_GROUP, MEMBERS_SHARE_GROUP):
             cluster.reset_share_group_offsets(group, ToEarliest(), HELD)
         FOLDERS.extend(cluster.describe_log_dirs()[1])
     with KafkaCluster(secure.as_user("reports")) as cluster:
