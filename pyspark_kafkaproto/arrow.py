@@ -49,6 +49,8 @@ _TYPES: Final = {
 }
 
 COLUMN_NAMES: Final = tuple(_TYPES)  # in the order of Spark's own source
+# What those who read without Spark are given: where a record stands, and then what it holds.
+RECORD_COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 # What is kept of a batch that cannot be read. No other column has this type: it marks the column,
 # whose name is the user's.

@@ -6,8 +6,9 @@ import sys
 
 import click
 
+from pyspark_kafkaproto.arrow import RECORD_COLUMNS
 from pyspark_kafkaproto.cli.record_format import Render
-from pyspark_kafkaproto.client.following import RECORD_COLUMNS, records_of
+from pyspark_kafkaproto.client.following import records_of
 from pyspark_kafkaproto.client.share.consumer import ShareConsumer
 from pyspark_kafkaproto.client.share.held import Acknowledge
 from pyspark_kafkaproto.cluster import KafkaCluster

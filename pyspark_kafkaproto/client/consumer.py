@@ -13,13 +13,11 @@ for use by one thread at a time. Its parts are in `client.group`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark_kafkaproto.arrow import schema_for
-from pyspark_kafkaproto.client.alone import Alone
+from pyspark_kafkaproto.arrow import RECORD_COLUMNS, schema_for
 from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.group.classic.cooperative import CooperativeKeeper
 from pyspark_kafkaproto.client.group.classic.keeper import ClassicKeeper
@@ -40,6 +38,7 @@ from pyspark_kafkaproto.client.group.pattern import (
 from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
+from pyspark_kafkaproto.client.polled import Polled
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offset, Offsets, checked_offsets, checked_partitions
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
@@ -61,8 +60,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-_ITERATION_S = 1.0
 # The longest that a poll waits for rows before it looks at the membership: others may be waiting
 # for partitions that are to be given up.
 _LOOK_S = 0.5
@@ -88,7 +85,7 @@ class _Held:
     tries: int = 0
 
 
-class Consumer:
+class Consumer(Polled):
     """A member of a group.
 
     Args:
@@ -113,7 +110,7 @@ class Consumer:
         config: Mapping[str, object] | ConsumerConfig,
         topics: Collection[str] | SubscriptionPattern,
         *,
-        columns: Sequence[str] = COLUMNS,
+        columns: Sequence[str] = RECORD_COLUMNS,
         on_assign: Listener | None = None,
         on_revoke: Listener | None = None,
         on_lost: Listener | None = None,
@@ -131,6 +128,7 @@ class Consumer:
             if not (given is None or callable(given)):
                 raise ConfigError(name, given, "expected something to call")
         say_which_codec()
+        super().__init__(Membership(self.config.group_instance_id))
         self._schema = schema_for(columns)
         self._on_assign, self._on_revoke, self._on_lost = on_assign, on_revoke, on_lost
         self._router = Router(self.config.client)
@@ -141,42 +139,10 @@ class Consumer:
         self._seen = Seen()
         self._sessions = FetchSessions()
         self._held: _Held | None = None
-        self._alone = Alone()
-        self._is_closing = False
-        self._interrupt: BaseException | None = None  # met by `poll`, between two batches
         self._is_warned = False  # of automatic commits beside those of transactions
-        self._membership = Membership(self.config.group_instance_id)
         self._commits = Commits(self.config, self._membership, on_commit)
         self._keeper = _keeper(self.config, wanted, self._membership)
         self._keeper.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # Rows that met an error were not worked off: the group is to see them again. An interrupt
-        # of `poll` has met none.
-        self.close(commit=error is None or error is self._interrupt)
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches, for as long as there is somebody to take them; ends when it is closed meanwhile.
-
-        Raises:
-            LocalProtocolError: the consumer is closed already.
-        """
-        self._membership.check_open()
-        return self._batches()
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        while not self._is_closed:
-            batch = self.poll(_ITERATION_S)
-            if batch is not None:
-                yield batch
 
     @property
     def assignment(self) -> Partitions:
@@ -513,14 +479,13 @@ class Consumer:
             self._commits.give(checked_offsets(given), wait=wait)
 
     @property
-    def _is_closed(self) -> bool:
-        return self._membership.state is State.CLOSED
-
-    @property
     def _timeout_s(self) -> float:
         return self._commits.timeout_s
 
     # The end
+
+    def _leave_block(self, *, is_done: bool) -> None:
+        self.close(commit=is_done)
 
     def close(self, *, commit: bool = True) -> None:
         """Leave the group; with enable.auto.commit commit the positions before. Again: nothing.

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.arrow import RECORD_COLUMNS, schema_for
 from pyspark_kafkaproto.client.reading.decode import read_batches
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 Offsets = dict[TopicPartition, int]
 Record = Mapping[str, Any]
-
-RECORD_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 
 class Following:

@@ -151,6 +151,8 @@ class Writer:
 
     def pieces(self) -> list[memoryview]:
         """Everything written so far: large parts where they stand, what is between them joined."""
+        if self.size < _LARGE_BYTES:
+            return [memoryview(self.getvalue())]
         found: list[memoryview] = []
         for is_large, parts in groupby(self._parts, _is_large):
             if is_large:

@@ -7,7 +7,7 @@ is given, and beat often; in that of KIP-848 (`protocol="consumer"`) the brokers
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,6 +57,35 @@ class JavaMember:
 
 
 @contextmanager
+def running_tool(
+    broker: KafkaTools, tool: str, arguments: Sequence[str], folder: Path, level: str
+) -> Iterator[Path]:
+    """One of Kafka's tools that reads until it is ended; the file of what it prints.
+
+    tool: its class, below org.apache.kafka.tools. level: what it logs from.
+    """
+    log = folder / "java.log"
+    log.touch()
+    process = start_java(
+        [
+            *(*heap_options(), *SHORT_RUN, *logging_options(level)),
+            *("-cp", class_path(broker.version, with_tools=True)),
+            f"org.apache.kafka.tools.{tool}",
+            *("--bootstrap-server", broker.bootstrap_servers, *arguments),
+        ],
+        log,
+        note=lambda _: None,
+    )
+    try:
+        yield log
+        process.terminate()
+        process.wait(_END_S)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
 def java_member(
     broker: KafkaTools,
     group: str,
@@ -71,29 +100,14 @@ def java_member(
     is_classic = protocol == "classic"
     config.write_text(f"heartbeat.interval.ms={_BEAT_MS}\n" if is_classic else "")
     is_new = version_key(broker.version) >= (4, 2)  # KIP-1147
-    log = folder / "java.log"
-    log.touch()
-    process = start_java(
-        [
-            *(*heap_options(), *SHORT_RUN, *logging_options("warn")),
-            *("-cp", class_path(broker.version, with_tools=True)),
-            "org.apache.kafka.tools.VerifiableConsumer",
-            *("--bootstrap-server", broker.bootstrap_servers),
-            *("--topic", topic, "--group-id", group, "--reset-policy", "earliest"),
-            *("--group-protocol", protocol, "--assignment-strategy", _JAVA_ASSIGNORS[assignor]),
-            *(() if instance_id is None else ("--group-instance-id", instance_id)),
-            *("--command-config" if is_new else "--consumer.config", str(config)),
-        ],
-        log,
-        note=lambda _: None,
-    )
-    try:
+    arguments = [
+        *("--topic", topic, "--group-id", group, "--reset-policy", "earliest"),
+        *("--group-protocol", protocol, "--assignment-strategy", _JAVA_ASSIGNORS[assignor]),
+        *(() if instance_id is None else ("--group-instance-id", instance_id)),
+        *("--command-config" if is_new else "--consumer.config", str(config)),
+    ]
+    with running_tool(broker, "VerifiableConsumer", arguments, folder, "warn") as log:
         yield JavaMember(log)
-        process.terminate()
-        process.wait(_END_S)
-    finally:
-        process.kill()
-        process.wait()
 
 
 class LibrdkafkaMember:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto import (
-    KafkaCluster,
     Producer,
     ProducerRecord,
     SubscriptionPattern,
@@ -39,15 +38,9 @@ QUICK = {
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    with DevBroker(tmp_path_factory.mktemp("quick"), properties=QUICK) as broker:
-        yield broker
-
-
-@pytest.fixture(scope="module")
-def kafka(quick):
-    with KafkaCluster({"bootstrap.servers": quick.bootstrap_servers}) as cluster:
-        yield cluster
+def broker(tmp_path_factory):
+    with DevBroker(tmp_path_factory.mktemp("quick"), properties=QUICK) as started:
+        yield started
 
 
 @pytest.fixture
@@ -56,13 +49,13 @@ def topic(kafka, new_name):
 
 
 @pytest.fixture
-def member(quick):
+def member(broker):
     """Makes our member of a group; properties as keywords with `_`."""
     made = []
 
     def make(group, topics, listeners=None, **properties):
         given = {"group_protocol": "consumer"} | properties
-        made.append(open_member(quick, group, topics, listeners, **given))
+        made.append(open_member(broker, group, topics, listeners, **given))
         return made[-1]
 
     yield make
@@ -82,20 +75,20 @@ def test_a_pattern_reads_what_matches(kafka, new_name, member):
         member(new_name("group"), SubscriptionPattern("(")).poll(10)
 
 
-def test_one_group_of_three_clients(quick, kafka, topic, new_name, member, tmp_path):
+def test_one_group_of_three_clients(broker, kafka, topic, new_name, member, tmp_path):
     group, revoked = new_name("group"), []
 
     def ours():
         return member(group, topic, {"on_revoke": revoked.append})
 
-    described = check_three_clients(quick, kafka, topic, group, ours, tmp_path, "consumer")
+    described = check_three_clients(broker, kafka, topic, group, ours, tmp_path, "consumer")
     assert (described.state, described.type) == ("Stable", "consumer")
     given_up = [len(own) for own in revoked]
     assert sum(given_up) == 4 + 2 + PARTITIONS, "to others, and closed twice: what stays, stays"
 
 
 def test_a_group_moves_to_the_new_protocol_and_back_while_it_reads(
-    quick, kafka, topic, new_name, member, tmp_path
+    broker, kafka, topic, new_name, member, tmp_path
 ):
     """Members of both are in it meanwhile: the brokers translate (KIP-848, migration)."""
     group = new_name("group")
@@ -162,7 +155,7 @@ def test_who_is_silent_for_a_session_is_given_up_and_others_read_on(
     poll_all([silent, heir], is_shared(silent, heir), "its coming back")
 
 
-def test_a_transaction_commits_for_a_member_through_epochs(quick, kafka, topic, new_name, member):
+def test_a_transaction_commits_for_a_member_through_epochs(broker, kafka, topic, new_name, member):
     group, copies = new_name("group"), new_name()
     make_topic(kafka, copies, 1)
     fill(kafka, {TopicPartition(topic, 0): RECORDS})
@@ -172,7 +165,7 @@ def test_a_transaction_commits_for_a_member_through_epochs(quick, kafka, topic, 
     other = member(group, topic)
     poll_all([ours, other], is_shared(ours, other), "both")
     assert ours.group_member.generation > before.generation
-    config = {"bootstrap.servers": quick.bootstrap_servers, "transactional.id": new_name("id")}
+    config = {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": new_name("id")}
     with Producer(config, topic=copies) as producer:
         who, offsets = ours.group_member, ours.committable
         producer.begin_transaction()

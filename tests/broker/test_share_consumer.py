@@ -22,10 +22,9 @@ from pyspark_kafkaproto import (
 )
 from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource
 from pyspark_kafkaproto.devbroker import DevBroker
-from pyspark_kafkaproto.devbroker.jars import class_path
-from pyspark_kafkaproto.devbroker.java import SHORT_RUN, heap_options, logging_options, start_java
 from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
 from pyspark_kafkaproto.net import Deadline
+from tests.broker.rivals import running_tool
 from tests.broker.sharing import make_topic
 
 pytestmark = pytest.mark.broker
@@ -42,15 +41,9 @@ RECORDS = 40  # of each codec
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    with DevBroker(tmp_path_factory.mktemp("share"), properties=QUICK) as broker:
-        yield broker
-
-
-@pytest.fixture(scope="module")
-def kafka(quick):
-    with KafkaCluster({"bootstrap.servers": quick.bootstrap_servers}) as cluster:
-        yield cluster
+def broker(tmp_path_factory):
+    with DevBroker(tmp_path_factory.mktemp("share"), properties=QUICK) as started:
+        yield started
 
 
 @pytest.fixture
@@ -74,13 +67,13 @@ def single(kafka, new_name):
 
 
 @pytest.fixture
-def member(quick):
+def member(broker):
     """Makes our member of a group; properties as keywords with `_`."""
     made = []
 
     def make(group, topic, **properties):
         given = {name.replace("_", "."): value for name, value in properties.items()}
-        config = {"bootstrap.servers": quick.bootstrap_servers, "group.id": group}
+        config = {"bootstrap.servers": broker.bootstrap_servers, "group.id": group}
         made.append(ShareConsumer(config | given, {topic}))
         return made[-1]
 
@@ -147,26 +140,9 @@ def wait_for_no_lag(kafka, broker, group):
 @contextmanager
 def java_share_member(broker, group, topic, folder):
     """Kafka's console consumer of share groups: gives what it has printed so far."""
-    log = folder / "java.log"
-    log.touch()
-    process = start_java(
-        [
-            *(*heap_options(), *SHORT_RUN, *logging_options("error")),
-            *("-cp", class_path(broker.version, with_tools=True)),
-            "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
-            *("--bootstrap-server", broker.bootstrap_servers),
-            *("--topic", topic, "--group", group),
-        ],
-        log,
-        note=lambda _: None,
-    )
-    try:
+    tool, arguments = "consumer.ConsoleShareConsumer", ("--topic", topic, "--group", group)
+    with running_tool(broker, tool, arguments, folder, "error") as log:
         yield lambda: [line for line in log.read_text().split() if line.startswith("r")]
-        process.terminate()
-        process.wait(20)
-    finally:
-        process.kill()
-        process.wait()
 
 
 def wait_for_members(kafka, group, count, polled):
@@ -185,18 +161,18 @@ def wait_for_members(kafka, group, count, polled):
 
 
 def test_two_of_ours_and_one_of_java_share_every_record_once(
-    quick, kafka, group, topic, member, tmp_path
+    broker, kafka, group, topic, member, tmp_path
 ):
     """In all codecs; nothing is lost, nothing is done twice, and nothing is left."""
     ours = [member(group, topic, max_poll_records=10) for _ in range(2)]
     written = [f"r{number}" for number in range(RECORDS * len(CODECS))]
     seen = [[], []]
-    with java_share_member(quick, group, topic, tmp_path) as printed:
+    with java_share_member(broker, group, topic, tmp_path) as printed:
         wait_for_members(kafka, group, 3, ours)
         deadline = Deadline.after(60)
         for number, codec in enumerate(CODECS):
             some = written[number * RECORDS : (number + 1) * RECORDS]
-            write(quick, topic, some, codec, linger_ms=0, batch_size=100)
+            write(broker, topic, some, codec, linger_ms=0, batch_size=100)
         while sum(map(len, [*seen, printed()])) < len(written):
             deadline.check(f"all records: {[*map(len, seen)]}, {len(printed())} of Java")
             for own, one in zip(seen, ours, strict=True):
@@ -206,13 +182,13 @@ def test_two_of_ours_and_one_of_java_share_every_record_once(
             assert set(one.commit().values()) <= {None}
         assert Counter([*seen[0], *seen[1], *printed()]) == Counter(written)
         assert all([*seen, printed()]), "each has some"
-    wait_for_no_lag(kafka, quick, group)
+    wait_for_no_lag(kafka, broker, group)
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_rows_of_every_codec_are_given_and_done(quick, kafka, group, topic, member, codec):
+def test_rows_of_every_codec_are_given_and_done(broker, kafka, group, topic, member, codec):
     values = [f"{codec}-{n}" for n in range(1000)]
-    write(quick, topic, values, codec, partition=1)
+    write(broker, topic, values, codec, partition=1)
     ours = member(group, topic)
     rows = []
     while len(rows) < len(values):
@@ -220,11 +196,11 @@ def test_rows_of_every_codec_are_given_and_done(quick, kafka, group, topic, memb
     assert rows == [(value, 1) for value in values]
     assert ours.commit() == {TopicPartition(topic, 1): None}
     ours.close()
-    wait_for_no_lag(kafka, quick, group)
+    wait_for_no_lag(kafka, broker, group)
 
 
-def test_who_is_killed_gives_its_records_back(quick, group, single, explicit):
-    write(quick, single, ["a", "b"], partition=0)
+def test_who_is_killed_gives_its_records_back(broker, group, single, explicit):
+    write(broker, single, ["a", "b"], partition=0)
     killed = explicit(group, single)
     assert rows_of(next_batch(killed)) == [("a", 1), ("b", 1)]
     assert killed.lock_s == LOCK_S
@@ -243,8 +219,8 @@ def test_who_is_killed_gives_its_records_back(quick, group, single, explicit):
     assert error is not None
 
 
-def test_whose_lock_runs_out_is_told(quick, group, single, explicit):
-    write(quick, single, ["a"], partition=0)
+def test_whose_lock_runs_out_is_told(broker, group, single, explicit):
+    write(broker, single, ["a"], partition=0)
     slow, other = explicit(group, single), explicit(group, single)
     assert rows_of(next_batch(slow)) == [("a", 1)]
     assert rows_of(next_batch(other, LOCK_S + 20)) == [("a", 2)]
@@ -257,8 +233,8 @@ def test_whose_lock_runs_out_is_told(quick, group, single, explicit):
     assert set(other.commit().values()) == {None}
 
 
-def test_a_renewed_lock_holds(quick, kafka, group, single, explicit):
-    write(quick, single, ["a"], partition=0)
+def test_a_renewed_lock_holds(broker, kafka, group, single, explicit):
+    write(broker, single, ["a"], partition=0)
     slow, other = explicit(group, single), explicit(group, single)
     next_batch(slow)
     wait_for_assignment(other)
@@ -270,13 +246,13 @@ def test_a_renewed_lock_holds(quick, kafka, group, single, explicit):
     assert slow.poll(0.1) is None, "what is renewed is no obstacle"
     slow.acknowledge(Acknowledge.ACCEPT, (single, 0), 0)
     assert set(slow.commit().values()) == {None}
-    wait_for_no_lag(kafka, quick, group)
+    wait_for_no_lag(kafka, broker, group)
 
 
 def test_what_is_released_comes_again_and_what_is_rejected_does_not(
-    quick, kafka, group, topic, explicit
+    broker, kafka, group, topic, explicit
 ):
-    write(quick, topic, ["a", "b", "c", "d"], partition=0)
+    write(broker, topic, ["a", "b", "c", "d"], partition=0)
     ours = explicit(group, topic)
     assert rows_of(next_batch(ours)) == [(value, 1) for value in "abcd"]
     ours.acknowledge(Acknowledge.ACCEPT)
@@ -294,13 +270,13 @@ def test_what_is_released_comes_again_and_what_is_rejected_does_not(
     assert rows == [("b", 2), ("d", 2)]
     assert set(ours.commit().values()) == {None}
     assert ours.poll(0.5) is None
-    wait_for_no_lag(kafka, quick, group)
+    wait_for_no_lag(kafka, broker, group)
 
 
-def test_markers_and_what_is_aborted_come_to_nobody(quick, kafka, group, topic, new_name, member):
+def test_markers_and_what_is_aborted_come_to_nobody(broker, kafka, group, topic, new_name, member):
     committed = ConfigChange("share.isolation.level", "read_committed")
     kafka.alter_configs({ConfigResource("group", group): [committed]})
-    config = {"bootstrap.servers": quick.bootstrap_servers, "transactional.id": new_name("id")}
+    config = {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": new_name("id")}
     with Producer(config, topic=topic) as producer:
         for number in range(6):
             producer.begin_transaction()
@@ -309,17 +285,17 @@ def test_markers_and_what_is_aborted_come_to_nobody(quick, kafka, group, topic, 
                 producer.abort_transaction()
             else:
                 producer.commit_transaction()
-    write(quick, topic, ["end"], partition=0)
+    write(broker, topic, ["end"], partition=0)
     ours, rows = member(group, topic), []
     while ("end", 1) not in rows:
         rows += rows_of(next_batch(ours))
     assert rows == [("0", 1), ("2", 1), ("4", 1), ("end", 1)]
     assert set(ours.commit().values()) == {None}
-    wait_for_no_lag(kafka, quick, group)
+    wait_for_no_lag(kafka, broker, group)
 
 
-def test_a_limit_of_records_is_kept(quick, group, topic, explicit):
-    write(quick, topic, [str(n) for n in range(100)], partition=0)
+def test_a_limit_of_records_is_kept(broker, group, topic, explicit):
+    write(broker, topic, [str(n) for n in range(100)], partition=0)
     ours = explicit(group, topic, share_acquire_mode="record_limit", max_poll_records=7)
     batch = next_batch(ours)
     assert batch.num_rows == 7

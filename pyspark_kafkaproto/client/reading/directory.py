@@ -237,12 +237,7 @@ class Directory:
             self._newest[partition] = leader.epoch
             return leader
         self.router.distrust_last()
-        raise BrokerError(
-            LEADER_NOT_AVAILABLE,
-            "Metadata",
-            f"partition {partition}",
-            f"its leader is said to be that of epoch {leader.epoch}, but epoch {newest} has begun",
-        )
+        raise of_the_past(partition, leader.epoch, newest)
 
     def _check_same_topic(self, topic: str, found: bytes | None) -> None:
         """A topic with another id is another topic: its offsets mean other records.
@@ -273,6 +268,12 @@ class Directory:
         if self._renamed[topic] < OPINIONS:
             raise BrokerError(UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic!r}", text)
         raise DataLoss("PARTITIONS_DELETED", text)
+
+
+def of_the_past(partition: TopicPartition, epoch: int, newest: int) -> BrokerError:
+    """The error of a leader that was replaced already: whoever names it has not heard of that."""
+    text = f"its leader is said to be that of epoch {epoch}, but epoch {newest} has begun"
+    return BrokerError(LEADER_NOT_AVAILABLE, "Metadata", f"partition {partition}", text)
 
 
 def _drop(epochs: dict[TopicPartition, int], topic: str) -> None:

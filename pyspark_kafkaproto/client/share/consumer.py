@@ -12,14 +12,14 @@ membership is its own; the consumer is for use by one thread at a time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
-from pyspark_kafkaproto.client.alone import Alone
+from pyspark_kafkaproto.arrow import RECORD_COLUMNS
 from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.group.membership import Membership, State, View
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern, checked_topics
+from pyspark_kafkaproto.client.polled import Polled
 from pyspark_kafkaproto.client.share.exchange import Results, ShareExchange
 from pyspark_kafkaproto.client.share.held import Acknowledge, Acquired
 from pyspark_kafkaproto.client.share.membership import ShareKeeper
@@ -33,22 +33,12 @@ from pyspark_kafkaproto.net import Deadline, ShareConfig
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COLUMNS: Final = (
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-    "key",
-    "value",
-    "headers",
-    DELIVERY_COUNT,
-)
-_ITERATION_S: Final = 1.0
+COLUMNS: Final = (*RECORD_COLUMNS, DELIVERY_COUNT)
 # The longest that a poll waits for rows before it looks at the membership.
 _LOOK_S: Final = 0.5
 
 
-class ShareConsumer:
+class ShareConsumer(Polled):
     """A member of a share group.
 
     Args:
@@ -77,43 +67,12 @@ class ShareConsumer:
         check_set("columns", columns)
         layout = Layout(columns)
         say_which_codec()
-        self._membership = Membership()
+        super().__init__(Membership())
         self._keeper = ShareKeeper(member, wanted, self._membership)
         self._router = Router(self.config.client)
         self._exchange = ShareExchange(self.config, self._router, self._keeper.member_id, layout)
         self._last: Acquired | None = None  # what `poll` gave
-        self._alone = Alone()
-        self._is_closing = False
-        self._interrupt: BaseException | None = None  # met by `poll`, between two batches
         self._keeper.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # Rows that met an error were not worked off: the group is to see them again. An interrupt
-        # of `poll` has met none.
-        self.close(accept=error is None or error is self._interrupt)
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches, for as long as there is somebody to take them; ends when it is closed meanwhile.
-
-        Raises:
-            LocalProtocolError: the consumer is closed already.
-        """
-        self._membership.check_open()
-        return self._batches()
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        while not self._is_closed:
-            batch = self.poll(_ITERATION_S)
-            if batch is not None:
-                yield batch
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -296,11 +255,10 @@ class ShareConsumer:
             self._exchange.say_all(Deadline.after(self.config.client.default_api_timeout_s))
             return self._exchange.take_results()
 
-    @property
-    def _is_closed(self) -> bool:
-        return self._membership.state is State.CLOSED
-
     # The end
+
+    def _leave_block(self, *, is_done: bool) -> None:
+        self.close(accept=is_done)
 
     def close(self, *, accept: bool = False) -> Results:
         """Send what is acknowledged, give all else back to the group, and leave it. Again: nothing.

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
+from pyspark_kafkaproto.client.reading.directory import NO_EPOCH, of_the_past
 from pyspark_kafkaproto.cluster import Router, TopicPartition
-from pyspark_kafkaproto.error_codes import LEADER_NOT_AVAILABLE
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline, Endpoint
 from pyspark_kafkaproto.wire.declaration import NO_ID
 
 _MOST_AGE_S: Final = 300.0  # metadata.max.age.ms, as the Java client has it
-_NO_EPOCH: Final = -1
 
 
 class Led(NamedTuple):
@@ -62,10 +61,10 @@ class Leaders:
     def note_moved(self, partition: TopicPartition, to: Endpoint | None, epoch: int) -> None:
         """A broker says who leads instead of it, in which epoch; None: it does not say where."""
         before = self._known.pop(partition, None)
-        if before is None or epoch == _NO_EPOCH:
+        if before is None or epoch == NO_EPOCH:
             return
         place = before.topic_id, partition.partition
-        if epoch < self._newest.get(place, _NO_EPOCH):
+        if epoch < self._newest.get(place, NO_EPOCH):
             return
         self._newest[place] = epoch
         if to is not None and to != before.endpoint:
@@ -84,16 +83,11 @@ class Leaders:
                 failures[partition] = error
                 continue
             place = topic_id, partition.partition
-            if leader.epoch >= self._newest.get(place, _NO_EPOCH):
+            if leader.epoch >= self._newest.get(place, NO_EPOCH):
                 self._newest[place] = leader.epoch
                 self._known[partition] = Led(leader.endpoint, topic_id)
             else:
-                failures[partition] = _of_the_past(partition, leader.epoch, self._newest[place])
+                failures[partition] = of_the_past(partition, leader.epoch, self._newest[place])
         if failures:
             self._router.distrust_last()  # it may be behind
         return failures
-
-
-def _of_the_past(partition: TopicPartition, epoch: int, newest: int) -> BrokerError:
-    text = f"its leader is said to be that of epoch {epoch}, but epoch {newest} has begun"
-    return BrokerError(LEADER_NOT_AVAILABLE, "Metadata", f"partition {partition}", text)

@@ -21,11 +21,7 @@ from pyspark_kafkaproto.messages.share_acknowledge import ShareAcknowledgeReques
 from pyspark_kafkaproto.messages.share_fetch import ShareFetchRequest
 from pyspark_kafkaproto.net import Connection, Endpoint, ShareConfig
 
-_B = TypeVar(
-    "_B",
-    ShareFetchRequest.Topic.Partition.AcknowledgementBatch,
-    ShareAcknowledgeRequest.Topic.Partition.AcknowledgementBatch,
-)
+_Named = TypeVar("_Named", ShareFetchRequest.Topic, ShareAcknowledgeRequest.Topic)
 
 FIRST_EPOCH: Final = 0
 LAST_EPOCH: Final = -1
@@ -107,21 +103,6 @@ class ShareSession:
         named = (set(wanted) - self._asked) | said.keys()
         # What is named for its acknowledgements alone is not to be fetched from then on.
         gone = (self._asked | said.keys()) - set(wanted)
-        part = ShareFetchRequest.Topic.Partition
-        batch = part.AcknowledgementBatch
-        topics = tuple(
-            ShareFetchRequest.Topic(
-                topic_id=topic_id,
-                partitions=tuple(
-                    part(
-                        partition_index=item.partition,
-                        acknowledgement_batches=_batches(batch, said.get((item, topic_id), ())),
-                    )
-                    for item in own
-                ),
-            )
-            for topic_id, own in _by_id(named)
-        )
         forgotten = tuple(
             ShareFetchRequest.ForgottenTopic(
                 topic_id=topic_id, partitions=tuple(item.partition for item in own)
@@ -140,7 +121,7 @@ class ShareSession:
             max_records=config.max_poll_records,
             batch_size=config.max_poll_records,
             share_acquire_mode=_TAKES_FEW if config.takes_few else 0,
-            topics=topics,
+            topics=_topics(ShareFetchRequest.Topic, named, said),
             forgotten_topics_data=forgotten,
         )
 
@@ -148,28 +129,12 @@ class ShareSession:
         """The request that says what is to be said; `is_last` ends the session."""
         has_renewals = self.has_renewals
         said = self._say(is_fetch=False)
-        part = ShareAcknowledgeRequest.Topic.Partition
-        topics = tuple(
-            ShareAcknowledgeRequest.Topic(
-                topic_id=topic_id,
-                partitions=tuple(
-                    part(
-                        partition_index=item.partition,
-                        acknowledgement_batches=_batches(
-                            part.AcknowledgementBatch, said[item, topic_id]
-                        ),
-                    )
-                    for item in own
-                ),
-            )
-            for topic_id, own in _by_id(said)
-        )
         return ShareAcknowledgeRequest(
             group_id=self._group,
             member_id=self._member,
             share_session_epoch=LAST_EPOCH if is_last else self.epoch,
             is_renew_ack=has_renewals,
-            topics=topics,
+            topics=_topics(ShareAcknowledgeRequest.Topic, said, said),
         )
 
     def answered(self) -> None:
@@ -226,8 +191,29 @@ def _by_id(topics: Iterable[Topic]) -> list[tuple[bytes, list[TopicPartition]]]:
     return [(topic_id, [partition for partition, _ in own]) for topic_id, own in grouped]
 
 
-def _batches(kind: type[_B], said: Iterable[Said]) -> tuple[_B, ...]:
+def _topics(
+    kind: type[_Named], named: Iterable[Topic], said: Mapping[Topic, list[Said]]
+) -> tuple[_Named, ...]:
+    """What is named in a request, with what is said of it."""
+    part = kind.Partition
+    batch = part.AcknowledgementBatch
     return tuple(
-        kind(first_offset=item.first, last_offset=item.last, acknowledge_types=item.types)
-        for item in said
+        kind(
+            topic_id=topic_id,
+            partitions=tuple(
+                part(
+                    partition_index=item.partition,
+                    acknowledgement_batches=tuple(
+                        batch(
+                            first_offset=one.first,
+                            last_offset=one.last,
+                            acknowledge_types=one.types,
+                        )
+                        for one in said.get((item, topic_id), ())
+                    ),
+                )
+                for item in own
+            ),
+        )
+        for topic_id, own in _by_id(named)
     )

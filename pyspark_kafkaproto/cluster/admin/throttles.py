@@ -32,7 +32,7 @@ LEADERS, FOLLOWERS = "leader.replication.throttled", "follower.replication.throt
 FOLDERS = "replica.alter.log.dirs.io.max.bytes.per.second"
 _RATES = (f"{LEADERS}.rate", f"{FOLLOWERS}.rate")
 _REPLICAS = (f"{LEADERS}.replicas", f"{FOLLOWERS}.replicas")
-_ALL = "*"
+_ALL = "*"  # in place of a list
 _OWN_SOURCES = ("topic", "dynamic broker")
 
 _Settings = dict[ConfigResource, dict[str, str]]
@@ -173,16 +173,7 @@ def end_throttle(router: Router, throttle: Throttle) -> set[ConfigResource]:
     # Of a topic that was deleted meanwhile nothing is left to take back.
     there = _topics(router.described({topic.name for topic in throttle.replicas}))
     replicas = {topic: own for topic, own in throttle.replicas.items() if topic in there}
-    alter_configs(
-        router,
-        {
-            topic: [
-                ConfigChange(name, ",".join(entries), Change.SUBTRACT)
-                for name, entries in own.items()
-            ]
-            for topic, own in replicas.items()
-        },
-    )
+    alter_configs(router, _lists(replicas, Change.SUBTRACT))
     others = _others(router, throttle)
     is_quiet = not any(others.values())
     is_of_copies = any(name in _RATES for own in throttle.rates.values() for name in own)
@@ -206,16 +197,32 @@ def end_throttle(router: Router, throttle: Throttle) -> set[ConfigResource]:
         ]
         for topic, own in replicas.items()
     }
-    stay = set()
-    for broker, own in throttle.rates.items():
-        changes[broker] = []
-        for name, rate in own.items():
-            if others[broker, name] or (is_named and name in _RATES and not rate.is_standing):
-                stay.add(broker)
-            else:
-                changes[broker].append(_back(name, rate.before if rate.is_standing else None))
+    needed = {
+        (broker, name)
+        for broker, own in throttle.rates.items()
+        for name, rate in own.items()
+        if others[broker, name] or (is_named and name in _RATES and not rate.is_standing)
+    }
+    changes |= {
+        broker: [
+            _back(name, rate.before if rate.is_standing else None)
+            for name, rate in own.items()
+            if (broker, name) not in needed
+        ]
+        for broker, own in throttle.rates.items()
+    }
     alter_configs(router, {resource: own for resource, own in changes.items() if own})
-    return stay
+    return {broker for broker, _ in needed}
+
+
+def _lists(
+    replicas: Mapping[ConfigResource, Mapping[str, Sequence[str]]], change: Change
+) -> dict[ConfigResource, list[ConfigChange]]:
+    """What adds these to what topics name, or takes them from it."""
+    return {
+        topic: [ConfigChange(name, ",".join(entries), change) for name, entries in own.items()]
+        for topic, own in replicas.items()
+    }
 
 
 def _others(router: Router, throttle: Throttle) -> dict[tuple[ConfigResource, str], bool]:
@@ -356,12 +363,7 @@ def _set(
     before: _Settings,
 ) -> None:
     """Set what a throttle takes; what was set is taken back where some of it is refused."""
-    changes = {
-        topic: [
-            ConfigChange(name, ",".join(entries), Change.APPEND) for name, entries in own.items()
-        ]
-        for topic, own in replicas.items()
-    }
+    changes = _lists(replicas, Change.APPEND)
     for broker, own in rates.items():
         changes[broker] = [ConfigChange(name, rate.value) for name, rate in own.items()]
     try:

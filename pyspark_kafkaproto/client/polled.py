@@ -1,0 +1,74 @@
+"""A consumer as its user has it: in a `with` block, iterated over, and polled by one thread.
+
+What is the same for members of consumer groups and of share groups; what they read, and how they
+say what is done, is their own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from pyspark_kafkaproto.client.alone import Alone
+from pyspark_kafkaproto.client.group.membership import Membership, State
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ITERATION_S: Final = 1.0
+
+
+class Polled(ABC):
+    """Gives batches until it is closed.
+
+    Args:
+        membership: whose end is the end.
+    """
+
+    def __init__(self, membership: Membership) -> None:
+        self._membership = membership
+        self._alone = Alone()
+        self._is_closing = False
+        self._interrupt: BaseException | None = None  # met by `poll`, between two batches
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Rows that met an error were not worked off: the group is to see them again. An interrupt
+        # of `poll` has met none.
+        self._leave_block(is_done=error is None or error is self._interrupt)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Batches, for as long as there is somebody to take them; ends when it is closed meanwhile.
+
+        Raises:
+            LocalProtocolError: the consumer is closed already.
+        """
+        self._membership.check_open()
+        return self._batches()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        while not self._is_closed:
+            batch = self.poll(_ITERATION_S)
+            if batch is not None:
+                yield batch
+
+    @abstractmethod
+    def poll(self, timeout_s: float = 1.0) -> pa.RecordBatch | None:
+        """Rows of one partition, or None where none came in `timeout_s` seconds."""
+
+    @abstractmethod
+    def _leave_block(self, *, is_done: bool) -> None:
+        """Close, at the end of a `with` block; `is_done`: what was given was worked off."""
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._membership.state is State.CLOSED
