@@ -260,6 +260,11 @@ class FakeCluster:
         """End a node's connections; it goes on listening."""
         self.nodes[node_id].hang_up()
 
+    def wait_until_left(self, timeout_s: float = 5.0) -> None:
+        """Return once every connection has ended, and what had been asked over it was answered."""
+        for node in self.nodes.values():
+            node.wait_until_left(timeout_s)
+
     def asked(self, api: str, node: int | None = None) -> list[Any]:
         """The requests of `api` that arrived."""
         with self._changed:
@@ -335,6 +340,13 @@ class _Node:
     def hang_up(self) -> None:
         with self._lock:
             _shut_down(self._open[1:])
+
+    def wait_until_left(self, timeout_s: float) -> None:
+        with self._lock:
+            serving = self._threads[1:]
+        for thread in serving:
+            thread.join(timeout_s)
+            assert not thread.is_alive(), "a connection has not ended"
 
     def stop(self) -> None:
         with self._lock:

@@ -10,6 +10,7 @@ import pytest
 from pyspark_kafkaproto.client import Fetcher, ReadSettings
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import DataLoss
+from pyspark_kafkaproto.net import connections_for
 from tests.examples import first
 from tests.fake_broker import DEFAULT
 from tests.fake_log import Answered, fetch
@@ -44,13 +45,18 @@ def test_reading_two_partitions_of_two_leaders(brokers, config, task, clock, mon
     assert 20 < k < MOST_CALLS
 
 
-def read_with_each_call_failing(patches, error, planned, config, prepare, settings=None):
-    """Read once per k, and once with no failure; gives how each read ended: rows, or its error."""
+def read_with_each_call_failing(brokers, patches, error, planned, config, prepare, settings=None):
+    """Read once per k, and once with no failure; gives how each read ended: rows, or its error.
+
+    `prepare` is called while nobody asks the brokers for anything: what a read before had asked
+    for and did not wait for could else take what they are told to answer this one.
+    """
     for k in itertools.count(1):
         prepare()
+        own = config(k)
         with patches.context() as patch:
             failing = Failing(patch, k, error)
-            fetcher = Fetcher(planned, config(k), settings or ReadSettings())
+            fetcher = Fetcher(planned, own, settings or ReadSettings())
             found = []
             try:
                 for block in fetcher.blocks():
@@ -58,6 +64,8 @@ def read_with_each_call_failing(patches, error, planned, config, prepare, settin
             except DataLoss as loss:
                 found.append(loss.condition)
             yield found
+        connections_for(own).close()
+        brokers.wait_until_left()
         if failing.is_over:
             break
     assert 8 < k < MOST_CALLS
@@ -83,7 +91,9 @@ def test_reading_from_a_follower(brokers, config, task, clock, monkeypatch, erro
     def near(k):
         return config(client_id=f"k-{k}", client_rack="eu-2", max_partition_fetch_bytes=20_000)
 
-    for found in read_with_each_call_failing(monkeypatch, error, planned, near, lambda: None):
+    for found in read_with_each_call_failing(
+        brokers, monkeypatch, error, planned, near, lambda: None
+    ):
         assert found == rows(0, 0, 80)
 
 
@@ -116,7 +126,7 @@ def test_reading_while_the_leader_moves(brokers, config, task, clock, monkeypatc
         return config(client_id=f"k-{k}", max_partition_fetch_bytes=20_000)
 
     prepare = moving(brokers, lambda log: None)
-    for found in read_with_each_call_failing(monkeypatch, error, planned, small, prepare):
+    for found in read_with_each_call_failing(brokers, monkeypatch, error, planned, small, prepare):
         assert found == rows(0, 0, 120)
 
 
@@ -140,7 +150,9 @@ def test_reading_a_log_that_is_cut_off(brokers, config, task, clock, monkeypatch
     settings = ReadSettings(fail_on_data_loss=strict)
     prepare = moving(brokers, cut_off)
     ends = []
-    for found in read_with_each_call_failing(monkeypatch, error, planned, small, prepare, settings):
+    for found in read_with_each_call_failing(
+        brokers, monkeypatch, error, planned, small, prepare, settings
+    ):
         whole = rows(0, 0, 120)
         told = found[-1:] == ["COULD_NOT_READ_OFFSET_RANGE"]
         assert found[:-1] == whole[: len(found) - 1] if told else found == whole
