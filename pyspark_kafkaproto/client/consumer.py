@@ -38,7 +38,7 @@ from pyspark_kafkaproto.client.group.pattern import (
 from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
-from pyspark_kafkaproto.client.polled import Polled
+from pyspark_kafkaproto.client.polled import Polled, give_way
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offset, Offsets, checked_offsets, checked_partitions
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
@@ -241,8 +241,11 @@ class Consumer(Polled):
                 batch = self._reading.next_batch(turn)
             elif not deadline.has_passed:
                 self._membership.wait_for_change(view, self._sooner_if_held(view, turn))
-            if batch is not None or deadline.has_passed:
+            if batch is not None:
                 return batch
+            if deadline.has_passed:
+                give_way()
+                return None
 
     def seek(self, partition: tuple[str, int], offset: Offset) -> None:
         """Read a partition from `offset` on, as if that were where it had come to.

@@ -6,6 +6,7 @@ say what is done, is their own.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from types import TracebackType
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ITERATION_S: Final = 1.0
+
+
+def give_way() -> None:
+    """Let other threads have the interpreter, after a poll without rows.
+
+    Who polls again and again without waiting would have it back before another one has woken up,
+    the thread that keeps the membership among them: for most of a second at a time.
+    """
+    time.sleep(0)
 
 
 class Polled(ABC):

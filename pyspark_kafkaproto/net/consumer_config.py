@@ -103,6 +103,8 @@ class ConsumerConfig:
     session_timeout_s: float = kafka_property("session.timeout.ms", seconds(), 45.0)
     heartbeat_interval_s: float = kafka_property("heartbeat.interval.ms", seconds(), 3.0)
     max_poll_interval_s: float = kafka_property("max.poll.interval.ms", seconds(), 300.0)
+    # 500 in the Java client, whose users have records one by one.
+    max_poll_records: int | None = kafka_property("max.poll.records", whole_number(1, 2**31 - 1))
     auto_offset_reset: str = kafka_property("auto.offset.reset", _reset, "latest")
     enable_auto_commit: bool = kafka_property("enable.auto.commit", boolean, True)
     auto_commit_interval_s: float = kafka_property("auto.commit.interval.ms", seconds(0), 5.0)

@@ -216,7 +216,7 @@ class Reading:
                 batches = []
                 if not isinstance(found, Damaged) and found.rows:
                     # What failed so far is fetched again: the position moves with the rows alone.
-                    batches = to_record_batches(found, *item, self._schema)
+                    batches = self._batches(found, item)
                     for batch, end in _all_but_last(batches, found):
                         self._move(item, end)
                         yield batch
@@ -224,6 +224,16 @@ class Reading:
                 if reading.position == block.end:
                     self.seen.epochs[item] = (block.end, self._tail.read_epoch(item))
                 yield from batches[-1:]
+
+    def _batches(self, found: Decoded, partition: TopicPartition) -> list[pa.RecordBatch]:
+        """The rows of a chunk, max.poll.records at a time; their memory is shared."""
+        batches = to_record_batches(found, *partition, self._schema)
+        most = self._config.max_poll_records
+        if most is None:
+            return batches
+        return [
+            batch.slice(start, most) for batch in batches for start in range(0, len(batch), most)
+        ]
 
     def _move(self, partition: TopicPartition, offset: int) -> None:
         self._before.setdefault(partition, self.positions[partition])

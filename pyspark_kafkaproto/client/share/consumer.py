@@ -19,7 +19,7 @@ from pyspark_kafkaproto.arrow import RECORD_COLUMNS
 from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.group.membership import Membership, State, View
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern, checked_topics
-from pyspark_kafkaproto.client.polled import Polled
+from pyspark_kafkaproto.client.polled import Polled, give_way
 from pyspark_kafkaproto.client.share.exchange import Results, ShareExchange
 from pyspark_kafkaproto.client.share.held import Acknowledge, Acquired
 from pyspark_kafkaproto.client.share.membership import ShareKeeper
@@ -148,6 +148,7 @@ class ShareConsumer(Polled):
                 self._last = part.acquired
                 return part.batch
             if deadline.has_passed:
+                give_way()
                 return None
 
     def _settle_given(self) -> None:

@@ -15,6 +15,7 @@ def test_defaults_are_the_java_clients_but_for_the_assignors():
     assert (config.max_poll_interval_s, config.auto_commit_interval_s) == (300, 5)
     assert (config.auto_offset_reset, config.enable_auto_commit) == ("latest", True)
     assert (config.fetch_min_bytes, config.fetch_max_wait_s) == (1, 0.5)
+    assert config.max_poll_records is None, "a batch is what one fetch gave, in the Java client 500"
     assert config.assignors == ("range", "roundrobin", "cooperative-sticky")
     assert not config.is_cooperative, "one of several that are not"
     assert config.client.client_id == "pyspark-kafkaproto"
@@ -29,8 +30,10 @@ def test_properties_of_a_java_consumer_are_read():
         "partition.assignment.strategy": "org.apache.kafka.clients.consumer.RoundRobinAssignor,"
         "org.apache.kafka.clients.consumer.RangeAssignor",
         "isolation.level": "read_committed",
+        "max.poll.records": "500",
     }
     config = ConsumerConfig.parse(LEAST | given)
+    assert config.max_poll_records == 500
     assert (config.group_instance_id, config.session_timeout_s) == ("till-1", 6)
     assert (config.enable_auto_commit, config.auto_offset_reset) == (False, "earliest")
     assert config.assignors == ("roundrobin", "range")
@@ -43,6 +46,7 @@ def test_properties_of_a_java_consumer_are_read():
         ("group.id", " ", "expected a name"),
         ("group.instance.id", "", "expected a name"),
         ("session.timeout.ms", "soon", "whole number"),
+        ("max.poll.records", "0", "from 1"),
         ("heartbeat.interval.ms", "45000", "less than session.timeout.ms, 45000"),
         ("auto.offset.reset", "soon", "latest or earliest or none or by_duration:P7D"),
         ("auto.offset.reset", "by_duration:P", "by_duration:P7D"),

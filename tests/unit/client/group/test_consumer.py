@@ -1236,23 +1236,45 @@ def test_commits_are_seen_through_before_partitions_are_given_up(
     assert group.said()[4:6] == ["OffsetCommit", "JoinGroup"]
 
 
-@pytest.mark.slow
-def test_positions_move_with_each_of_the_batches_that_a_chunk_is(
-    filled, group, consumer_of, monkeypatch
-):
-    """A chunk of many small rows is cut where the topic's name would take too much beside them."""
+@pytest.fixture(params=["max.poll.records", pytest.param("names", marks=pytest.mark.slow)])
+def of_few_rows(request, consumer_of, monkeypatch):
+    """A consumer whose batches have at most three rows.
+
+    It was told so, or a chunk of many small rows is cut where the topic's name would take too much
+    beside them.
+    """
+    if request.param == "max.poll.records":
+        return consumer_of(enable_auto_commit="false", max_poll_records=3)
     monkeypatch.setattr(arrow, "TOPIC_BYTES", 3 * len("orders"))
     monkeypatch.setattr(arrow._topics, "_kept", None)
-    consumer = consumer_of(enable_auto_commit="false")
+    return consumer_of(enable_auto_commit="false")
+
+
+def test_positions_move_with_each_of_the_batches_that_a_chunk_is(filled, group, of_few_rows):
     rows = []
     while len(rows) < 40:
-        batch = consumer.poll(PATIENCE_S)
+        batch = of_few_rows.poll(PATIENCE_S)
         if batch is None:  # it joins yet
             continue
         rows += batch.to_pylist()
         assert batch.num_rows <= 3
-        last = rows[-1]
-        assert consumer.positions[TopicPartition("orders", last["partition"])] == last["offset"] + 1
+        last, positions = rows[-1], of_few_rows.positions
+        assert positions[TopicPartition("orders", last["partition"])] == last["offset"] + 1
+    assert sorted((row["partition"], row["offset"]) for row in rows) == [
+        (partition, offset) for partition in (0, 1) for offset in range(20)
+    ]
+
+
+def test_the_rest_of_a_chunk_comes_again_where_its_rows_were_not_taken(filled, group, consumer_of):
+    """What was fetched is given up with the partitions, and its positions are those of rows."""
+    consumer = consumer_of(enable_auto_commit="false", max_poll_records=7)
+    assert poll_rows(consumer, 7) == [(0, offset) for offset in range(7)]
+    consumer.commit()
+    consumer.close()
+    assert group.committed["orders", 0] == (7, "")
+    assert poll_rows(consumer_of(max_poll_records=7), 33)[:13] == [
+        (0, offset) for offset in range(7, 20)
+    ]
 
 
 @pytest.mark.slow

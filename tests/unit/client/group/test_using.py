@@ -15,6 +15,7 @@ from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
 from pyspark_kafkaproto.net import Deadline
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
+from tests.unit.client.turns import polls_per_turn
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -279,3 +280,10 @@ def test_offsets_are_not_to_be_committed_by_a_transaction_and_automatically(
     assert consumer.group_member == consumer.group_member
     said = [item.message for item in caplog.records if "enable.auto.commit" in item.message]
     assert len(said) == is_automatic
+
+
+def test_other_threads_get_on_beside_one_that_polls_without_waiting(filled, member_of):
+    """Its membership is kept by one of them."""
+    consumer = member_of()
+    poll_rows(consumer, 40)
+    assert polls_per_turn(consumer) < 2

@@ -38,6 +38,7 @@ from tests.unit.client.share.fake_shares import (
     beat_refused,
 )
 from tests.unit.client.share.polling import PATIENCE_S, next_batch, poll_rows, rows_of
+from tests.unit.client.turns import polls_per_turn
 from tests.waiting import until
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -647,3 +648,9 @@ def test_a_broker_that_is_away_is_said_and_comes_back(filled, shares, member_of,
     assert (0, 20, 1) in poll_until(
         consumer, lambda: shares.done() >= EVERY | {("orders", 0, 20)}, "all"
     )
+
+
+def test_other_threads_get_on_beside_one_that_polls_without_waiting(filled, member_of):
+    consumer = member_of()
+    poll_rows(consumer, 40)
+    assert polls_per_turn(consumer) < 2
