@@ -409,7 +409,10 @@ def as_binary(array: pa.Array, name: str) -> pa.Array:
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if str(kind) not in _BINARY_KINDS and not pa.types.is_fixed_size_binary(kind):
         raise _refused(name, array.type, "string or binary")
-    return array.cast(kind).cast(pa.large_binary())
+    if pa.types.is_dictionary(array.type):
+        # Made long before they are repeated: Arrow cannot decode views, nor beyond 32 bits.
+        return array.dictionary.cast(pa.large_binary()).take(array.indices)
+    return array.cast(pa.large_binary())
 
 
 def _timestamp_input(array: pa.Array, name: str | None) -> TimestampInput:

@@ -289,6 +289,28 @@ def test_every_type_of_a_column_and_its_slices(value, key, headers, begin):
     assert written(batch.slice(begin)) == encode_batch(records[begin:])
 
 
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.binary(2)], ids=str)
+def test_dictionaries_of_what_arrow_does_not_decode(kind):
+    known = pa.array([b"v0", None, b"v1"]).cast(kind)
+    codes = pa.array([0, 2, None, 1, 0], pa.int8())
+    value = pa.DictionaryArray.from_arrays(codes, known).slice(1)
+    expected = [NewRecord(content) for content in (b"v1", None, None, b"v0")]
+    assert written(arrow_batch(value=value)) == encode_batch(expected)
+
+
+@pytest.mark.long
+def test_a_dictionary_whose_rows_are_more_than_32_bits_can_count():
+    """Two gigabytes of memory: of less no offset is too large."""
+    known = pa.array([b"", b"x" * (1 << 20)])
+    codes = pa.array([1] * 2100 + [0], pa.int32())
+    value = pa.DictionaryArray.from_arrays(codes, known)
+    columns = write_columns(arrow_batch(value=value))
+    builder = BatchBuilder(limit_bytes=1 << 22)
+    _, indices = pa.array([2100, 2099], pa.int32()).buffers()
+    assert builder.append(columns, indices, 0, 0) == 2
+    assert builder.finish() == encode_batch([NewRecord(b""), NewRecord(b"x" * (1 << 20))])
+
+
 def test_header_pairs_of_a_sliced_struct():
     keys = pa.array(["a", "b", "c", "d"])
     pairs = pa.StructArray.from_arrays([keys, keys.cast(pa.binary())], ["key", "value"])
