@@ -276,7 +276,8 @@ class _Constant:
 
     def rows(self, value: Any, count: int) -> pa.Array:
         """`count` rows of `value`, or as many as there may be."""
-        kept = self._kept[1] if self._kept is not None and self._kept[0] == value else None
+        known = self._kept  # looked at once: another thread may put its own in its place
+        kept = known[1] if known is not None and known[0] == value else None
         if kept is None or len(kept) < count:
             wanted = count if kept is None else max(count, 2 * len(kept))
             kept = self._build(value, min(wanted, self._most_rows(value)))

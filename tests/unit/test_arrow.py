@@ -424,6 +424,22 @@ def test_what_is_kept_of_a_topics_name_is_bounded(little_room_for_topics):
     assert len(arrow._topics._kept[1]) == 30, "and not 40"
 
 
+def test_a_topic_of_another_thread_is_in_no_row(monkeypatch):
+    """Threads read side by side: what is kept may be replaced between any two looks at it."""
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            arrow._topics._kept = ("others", pa.array(["others"] * 5))
+            return str.__eq__(self, other)
+
+    monkeypatch.setattr(arrow._topics, "_kept", None)
+    arrow._topics.rows(Name("events"), 5)
+    assert set(arrow._topics.rows("events", 5).to_pylist()) == {"events"}
+
+
 def test_without_the_topic_all_rows_are_one_batch(little_room_for_topics):
     schema = schema_for(["value", "partition"])
     block = encode_batch([NewRecord(b"v")] * 100)
