@@ -91,8 +91,7 @@ class Consumer(Polled):
     Args:
         config: Kafka's consumer properties (`bootstrap.servers`, `group.id`, …), or them already
             read; docs/consumer.md has a table.
-        topics: names. One that is not there is read once it is. With group.protocol=consumer a
-            SubscriptionPattern will do.
+        topics: names, or a SubscriptionPattern. What is not there is read once it is.
         columns: of the batches: topic, partition, offset, timestamp, timestampType, key, value,
             headers.
         on_assign: called in `poll` with the partitions that have come to be read.
@@ -238,7 +237,7 @@ class Consumer(Polled):
             turn = deadline.sooner(min(_LOOK_S, self.config.max_poll_interval_s / 2))
             if self._reading is not None and self._own:
                 self._commits.give_when_due(lambda: self.committable)
-                batch = self._reading.next_batch(turn)
+                batch = self._next_batch(self._reading, turn)
             elif not deadline.has_passed:
                 self._membership.wait_for_change(view, self._sooner_if_held(view, turn))
             if batch is not None:
@@ -246,6 +245,16 @@ class Consumer(Polled):
             if deadline.has_passed:
                 give_way()
                 return None
+
+    def _next_batch(self, reading: Reading, turn: Deadline) -> pa.RecordBatch | None:
+        """See `Reading.next_batch`; nothing where it is being looked up whether a topic is gone."""
+        try:
+            return reading.next_batch(turn)
+        except BrokerError as error:
+            if not self._keeper.looks_first(error):
+                raise
+            _log.info("no rows for a moment, the topics are looked up again: %s", error)
+            return None
 
     def seek(self, partition: tuple[str, int], offset: Offset) -> None:
         """Read a partition from `offset` on, as if that were where it had come to.
@@ -393,6 +402,8 @@ class Consumer(Polled):
                 self._router, self.config, assigned, has_others=bool(self._own), member=who
             )
         except BrokerError as error:
+            if self._keeper.looks_first(error):
+                return None
             if error.code not in _HOLDS_BACK:
                 raise
             if error.code != UNSTABLE_OFFSET_COMMIT:
@@ -530,7 +541,7 @@ def _keeper(
     topics: frozenset[str] | SubscriptionPattern,
     membership: Membership,
 ) -> Keeper[Any]:
-    if config.group_protocol == INCREMENTAL or isinstance(topics, SubscriptionPattern):
+    if config.group_protocol == INCREMENTAL:
         return IncrementalKeeper(config, topics, membership)
     kind = CooperativeKeeper if config.is_cooperative else ClassicKeeper
     return kind(config, topics, membership)

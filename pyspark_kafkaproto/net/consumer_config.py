@@ -29,6 +29,7 @@ from pyspark_kafkaproto.net.properties import (
 _STRATEGY: Final = "partition.assignment.strategy"
 _REMOTE_ASSIGNOR: Final = "group.remote.assignor"
 _COOPERATIVE: Final = "cooperative-sticky"
+_INTERNAL: Final = "exclude.internal.topics"
 _RESETS: Final = ("latest", "earliest", "none")
 _BY_DURATION: Final = "by_duration:"
 _UNITS_S: Final = {"D": 86400, "H": 3600, "M": 60, "S": 1}
@@ -44,6 +45,7 @@ _OF_ONE_PROTOCOL: Final = {
         _STRATEGY: _REMOTE_ASSIGNOR,
         "session.timeout.ms": "the brokers' group.consumer.session.timeout.ms",
         "heartbeat.interval.ms": "the brokers' group.consumer.heartbeat.interval.ms",
+        _INTERNAL: "the pattern alone, by which the brokers choose",
     },
 }
 _JAVA_CLASSES: Final = {
@@ -108,6 +110,7 @@ class ConsumerConfig:
     auto_offset_reset: str = kafka_property("auto.offset.reset", _reset, "latest")
     enable_auto_commit: bool = kafka_property("enable.auto.commit", boolean, True)
     auto_commit_interval_s: float = kafka_property("auto.commit.interval.ms", seconds(0), 5.0)
+    exclude_internal_topics: bool = kafka_property(_INTERNAL, boolean, True)
     fetch_min_bytes: int = kafka_property("fetch.min.bytes", whole_number(0, 2**31 - 1), 1)
     fetch_max_wait_s: float = kafka_property("fetch.max.wait.ms", seconds(0), 0.5)
     metadata_max_age_s: float = kafka_property("metadata.max.age.ms", seconds(0), 300.0)

@@ -14,6 +14,7 @@ from enum import Flag, auto
 from typing import Any
 
 from pyspark_kafkaproto.client import Mode, ReadSettings
+from pyspark_kafkaproto.cluster.names import topic_pattern
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.range_text import parse_ranges
 from pyspark_kafkaproto.spark.starts import (
@@ -133,36 +134,6 @@ def _topics(name: str, text: str) -> tuple[str, ...]:
     return topics
 
 
-def _has_set_in_set(pattern: str) -> bool:
-    """Whether a set holds another, or is an intersection: Java reads these otherwise."""
-    begin: int | None = None  # of the set that is open
-    position = 0
-    while position < len(pattern):
-        character = pattern[position]
-        if character == "\\":
-            position += 1
-        elif begin is None:
-            begin = position if character == "[" else None
-        elif character == "[" or pattern.startswith("&&", position):
-            return True
-        elif character == "]" and pattern[begin + 1 : position] not in {"", "^"}:
-            begin = None
-        position += 1
-    return False
-
-
-def _pattern(name: str, text: str) -> re.Pattern[str]:
-    if not text.strip():
-        raise ConfigError(name, text, "expected a regular expression, not nothing")
-    if _has_set_in_set(text):
-        why = "a set in a set, […[…]] or […&&…], is Java's alone: write one set, or \\[ and \\&"
-        raise ConfigError(name, text, why)
-    try:
-        return re.compile(text.strip())
-    except re.error as error:
-        raise ConfigError(name, text, f"expected a regular expression ({error})") from None
-
-
 def _strategy(name: str, text: str) -> str:
     word = text.strip().lower()
     if word not in {"error", "latest"}:
@@ -181,7 +152,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("subscribe", _topics, None, "Topics to read, separated by commas."),
     Option(
         "subscribePattern",
-        _pattern,
+        topic_pattern,
         None,
         "A regular expression; topics are read whose names contain a match.",
         differs="Python's regular expressions instead of Java's.",

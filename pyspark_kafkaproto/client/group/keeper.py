@@ -116,6 +116,13 @@ class Keeper(ABC, Generic[_C]):
             aside.close()
         self._thread.join(_END_S)
 
+    def looks_first(self, error: BrokerError) -> bool:  # noqa: ARG002 - by names there is nothing
+        """Whether it is looked up first whether a topic is gone, which has the reader read others.
+
+        Called by the reader with what it has met, at each time.
+        """
+        return False
+
     @abstractmethod
     def _enter(self) -> None:
         """Become a member; `Membership.joined` is told."""

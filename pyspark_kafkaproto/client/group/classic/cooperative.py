@@ -17,6 +17,7 @@ from pyspark_kafkaproto.client.group.classic.keeper import ClassicKeeper
 from pyspark_kafkaproto.client.group.classic.subscriber import Claim
 from pyspark_kafkaproto.client.group.keeper import OF_THE_MEMBER, Due
 from pyspark_kafkaproto.client.group.membership import Membership
+from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.error_codes import REBALANCE_IN_PROGRESS
@@ -28,7 +29,10 @@ class CooperativeKeeper(ClassicKeeper):
     """Keeps a membership that lasts over generations."""
 
     def __init__(
-        self, config: ConsumerConfig, topics: Collection[str], membership: Membership
+        self,
+        config: ConsumerConfig,
+        topics: Collection[str] | SubscriptionPattern,
+        membership: Membership,
     ) -> None:
         super().__init__(config, topics, membership)
         self._join_at = inf  # when to join again; inf: it need not
@@ -55,10 +59,11 @@ class CooperativeKeeper(ClassicKeeper):
 
     def _join_again(self) -> None:
         member = self._membership
-        # All that may be read at any moment: of anything else somebody else may be told to begin.
-        held = Claim(member.may_be_read, member.member.generation)
         self._failed_again += 1
         self._join_at = time.monotonic() + self._config.client.backoff.wait_s(self._failed_again)
+        self._coordinator.look_up_topics()
+        # All that may be read at any moment: of anything else somebody else may be told to begin.
+        held = Claim(member.may_be_read, member.member.generation)
         self._waits_for_others = True
         try:
             joined = self._coordinator.join(

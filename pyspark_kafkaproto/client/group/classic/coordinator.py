@@ -21,6 +21,7 @@ from pyspark_kafkaproto.client.group.classic.subscription import (
     user_data_for,
 )
 from pyspark_kafkaproto.client.group.conversation import Conversation
+from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern, compiled, matching
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import INSTANCE_TAKEN_OVER, GroupMember
 from pyspark_kafkaproto.cluster.groups.members import read_assignment
@@ -79,22 +80,37 @@ class MemberIdRequired(BrokerError):
 
 
 class Coordinator(Conversation):
-    """What a member of the classic protocol says to its group's coordinator."""
+    """What a member of the classic protocol says to its group's coordinator.
 
-    def __init__(self, config: ConsumerConfig, topics: Collection[str]) -> None:
+    Attributes:
+        topics: what it subscribes to; by a pattern that which matched at the last look.
+        wanted: what all members subscribe to, where this one leads.
+    """
+
+    def __init__(
+        self, config: ConsumerConfig, topics: Collection[str] | SubscriptionPattern
+    ) -> None:
         super().__init__(config)
         session = f"session.timeout.ms is {config.session_timeout_s * 1000:.0f}: the broker allows "
         allowed = "its group.min.session.timeout.ms to group.max.session.timeout.ms"
         self._advice = {**_ADVICE, INVALID_SESSION_TIMEOUT: session + allowed}
-        self._topics = topics
-        self.wanted: frozenset[str] = frozenset(topics)  # of all members, where we lead
+        self._given = topics
+        is_pattern = isinstance(topics, SubscriptionPattern)
+        self._pattern = compiled(topics) if isinstance(topics, SubscriptionPattern) else None
+        self.topics: frozenset[str] = frozenset(() if is_pattern else topics)
+        self.wanted = self.topics
         self._counts: dict[str, int] = {}  # the last ones that were believed
         self._missing: set[str] = set()  # topics that a warning has named
         self._before = NOTHING  # what this member had in the last generation that it was in
 
     def anew(self) -> Self:
         """Another one of the same member, with connections of its own."""
-        return type(self)(self._config, self._topics)
+        return type(self)(self._config, self._given)
+
+    @property
+    def is_by_pattern(self) -> bool:
+        """Whether topics are looked up, and may become others."""
+        return self._pattern is not None
 
     def join(
         self,
@@ -189,6 +205,29 @@ class Coordinator(Conversation):
             old = LeaveGroupRequest(group_id=self._group, member_id=member.member_id)
             self._ask(what, old, timeout_s, timeout_s, _LAST_LEAVE_OF_ONE)
 
+    def look_up_topics(self) -> bool:
+        """Subscribe to what matches the pattern now, where there is one; whether that is new.
+
+        A broker that is behind knows of less: several are asked before a topic counts as deleted.
+        """
+        pattern = self._pattern
+        if pattern is None:
+            return False
+        deadline = self.router.deadline()
+        excludes = self._config.exclude_internal_topics
+
+        def attempt() -> frozenset[str]:
+            told = self.router.topology(None, deadline).topics.values()
+            return matching(pattern, told, excludes_internal=excludes)
+
+        found: frozenset[str] = frozenset()
+        for _ in self.router.opinions():
+            found |= self.router.retrying("look up topics", attempt, deadline)
+            if found >= self.topics:
+                break
+        before, self.topics = self.topics, found
+        return found != before
+
     def count_partitions(self, topics: Collection[str]) -> dict[str, int]:
         """How many partitions each topic has; those that are not there, or not for us, left out.
 
@@ -229,7 +268,7 @@ class Coordinator(Conversation):
     def _metadata(self, assignor: str, held: Claim) -> bytes:
         rack_id = self._config.client.client_rack
         user_data = user_data_for(assignor, self._before)
-        return subscription_bytes(self._topics, rack_id, held, user_data)
+        return subscription_bytes(self.topics, rack_id, held, user_data)
 
     def _check(self, answer: Any, subject: str) -> None:
         # In a LeaveGroup answer the member has a code of its own, which changes nothing any more.

@@ -2,7 +2,9 @@
 
 All partitions are given up at each rebalance: the eager way; `cooperative` has the other. Where
 this member leads the group it shares the partitions out for all, and looks from time to time
-whether topics have changed.
+whether topics have changed. Who subscribes by a pattern looks itself which topics match: before it
+joins, so that a topic that is made has the group share out once and not once for each member, from
+time to time, and where the reader finds a topic gone.
 Protocol: the group membership protocol, KIP-62, KIP-345.
 """
 
@@ -10,6 +12,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from enum import Enum
+from math import inf
 from typing import Final
 
 from pyspark_kafkaproto.client.group.classic.coordinator import (
@@ -19,31 +23,56 @@ from pyspark_kafkaproto.client.group.classic.coordinator import (
 )
 from pyspark_kafkaproto.client.group.keeper import Due, Keeper
 from pyspark_kafkaproto.client.group.membership import Membership, State
+from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.error_codes import (
     ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
 )
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import ConsumerConfig
 
 _FIRST_LOOK_S: Final = 1.0
 _JOINS_AGAIN: Final = (ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS)
+_GONE: Final = (UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION)
+
+
+class Doubt(Enum):
+    """Whether a topic that the reader finds gone has been looked up since."""
+
+    NONE = "none"
+    RAISED = "raised"
+    LOOKED_AT = "looked at"
 
 
 class ClassicKeeper(Keeper[Coordinator]):
     """Keeps a membership by JoinGroup, SyncGroup and Heartbeat."""
 
     def __init__(
-        self, config: ConsumerConfig, topics: Collection[str], membership: Membership
+        self,
+        config: ConsumerConfig,
+        topics: Collection[str] | SubscriptionPattern,
+        membership: Membership,
     ) -> None:
         super().__init__(config, Coordinator(config, topics), membership)
         self._shared: Mapping[str, int] | None = None
         self._beat_at = self._look_at = time.monotonic()
         self._looks_in_vain = 0
+        self._doubt = Doubt.NONE  # the reader raises it, the look that follows answers it
+
+    def looks_first(self, error: BrokerError) -> bool:
+        """By a pattern a topic that is gone matches no more: an error where it is there yet."""
+        if not self._coordinator.is_by_pattern or error.code not in _GONE:
+            return False
+        is_answered = self._doubt is Doubt.LOOKED_AT
+        self._doubt = Doubt.NONE if is_answered else Doubt.RAISED
+        return not is_answered
 
     def _enter(self) -> None:
         member = self._membership
+        self._coordinator.look_up_topics()
         joined = self._coordinator.join(member.member.member_id, member.reason)
         found = self._coordinator.sync(joined)
         self._begin(found)
@@ -52,6 +81,7 @@ class ClassicKeeper(Keeper[Coordinator]):
     def _begin(self, found: Joined) -> None:
         """A generation has begun, and we are in it."""
         self._shared = found.shared
+        self._doubt = Doubt.NONE
         self._beat_at = time.monotonic() + self._config.heartbeat_interval_s
         self._looks_in_vain = 0
         self._plan_look()
@@ -62,24 +92,39 @@ class ClassicKeeper(Keeper[Coordinator]):
 
     def _clock(self) -> list[Due]:
         beat = Due(self._beat_at, self._beat)
-        return [beat] if self._shared is None else [beat, Due(self._look_at, self._look)]
+        if self._shared is None and not self._coordinator.is_by_pattern:
+            return [beat]
+        return [beat, Due(-inf if self._doubt is Doubt.RAISED else self._look_at, self._look)]
 
     def _beat(self) -> None:
         self._beat_at = time.monotonic() + self._config.heartbeat_interval_s
         self._coordinator.heartbeat(self._membership.member)
 
     def _look(self) -> None:
-        """The leader shares out anew when a topic has got partitions, or has come at all."""
+        """Have the group share out anew when other topics match our pattern.
+
+        The leader does, too, when a topic of anybody's has got partitions, or has come at all.
+        """
         self._plan_look()
-        shared = self._shared or {}
+        is_doubted = self._doubt is Doubt.RAISED
+        if self._coordinator.look_up_topics():
+            self._share_out_anew("other topics match our pattern")
+            return
+        if is_doubted:
+            self._doubt = Doubt.LOOKED_AT
+        if self._shared is None:
+            return
+        shared = self._shared
         wanted = shared.keys() | self._coordinator.wanted
         if self._coordinator.count_partitions(wanted) != shared:
             self._share_out_anew("topics have changed")
 
     def _plan_look(self) -> None:
-        """When the leader looks at topics again: soon, then ever later, where one is missing."""
+        """When to look at topics again: soon, then ever later, where one is missing, or all are."""
         wait_s = self._config.metadata_max_age_s
-        if self._shared is None or self._coordinator.wanted <= self._shared.keys():
+        wanted = self._coordinator.wanted
+        is_there = self._shared is None or wanted <= self._shared.keys()
+        if is_there and (self._coordinator.topics or not self._coordinator.is_by_pattern):
             self._looks_in_vain = 0
         else:
             wait_s = min(_FIRST_LOOK_S * 2**self._looks_in_vain, wait_s)

@@ -1,12 +1,13 @@
-"""What befalls a group whose members read six partitions: random schedules."""
+"""What befalls a group: random schedules, with six partitions, or with topics that come and go."""
 
 from __future__ import annotations
 
 import random
 
+from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import close
 from tests.fake_log import FakeLog
-from tests.unit.client.group.polling import poll_together, rows_of
+from tests.unit.client.group.polling import PATIENCE_S, poll_together, rows_of
 
 
 class Happenings:
@@ -72,3 +73,74 @@ class Happenings:
         poll_together(self.members, rows, lambda: len(rows) >= written, f"{written} rows")
         for partition, end in enumerate(self.ends):
             assert [offset for number, offset in rows if number == partition] == list(range(end))
+
+
+class TopicHappenings(Happenings):
+    """The same by a pattern: topics that match are made, written to and deleted, too.
+
+    Each name is used once. Members are opened to read `orders.*`.
+    """
+
+    def __init__(self, seed, brokers, new_member, answers):
+        super().__init__(seed, brokers, new_member, answers)
+        self.made, self.there = 0, {}  # how many rows each topic of one partition has
+        self.gone = {}  # the same, of those that are deleted
+
+    def make(self):
+        if len(self.there) < 4:
+            self.made += 1
+            name = f"orders-{self.made}"
+            with self.brokers.at_once():
+                self.brokers.add_topic(name)
+                self.brokers.topics[name].leaders[0] = self.chance.choice([1, 2])
+                self.there[name] = 0
+                self.write_to(name)
+
+    def delete(self):
+        if self.there:
+            name = self.chance.choice(sorted(self.there))
+            with self.brokers.at_once():
+                del self.brokers.topics[name]
+            self.gone[name] = self.there.pop(name)
+
+    def write_to(self, name):
+        self.brokers.logs[name, 0].append(b"more", b"and more")
+        self.there[name] += 2
+
+    def write(self):
+        name = self.chance.choice(["orders", *sorted(self.there)])
+        if name == "orders":
+            super().write()
+        else:
+            self.write_to(name)
+
+    def one(self):
+        self.chance.choice([super().one, super().one, self.make, self.make, self.delete])()
+
+    def check_each_row_once(self, count):
+        """Of what is deleted meanwhile each row at most once; of all else each, in its order."""
+        offsets = {}
+        for _ in range(count):
+            self.one()
+            for member in self.members:
+                self.take(member, offsets, 0.005)
+        ends = {("orders", number): end for number, end in enumerate(self.ends) if end}
+        ends |= {(name, 0): end for name, end in self.there.items()}
+        deadline = Deadline.after(PATIENCE_S)
+        while any(len(offsets.get(item, ())) < end for item, end in ends.items()):
+            read = {item: len(own) for item, own in offsets.items()}
+            deadline.check(f"reading {ends}; there is {read}")
+            for member in self.members:
+                self.take(member, offsets, 0.01)
+        for item, end in ends.items():
+            assert offsets.pop(item) == list(range(end))
+        assert {name for name, _ in offsets} <= self.gone.keys()
+        for (name, _), own in offsets.items():
+            assert own == list(range(len(own)))
+            assert len(own) <= self.gone[name]
+
+    def take(self, member, offsets, timeout_s):
+        batch = member.poll(timeout_s)
+        if batch is not None:
+            item = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
+            offsets.setdefault(item, []).extend(batch.column("offset").to_pylist())

@@ -361,7 +361,6 @@ def test_brokers_that_are_too_old_are_said_to_be(brokers, incremental_of, versio
 @pytest.mark.parametrize(
     ("topics", "protocol", "text"),
     [
-        (SubscriptionPattern("a"), "classic", "group.protocol=consumer: brokers look then"),
         (SubscriptionPattern(""), "consumer", "is all topics"),
         ((), "consumer", "at least one"),
     ],
