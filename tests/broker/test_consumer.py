@@ -7,12 +7,12 @@ import time
 import pyarrow as pa
 import pytest
 
-from pyspark_kafkaproto import Producer, TopicPartition
+from pyspark_kafkaproto import Producer, SubscriptionPattern, TopicPartition
 from pyspark_kafkaproto.devbroker.jars import version_key
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
-from tests.broker.rivals import java_member
+from tests.broker.rivals import java_member, librdkafka_member
 from tests.broker.sharing import (
     PARTITIONS,
     RECORDS,
@@ -84,6 +84,40 @@ def test_sticky_members_keep_what_they_had_whoever_leads(
         assert had < second.assignment
         assert javas < java.assignment
         second.close()
+
+
+@pytest.mark.parametrize("how", ["range", "cooperative-sticky"])
+def test_members_by_a_pattern_read_what_is_made_later(broker, kafka, new_name, member, how):
+    """Beside librdkafka's member, which leads: ours hear of topics made and deleted themselves."""
+    group, prefix, rows = new_name("group"), new_name(), []
+    old, new = f"{prefix}-old", f"{prefix}-new"
+    make_topic(kafka, old)
+    properties = {"metadata_max_age_ms": 500, "partition_assignment_strategy": how}
+    pattern = SubscriptionPattern(f"{prefix}-(old|new)")
+    with librdkafka_member(broker, group, f"^{prefix}-o.*", "classic", how) as rdkafka:
+        poll_all([rdkafka], lambda: len(rdkafka.assignment) == PARTITIONS, "librdkafka's")
+        ours = [member(group, pattern, **properties) for _ in range(2)]
+        everyone = (*ours, rdkafka)
+
+        def read_until(count, within_s=45):
+            deadline = Deadline.after(within_s)
+            while sum(rows) + rdkafka.count < count:
+                deadline.check(f"reading {count}: {sum(rows)}, {rdkafka.count}")
+                rows.append(poll_all(everyone, iter([False, True]).__next__, "one round"))
+
+        rows.append(poll_all(everyone, is_shared(*everyone), "three members"))
+        fill(kafka, dict.fromkeys(kafka.get_partitions({old}), RECORDS))
+        fill(kafka, {TopicPartition(make_topic(kafka, f"{prefix}-newer", 1), 0): RECORDS})
+        fill(kafka, dict.fromkeys(kafka.get_partitions({make_topic(kafka, new, 2)}), RECORDS))
+        read_until((PARTITIONS + 2) * RECORDS, within_s=10)
+        assert sum(item.topic == new for one in ours for item in one.assignment) == 2
+        kafka.delete_topics({new})
+        rows.append(poll_all(everyone, is_shared(*everyone), "the rest alone"))
+        fill(kafka, dict.fromkeys(kafka.get_partitions({old}), 1))
+        read_until((PARTITIONS + 2) * RECORDS + PARTITIONS)
+        assert sum(rows) + rdkafka.count == (PARTITIONS + 2) * RECORDS + PARTITIONS
+        for one in ours:
+            one.close()
 
 
 def test_a_static_member_finds_its_partitions_again_and_fences_its_double(

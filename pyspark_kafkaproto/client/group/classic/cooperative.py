@@ -62,6 +62,11 @@ class CooperativeKeeper(ClassicKeeper):
         self._failed_again += 1
         self._join_at = time.monotonic() + self._config.client.backoff.wait_s(self._failed_again)
         self._coordinator.look_up_topics()
+        if left := member.assignment - self._coordinator.subscribed(member.assignment):
+            # Before it joins, as in Java: librdkafka's leader has members keep what they claim.
+            member.goes_on(member.member, member.assignment - left)
+            self._settle(left)
+            return
         # All that may be read at any moment: of anything else somebody else may be told to begin.
         held = Claim(member.may_be_read, member.member.generation)
         self._waits_for_others = True

@@ -173,7 +173,7 @@ class Coordinator(Conversation):
         answer_s = self._config.max_poll_interval_s + _JOIN_GRACE_S
         answer = self._ask(f"sync with group {self._group!r}", request, answer_s)
         where = f"group {self._group!r}, our assignment"
-        own = read_assignment(answer.assignment, where)
+        own = self.subscribed(read_assignment(answer.assignment, where))
         self._before = Claim(own, member.generation)
         return Joined(member, own, shared)
 
@@ -204,6 +204,12 @@ class Coordinator(Conversation):
         except UnsupportedVersion:
             old = LeaveGroupRequest(group_id=self._group, member_id=member.member_id)
             self._ask(what, old, timeout_s, timeout_s, _LAST_LEAVE_OF_ONE)
+
+    def subscribed(self, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those of topics that match, where there is a pattern; else all."""
+        if self._pattern is None:
+            return frozenset(partitions)
+        return frozenset(item for item in partitions if item.topic in self.topics)
 
     def look_up_topics(self) -> bool:
         """Subscribe to what matches the pattern now, where there is one; whether that is new.
@@ -267,7 +273,8 @@ class Coordinator(Conversation):
 
     def _metadata(self, assignor: str, held: Claim) -> bytes:
         rack_id = self._config.client.client_rack
-        user_data = user_data_for(assignor, self._before)
+        before = self._before._replace(partitions=self.subscribed(self._before.partitions))
+        user_data = user_data_for(assignor, before)
         return subscription_bytes(self.topics, rack_id, held, user_data)
 
     def _check(self, answer: Any, subject: str) -> None:

@@ -6,13 +6,14 @@ import pytest
 
 from pyspark_kafkaproto import Consumer
 from pyspark_kafkaproto.client.group.classic import keeper
-from pyspark_kafkaproto.client.group.classic.subscription import read_subscriber
+from pyspark_kafkaproto.client.group.classic.subscription import assignment_bytes, read_subscriber
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.groups.members import read_assignment
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
+from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import ConsumerConfig
 from tests.examples import first
 from tests.fake_broker import DEFAULT
@@ -127,6 +128,37 @@ def test_a_topic_that_is_deleted_is_left(filled, group, pattern_of):
     poll_until(consumer, lambda: topics_of(consumer) == {"orders"}, "its being left")
     filled.logs["orders", 1].append(b"more")
     assert poll_rows(consumer, 1) == [(1, 20)]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("opinions_at_once")
+def test_what_is_deleted_is_given_up_before_it_joins_again(filled, sharing, consumer_of, noted):
+    """A leader may have members keep what they claim, whatever they subscribe to."""
+    filled.add_topic("orders-2")
+    gone = frozenset({TopicPartition("orders-2", 0)})
+    pattern, age = SubscriptionPattern("orders.*"), {"metadata_max_age_ms": 50}
+    consumer = consumer_of(pattern, noted.listeners(), **age, **COOPERATIVE)
+    poll_until(consumer, lambda: consumer.assignment == ORDERS | gone, "all")
+    joins = len(sharing.claims)
+    del filled.topics["orders-2"]
+    poll_until(consumer, lambda: len(sharing.claims) > joins, "another generation")
+    assert [claim.partitions for _, claim in sharing.claims[joins:]] == [ORDERS]
+    assert noted == [("assigned", ORDERS | gone), ("revoked", gone)]
+    assert subscribed(filled)[-1] == {"orders"}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("opinions_at_once")
+def test_what_a_leader_gives_beside_the_subscription_is_not_read(filled, group, pattern_of):
+    def give_all(call):
+        every = [*ORDERS, TopicPartition("many", 0)]
+        group.sync(call)
+        return SyncGroupResponse(assignment=assignment_bytes(every))
+
+    filled.on("SyncGroup", give_all)
+    consumer = pattern_of()
+    poll_rows(consumer, 40)
+    assert consumer.assignment == ORDERS
 
 
 @pytest.mark.slow
