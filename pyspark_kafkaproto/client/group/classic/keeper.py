@@ -108,6 +108,7 @@ class ClassicKeeper(Keeper[Coordinator]):
         self._plan_look()
         is_doubted = self._doubt is Doubt.RAISED
         if self._coordinator.look_up_topics():
+            self._doubt = Doubt.NONE
             self._share_out_anew("other topics match our pattern")
             return
         if is_doubted:

@@ -10,6 +10,7 @@ from pyspark_kafkaproto.client.group.classic.subscription import assignment_byte
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.groups.members import read_assignment
+from pyspark_kafkaproto.cluster.routing import OPINIONS
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
@@ -173,6 +174,22 @@ def test_the_last_topic_that_is_deleted_is_no_error(filled, group, pattern_of, m
     filled.topics["orders"] = topic
     filled.logs["orders", 1].append(b"more")
     assert poll_rows(consumer, 1) == [(1, 20)]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("opinions_at_once")
+def test_what_is_looked_up_for_the_reader_is_not_looked_up_again_until_it_polls(
+    filled, group, pattern_of
+):
+    consumer = pattern_of(metadata_max_age_ms=3_600_000)
+    poll_rows(consumer, 40)
+    looked, beats = len(filled.asked("Metadata")), len(filled.asked("Heartbeat"))
+    with filled.at_once():
+        del filled.topics["orders"]
+        consumer._keeper._doubt = keeper.Doubt.RAISED
+    filled.wait_for_call("Heartbeat", beats + 20)
+    # And once more before it joins again, where it need not wait for that.
+    assert 0 < len(filled.asked("Metadata")) - looked <= OPINIONS + 1
 
 
 @pytest.mark.slow
