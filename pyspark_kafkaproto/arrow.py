@@ -407,13 +407,14 @@ def as_binary(array: pa.Array, name: str) -> pa.Array:
     Raises:
         ConfigError: it is something else; `name` is the column's.
     """
-    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    is_dictionary = pa.types.is_dictionary(array.type)
+    distinct = array.dictionary if is_dictionary else array
+    kind = distinct.type
     if str(kind) not in _BINARY_KINDS and not pa.types.is_fixed_size_binary(kind):
         raise _refused(name, array.type, "string or binary")
-    if pa.types.is_dictionary(array.type):
-        # Made long before they are repeated: Arrow cannot decode views, nor beyond 32 bits.
-        return array.dictionary.cast(pa.large_binary()).take(array.indices)
-    return array.cast(pa.large_binary())
+    # Made long before they are repeated: Arrow cannot decode views, nor beyond 32 bits.
+    binary = distinct.cast(pa.large_binary())
+    return binary.take(array.indices) if is_dictionary else binary
 
 
 def _timestamp_input(array: pa.Array, name: str | None) -> TimestampInput:

@@ -38,7 +38,7 @@ from pyspark_kafkaproto.client.group.pattern import (
 from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
-from pyspark_kafkaproto.client.polled import Polled, give_way
+from pyspark_kafkaproto.client.polled import Polled
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offset, Offsets, checked_offsets, checked_partitions
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
@@ -214,14 +214,11 @@ class Consumer(Polled):
             DeadlineExceeded, ConnectionFailed: nobody, or one of the leaders, answered for
                 default.api.timeout.ms. Partitions of other leaders are read meanwhile.
         """
-        with self._alone():
-            try:
-                return self._poll(Deadline.after(timeout_s))
-            except (KeyboardInterrupt, SystemExit) as error:
-                self._interrupt = error
-                if self._reading is not None:
-                    self._reading.take_back()
-                raise
+        return self._poll_alone(timeout_s)
+
+    def _take_back(self) -> None:
+        if self._reading is not None:
+            self._reading.take_back()
 
     def _poll(self, deadline: Deadline) -> pa.RecordBatch | None:
         if self._reading is not None:
@@ -240,11 +237,8 @@ class Consumer(Polled):
                 batch = self._next_batch(self._reading, turn)
             elif not deadline.has_passed:
                 self._membership.wait_for_change(view, self._sooner_if_held(view, turn))
-            if batch is not None:
+            if batch is not None or deadline.has_passed:
                 return batch
-            if deadline.has_passed:
-                give_way()
-                return None
 
     def _next_batch(self, reading: Reading, turn: Deadline) -> pa.RecordBatch | None:
         """See `Reading.next_batch`; nothing where it is being looked up whether a topic is gone."""

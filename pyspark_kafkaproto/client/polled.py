@@ -14,20 +14,12 @@ from typing import TYPE_CHECKING, Final, Self
 
 from pyspark_kafkaproto.client.alone import Alone
 from pyspark_kafkaproto.client.group.membership import Membership, State
+from pyspark_kafkaproto.net import Deadline
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _ITERATION_S: Final = 1.0
-
-
-def give_way() -> None:
-    """Let other threads have the interpreter, after a poll without rows.
-
-    Who polls again and again without waiting would have it back before another one has woken up,
-    the thread that keeps the membership among them: for most of a second at a time.
-    """
-    time.sleep(0)
 
 
 class Polled(ABC):
@@ -74,6 +66,30 @@ class Polled(ABC):
     @abstractmethod
     def poll(self, timeout_s: float = 1.0) -> pa.RecordBatch | None:
         """Rows of one partition, or None where none came in `timeout_s` seconds."""
+
+    def _poll_alone(self, timeout_s: float) -> pa.RecordBatch | None:
+        """What `poll` does: by one thread at a time, and what an interrupt meets comes again."""
+        with self._alone():
+            try:
+                batch = self._poll(Deadline.after(timeout_s))
+                if batch is None:
+                    # Others have the interpreter for a moment. Who polls again and again without
+                    # waiting would have it back before another thread has woken up, that of the
+                    # membership among them: for most of a second at a time.
+                    time.sleep(0)
+            except (KeyboardInterrupt, SystemExit) as error:
+                self._interrupt = error
+                self._take_back()
+                raise
+            return batch
+
+    @abstractmethod
+    def _poll(self, deadline: Deadline) -> pa.RecordBatch | None:
+        """See `poll`."""
+
+    @abstractmethod
+    def _take_back(self) -> None:
+        """What the poll that was interrupted would have given is to come again."""
 
     @abstractmethod
     def _leave_block(self, *, is_done: bool) -> None:

@@ -19,7 +19,7 @@ from pyspark_kafkaproto.arrow import RECORD_COLUMNS
 from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.group.membership import Membership, State, View
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern, checked_topics
-from pyspark_kafkaproto.client.polled import Polled, give_way
+from pyspark_kafkaproto.client.polled import Polled
 from pyspark_kafkaproto.client.share.exchange import Results, ShareExchange
 from pyspark_kafkaproto.client.share.held import Acknowledge, Acquired
 from pyspark_kafkaproto.client.share.membership import ShareKeeper
@@ -118,13 +118,10 @@ class ShareConsumer(Polled):
                 is acknowledged.
             UnsupportedVersion: the brokers have no share groups.
         """
-        with self._alone():
-            try:
-                return self._poll(Deadline.after(timeout_s))
-            except (KeyboardInterrupt, SystemExit) as error:
-                self._interrupt = error
-                self._exchange.coming.take_back()
-                raise
+        return self._poll_alone(timeout_s)
+
+    def _take_back(self) -> None:
+        self._exchange.coming.take_back()
 
     def _poll(self, deadline: Deadline) -> pa.RecordBatch | None:
         self._exchange.coming.note_arrived()
@@ -148,7 +145,6 @@ class ShareConsumer(Polled):
                 self._last = part.acquired
                 return part.batch
             if deadline.has_passed:
-                give_way()
                 return None
 
     def _settle_given(self) -> None:

@@ -95,9 +95,8 @@ class Coordinator(Conversation):
         allowed = "its group.min.session.timeout.ms to group.max.session.timeout.ms"
         self._advice = {**_ADVICE, INVALID_SESSION_TIMEOUT: session + allowed}
         self._given = topics
-        is_pattern = isinstance(topics, SubscriptionPattern)
         self._pattern = compiled(topics) if isinstance(topics, SubscriptionPattern) else None
-        self.topics: frozenset[str] = frozenset(() if is_pattern else topics)
+        self.topics: frozenset[str] = frozenset(topics if self._pattern is None else ())
         self.wanted = self.topics
         self._counts: dict[str, int] = {}  # the last ones that were believed
         self._missing: set[str] = set()  # topics that a warning has named

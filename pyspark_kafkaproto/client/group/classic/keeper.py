@@ -113,9 +113,9 @@ class ClassicKeeper(Keeper[Coordinator]):
             return
         if is_doubted:
             self._doubt = Doubt.LOOKED_AT
-        if self._shared is None:
-            return
         shared = self._shared
+        if shared is None:
+            return
         wanted = shared.keys() | self._coordinator.wanted
         if self._coordinator.count_partitions(wanted) != shared:
             self._share_out_anew("topics have changed")
