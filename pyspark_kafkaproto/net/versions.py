@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark_kafkaproto.error_codes import UNSUPPORTED_VERSION
 from pyspark_kafkaproto.errors import LocalProtocolError, UnsupportedVersion
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pyspark_kafkaproto.net.transport import Endpoint
@@ -67,3 +68,14 @@ class BrokerVersions:
                 f"broker {self._endpoint} speaks {request.API_NAME} {least} to {most}, "
                 f"which cannot carry what is asked: {error}"
             ) from error
+
+
+def version_of_answer(response: type[Any], payload: memoryview, asked: int) -> int:
+    """In which version an answer is: that of its request, but for a refusal of ApiVersions.
+
+    Error 35 has the shape of version 0 there, as whoever asked may know no other (KIP-511).
+    """
+    if response is not ApiVersionsResponse:
+        return asked
+    is_refusal = int.from_bytes(payload[4:6], signed=True) == UNSUPPORTED_VERSION
+    return 0 if is_refusal else asked

@@ -5,8 +5,9 @@ from __future__ import annotations
 import select
 from collections.abc import Callable, Collection
 
-from pyspark_kafkaproto.net.connection import Connection, MakeBuffer, fresh_buffer
+from pyspark_kafkaproto.net.connection import Connection, fresh_buffer
 from pyspark_kafkaproto.net.deadline import Deadline
+from pyspark_kafkaproto.net.incoming import MakeBuffer
 
 # Between two pieces of an answer that flows less time passes. One system call for many of them
 # costs less than one for each, where it keeps nobody else waiting.

@@ -15,7 +15,15 @@ from pyspark_kafkaproto.client.writing import (
     targets,
 )
 from pyspark_kafkaproto.cluster import Leader, TopicPartition, routing
-from pyspark_kafkaproto.net import ClientConfig, Endpoint, connection, deadline, pool, retry
+from pyspark_kafkaproto.net import (
+    ClientConfig,
+    Endpoint,
+    connection,
+    deadline,
+    incoming,
+    pool,
+    retry,
+)
 from tests.clock import stop_clock
 from tests.fake_broker import FakeCluster
 
@@ -24,7 +32,17 @@ from tests.fake_broker import FakeCluster
 def clock(monkeypatch):
     """Time in `net` and `client`, standing still but for sleeps."""
     return stop_clock(
-        monkeypatch, retry, deadline, connection, routing, coming, fetch, loss, sending, targets
+        monkeypatch,
+        retry,
+        deadline,
+        connection,
+        incoming,
+        routing,
+        coming,
+        fetch,
+        loss,
+        sending,
+        targets,
     )
 
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 import pytest
 
 from pyspark_kafkaproto.cluster import KafkaCluster, asking, diagnosis
-from pyspark_kafkaproto.net import connection, deadline, retry
+from pyspark_kafkaproto.net import connection, deadline, incoming, retry
 from tests.clock import stop_clock
 from tests.fake_broker import FakeCluster
 
@@ -13,7 +13,7 @@ from tests.fake_broker import FakeCluster
 @pytest.fixture
 def clock(monkeypatch):
     """Time in `net` and for the doctor, standing still but for sleeps."""
-    return stop_clock(monkeypatch, asking, retry, deadline, connection, diagnosis)
+    return stop_clock(monkeypatch, asking, retry, deadline, connection, incoming, diagnosis)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from pyspark_kafkaproto.net import connection, deadline, retry
+from pyspark_kafkaproto.net import connection, deadline, incoming, retry
 from pyspark_kafkaproto.net.transport import Endpoint
 from tests.clock import stop_clock
 
@@ -15,7 +15,7 @@ from tests.clock import stop_clock
 @pytest.fixture
 def clock(monkeypatch):
     """Time in `net`, standing still but for sleeps."""
-    return stop_clock(monkeypatch, retry, deadline, connection)
+    return stop_clock(monkeypatch, retry, deadline, connection, incoming)
 
 
 class Peer:

@@ -7,7 +7,7 @@ import pytest
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
-from pyspark_kafkaproto.net import connection, deadline, retry
+from pyspark_kafkaproto.net import connection, deadline, incoming, retry
 from pyspark_kafkaproto.spark.options import parse_read_options
 from pyspark_kafkaproto.spark.planning import plan_tasks
 from tests.clock import stop_clock
@@ -17,7 +17,7 @@ from tests.fake_past import lead_in_the_past
 
 @pytest.fixture
 def clock(monkeypatch):
-    return stop_clock(monkeypatch, retry, deadline, connection, routing)
+    return stop_clock(monkeypatch, retry, deadline, connection, incoming, routing)
 
 
 @pytest.fixture

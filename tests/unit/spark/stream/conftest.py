@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from pyspark_kafkaproto.cluster import KafkaCluster, routing
-from pyspark_kafkaproto.net import connection, deadline, retry
+from pyspark_kafkaproto.net import connection, deadline, incoming, retry
 from pyspark_kafkaproto.spark.stream import commits, reader, tail, taking
 from pyspark_kafkaproto.spark.stream.limited import LimitedStreamReader
 from pyspark_kafkaproto.spark.stream.options import parse_stream_options
@@ -19,7 +19,7 @@ from tests.fake_broker import FakeCluster
 @pytest.fixture
 def clock(monkeypatch):
     return stop_clock(
-        monkeypatch, retry, deadline, connection, routing, tail, taking, reader, commits
+        monkeypatch, retry, deadline, connection, incoming, routing, tail, taking, reader, commits
     )
 
 
