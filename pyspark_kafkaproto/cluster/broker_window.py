@@ -187,7 +187,8 @@ class BrokerWindow:
             The brokers that keep a rate for others.
 
         Raises:
-            BrokerError: a broker or topic refuses; what was done is done.
+            BrokerError: a broker or topic refuses; names them all. What could be done is done, and
+                `usable` has what would be returned.
         """
         from pyspark_kafkaproto.cluster.admin.throttles import end_throttle
 

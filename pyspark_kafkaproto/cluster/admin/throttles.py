@@ -12,7 +12,8 @@ and a rate stays for as long as anybody moves something.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark_kafkaproto.cluster.admin.log_dirs import describe_log_dirs
@@ -20,22 +21,26 @@ from pyspark_kafkaproto.cluster.admin.reassignments import list_reassignments, r
 from pyspark_kafkaproto.cluster.configs import (
     Change,
     ConfigChange,
+    ConfigEntry,
     ConfigResource,
     alter_configs,
     describe_configs,
 )
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology, by_topic
-from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 
 LEADERS, FOLLOWERS = "leader.replication.throttled", "follower.replication.throttled"
 FOLDERS = "replica.alter.log.dirs.io.max.bytes.per.second"
 _RATES = (f"{LEADERS}.rate", f"{FOLLOWERS}.rate")
 _REPLICAS = (f"{LEADERS}.replicas", f"{FOLLOWERS}.replicas")
+_FIVE = (*_RATES, FOLDERS, *_REPLICAS)
 _ALL = "*"  # in place of a list
 _OWN_SOURCES = ("topic", "dynamic broker")
 
 _Settings = dict[ConfigResource, dict[str, str]]
+# By topic and setting: `0:1`, a partition with the id of a broker.
+_Replicas = Mapping[ConfigResource, Mapping[str, Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +67,16 @@ class Throttle:
         rates: by broker and setting.
     """
 
-    replicas: Mapping[ConfigResource, Mapping[str, Sequence[str]]]
+    replicas: _Replicas
     rates: Mapping[ConfigResource, Mapping[str, Rate]]
 
     def __bool__(self) -> bool:
         return bool(self.replicas or self.rates)
+
+    @property
+    def is_of_copies(self) -> bool:
+        """Whether it bounds what goes from broker to broker."""
+        return any(name in _RATES for own in self.rates.values() for name in own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,49 +171,122 @@ def end_throttle(router: Router, throttle: Throttle) -> set[ConfigResource]:
 
     Topics name the replicas no more that they name for this throttle. While others move something
     rates are what they are. Once nobody does, one that was there for good comes back, and any other
-    goes, whoever has set it, unless topics still name replicas: who ends last takes all away.
+    goes, whoever has set it, unless topics still name replicas: who ends last takes all away. A
+    topic whose settings may not be read keeps no rate.
 
     Returns:
         The brokers that keep a rate for others.
 
     Raises:
-        BrokerError: a broker or topic refuses, or a broker is away, which keeps its rate; what was
-            done is done.
+        BrokerError: a broker or topic refuses, or a broker is away, which keeps its rate; names
+            them all. What could be done is done, and `usable` has what would be returned.
     """
     # Of a topic that was deleted meanwhile nothing is left to take back.
     there = _topics(router.described({topic.name for topic in throttle.replicas}))
     replicas = {topic: own for topic, own in throttle.replicas.items() if topic in there}
-    alter_configs(router, _lists(replicas, Change.SUBTRACT))
+    refusals = _Refusals()
+    with refusals.noted():
+        alter_configs(router, _lists(replicas, Change.SUBTRACT))
     others = _others(router, throttle)
-    is_quiet = not any(others.values())
-    is_of_copies = any(name in _RATES for own in throttle.rates.values() for name in own)
     topics = set(replicas)
-    if is_of_copies and is_quiet:
+    if throttle.is_of_copies and not any(others.values()):
         topics |= _topics(router.described(None))
+    found = _still_named(router, topics, replicas, refusals)
+    needed = _needed(throttle, others, is_named=_names_others(found, replicas))
+    changes = _emptied(found, replicas) | _rates_back(throttle, needed)
+    with refusals.noted():
+        alter_configs(router, {resource: own for resource, own in changes.items() if own})
+    kept = {broker for broker, _ in needed}
+    refusals.tell(usable=kept)
+    return kept
+
+
+class _Refusals:
+    """What was refused in several steps, each of which goes on with the rest."""
+
+    def __init__(self) -> None:
+        self._errors: list[BrokerError] = []
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note what a step is refused, for the end."""
+        try:
+            yield
+        except BrokerError as error:
+            self.note(error)
+
+    def note(self, error: BrokerError) -> None:
+        """Keep it for the end."""
+        self._errors.append(error)
+
+    def tell(self, usable: object) -> None:
+        """Raise the first, which names all others too; `usable` is what was done all the same."""
+        if not self._errors:
+            return
+        first, *others = self._errors
+        for error in others:
+            first.add_line(str(error))
+        first.usable = usable
+        raise first
+
+
+def _still_named(
+    router: Router,
+    topics: Collection[ConfigResource],
+    taken: _Replicas,
+    refusals: _Refusals,
+) -> _Settings:
+    """What is set for those of `topics` that may be read, once `taken` is known to be taken."""
+
+    def ask() -> tuple[_Settings, BrokerError | None]:
+        try:
+            return _own_settings(router, topics), None
+        except BrokerError as error:
+            return _of_the_five(error.usable or {}), error
+
     # A broker may not have heard yet of what the controller has just done.
-    found = router.believed(
-        lambda: _own_settings(router, topics),
-        lambda found: not _names_any(found, replicas),
-    )
-    is_named = any(
-        set(_entries(found[topic], name)).difference(replicas.get(topic, {}).get(name, ()))
-        for topic in topics
+    found, error = router.believed(ask, lambda answer: not _names_any(answer[0], taken))
+    if error is not None:
+        refusals.note(error)
+    return found
+
+
+def _names_others(found: _Settings, replicas: _Replicas) -> bool:
+    """Whether a topic names any but `replicas`."""
+    return any(
+        set(_entries(own, name)).difference(replicas.get(topic, {}).get(name, ()))
+        for topic, own in found.items()
         for name in _REPLICAS
     )
-    changes: dict[ConfigResource, list[ConfigChange]] = {
-        # Taken from until nothing is left, a list is set all the same.
-        topic: [
-            ConfigChange(name, None, Change.DELETE) for name in own if not found[topic].get(name)
-        ]
-        for topic, own in replicas.items()
-    }
-    needed = {
+
+
+def _needed(
+    throttle: Throttle, others: Mapping[tuple[ConfigResource, str], bool], *, is_named: bool
+) -> set[tuple[ConfigResource, str]]:
+    """The rates that stay: those that bound something, or what topics still name."""
+    return {
         (broker, name)
         for broker, own in throttle.rates.items()
         for name, rate in own.items()
         if others[broker, name] or (is_named and name in _RATES and not rate.is_standing)
     }
-    changes |= {
+
+
+def _emptied(found: _Settings, replicas: _Replicas) -> dict[ConfigResource, list[ConfigChange]]:
+    """Taken from until nothing is left, a list is set all the same: those go."""
+    return {
+        topic: [
+            ConfigChange(name, None, Change.DELETE) for name in own if not found[topic].get(name)
+        ]
+        for topic, own in replicas.items()
+        if topic in found
+    }
+
+
+def _rates_back(
+    throttle: Throttle, needed: Collection[tuple[ConfigResource, str]]
+) -> dict[ConfigResource, list[ConfigChange]]:
+    return {
         broker: [
             _back(name, rate.before if rate.is_standing else None)
             for name, rate in own.items()
@@ -211,13 +294,9 @@ def end_throttle(router: Router, throttle: Throttle) -> set[ConfigResource]:
         ]
         for broker, own in throttle.rates.items()
     }
-    alter_configs(router, {resource: own for resource, own in changes.items() if own})
-    return {broker for broker, _ in needed}
 
 
-def _lists(
-    replicas: Mapping[ConfigResource, Mapping[str, Sequence[str]]], change: Change
-) -> dict[ConfigResource, list[ConfigChange]]:
+def _lists(replicas: _Replicas, change: Change) -> dict[ConfigResource, list[ConfigChange]]:
     """What adds these to what topics name, or takes them from it."""
     return {
         topic: [ConfigChange(name, ",".join(entries), change) for name, entries in own.items()]
@@ -314,11 +393,9 @@ def _entries(settings: Mapping[str, str], name: str) -> list[str]:
     return [entry for entry in settings.get(name, "").split(",") if entry]
 
 
-def _names_any(
-    found: _Settings, replicas: Mapping[ConfigResource, Mapping[str, Sequence[str]]]
-) -> bool:
+def _names_any(found: _Settings, replicas: _Replicas) -> bool:
     return any(
-        entry in _entries(found[topic], name)
+        entry in _entries(found.get(topic, {}), name)
         for topic, own in replicas.items()
         for name, entries in own.items()
         for entry in entries
@@ -392,12 +469,15 @@ def _back(name: str, before: str | None) -> ConfigChange:
 
 def _own_settings(router: Router, resources: Collection[ConfigResource]) -> _Settings:
     """Those of the five that are set for each of `resources` itself."""
-    names = (*_RATES, FOLDERS, *_REPLICAS)
+    return _of_the_five(describe_configs(router, resources, _FIVE))
+
+
+def _of_the_five(found: Mapping[ConfigResource, Mapping[str, ConfigEntry]]) -> _Settings:
     return {
         resource: {
             name: entry.value or ""
             for name, entry in entries.items()
-            if name in names and entry.source in _OWN_SOURCES
+            if name in _FIVE and entry.source in _OWN_SOURCES
         }
-        for resource, entries in describe_configs(router, resources, names).items()
+        for resource, entries in found.items()
     }

@@ -14,7 +14,7 @@ from pyspark_kafkaproto.cluster import Change, ConfigResource, Router, TopicPart
 from pyspark_kafkaproto.cluster.admin import Reassignment, throttles
 from pyspark_kafkaproto.cluster.configs import ConfigEntry
 from pyspark_kafkaproto.cluster.topology import Broker, Topology
-from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from pyspark_kafkaproto.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
@@ -258,6 +258,76 @@ def test_rates_go_though_what_was_moved_is_deleted_meanwhile(brokers, kafka, set
     refuse_gone_topics(brokers)
     assert kafka.end_throttle(throttle) == set()
     assert settings == {("broker", "1"): {}, ("broker", "2"): {}}
+
+
+@pytest.mark.parametrize("hidden", ["orders", "empty"])
+def test_topic_whose_settings_may_not_be_read_is_named_and_keeps_no_throttle(
+    brokers, kafka, settings, hidden
+):
+    """The moved one, or anybody's: all the same nothing is left that bounds anything."""
+    throttle = kafka.throttle_reassignment({FIRST: (3,)}, 5000)
+    refuse_topic(brokers, DESCRIBE, hidden)
+    with pytest.raises(BrokerError, match=f"topic '{hidden}'.*not you") as caught:
+        kafka.end_throttle(throttle)
+    assert caught.value.code == TOPIC_AUTHORIZATION_FAILED
+    assert caught.value.usable == set()
+    assert settings["broker", "1"] == settings["broker", "2"] == {}
+    # Whether others are named is not known of the hidden one: an empty list stays set.
+    left = {f"{OUT}.replicas": "", f"{IN}.replicas": ""} if hidden == "orders" else {}
+    assert settings["topic", "orders"] == left
+
+
+def test_throttle_ends_everywhere_it_can_and_all_refusals_are_named(
+    brokers, kafka, settings, monkeypatch
+):
+    monkeypatch.setattr(routing, "_BETWEEN_OPINIONS_S", 0.001)
+    throttle = kafka.throttle_reassignment({FIRST: (3,)}, 5000)
+    refuse_topic(brokers, ALTER, "orders")
+    refuse_topic(brokers, DESCRIBE, "empty")
+    with pytest.raises(BrokerError, match=r"(?s)topic 'orders'.*topic 'empty'"):
+        kafka.end_throttle(throttle)
+    assert settings["broker", "1"] == settings["broker", "2"] == {}
+    assert settings["topic", "orders"][f"{IN}.replicas"] == "0:3"
+
+
+def test_brokers_that_keep_a_rate_are_told_where_something_is_refused(brokers, kafka, settings):
+    throttle = kafka.throttle_reassignment({FIRST: (3,)}, 5000)
+    brokers.on(LIST, under_way(1))
+    refuse_topic(brokers, DESCRIBE, "orders")
+    with pytest.raises(BrokerError, match="topic 'orders'") as caught:
+        kafka.end_throttle(throttle)
+    both = {ConfigResource("broker", "1"), ConfigResource("broker", "2")}
+    assert caught.value.usable == both
+    assert settings["broker", "1"] == settings["broker", "2"] == rates("5000")
+
+
+def refuse_topic(brokers, api, name):
+    """Have this of one topic refused, as for want of a right, and all else be answered."""
+    there = brokers._scripts[api, None][0]
+
+    def said(call):
+        asked = call.request.resources
+        refused = [
+            item
+            for item in asked
+            if (item.resource_type, item.resource_name) == (_NUMBERS["topic"], name)
+        ]
+        others = tuple(item for item in asked if item not in refused)
+        answer = there(call._replace(request=type(call.request)(resources=others)))
+        field = "responses" if api == ALTER else "results"
+        part = type(answer).Resource
+        results = [
+            part(
+                error_code=TOPIC_AUTHORIZATION_FAILED,
+                error_message="not you",
+                resource_type=item.resource_type,
+                resource_name=item.resource_name,
+            )
+            for item in refused
+        ]
+        return type(answer)(**{field: (*getattr(answer, field), *results)})
+
+    brokers.on(api, said)
 
 
 def refuse_gone_topics(brokers):
