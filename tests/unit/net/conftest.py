@@ -10,6 +10,7 @@ import pytest
 from pyspark_kafkaproto.net import connection, deadline, incoming, retry
 from pyspark_kafkaproto.net.transport import Endpoint
 from tests.clock import stop_clock
+from tests.fake_broker import FakeCluster
 
 
 @pytest.fixture
@@ -37,3 +38,9 @@ class Peer:
 def peer():
     with ExitStack() as held:
         yield Peer(held)
+
+
+@pytest.fixture
+def cluster():
+    with FakeCluster({"orders": 2}) as cluster:
+        yield cluster
