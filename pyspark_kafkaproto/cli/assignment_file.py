@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
+
+import click
 
 from pyspark_kafkaproto.cli.output import json_text
 from pyspark_kafkaproto.cluster import TopicPartition
@@ -18,6 +22,9 @@ _SHAPE = (
     'expected {"version": 1, "partitions": '
     '[{"topic": "orders", "partition": 0, "replicas": [1, 2]}, …]}'
 )
+
+
+Assignment = Mapping[TopicPartition, tuple[int, ...]]
 
 
 class Assigned(NamedTuple):
@@ -57,6 +64,53 @@ def read_assignment(name: str, text: str) -> Assigned:
             if folder != _ANY:
                 assigned.folders[Replica(broker, *partition)] = folder
     return assigned
+
+
+def assignment_in(file: Path) -> Assigned:
+    """What a file says; `-` is standard input.
+
+    Raises:
+        ConfigError: as `read_assignment`.
+        click.FileError: it cannot be read.
+    """
+    return read_assignment(str(file), _text_of(file))
+
+
+def _text_of(file: Path) -> str:
+    try:
+        if str(file) == "-":
+            return sys.stdin.read()
+        return file.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise click.FileError(str(file), why) from error
+
+
+def keep_way_back(file: Path, before: Assignment) -> None:
+    """Write where replicas are before a move, unless that is kept there already.
+
+    A move that is begun again finds less to move, and metadata has forgotten the order of what is
+    on its way: the first file knows more.
+
+    Raises:
+        ConfigError: the file is there, and is about something else.
+    """
+    try:
+        found = file.read_text("utf-8") if file.exists() else ""
+        if not found.strip():
+            file.write_text(f"{assignment_text(before)}\n", "utf-8")
+            return
+    except OSError as error:
+        raise click.FileError(str(file), error.strerror) from error
+    except ValueError:  # it is no text
+        found = "-"
+    text = "it is there, and leads elsewhere: give a file that is not there yet"
+    try:
+        kept = read_assignment(str(file), found).replicas
+    except ConfigError:
+        raise ConfigError("--rollback", str(file), text) from None
+    if any(set(kept.get(item, ())) != set(replicas) for item, replicas in before.items()):
+        raise ConfigError("--rollback", str(file), text)
 
 
 def _entries(name: str, found: Any) -> Iterator[Any]:

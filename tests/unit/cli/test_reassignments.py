@@ -7,11 +7,10 @@ from itertools import count
 
 import pytest
 
-from pyspark_kafkaproto.cli import reassignments
-from pyspark_kafkaproto.cli.assignment_file import assignment_text, read_assignment
+from pyspark_kafkaproto.cli import moving
+from pyspark_kafkaproto.cli.assignment_file import assignment_text
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
-from pyspark_kafkaproto.cluster.admin import Replica
-from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
@@ -37,42 +36,6 @@ def file(tmp_path):
         return str(path)
 
     return write
-
-
-def test_file_is_read_as_it_was_written():
-    assignment = {SECOND: (3, 1), FIRST: (1, 2)}
-    assert read_assignment("f", assignment_text(assignment)) == (assignment, {})
-
-
-def test_file_of_kafkas_own_tool_will_do():
-    entry = {"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]}
-    text = json.dumps({"version": 1, "partitions": [entry]})
-    assert read_assignment("f", text) == ({FIRST: (1, 2)}, {})
-    text = text.replace('"any", ', '"/a", ')  # what it prints for going back has folders
-    assert read_assignment("f", text) == ({FIRST: (1, 2)}, {Replica(1, "orders", 0): "/a"})
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("nonsense", "it is no JSON"),
-        ("[]", "expected"),
-        ('{"version": 2, "partitions": []}', "version 2"),
-        ('{"version": 1, "partitions": [3]}', "3 is no partition"),
-        ('{"version": 1, "partitions": [{"topic": "t", "partition": "0", "replicas": [1]}]}', "no"),
-        (
-            '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]}',
-            "ids",
-        ),
-        ('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": []}]}', "ids"),
-        (json.dumps(SWAPPED).replace("2, 1]", '2, 1], "log_dirs": ["/a"]'), "for each replica"),
-        (json.dumps(SWAPPED).replace("2, 1]", '2, 1], "log_dirs": ["/a", 1]'), "for each replica"),
-        (json.dumps({"version": 1, "partitions": SWAPPED["partitions"] * 2}), "orders-0 twice"),
-    ],
-)
-def test_file_that_is_none_is_named_with_what_is_wrong(text, why):
-    with pytest.raises(ConfigError, match=why):
-        read_assignment("moves.json", text)
 
 
 @pytest.mark.slow
@@ -205,7 +168,7 @@ def test_file_that_cannot_be_read_is_named(command, tmp_path):
 @pytest.fixture
 def patient(monkeypatch):
     """Waits take no time."""
-    return stop_clock(monkeypatch, reassignments, routing)
+    return stop_clock(monkeypatch, moving, routing)
 
 
 def test_wait_ends_when_nothing_is_under_way(brokers, command, file, patient):
@@ -471,7 +434,7 @@ def test_interrupt_leaves_the_move_and_its_throttle(
 
     brokers.on(LIST, under_way(), under_way(), under_way(0))
     brokers.on(ALTER, altered(0))
-    monkeypatch.setattr(reassignments.time, "sleep", interrupt)
+    monkeypatch.setattr(moving.time, "sleep", interrupt)
     done = command("reassignments", "begin", file(THIRD), *THROTTLED, "--wait", "--json")
     assert done.exit_code == 130
     assert [row["result"] for row in json.loads(done.stdout)] == ["begun"]
