@@ -1,11 +1,12 @@
 """Records in and out of a cluster: where the control plane meets the data plane.
 
-`reading` brings ranges of offsets as Arrow record batches, `committed` plans those that a group
-has not seen, and `following` goes on with what has come since. `produce` writes such batches (its
-parts: `writing`), in `transactions` if wanted; `decisions` and `batch_commit` make one commit of
-those of many tasks. `consumer` reads as a member of a group (its parts: `group`), and is not
-imported here: executors do without. `loadtest` does it all. `codec` warns of a slow one, `process`
-refuses what a fork has copied, `processors` counts what there is to compute with.
+`reading` brings ranges of offsets as Arrow record batches, `committed` plans those that a group has
+not seen, and `following` goes on with what has come since. `produce` writes such batches (its
+parts: `writing`), in `transactions` if wanted; `decisions` (kept in the topic that `decision_topic`
+makes) and `batch_commit` make one commit of those of many tasks. `consumer` reads as a member of a
+group (its parts: `group`), and is not imported here: executors do without. `loadtest` does it all.
+`codec` warns of a slow one, `process` refuses what a fork has copied, `processors` counts what
+there is to compute with.
 What carries rows is loaded on first use: each Python process of Spark that plans would pay for it,
 and for pyarrow. Nothing here knows of Spark.
 """

@@ -23,23 +23,14 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Final, Self
 
+from pyspark_kafkaproto.client.decision_topic import MOST_BYTES, describe_topic, ensure_topic
 from pyspark_kafkaproto.client.produce import Producer
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord
-from pyspark_kafkaproto.cluster import Leader, NewTopic, Router, Topic, TopicPartition
-from pyspark_kafkaproto.cluster.configs import ConfigResource, describe_configs
+from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
-from pyspark_kafkaproto.cluster.topics import create_topics
 from pyspark_kafkaproto.cluster.transactions import Writer
-from pyspark_kafkaproto.error_codes import (
-    CLUSTER_AUTHORIZATION_FAILED,
-    TOPIC_ALREADY_EXISTS,
-    TOPIC_AUTHORIZATION_FAILED,
-    UNKNOWN_TOPIC_OR_PARTITION,
-)
 from pyspark_kafkaproto.errors import (
-    BrokerError,
-    ConfigError,
     DataLoss,
     KafkaProtoError,
     LocalProtocolError,
@@ -49,18 +40,6 @@ from pyspark_kafkaproto.net import ClientConfig, ProducerConfig, connections_for
 
 _log = logging.getLogger(__name__)
 
-_REPLICAS: Final = 3
-_MOST_BYTES: Final = 4 << 20  # of a decision, which names each task of its batch
-# Small segments: what compaction has not reached yet is read by everybody who comes.
-_CONFIGS: Final = {
-    "cleanup.policy": "compact",
-    "segment.bytes": str(8 << 20),
-    "min.cleanable.dirty.ratio": "0.1",
-    "max.message.bytes": str(_MOST_BYTES),
-}
-# A decision that one broker alone has, and loses, was carried out in part: brokers are as careful
-# with their own log of transactions (transaction.state.log.min.isr).
-_SAFE_CONFIGS: Final = {"min.insync.replicas": "2"}
 # A decision takes milliseconds, or seconds where a broker dies meanwhile. One left open by a dead
 # driver is waited for by everybody, so long, and until brokers look for such (every 10 s). Longer
 # than brokers that are killed count as alive (broker.session.timeout.ms, 9 s) and are replaced.
@@ -69,8 +48,6 @@ _PAUSE_S: Final = 0.01
 _BEHIND_PAUSE_S: Final = 0.1
 _MOST_LOGS: Final = 8  # in one process: prefixes, mostly one
 
-_AUTHORIZATION_FAILED: Final = frozenset({TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED})
-_UNLIMITED: Final = "-1"
 _DONE, _DECIDED = "done", "decided"
 _NOBODY: Final = ""  # whose records decide nothing
 
@@ -103,8 +80,6 @@ class _Seen:
 
 # Workers of Spark live from batch to batch: what one has read it need not read again.
 _seen: dict[tuple[ClientConfig, str, str], _Seen] = {}
-# Topics whose configuration was looked at: brokers keep what is decided there.
-_keeping: set[tuple[ClientConfig, str]] = set()
 
 
 class DecisionLog:
@@ -145,18 +120,7 @@ class DecisionLog:
             BrokerError: it is missing and this user may not make it.
             ConfigError: it is there, but could not keep decisions.
         """
-        try:
-            count = len(self._describe().partitions)
-        except BrokerError as error:
-            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            self._create()
-            return
-        if count != 1:
-            raise ConfigError("decisionTopic", self.topic, f"it has {count} partitions, not one")
-        if (self.config, self.topic) not in _keeping:
-            self._check_keeps()
-            _keeping.add((self.config, self.topic))
+        ensure_topic(self.router, self.topic)
 
     def read(self, *, surely: bool = False) -> Mapping[str, Decision]:
         """The last decision of each name, as of now: whoever is still deciding is waited for.
@@ -193,9 +157,9 @@ class DecisionLog:
 
         They do not where the topic was made again in between: ends are told by name.
         """
-        before = self._describe().topic_id
+        before = describe_topic(self.router, self.topic).topic_id
         end = self._stable_end(least)
-        topic_id = self._describe().topic_id
+        topic_id = describe_topic(self.router, self.topic).topic_id
         return topic_id, end, before == topic_id
 
     @property
@@ -250,32 +214,6 @@ class DecisionLog:
         """Who decides for `name` from now on; whoever did before is fenced."""
         return Deciding(self, name)
 
-    def _check_keeps(self) -> None:
-        """Refuse a topic that brokers delete decisions from; whoever may not see that trusts it."""
-        resource = ConfigResource("topic", self.topic)
-        try:
-            found = describe_configs(self.router, [resource])[resource]
-        except BrokerError as error:
-            if error.code not in _AUTHORIZATION_FAILED:
-                raise
-            _log.info("whether brokers keep all decisions is not known: %s", error)
-            return
-        values = {name: entry.value or "" for name, entry in found.items()}
-        limits = [
-            f"{name}={values[name]}"
-            for name in ("retention.ms", "retention.bytes")
-            if values.get(name, _UNLIMITED) != _UNLIMITED
-        ]
-        policy = values.get("cleanup.policy", "")
-        if "delete" in policy.split(",") and limits:
-            raise ConfigError(
-                "decisionTopic",
-                self.topic,
-                f"brokers delete decisions from it (cleanup.policy={policy}, {', '.join(limits)}), "
-                "and a batch that is repeated after that is written twice: "
-                f"kafkaproto configs alter topic {self.topic} --set cleanup.policy=compact",
-            )
-
     # Reading
 
     def _last_of(self, start: int, stop: int) -> tuple[dict[str, Decision], set[str]]:
@@ -293,14 +231,6 @@ class DecisionLog:
             f"decisions from offset {start} to {stop} of topic {self.topic!r} cannot be read, so "
             f"nothing is decided or aborted: {lost.text}"
         ) from lost
-
-    def _describe(self) -> Topic:
-        deadline = self.router.deadline()
-
-        def attempt() -> Topic:
-            return self.router.topology({self.topic}, deadline).topic(self.topic)
-
-        return self.router.retrying("find the decision topic", attempt, deadline)
 
     def _has_seen_more(self, topic_id: bytes | None, stop: int) -> bool:
         """Whether what was read already is not there in a topic with this id and end."""
@@ -400,28 +330,6 @@ class DecisionLog:
             text = f"a record of {name!r} is no decision: {error}"
             raise RemoteProtocolError(text, where=self.topic) from error
 
-    # Making
-
-    def _create(self) -> None:
-        deadline = self.router.deadline()
-        brokers = len(self.router.topology((), deadline).brokers)
-        replicas = min(_REPLICAS, brokers)
-        safe = _SAFE_CONFIGS if replicas == _REPLICAS else {}
-        topic = NewTopic(self.topic, 1, replicas, _CONFIGS | safe)
-        try:
-            create_topics(self.router, [topic])
-        except BrokerError as error:
-            if error.code in _AUTHORIZATION_FAILED:
-                raise BrokerError(
-                    error.code,
-                    "CreateTopics",
-                    f"topic {self.topic!r}",
-                    "decisions are kept there: make it (one partition, cleanup.policy=compact), "
-                    "or give this user the right CREATE on it",
-                ) from error
-            if error.code != TOPIC_ALREADY_EXISTS:
-                raise
-
 
 class Deciding:
     """The one who decides for a name, until somebody else begins to.
@@ -437,7 +345,7 @@ class Deciding:
             transactional_id=f"{log.prefix}-driver-{name}",
             transaction_timeout_s=_TIMEOUT_S,
             compression_type="gzip",
-            max_request_size=_MOST_BYTES,
+            max_request_size=MOST_BYTES,
         )
         self._producer = log.producer(properties)
         self._producer.begin_transaction()

@@ -30,6 +30,7 @@ from pyspark_kafkaproto.client import (
     decisions,
     read_batches,
 )
+from pyspark_kafkaproto.client.decision_topic import make_topic
 from pyspark_kafkaproto.client.decisions import Deciding, DecisionLog
 from pyspark_kafkaproto.cluster import NewTopic
 from pyspark_kafkaproto.cluster.topics import create_topics
@@ -81,7 +82,8 @@ def options(unmade):
 
     The topic of decisions is made as the first driver would, which asks for a second before that.
     """
-    log_of(unmade)._create()
+    log = log_of(unmade)
+    make_topic(log.router, log.topic)
     return unmade
 
 

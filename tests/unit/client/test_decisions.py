@@ -1,4 +1,4 @@
-"""The decision log: what is read of it, and how its topic is made."""
+"""The decision log: what is read of it."""
 
 import json
 import time
@@ -9,8 +9,6 @@ import pytest
 from pyspark_kafkaproto.client import decisions
 from pyspark_kafkaproto.client.decisions import DecisionLog
 from pyspark_kafkaproto.errors import DeadlineExceeded, LocalProtocolError
-from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
-from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.net import ClientConfig, pool
 from tests.fake_broker import DEFAULT, FakeCluster, FakeTopic, metadata, topic_id_of
 from tests.fake_log import FakeLog
@@ -19,7 +17,6 @@ from tests.fake_produce import refusing
 
 TOPIC, PREFIX = "decisions", "orders"
 _NOT_ENOUGH_REPLICAS = 19
-_NOT_ALLOWED = 29
 
 
 @pytest.fixture
@@ -28,7 +25,6 @@ def new_log(monkeypatch):
     pools = {}
     monkeypatch.setattr(pool, "_pools", pools)
     monkeypatch.setattr(decisions, "_seen", {})
-    monkeypatch.setattr(decisions, "_keeping", set())
     with ExitStack() as clusters:
 
         def make(topics, nodes=1):
@@ -67,13 +63,6 @@ def last(log):
     return str(log.read()["name"])
 
 
-def allow(brokers, api, answer):
-    """Have an API that the fake does not know by itself."""
-    brokers.versions[api] = (4, 4)
-    brokers.on(api, answer)
-
-
-@pytest.mark.slow
 def test_what_comes_after_a_truncation_is_read_by_whoever_had_read_further(brokers, log, clock):
     for batch in ("1", "2", "3"):
         decide(brokers, batch, "done")
@@ -150,28 +139,3 @@ def test_a_job_that_failed_does_not_wait_for_long_to_have_it_noted(brokers, log,
     with pytest.raises(DeadlineExceeded, match="NOT_ENOUGH_REPLICAS"):
         log.give_up("some job")
     assert time.monotonic() - began < 5
-
-
-def test_whoever_may_not_see_the_topics_configuration_trusts_it(brokers, log):
-    refused = DescribeConfigsResponse.Resource(
-        error_code=_NOT_ALLOWED, resource_type=2, resource_name=TOPIC
-    )
-    allow(brokers, "DescribeConfigs", DescribeConfigsResponse(results=(refused,)))
-    for _ in range(2):
-        log.ensure_topic()
-    assert len(brokers.asked("DescribeConfigs")) == 1
-
-
-@pytest.mark.parametrize(("nodes", "replicas", "least"), [(2, 2, None), (4, 3, "2")])
-def test_no_single_broker_has_a_decision_where_there_are_three(
-    new_log, clock, nodes, replicas, least
-):
-    brokers, log = new_log({}, nodes)
-    made = CreateTopicsResponse.Topic(name=TOPIC)
-    allow(brokers, "CreateTopics", CreateTopicsResponse(topics=(made,)))
-    log.ensure_topic()
-    (request,) = brokers.asked("CreateTopics")
-    (topic,) = request.topics
-    configs = {item.name: item.value for item in topic.configs}
-    assert (topic.replication_factor, configs.get("min.insync.replicas")) == (replicas, least)
-    assert configs["cleanup.policy"] == "compact"
