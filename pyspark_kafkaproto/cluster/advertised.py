@@ -16,15 +16,15 @@ from pyspark_kafkaproto.net import Endpoint
 def explained(
     error: ConnectionFailed, place: Endpoint, asked: Collection[Endpoint], protocol: str
 ) -> ConnectionFailed:
-    """`error`, with what to do where `place` was not given by the user but advertised.
+    """`error`, with what to do about an address that is advertised.
 
     Args:
         error: why `place` could not be reached.
-        place: the address that was tried.
+        place: the address that was tried, which the user did not give.
         asked: the addresses that the user gave, or the one of them that answered.
         protocol: security.protocol, the usual name of a listener.
     """
-    if error.was_connected or place in asked:
+    if error.was_connected:
         return error
     return error.with_reason(f"{error.reason}. {advertised_advice(place, asked, protocol)}")
 

@@ -18,7 +18,7 @@ from pyspark_kafkaproto.cluster.controller import controller_of
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topics import NO_SUCH_TOPIC
 from pyspark_kafkaproto.cluster.topology import Topology, while_news_travels
-from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from pyspark_kafkaproto.error_codes import INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -33,6 +33,8 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 _TYPES = {"topic": 2, "broker": 4, "broker-logger": 8, "client-metrics": 16, "group": 32}
 _NAMES = {number: name for name, number in _TYPES.items()}
 _OF_ONE_BROKER = ("broker", "broker-logger")
+_OF_KRAFT = ("client-metrics", "group")
+_IS_OF_KRAFT = "brokers that keep their metadata in ZooKeeper, not in KRaft, have no such settings"
 
 # Kafka's ConfigSource.
 _SOURCES = {
@@ -251,4 +253,6 @@ def _error(
     if not code:
         return None
     text = NO_SUCH_TOPIC if code == UNKNOWN_TOPIC_OR_PARTITION else message or ""
+    if code == INVALID_REQUEST and resource.type in _OF_KRAFT and resource.name:
+        text = "; ".join(filter(None, (text, _IS_OF_KRAFT)))
     return while_news_travels(BrokerError(code, api, str(resource), text))

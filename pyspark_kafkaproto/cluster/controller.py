@@ -6,7 +6,8 @@ older cluster answers NOT_CONTROLLER, and the controller is looked up again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ from pyspark_kafkaproto.error_codes import (
     NOT_CONTROLLER,
     REQUEST_TIMED_OUT,
 )
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, UnsupportedVersion
 from pyspark_kafkaproto.net import Deadline, Endpoint
 
 _K = TypeVar("_K")
@@ -89,6 +90,20 @@ def ask_controller_once(
         what, lambda _: request, lambda answer, _: {what: read(answer)}, least=least
     )
     return ask(router, question, [what], partial(controller_places, router))[what]
+
+
+@contextmanager
+def needing_kraft(what: str) -> Iterator[None]:
+    """Say why a broker has no request of this kind: every broker without ZooKeeper has them.
+
+    Args:
+        what: that ZooKeeper's clusters lack.
+    """
+    try:
+        yield
+    except UnsupportedVersion as error:
+        lacking = f"there is no {what} where brokers keep their metadata in ZooKeeper, not in KRaft"
+        raise UnsupportedVersion(f"{error}: {lacking}") from error
 
 
 def controller_places(

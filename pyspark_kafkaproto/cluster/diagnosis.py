@@ -191,7 +191,11 @@ def _try_advertised(
         try:
             Connection.open(broker.endpoint, config, deadline).close()
         except KafkaProtoError as error:
-            advice = advertised_advice(broker.endpoint, [asked], str(config.security_protocol))
+            advice = (
+                _ADVICE[_broken_hop(error)]
+                if broker.endpoint in config.bootstrap_servers
+                else advertised_advice(broker.endpoint, [asked], str(config.security_protocol))
+            )
             yield Finding("advertised address", subject, BROKEN, str(error), advice)
         else:
             yield Finding("advertised address", subject, OK, "reached")

@@ -222,7 +222,10 @@ class Router:
             raise
         except ConnectionFailed as error:
             self.ask_last(endpoint)
-            asked = self._met or self.config.bootstrap_servers
+            given = self.config.bootstrap_servers
+            if endpoint in given:  # the user's own: that another one advertises it says nothing
+                raise
+            asked = self._met or given
             failed = explained(error, endpoint, asked, self.config.security_protocol)
             if failed is not error and endpoint not in self._warned:
                 self._warned.add(endpoint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark_kafkaproto.cluster.asking import Question
-from pyspark_kafkaproto.cluster.controller import ask_controller, refusal
+from pyspark_kafkaproto.cluster.controller import ask_controller, needing_kraft, refusal
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.error_codes import BROKER_ID_NOT_REGISTERED
 from pyspark_kafkaproto.errors import BrokerError
@@ -21,6 +21,7 @@ def unregister_broker(router: Router, node_id: int) -> None:
 
     Raises:
         BrokerError: there is no such broker, or this user may not.
+        UnsupportedVersion: the cluster has ZooKeeper, and no registrations of this kind.
     """
 
     def read(answer: UnregisterBrokerResponse, part: list[int]) -> dict[int, BrokerError | None]:
@@ -34,4 +35,5 @@ def unregister_broker(router: Router, node_id: int) -> None:
     question = Question(
         f"unregister broker {node_id}", lambda _: UnregisterBrokerRequest(broker_id=node_id), read
     )
-    ask_controller(router, question, {node_id}, BROKER_ID_NOT_REGISTERED)
+    with needing_kraft("registration that outlasts a broker"):
+        ask_controller(router, question, {node_id}, BROKER_ID_NOT_REGISTERED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark_kafkaproto.cluster.controller import ask_controller_once, refusal
+from pyspark_kafkaproto.cluster.controller import ask_controller_once, needing_kraft, refusal
 from pyspark_kafkaproto.cluster.routing import Router, only
 from pyspark_kafkaproto.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -71,7 +71,8 @@ def describe_quorum(router: Router) -> Quorum:
     request = DescribeQuorumRequest(
         topics=(part(topic_name=_TOPIC, partitions=(part.Partition(partition_index=0),)),)
     )
-    return ask_controller_once(router, "describe the quorum", request, _read)
+    with needing_kraft("quorum"):
+        return ask_controller_once(router, "describe the quorum", request, _read)
 
 
 def _read(answer: DescribeQuorumResponse) -> Quorum:

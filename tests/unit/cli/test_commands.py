@@ -490,6 +490,31 @@ def test_what_brokers_delete_records_by_is_asked_about(brokers, command, setting
     assert brokers.asked("IncrementalAlterConfigs")
 
 
+@pytest.mark.parametrize(
+    ("kind", "number", "is_told"),
+    [("group", 32, True), ("client-metrics", 16, True), ("topic", 2, False)],
+)
+def test_settings_that_clusters_with_zookeeper_lack_are_said_to_be(
+    brokers, command, kind, number, is_told
+):
+    part = IncrementalAlterConfigsResponse.Resource
+    refused = part(
+        error_code=42,
+        error_message=f"Unknown resource type {number}",
+        resource_type=number,
+        resource_name="reports",
+    )
+    brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(refused,)))
+    done = command("configs", "alter", kind, "reports", "--set", "a=1")
+    assert (done.exit_code, "ZooKeeper" in done.stderr) == (1, is_told)
+    assert f"Unknown resource type {number}" in done.stderr
+    part = DescribeConfigsResponse.Resource
+    refused = part(error_code=42, resource_type=number, resource_name="reports")
+    brokers.on("DescribeConfigs", DescribeConfigsResponse(results=(refused,)))
+    done = command("configs", "describe", kind, "reports")
+    assert (done.exit_code, "ZooKeeper" in done.stderr) == (1, is_told)
+
+
 @pytest.mark.usefixtures("known_at_once")
 def test_configs_of_a_topic_that_is_not_there_say_so(brokers, command):
     missing = DescribeConfigsResponse.Resource(error_code=3, resource_type=2, resource_name="ghost")

@@ -6,7 +6,12 @@ import pytest
 
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.asking import send_all
-from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed, RemoteProtocolError
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConnectionFailed,
+    KafkaProtoError,
+    RemoteProtocolError,
+)
 from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
 from pyspark_kafkaproto.net import Deadline, Endpoint
@@ -161,3 +166,13 @@ def test_address_that_the_user_gave_is_not_called_advertised(kafka_at):
     with pytest.raises(ConnectionFailed) as caught:
         kafka.describe()
     assert "advertise" not in str(caught.value)
+
+
+def test_nor_is_one_of_several_of_which_another_answered(brokers, kafka_at, caplog):
+    brokers.stop(2)
+    brokers.topics["orders"].move(0, 2)
+    kafka = kafka_at(brokers.bootstrap_servers, **{"default.api.timeout.ms": "200"})
+    with pytest.raises(KafkaProtoError, match="connect failed") as caught:
+        kafka.get_latest_leader_offsets({FIRST})
+    assert "advertise" not in str(caught.value)
+    assert "advertise" not in caplog.text

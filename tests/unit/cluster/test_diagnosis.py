@@ -107,6 +107,16 @@ def test_wrong_advertised_address_says_which_line_to_set(brokers, kafka_at):
     assert f"advertised.listeners=PLAINTEXT://{brokers.address(1)}" in wrong.advice
 
 
+def test_broker_that_was_given_and_is_away_is_no_wrong_address(brokers, kafka_at):
+    away = brokers.address(2)
+    brokers.stop(2)
+    with kafka_at(brokers.bootstrap_servers) as kafka:
+        found = kafka.diagnose()
+    (wrong,) = [item for item in found if item.subject == f"broker 2 at {away}"]
+    assert wrong.result == "broken"
+    assert "is the broker running" in wrong.advice
+
+
 @pytest.mark.parametrize(
     ("bits", "result", "detail"),
     [

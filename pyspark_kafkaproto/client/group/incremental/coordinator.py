@@ -22,6 +22,7 @@ from pyspark_kafkaproto.error_codes import (
     GROUP_MAX_SIZE_REACHED,
     UNRELEASED_INSTANCE_ID,
     UNSUPPORTED_ASSIGNOR,
+    UNSUPPORTED_VERSION,
 )
 from pyspark_kafkaproto.errors import BrokerError, UnsupportedVersion
 from pyspark_kafkaproto.messages.consumer_group_heartbeat import (
@@ -56,6 +57,11 @@ _ADVICE: Final = {
     "ago: it is believed dead after the brokers' group.consumer.session.timeout.ms",
     UNSUPPORTED_ASSIGNOR: "group.remote.assignor is to be one of the brokers' "
     "group.consumer.assignors",
+    # So say brokers of 4.0 on where group.version is 0, as before the last step of an upgrade, and
+    # those of 3.9 with ZooKeeper, which offer the request.
+    UNSUPPORTED_VERSION: "group.protocol=consumer is switched off in this cluster: it needs Kafka "
+    "4.0, and its feature group.version to be 1 (kafkaproto features upgrade group.version=1); "
+    "else set it to classic",
 }
 _TOO_OLD: Final = "group.protocol=consumer needs brokers of Kafka 4.0: set it to classic"
 

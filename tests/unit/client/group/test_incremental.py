@@ -31,6 +31,7 @@ BOTH = frozenset({FIRST, SECOND})
 ORDERS = topic_id_of("orders")
 
 NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED, UNSUPPORTED_ASSIGNOR = 16, 30, 112
+UNSUPPORTED_VERSION = 35
 
 
 def come(brokers, heartbeats, topic):
@@ -335,6 +336,7 @@ def test_what_is_taken_away_before_it_was_begun_is_said_to_be_given_up(
     [
         (GROUP_AUTHORIZATION_FAILED, "GROUP_AUTHORIZATION_FAILED"),
         (UNSUPPORTED_ASSIGNOR, r"only uniform; group\.remote\.assignor is to be one of"),
+        (UNSUPPORTED_VERSION, r"needs Kafka 4\.0.* group\.version to be 1 .* set it to classic"),
     ],
 )
 def test_a_refusal_for_good_is_raised_with_what_to_do(brokers, incremental_of, code, text):
