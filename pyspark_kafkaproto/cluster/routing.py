@@ -81,6 +81,7 @@ class Router:
         self._coordinators: dict[tuple[int, str], Endpoint] = {}
         self._end: Deadline | None = None  # of all calls, where there is one
         self._warned: set[Endpoint] = set()
+        self._reached: set[Endpoint] = set()
 
     def within(self, timeout_s: float) -> Router:
         """This router, knowing what it knows, all of whose calls together end within `timeout_s`.
@@ -216,14 +217,15 @@ class Router:
                 is said once in a warning, too: who tries again may do so for a minute.
         """
         try:
-            return self.connections.get(endpoint, deadline)
+            connection = self.connections.get(endpoint, deadline)
         except DeadlineExceeded:
             self.ask_last(endpoint)
             raise
         except ConnectionFailed as error:
             self.ask_last(endpoint)
             given = self.config.bootstrap_servers
-            if endpoint in given:  # the user's own: that another one advertises it says nothing
+            # The user's own, and what was right before: the broker is away.
+            if endpoint in given or endpoint in self._reached:
                 raise
             asked = self._met or given
             failed = explained(error, endpoint, asked, self.config.security_protocol)
@@ -231,6 +233,8 @@ class Router:
                 self._warned.add(endpoint)
                 _log.warning("%s", failed)
             raise failed from error
+        self._reached.add(endpoint)
+        return connection
 
     def _candidates(self) -> list[Endpoint]:
         known = [] if self._topology is None else self._topology.brokers.values()

@@ -176,3 +176,15 @@ def test_nor_is_one_of_several_of_which_another_answered(brokers, kafka_at, capl
         kafka.get_latest_leader_offsets({FIRST})
     assert "advertise" not in str(caught.value)
     assert "advertise" not in caplog.text
+
+
+def test_nor_is_one_that_was_reached_before(brokers, kafka_at, caplog):
+    """In a rolling restart each broker is away for a while."""
+    brokers.topics["orders"].move(0, 2)
+    kafka = kafka_at(brokers.address(1), **{"default.api.timeout.ms": "200"})
+    kafka.get_latest_leader_offsets({FIRST})
+    brokers.stop(2)
+    with pytest.raises(KafkaProtoError, match="connect failed") as caught:
+        kafka.get_latest_leader_offsets({FIRST})
+    assert "advertise" not in str(caught.value)
+    assert "advertise" not in caplog.text
