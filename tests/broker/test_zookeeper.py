@@ -153,7 +153,9 @@ def _records(name):
     return [ProducerRecord(f"{name}-{n}", key=f"{n}") for n in range(30)]
 
 
-@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize(
+    "assignor", ["cooperative-sticky", pytest.param("range", marks=pytest.mark.long)]
+)
 def test_members_read_on_when_a_leader_dies(pair, kafka, topic, assignor, caplog):
     """It is their coordinator, too, and for the first ones the controller."""
     caplog.set_level(logging.WARNING)
