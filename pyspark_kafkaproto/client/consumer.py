@@ -23,7 +23,7 @@ from pyspark_kafkaproto.client.group.classic.cooperative import CooperativeKeepe
 from pyspark_kafkaproto.client.group.classic.keeper import ClassicKeeper
 from pyspark_kafkaproto.client.group.commits import Commits, OnCommit
 from pyspark_kafkaproto.client.group.incremental.keeper import IncrementalKeeper
-from pyspark_kafkaproto.client.group.keeper import Keeper
+from pyspark_kafkaproto.client.group.keeper import Closing, Keeper
 from pyspark_kafkaproto.client.group.membership import (
     NO_GENERATION,
     Membership,
@@ -442,14 +442,20 @@ class Consumer(Polled):
 
     def _hand_over(self, partitions: Partitions) -> None:
         """Say how far we came, while we may; then others read on from there."""
-        if self._on_revoke is not None and partitions:
-            self._on_revoke(partitions)
+        self._say_revoked(partitions)
         if self._is_closed:  # by the listener: all has been said
             return
         deadline = Deadline.after(self._timeout_s)  # both together
+        self._commit_last(deadline)
+        self._commits.see_through(deadline)
+
+    def _say_revoked(self, partitions: Partitions) -> None:
+        if self._on_revoke is not None and partitions:
+            self._on_revoke(partitions)
+
+    def _commit_last(self, deadline: Deadline) -> None:
         if self.config.enable_auto_commit:
             self._commits.give_last(lambda: self.committable, deadline)
-        self._commits.see_through(deadline)
 
     def _let_go(self, listener: Listener | None) -> None:
         """Read no more, and tell the membership."""
@@ -502,6 +508,10 @@ class Consumer(Polled):
         (group.instance.id) does not give them up: it finds them again when it is back within the
         session's time. Nor does a child process: the member is its parent's.
 
+        Takes 30 s at most, or default.api.timeout.ms where that is less, listeners aside: where
+        nobody answers the group notices when the session ends, and commits that were not answered
+        have failed.
+
         Args:
             commit: False: commit nothing, nor tell `on_revoke`: the last rows are read again.
 
@@ -512,22 +522,26 @@ class Consumer(Polled):
             return
         with self._alone():
             self._is_closing = True
+            closing = Closing.within(self._timeout_s)
             try:
                 if commit and self._membership.is_member:
-                    self._hand_over(self._own)
-                else:
-                    self._commits.see_through(Deadline.after(self._timeout_s))
+                    try:
+                        self._say_revoked(self._own)
+                    finally:  # the listener's time is its own
+                        closing = Closing.within(self._timeout_s)
+                    self._commit_last(closing.commits)
+                self._commits.see_last_through(closing.commits)
             finally:
-                self._end()
+                self._end(closing.end)
 
-    def _end(self) -> None:
+    def _end(self, deadline: Deadline) -> None:
         self._membership.close()  # its keeper begins to leave
         self._sessions.end(self._router.connections.kept)
         if self._reading is not None:
             self._reading.close()
         self._reading, self._own = None, frozenset()
         self._router.close()
-        self._keeper.end()
+        self._keeper.end(deadline)
 
 
 def _keeper(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from pyspark_kafkaproto.client.group.membership import Commit, Membership
 from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
-from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.errors import DeadlineExceeded, KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 
 _log = logging.getLogger(__name__)
@@ -97,6 +97,15 @@ class Commits:
             self._membership.wait_for(self._unwaited[-1], deadline)
         self.report()
 
+    def see_last_through(self, deadline: Deadline) -> None:
+        """The same of who closes: what is not answered by then has failed, as far as is known."""
+        try:
+            self.see_through(deadline)
+        except DeadlineExceeded as error:
+            unheard, self._unwaited = self._unwaited, []
+            for commit in unheard:
+                self._tell(commit, error)
+
     def report(self) -> None:
         """Tell what became of commits that nobody waited for."""
         answered = set(self._membership.take_answered())
@@ -105,11 +114,14 @@ class Commits:
         for commit in done:
             if commit.error is None:
                 self._known |= commit.offsets
-            else:
-                _log.warning("a commit that was not waited for failed: %s", commit.error)
-            if self._on_commit is not None:
-                offsets = {item: committed.offset for item, committed in commit.offsets.items()}
-                self._on_commit(offsets, commit.error)
+            self._tell(commit, commit.error)
+
+    def _tell(self, commit: Commit, error: KafkaProtoError | None) -> None:
+        if error is not None:
+            _log.warning("a commit that was not waited for failed: %s", error)
+        if self._on_commit is not None:
+            offsets = {item: committed.offset for item, committed in commit.offsets.items()}
+            self._on_commit(offsets, error)
 
     def _send(self, offsets: Positions) -> Commit | None:
         self._membership.check_open()

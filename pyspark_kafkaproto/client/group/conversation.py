@@ -97,7 +97,7 @@ class Conversation(ABC):
         """Whether the coordinator is told when this member goes."""
 
     @abstractmethod
-    def leave(self, member: GroupMember, reason: str) -> None:
+    def leave(self, member: GroupMember, reason: str, deadline: Deadline) -> None:
         """End the membership, so that the others need not wait for the session to end."""
 
     def commit(
@@ -112,7 +112,7 @@ class Conversation(ABC):
         what: str,
         request: Any,
         answer_s: float,
-        within_s: float | None = None,
+        by_then: Deadline | None = None,
         most: int | None = None,
         meanwhile: Callable[[], object] | None = None,
     ) -> Any:
@@ -123,24 +123,27 @@ class Conversation(ABC):
             request: what to ask.
             answer_s: how long one answer may take. A JoinGroup is answered when all have come:
                 that is no failure, and does not count as one.
-            within_s: how long a failure may last, if not as long as above.
+            by_then: when all of it is to be over, if it may not last as long as above.
             most: the highest version of the request to use.
             meanwhile: called time and again until the answer is there.
         """
         config = self.router.config
-        patience_s = within_s or config.default_api_timeout_s
-        deadline = Deadline.after(answer_s + patience_s)
+        patience_s = config.default_api_timeout_s if by_then is None else by_then.timeout_s
+        deadline = Deadline.after(answer_s + patience_s) if by_then is None else by_then
+
+        def within(timeout_s: float) -> Deadline:
+            return Deadline.after(timeout_s) if by_then is None else by_then.sooner(timeout_s)
 
         def attempt() -> Any:
-            soon = Deadline.after(config.request_timeout_s)
+            soon = within(config.request_timeout_s)
             try:
                 place = self.router.coordinator(self._group, soon)
                 connection = self.router.connect(place, soon)
-                by_then = Deadline.after(answer_s)
+                answered = within(answer_s)
                 if meanwhile is None:
-                    answer = self.router.request(connection, request, by_then, most)
+                    answer = self.router.request(connection, request, answered, most)
                 else:
-                    answer = self._wait_with(meanwhile, connection, request, by_then)
+                    answer = self._wait_with(meanwhile, connection, request, answered)
                 self._check(answer, f"group {self._group!r} at broker {place}")
             except KafkaProtoError as error:
                 error.patience_s = min(error.patience_s, patience_s)

@@ -44,6 +44,8 @@ _log = logging.getLogger(__name__)
 # How long `end` waits for a thread that has nothing to wait for itself.
 _SOON_S = 0.5
 _END_S = 5.0
+_LONGEST_CLOSE_S: Final = 30.0  # Java's
+_TO_LEAVE: Final = 1 / 6  # of the time to close: commits have the rest
 _WORTH_A_WORD_S = 2.0
 _GONE_ALREADY: Final = (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)
 # Of a commit: not about what is committed, so that no other one goes any better.
@@ -62,6 +64,19 @@ class Due(NamedTuple):
 
     at: float
     act: Callable[[], None]
+
+
+class Closing(NamedTuple):
+    """Until when a member that closes says what is done, and until when it is gone."""
+
+    commits: Deadline
+    end: Deadline
+
+    @classmethod
+    def within(cls, timeout_s: float) -> Closing:
+        """From now on; `timeout_s` is the longest that anything of it may take."""
+        whole_s = min(timeout_s, _LONGEST_CLOSE_S)
+        return cls(Deadline.after(whole_s * (1 - _TO_LEAVE)), Deadline.after(whole_s))
 
 
 _C = TypeVar("_C", bound=Conversation)
@@ -99,22 +114,23 @@ class Keeper(ABC, Generic[_C]):
             reason = "no answer yet" if why is None else why
             _log.warning("group %r: %s: %s", self._config.group_id, place, reason)
 
-    def end(self) -> None:
+    def end(self, deadline: Deadline) -> None:
         """Leave, once the membership is closed: soon over, unless a JoinGroup is under way.
 
-        On a connection of its own then: that is answered once we have left.
+        On a connection of its own then: that is answered once we have left. A thread that waits for
+        a broker that says nothing is not waited for: it ends with its request.
         """
         self._coordinator.router.is_over = True
-        self._thread.join(_SOON_S)
+        self._thread.join(min(_SOON_S, deadline.remaining_s))
         member = self._membership.member
         if not self._coordinator.leaves(member):
             return
         aside = self._coordinator.anew()
         try:
-            leave(aside, member, "the consumer was closed")
+            leave(aside, member, "the consumer was closed", deadline)
         finally:
             aside.close()
-        self._thread.join(_END_S)
+        self._thread.join(min(_END_S, deadline.remaining_s))
 
     def looks_first(self, error: BrokerError) -> bool:  # noqa: ARG002 - by names there is nothing
         """Whether it is looked up first whether a topic is gone, which has the reader read others.
@@ -224,7 +240,11 @@ class Keeper(ABC, Generic[_C]):
         _log.warning("group %r: %s, leaving the group", self._config.group_id, text)
         self._membership.lost(text, member_id=member.member_id if member.instance_id else "")
         if self._coordinator.leaves(member):
-            leave(self._coordinator, member, text)
+            leave(self._coordinator, member, text, self._soon)
+
+    @property
+    def _soon(self) -> Deadline:
+        return Deadline.after(self._config.client.request_timeout_s)
 
     # Commits
 
@@ -335,10 +355,10 @@ class Keeper(ABC, Generic[_C]):
                 self._membership.fail(error)
 
 
-def leave(conversation: Conversation, member: GroupMember, reason: str) -> None:
+def leave(conversation: Conversation, member: GroupMember, reason: str, deadline: Deadline) -> None:
     """End a membership that is no matter of the reader's any more, however that goes."""
     try:
-        conversation.leave(member, reason)
+        conversation.leave(member, reason, deadline)
     except KafkaProtoError as error:
         if isinstance(error, BrokerError) and error.code in _GONE_ALREADY:
             _log.debug("the group had given us up before we left: %s", error)

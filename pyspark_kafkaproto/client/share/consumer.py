@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark_kafkaproto.arrow import RECORD_COLUMNS
 from pyspark_kafkaproto.client.codec import say_which_codec
+from pyspark_kafkaproto.client.group.keeper import Closing
 from pyspark_kafkaproto.client.group.membership import Membership, State, View
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern, checked_topics
 from pyspark_kafkaproto.client.polled import Polled
@@ -260,6 +261,9 @@ class ShareConsumer(Polled):
     def close(self, *, accept: bool = False) -> Results:
         """Send what is acknowledged, give all else back to the group, and leave it. Again: nothing.
 
+        Takes 30 s at most, or default.api.timeout.ms where that is less: what was not answered by
+        then has failed, and where nobody answers the group notices when the session ends.
+
         Args:
             accept: True: with share.acknowledgement.mode=implicit the last batch is accepted, and
                 not given back. The end of a `with` block does so, unless it is an error.
@@ -274,15 +278,16 @@ class ShareConsumer(Polled):
             return {}
         with self._alone():
             self._is_closing = True
+            closing = Closing.within(self.config.client.default_api_timeout_s)
             try:
                 if accept and not self.config.is_explicit:
                     self._exchange.accept_given()
-                self._exchange.close(Deadline.after(self.config.client.default_api_timeout_s))
+                self._exchange.close(closing.commits)
             finally:
                 self._membership.close()
                 self._exchange.drop()
                 self._router.close()
-                self._keeper.end()
+                self._keeper.end(closing.end)
             return self._exchange.take_results()
 
 

@@ -41,7 +41,7 @@ from pyspark_kafkaproto.messages.heartbeat import HeartbeatRequest
 from pyspark_kafkaproto.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from pyspark_kafkaproto.messages.leave_group import LeaveGroupRequest
 from pyspark_kafkaproto.messages.sync_group import SyncGroupRequest
-from pyspark_kafkaproto.net import ConsumerConfig
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 
 _log = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ class Coordinator(Conversation):
         """A static member does not: it finds its partitions again within session.timeout.ms."""
         return member.instance_id is None and bool(member.member_id)
 
-    def leave(self, member: GroupMember, reason: str) -> None:
+    def leave(self, member: GroupMember, reason: str, deadline: Deadline) -> None:
         """End the membership, so that the others need not wait for the session to end."""
         one = LeaveGroupRequest.Member(
             member_id=member.member_id, group_instance_id=member.instance_id, reason=reason
@@ -199,10 +199,10 @@ class Coordinator(Conversation):
         timeout_s = self._config.client.request_timeout_s
         try:
             request = LeaveGroupRequest(group_id=self._group, members=(one,))
-            self._ask(what, request, timeout_s, timeout_s)
+            self._ask(what, request, timeout_s, deadline)
         except UnsupportedVersion:
             old = LeaveGroupRequest(group_id=self._group, member_id=member.member_id)
-            self._ask(what, old, timeout_s, timeout_s, _LAST_LEAVE_OF_ONE)
+            self._ask(what, old, timeout_s, deadline, _LAST_LEAVE_OF_ONE)
 
     def subscribed(self, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
         """Those of topics that match, where there is a pattern; else all."""

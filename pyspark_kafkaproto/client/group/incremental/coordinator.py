@@ -115,7 +115,7 @@ class Coordinator(Conversation):
         """Each of them does."""
         return bool(member.member_id)
 
-    def leave(self, member: GroupMember, reason: str) -> None:
+    def leave(self, member: GroupMember, reason: str, deadline: Deadline) -> None:
         """End the membership; a static member is expected back within the session's time.
 
         The protocol has no place for `reason`.
@@ -124,7 +124,7 @@ class Coordinator(Conversation):
         request = self._brief(member._replace(generation=epoch), None)
         timeout_s = self._config.client.request_timeout_s
         _log.debug("leaving group %r: %s", self._group, reason)
-        self._ask(f"leave group {self._group!r}", request, timeout_s, timeout_s)
+        self._ask(f"leave group {self._group!r}", request, timeout_s, deadline)
 
     def names_of(self, topic_ids: Collection[bytes]) -> dict[bytes, str]:
         """The names of topics, as one broker knows them; one try.

@@ -75,7 +75,7 @@ class IncrementalKeeper(Keeper[Coordinator]):
             answer = self._coordinator.join(who)
         if self._membership.state is State.CLOSED:
             # Meanwhile: whoever has closed it did not know that we would be let in.
-            leave(self._coordinator, who, "the consumer was closed")
+            leave(self._coordinator, who, "the consumer was closed", self._soon)
             return
         self._said = frozenset()
         self._look_at_topics()
@@ -85,7 +85,7 @@ class IncrementalKeeper(Keeper[Coordinator]):
     def _took_leave(self, who: GroupMember) -> bool:
         """End a membership of our own, the word of which was lost; False: it is another's."""
         try:
-            self._coordinator.leave(who, "it joins anew")
+            self._coordinator.leave(who, "it joins anew", self._soon)
         except BrokerError as error:
             _log.debug("who is in our way is somebody else: %s", error)
             return False
