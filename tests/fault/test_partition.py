@@ -436,9 +436,8 @@ def test_a_transaction_cut_off_for_longer_than_its_time_is_seen_by_nobody(
         heirs = stack.enter_context(
             Producer(near | writer | {"transactional.id": f"{group}-near"}, topic=target)
         )
-        copy(
-            heir, heirs, group
-        )  # once the session is over, and the transaction that holds the offsets
+        # Once the session is over, and the transaction that holds the offsets.
+        copy(heir, heirs, group)
         heirs.commit_transaction()
         line.heal()
         with pytest.raises(BrokerError):
