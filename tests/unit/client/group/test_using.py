@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 
 import pytest
 
@@ -62,6 +63,20 @@ def test_who_closes_in_its_listener_is_told_once(filled, member_of, noted):
     consumer.close()
     assert noted == [("revoked", BOTH)]
     assert committed(filled) == {0: 20, 1: 20}
+
+
+@pytest.mark.slow
+def test_the_time_that_a_listener_takes_is_not_that_of_leaving(filled, member_of):
+    def give_up(own):
+        time.sleep(0.6)
+        raise ZeroDivisionError
+
+    consumer = member_of({"on_revoke": give_up}, default_api_timeout_ms=500)
+    poll_rows(consumer, 40)
+    with pytest.raises(ZeroDivisionError):
+        consumer.close()
+    beats = [beat.member_epoch for beat in filled.asked("ConsumerGroupHeartbeat")]
+    assert filled.asked("LeaveGroup") or beats[-1] == -1
 
 
 def test_rows_that_met_an_error_are_not_given_up_as_read(filled, member_of, noted):
