@@ -111,8 +111,8 @@ def write(broker) -> Iterator[Callable[[str], None]]:
     with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
 
         def send(topic: str) -> None:
-            rows = [ProducerRecord(b"v", partition=n % PARTITIONS) for n in range(ROWS * 4)]
-            producer.send(rows, topic=topic)
+            numbers = [n % PARTITIONS for n in range(ROWS * PARTITIONS)]
+            producer.send([ProducerRecord(b"v", topic=topic, partition=n) for n in numbers])
             producer.flush()
 
         yield send
