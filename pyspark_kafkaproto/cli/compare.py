@@ -28,7 +28,13 @@ _GRACE_S = 2.0
 @configured
 @click.argument("topics", nargs=-1, metavar="[TOPIC]…")
 @click.option("--option", "reading", metavar="KEY=VALUE", multiple=True, help="Of spark.read.")
-@click.option("--runs", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How often each reads; the fastest counts.",
+)
 @click.option("--master", metavar="URL", default="local[*]", show_default=True, help="Spark's.")
 @json_option
 def compare(

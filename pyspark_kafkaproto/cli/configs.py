@@ -66,7 +66,7 @@ def describe(cluster: KafkaCluster, kind: str, name: str, every: bool, as_json: 
 @connected
 @click.argument("kind", type=_TYPES)
 @click.argument("name")
-@click.option("--set", "pairs", metavar="KEY=VALUE", multiple=True)
+@click.option("--set", "pairs", metavar="KEY=VALUE", multiple=True, help="Give it this value.")
 @click.option("--unset", metavar="KEY", multiple=True, help="Bring a default back.")
 @click.option("--append", metavar="KEY=MEMBER", multiple=True, help="Add to a list.")
 @click.option("--subtract", metavar="KEY=MEMBER", multiple=True, help="Take from a list.")

@@ -39,10 +39,22 @@ _FOLLOW_S = 0.3
 )
 @click.option("-n", "--count", type=click.IntRange(1), help="At most so many records in all.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is written, until Ctrl-C.")
-@click.option("-g", "--group", help="Start where GROUP has committed, else at the earliest.")
+@click.option(
+    "-g",
+    "--group",
+    metavar="GROUP",
+    help="Start where GROUP has committed, else at the earliest.",
+)
 @click.option("--commit", is_flag=True, help="Commit what was printed, for GROUP.")
 @click.option("--share-group", metavar="GROUP", help="As a member of a share group, until Ctrl-C.")
-@click.option("--format", "form", default="json", show_default=True, metavar="json|raw|TEMPLATE")
+@click.option(
+    "--format",
+    "form",
+    default="json",
+    show_default=True,
+    metavar="json|raw|TEMPLATE",
+    help="A line of JSON, the value alone, or as TEMPLATE says.",
+)
 def consume(  # noqa: PLR0913, PLR0917 - one for each option
     cluster: KafkaCluster,
     topic: str,

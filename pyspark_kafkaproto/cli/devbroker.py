@@ -84,7 +84,13 @@ def devbroker() -> None:
     help="May be repeated. PROTOCOL is Kafka's (PLAINTEXT, SSL, …); after @ stands the address "
     "that clients are sent to, for trying out a wrong one.",
 )
-@click.option("--nodes", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--nodes",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many brokers.",
+)
 @click.option("--property", "pairs", metavar="KEY=VALUE", multiple=True, help="Of the broker.")
 def start(
     data_dir: Path,

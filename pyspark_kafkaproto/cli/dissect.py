@@ -58,7 +58,14 @@ _EXCLUDING = (("html", "json"), ("html", "stats"), ("html", "detail"), ("stats",
     required=True,
     metavar="FILE…",
 )
-@click.option("--port", "ports", type=click.IntRange(1, 65535), multiple=True, metavar="PORT")
+@click.option(
+    "--port",
+    "ports",
+    type=click.IntRange(1, 65535),
+    multiple=True,
+    metavar="PORT",
+    help="Of brokers; repeatable.",
+)
 @click.option("--detail", is_flag=True, help="Every field with its bytes' positions; records too.")
 @click.option("--json", is_flag=True, help="One JSON object a line.")
 @click.option("--api", "apis", multiple=True, metavar="NAME", help="Such as Fetch; repeatable.")

@@ -20,8 +20,12 @@ _COLUMNS = {
 
 @click.command()
 @connected
-@click.option("--topic", "topics", multiple=True, help="Look at the rights on it, too.")
-@click.option("--group", "groups", multiple=True, help="Look at the rights on it, too.")
+@click.option(
+    "--topic", "topics", metavar="TOPIC", multiple=True, help="Look at the rights on it, too."
+)
+@click.option(
+    "--group", "groups", metavar="GROUP", multiple=True, help="Look at the rights on it, too."
+)
 @json_option
 @click.pass_context
 def doctor(

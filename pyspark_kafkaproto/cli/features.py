@@ -133,7 +133,7 @@ def downgrade(
 
 def _parse(levels: tuple[str, ...]) -> dict[str, int]:
     found = {}
-    for name, text in parse_pairs("FEATURE=LEVEL", levels).items():
+    for name, text in parse_pairs("FEATURE=LEVEL", levels, "FEATURE=LEVEL").items():
         is_number = text.isascii() and text.isdecimal()
         level = int(text) if is_number else level_of_release(name, text)
         if level is None:

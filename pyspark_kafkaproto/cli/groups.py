@@ -64,13 +64,18 @@ def groups() -> None:
 @groups.command("list")
 @connected
 @click.option(
-    "--state", "states", type=click.Choice(GROUP_STATES, case_sensitive=False), multiple=True
+    "--state",
+    "states",
+    type=click.Choice(GROUP_STATES, case_sensitive=False),
+    multiple=True,
+    help="Those in this state alone; repeatable.",
 )
 @click.option(
     "--type",
     "types",
     type=click.Choice(GROUP_TYPES, case_sensitive=False),
     multiple=True,
+    help="Those of this type alone; repeatable.",
 )
 @json_option
 def list_(
@@ -163,7 +168,13 @@ def offsets(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> Non
 )
 @click.option("--back-by", metavar="SPAN", help="To the first record of the last 90s, 10m, 2h, 7d.")
 @click.option("--shift", type=int, metavar="COUNT", help="So many on, or back: --shift=-100.")
-@click.option("--to", "named", metavar="TOPIC:PARTITION=OFFSET", multiple=True)
+@click.option(
+    "--to",
+    "named",
+    metavar="TOPIC:PARTITION=OFFSET",
+    multiple=True,
+    help="To this offset, of this partition alone.",
+)
 @click.option(
     "--topic",
     "topics",

@@ -30,7 +30,13 @@ _COLUMNS = {
 @click.command()
 @connected
 @click.argument("groups", nargs=-1, metavar="[GROUP]…")
-@click.option("--topic", "topics", multiple=True, help="Every partition of it, and no other topic.")
+@click.option(
+    "--topic",
+    "topics",
+    metavar="TOPIC",
+    multiple=True,
+    help="Every partition of it, and no other topic.",
+)
 @click.option(
     "--watch", is_flag=False, flag_value="2s", metavar="[SPAN]", help="Again every SPAN (2s)."
 )

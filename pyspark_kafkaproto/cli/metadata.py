@@ -18,10 +18,10 @@ _BROKERS = {"id": "Broker", "address": "Address", "rack": "Rack", "is_controller
 
 @click.command()
 @connected
-@click.argument("topics", nargs=-1)
+@click.argument("topics", nargs=-1, metavar="[TOPIC]…")
 @json_option
 def metadata(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> None:
-    """Brokers, and all TOPICS with leaders, replicas and those in sync.
+    """Brokers, and TOPICs (all, if none is named) with leaders, replicas and those in sync.
 
     \b
     Examples:

@@ -24,6 +24,11 @@ _LIST = {
     "value": "Value",
 }
 _KINDS = {"user": "--user", "client_id": "--client-id", "ip": "--ip"}
+_HELP = {
+    "user": "A user, as it logs in.",
+    "client_id": "A client's client.id.",
+    "ip": "Where connections come from.",
+}
 
 Name = str | QuotaName | None
 
@@ -44,7 +49,8 @@ def _of_entity(command: Callable[..., Any]) -> Callable[..., Any]:
     for kind, option in reversed(_KINDS.items()):
         help_text = f"All without a quota of their own by {_LIST[kind].lower()}."
         run = click.option(_default(option), f"default_{kind}", is_flag=True, help=help_text)(run)
-        run = click.option(option, kind, metavar="NAME" if kind != "ip" else "ADDRESS")(run)
+        metavar = "NAME" if kind != "ip" else "ADDRESS"
+        run = click.option(option, kind, metavar=metavar, help=_HELP[kind])(run)
     return run
 
 
@@ -128,7 +134,10 @@ def set_(
       kafkaproto quotas set connection_creation_rate=20 --default-ip
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     entity = _entity(parts)
-    values = {quota: _number(quota, text) for quota, text in parse_pairs("quota", pairs).items()}
+    values = {
+        quota: _number(quota, text)
+        for quota, text in parse_pairs("quota", pairs, "QUOTA=VALUE").items()
+    }
     cluster.alter_quotas({entity: values}, validate_only=validate_only)
     result = "could be set" if validate_only else "set"
     row = _as_json(entity) | {"quotas": values, "result": result}

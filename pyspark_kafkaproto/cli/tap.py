@@ -26,9 +26,20 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 @click.command()
-@click.option("--listen", "port", required=True, type=click.IntRange(0, 65535), metavar="PORT")
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="The address to listen on, and to tell."
+    "--listen",
+    "port",
+    required=True,
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Where clients connect; 0: one that is free.",
+)
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on, and to tell.",
 )
 @click.option("--to", "target", required=True, metavar="HOST:PORT", help="A broker.")
 @click.option("-w", "--write", "file", required=True, metavar="FILE", help="pcapng; - for stdout.")

@@ -119,7 +119,7 @@ def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> No
 @click.argument("name", metavar="TOPIC")
 @click.option("-p", "--partitions", type=_PARTITIONS, help="How many.  [default: broker's]")
 @click.option("-r", "--replication-factor", type=_REPLICAS, help="Copies.  [default: broker's]")
-@click.option("-c", "--config", "configs", metavar="KEY=VALUE", multiple=True)
+@click.option("-c", "--config", "configs", metavar="KEY=VALUE", multiple=True, help="Set.")
 @click.option(
     "--assign",
     metavar="PARTITION=BROKER,…",
@@ -300,7 +300,7 @@ def partition_rows(topology: Topology) -> list[dict[str, object]]:
 
 def _assignment(texts: tuple[str, ...]) -> dict[int, tuple[int, ...]]:
     found = {}
-    for number, brokers in parse_pairs("--assign", texts).items():
+    for number, brokers in parse_pairs("--assign", texts, "PARTITION=BROKER,…").items():
         ids = brokers.split(",")
         if not number.isdecimal() or not all(item.isdecimal() for item in ids):
             raise ConfigError("--assign", f"{number}={brokers}", "expected 0=1,2: ids of brokers")

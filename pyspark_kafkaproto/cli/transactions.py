@@ -25,7 +25,11 @@ _HEADINGS = {
     "open": "open",
 }
 _topic_option = click.option(
-    "--decision-topic", default=_TOPIC, show_default=True, help="The option decisionTopic."
+    "--decision-topic",
+    metavar="TOPIC",
+    default=_TOPIC,
+    show_default=True,
+    help="The option decisionTopic.",
 )
 
 

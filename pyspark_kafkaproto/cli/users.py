@@ -66,8 +66,15 @@ def list_(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> None:
     multiple=True,
     default=["SCRAM-SHA-512"],
     show_default=True,
+    help="With which it logs in; repeatable.",
 )
-@click.option("--iterations", type=_ITERATIONS, default=LEAST_ITERATIONS, show_default=True)
+@click.option(
+    "--iterations",
+    type=_ITERATIONS,
+    default=LEAST_ITERATIONS,
+    show_default=True,
+    help="How often the password is hashed.",
+)
 @click.option(
     "--password-file",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),

@@ -12,14 +12,21 @@ _OFFSET = re.compile(r"-?\d{1,19}")
 _TOPIC_PARTITIONS = re.compile(r"(?P<topic>[^:]+)(?::(?P<numbers>\d+(?:,\d+)*))?")
 
 
-def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
-    """`KEY=VALUE` each; a key that comes twice is an error, not a riddle."""
+def parse_pairs(option: str, texts: Iterable[str], form: str = "KEY=VALUE") -> dict[str, str]:
+    """`KEY=VALUE` each; a key that comes twice is an error, not a riddle.
+
+    Args:
+        option: where they come from, for the error.
+        texts: as they were given.
+        form: what they are called where they are asked for, for the error.
+    """
     found: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key or key in found:
             # A value may be a secret.
-            raise ConfigError(option, key if equals else text, "expected KEY=VALUE, each KEY once")
+            expected = f"expected {form}, each {form.partition('=')[0]} once"
+            raise ConfigError(option, key if equals else text, expected)
         found[key] = value
     return found
 
@@ -38,17 +45,18 @@ def parse_partition_offsets(
     """`PARTITION=OFFSET` each, of one topic."""
     return {
         TopicPartition(topic, _number(option, number)): _offset(option, offset, least)
-        for number, offset in parse_pairs(option, texts).items()
+        for number, offset in parse_pairs(option, texts, "PARTITION=OFFSET").items()
     }
 
 
 def parse_topic_offsets(option: str, texts: Iterable[str]) -> dict[TopicPartition, int]:
     """`TOPIC:PARTITION=OFFSET` each."""
     found = {}
-    for place, offset in parse_pairs(option, texts).items():
+    form = "TOPIC:PARTITION=OFFSET"
+    for place, offset in parse_pairs(option, texts, form).items():
         topic, colon, number = place.rpartition(":")
         if not colon or not topic:
-            raise ConfigError(option, f"{place}={offset}", "expected TOPIC:PARTITION=OFFSET")
+            raise ConfigError(option, f"{place}={offset}", f"expected {form}")
         found[TopicPartition(topic, _number(option, number))] = _offset(option, offset, 0)
     return found
 

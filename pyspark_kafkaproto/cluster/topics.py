@@ -21,6 +21,8 @@ from pyspark_kafkaproto.cluster.topology import (
 )
 from pyspark_kafkaproto.error_codes import (
     INVALID_PARTITIONS,
+    OFFSET_OUT_OF_RANGE,
+    POLICY_VIOLATION,
     TOPIC_ALREADY_EXISTS,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -40,6 +42,13 @@ ALL_RECORDS = -1
 
 _LAST_BY_NAME = 5  # of DeleteTopics
 NO_SUCH_TOPIC = "there is no such topic, or this user may not see it"
+# Of DeleteRecords, which has no message of the broker's.
+_NOT_CUT = {
+    OFFSET_OUT_OF_RANGE: "the partition ends before that offset: the end itself deletes all "
+    "its records, and so does -1",
+    POLICY_VIOLATION: "its cleanup.policy is compact alone: set compact,delete, and records can "
+    "be deleted by offset",
+}
 _NO_TOPIC = {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}
 
 
@@ -274,6 +283,6 @@ def _read_cut(answer: DeleteRecordsResponse) -> dict[TopicPartition, int | Broke
             partition = TopicPartition(topic.name, item.partition_index)
             results[partition] = item.low_watermark
             if item.error_code:
-                subject = f"partition {partition}"
-                results[partition] = BrokerError(item.error_code, "DeleteRecords", subject)
+                subject, why = f"partition {partition}", _NOT_CUT.get(item.error_code, "")
+                results[partition] = BrokerError(item.error_code, "DeleteRecords", subject, why)
     return results

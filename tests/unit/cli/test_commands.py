@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 
 from pyspark_kafkaproto.cli import connection, consume
@@ -59,6 +60,17 @@ def test_every_command_has_help_with_examples(command):
             assert shown.exit_code == 0
             _, _, examples = shown.output.partition("Examples:\n")
             assert f"kafkaproto {name} {inner}" in examples, inner
+
+
+def test_every_option_says_what_it_is_for():
+    silent, commands = [], [("kafkaproto", kafkaproto)]
+    while commands:
+        name, group_or_command = commands.pop()
+        inner = getattr(group_or_command, "commands", {})
+        commands += [(f"{name} {word}", command) for word, command in inner.items()]
+        options = [item for item in group_or_command.params if isinstance(item, click.Option)]
+        silent += [f"{name} {item.opts[-1]}" for item in options if not item.help]
+    assert not silent
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 
 import pytest
 
@@ -80,6 +81,19 @@ def test_pairs_and_offsets():
 def test_wrong_pairs(texts):
     with pytest.raises(ConfigError, match="each KEY once"):
         parse_pairs("-c", texts)
+
+
+@pytest.mark.parametrize(
+    ("parse", "expected"),
+    [
+        (partial(parse_partition_offsets, "--delete-records", "t"), "PARTITION=OFFSET"),
+        (partial(parse_topic_offsets, "--to"), "TOPIC:PARTITION=OFFSET"),
+    ],
+)
+def test_what_is_no_pair_is_told_by_the_words_of_the_help(parse, expected):
+    key, _, _ = expected.partition("=")
+    with pytest.raises(ConfigError, match=f"expected {expected}, each {key} once"):
+        parse(["t:0"])
 
 
 @pytest.mark.parametrize("text", ["t:0=x", "t:0=-1", "t:x=1", "0=1", "t:0=99999999999999999999"])

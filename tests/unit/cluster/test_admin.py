@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pyspark_kafkaproto.cluster import (
@@ -221,6 +223,23 @@ def test_records_are_cut_off_at_their_leaders(brokers, kafka):
     assert len(brokers.asked("DeleteRecords", node=2)) == 1
     with pytest.raises(ConfigError, match="offset of orders-0"):
         kafka.delete_records({FIRST: -2})
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (1, "OFFSET_OUT_OF_RANGE (1): the partition ends before that offset"),
+        (44, "POLICY_VIOLATION (44): its cleanup.policy is compact alone"),
+    ],
+)
+def test_why_records_are_not_cut_off_is_told_though_brokers_send_no_text(
+    brokers, kafka, code, text
+):
+    part = DeleteRecordsResponse.Topic
+    refused = part(name="orders", partitions=(part.Partition(error_code=code),))
+    brokers.on("DeleteRecords", DeleteRecordsResponse(topics=(refused,)))
+    with pytest.raises(BrokerError, match=re.escape(text)):
+        kafka.delete_records({FIRST: 7})
 
 
 def described(*resources, code=0):
