@@ -65,10 +65,11 @@ def test_every_command_has_help_with_examples(command):
 def test_every_option_says_what_it_is_for():
     silent, commands = [], [("kafkaproto", kafkaproto)]
     while commands:
-        name, group_or_command = commands.pop()
-        inner = getattr(group_or_command, "commands", {})
-        commands += [(f"{name} {word}", command) for word, command in inner.items()]
-        options = [item for item in group_or_command.params if isinstance(item, click.Option)]
+        name, command = commands.pop()
+        if isinstance(command, click.Group):
+            words = command.list_commands(None)
+            commands += [(f"{name} {word}", command.get_command(None, word)) for word in words]
+        options = [item for item in command.params if isinstance(item, click.Option)]
         silent += [f"{name} {item.opts[-1]}" for item in options if not item.help]
     assert not silent
 
