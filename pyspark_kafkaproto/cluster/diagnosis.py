@@ -24,6 +24,7 @@ from pyspark_kafkaproto.error_codes import (
 )
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
+    ConfigError,
     ConnectionFailed,
     KafkaProtoError,
     UnsupportedVersion,
@@ -32,7 +33,7 @@ from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsRequest
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorRequest
 from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
-from pyspark_kafkaproto.net.transport import TLS_STAGE
+from pyspark_kafkaproto.net.transport import TLS_STAGE, open_socket
 
 OK = "ok"
 BROKEN = "broken"
@@ -110,11 +111,22 @@ def _try_broker(place: Endpoint, config: ClientConfig) -> tuple[Connection | Non
             place, config, Deadline.after(config.connection_setup_timeout_s)
         )
     except KafkaProtoError as error:
-        return None, list(_until(_broken_hop(error), place, config, str(error)))
+        seen = _before_tls(error, place, config)
+        return None, list(_until(_broken_hop(seen), place, config, str(seen)))
     took_ms = (time.monotonic() - began) * 1000
     return connection, list(
         _until(None, place, config, f"agreed on; the whole way took {took_ms:.0f} ms")
     )
+
+
+def _before_tls(error: KafkaProtoError, place: Endpoint, config: ClientConfig) -> KafkaProtoError:
+    """What is broken before TLS, whose files are read before anybody is asked; else `error`."""
+    if isinstance(error, ConfigError) and _broken_hop(error) == "TLS":
+        try:
+            open_socket(place, Deadline.after(config.connection_setup_timeout_s)).close()
+        except KafkaProtoError as earlier:
+            return earlier
+    return error
 
 
 def _until(
@@ -146,6 +158,9 @@ def _broken_hop(error: KafkaProtoError) -> str:
         return "TLS" if error.mechanism in ("TLS", "SSL") else "SASL"
     if isinstance(error, ConnectionFailed):
         return _HOP_OF_STAGE.get(error.stage, "versions")
+    if isinstance(error, ConfigError):  # a file, or a token's function, that this machine has not
+        parts = error.option.split(".")
+        return "TLS" if "ssl" in parts else "SASL" if "sasl" in parts else "versions"
     return "versions"
 
 

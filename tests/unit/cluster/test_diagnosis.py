@@ -7,6 +7,7 @@ import pytest
 from pyspark_kafkaproto.cluster.diagnosis import HOPS, _broken_hop
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
+    ConfigError,
     ConnectionFailed,
     DeadlineExceeded,
     RemoteProtocolError,
@@ -75,6 +76,25 @@ def test_broken_hop_is_named_and_what_follows_is_not_reached(kafka_at, server, b
     assert hops["versions"].result == "not reached"
 
 
+@pytest.mark.parametrize("name", ["ssl.truststore.location", "ssl.keystore.location"])
+def test_a_file_that_is_missing_breaks_tls_and_nothing_before_or_behind_it(
+    brokers, kafka_at, tmp_path, name
+):
+    config = {"security.protocol": "SSL", name: str(tmp_path / "nowhere.pem")}
+    with kafka_at(brokers.address(1), **config) as kafka:
+        hops = by_hop(kafka.diagnose())
+    assert [hops[hop].result for hop in HOPS] == ["ok", "ok", "broken", "not used", "not reached"]
+    assert name in hops["TLS"].detail
+    assert "truststore" in hops["TLS"].advice
+
+
+def test_where_nobody_can_be_reached_that_comes_before_a_missing_file(kafka_at, tmp_path):
+    config = {"ssl.truststore.location": str(tmp_path / "nowhere.pem")}
+    with kafka_at("127.0.0.1:1", **config, **{"security.protocol": "SSL"}) as kafka:
+        hops = by_hop(kafka.diagnose())
+    assert (hops["connect"].result, hops["TLS"].result) == ("broken", "not reached")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("said", [raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), STALL])
 def test_peer_that_is_not_kafka_breaks_at_the_versions(brokers, kafka_at, said):
@@ -90,6 +110,8 @@ def test_each_error_belongs_to_a_hop():
     assert _broken_hop(AuthenticationFailed("b", "TLS", "no")) == "TLS"
     assert _broken_hop(ConnectionFailed("b", "TLS handshake", "no")) == "TLS"
     assert _broken_hop(ConnectionFailed("b", "token", "no")) == "SASL"
+    assert _broken_hop(ConfigError("kafka.ssl.truststore.location", "ca.pem", "no")) == "TLS"
+    assert _broken_hop(ConfigError("sasl.login.callback.handler.class", "a:b", "no")) == "SASL"
     for error in (
         ConnectionFailed("b", "handshake", "no"),
         DeadlineExceeded("b", 1),
