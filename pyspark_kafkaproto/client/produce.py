@@ -170,6 +170,9 @@ class Producer:
         records = data if isinstance(data, list) else None
         if records is None and not hasattr(data, "num_rows"):
             with self._ending_on_error():
+                if isinstance(data, ProducerRecord):  # a tuple: its parts would be the records
+                    kind = type(data).__name__
+                    raise ConfigError("records", kind, "expected a list: send([record])")
                 records = list(data)  # first of all: what makes them may send others
         if self._transactions is not None:
             self._transactions.check_open()

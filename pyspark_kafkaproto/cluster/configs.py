@@ -181,6 +181,8 @@ def check_each_once(changes: Collection[ConfigChange]) -> None:
 
 def _check(resources: Collection[ConfigResource]) -> None:
     for item in resources:
+        if not isinstance(item, ConfigResource):
+            raise ConfigError("resource", item, "expected ConfigResource(type, name)")
         if item.type not in _TYPES:
             raise ConfigError("resource", item.type, f"expected one of {', '.join(_TYPES)}")
         if item.type in _OF_ONE_BROKER and item.name and not item.name.isdecimal():

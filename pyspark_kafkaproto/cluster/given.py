@@ -71,11 +71,13 @@ def checked_timestamp(timestamp: int) -> int:
     """A time in ms since 1970; below 0 a broker takes it for a question of another kind.
 
     Raises:
-        ConfigError: it is below 0.
+        ConfigError: it is below 0, or no whole number.
     """
-    if timestamp < 0:
-        raise ConfigError("timestamp", timestamp, "expected milliseconds since 1970, 0 or more")
-    return timestamp
+    whole = _whole(timestamp)
+    if whole is None or whole < 0:
+        allowed = "expected milliseconds since 1970, a whole number from 0 on"
+        raise ConfigError("timestamp", timestamp, allowed)
+    return whole
 
 
 def checked_brokers(option: str, brokers: Iterable[int]) -> tuple[int, ...]:

@@ -68,8 +68,9 @@ class NewTopic:
     name: str
     partitions: int = BROKERS_DEFAULT
     replication_factor: int = BROKERS_DEFAULT
-    configs: Mapping[str, str] = field(default_factory=dict)
-    assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    # Out of the hash, which no dict has: what goes in goes in as a set.
+    configs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    assignment: Mapping[int, Sequence[int]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for option, value in (
@@ -92,6 +93,8 @@ def create_topics(
     """
     by_name: dict[str, NewTopic] = {}
     for topic in topics:
+        if not isinstance(topic, NewTopic):
+            raise ConfigError("topics", topic, "expected NewTopic(name, partitions, …)")
         if by_name.setdefault(topic.name, topic) != topic:
             raise ConfigError("topic", topic.name, "it is given twice, and not alike")
 

@@ -44,7 +44,26 @@ def checked_topics(
         if config.group_protocol != INCREMENTAL:
             compiled(topics)
         return topics
-    _check_names(topics)
+    return checked_names(topics, f"; {_BY_PATTERN}")
+
+
+def checked_names(topics: Collection[str], otherwise: str = "") -> frozenset[str]:
+    """Names that topics can have, at least one.
+
+    Args:
+        topics: as they were given.
+        otherwise: what else may be given, for the error.
+
+    Raises:
+        ConfigError: they are no such set.
+    """
+    if isinstance(topics, str | bytes) or not isinstance(topics, Iterable) or not topics:
+        allowed = f"expected a set of names, at least one{otherwise}"
+        raise ConfigError("topics", topics, allowed)
+    for name in topics:
+        if not is_topic_name(name):
+            allowed = f"no topic is called so: {TOPIC_NAMES}{otherwise}"
+            raise ConfigError("topics", name, allowed)
     return frozenset(topics)
 
 
@@ -70,13 +89,3 @@ def matching(
         if not topic.error_code and not (excludes_internal and topic.is_internal)
         if pattern.fullmatch(topic.name)
     )
-
-
-def _check_names(topics: object) -> None:
-    if isinstance(topics, str | bytes) or not isinstance(topics, Iterable) or not topics:
-        allowed = f"expected a set of names, at least one; {_BY_PATTERN}"
-        raise ConfigError("topics", topics, allowed)
-    for name in topics:
-        if not is_topic_name(name):
-            allowed = f"no topic is called so: {TOPIC_NAMES}; {_BY_PATTERN}"
-            raise ConfigError("topics", name, allowed)

@@ -19,7 +19,7 @@ from pyspark_kafkaproto.arrow import RECORD_COLUMNS
 from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.group.keeper import Closing
 from pyspark_kafkaproto.client.group.membership import Membership, State, View
-from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern, checked_topics
+from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern, checked_names
 from pyspark_kafkaproto.client.polled import Polled
 from pyspark_kafkaproto.client.share.exchange import Results, ShareExchange
 from pyspark_kafkaproto.client.share.held import Acknowledge, Acquired
@@ -64,7 +64,7 @@ class ShareConsumer(Polled):
         if isinstance(topics, SubscriptionPattern):
             raise ConfigError("topics", topics, "share groups know no patterns: expected names")
         member = self.config.member
-        wanted = checked_topics(topics, member)
+        wanted = checked_names(topics)
         check_set("columns", columns)
         layout = Layout(columns)
         say_which_codec()

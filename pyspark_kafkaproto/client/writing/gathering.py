@@ -84,7 +84,7 @@ def _owned(record: Any) -> tuple[ProducerRecord, int]:
     """A record that nobody changes any more, and about its memory; if it is one."""
     if not isinstance(record, ProducerRecord):
         kind = type(record).__name__
-        raise ConfigError("records", kind, "expected ProducerRecord(value, key=…)")
+        raise ConfigError("records", kind, "expected ProducerRecord(value, key=…), in a list")
     value, key, headers = record.value, record.key, record.headers
     try:
         # An empty tuple, which nobody changes, is what most have.

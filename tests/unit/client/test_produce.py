@@ -342,6 +342,13 @@ def test_what_is_no_record_is_refused(producer, record):
         producer().send([record])
 
 
+def test_one_record_by_itself_is_refused_for_what_it_is(producer):
+    """It is a tuple, whose parts would be taken for records."""
+    match = r"records.*ProducerRecord.*expected a list: send\(\[record\]\)"
+    with pytest.raises(ConfigError, match=match):
+        producer().send(ProducerRecord("value"))
+
+
 def counted(monkeypatch):
     """How many records came together each time that columns were made of records."""
     counts = []

@@ -204,6 +204,27 @@ def test_what_is_written_after_a_lost_answer_is_not_deleted(brokers, kafka):
     assert offsets == [end, end]
 
 
+def test_topics_to_make_go_in_as_a_set():
+    one = NewTopic("orders", 3, configs={"retention.ms": "1000"})
+    same = NewTopic("orders", 3, configs={"retention.ms": "1000"})
+    assert {one, same, NewTopic("orders", 3), NewTopic("mails")} == {
+        one,
+        NewTopic("orders", 3),
+        NewTopic("mails"),
+    }
+
+
+@pytest.mark.parametrize("topics", ["orders", {"orders"}])
+def test_what_is_no_topic_to_make_is_refused(kafka, topics):
+    with pytest.raises(ConfigError, match=r"expected NewTopic\(name"):
+        kafka.create_topics(topics)
+
+
+def test_what_is_no_resource_is_refused(kafka):
+    with pytest.raises(ConfigError, match=r"expected ConfigResource\(type, name\)"):
+        kafka.describe_configs({("topic", "orders")})
+
+
 def test_records_are_cut_off_at_their_leaders(brokers, kafka):
     brokers.topics["orders"].move(1, node_id=2)
 

@@ -1,5 +1,7 @@
 """Offsets at the leaders: what is asked, in which isolation, and what -1 means."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
@@ -58,8 +60,8 @@ def test_a_log_without_a_bound_is_an_error(brokers, kafka, ask, bound):
         ask(kafka, {FIRST, SECOND})
 
 
-@pytest.mark.parametrize("timestamp", [-1, -2, -5])
-def test_kafkas_special_timestamps_are_not_passed_on(kafka, timestamp):
+@pytest.mark.parametrize("timestamp", [-1, -2, -5, 1.5, "now", datetime(2026, 11, 1, tzinfo=UTC)])
+def test_what_is_no_timestamp_for_a_user_is_not_passed_on(kafka, timestamp):
     with pytest.raises(ConfigError, match="milliseconds since 1970"):
         kafka.get_leader_offsets({FIRST}, timestamp)
 

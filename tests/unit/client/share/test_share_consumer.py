@@ -631,6 +631,14 @@ def test_what_cannot_be_read_is_refused(topics, columns):
         ShareConsumer({"bootstrap.servers": "b:1", "group.id": "g"}, topics, columns=columns)
 
 
+@pytest.mark.parametrize("topics", ["mails", {"bad name"}])
+def test_a_refusal_of_names_does_not_lead_to_patterns(topics):
+    """A share group has none, which is what it would say of them."""
+    with pytest.raises(ConfigError, match="'topics' is") as caught:
+        ShareConsumer({"bootstrap.servers": "b:1", "group.id": "g"}, topics)
+    assert "pattern" not in str(caught.value)
+
+
 def test_what_cannot_be_acknowledged_is_refused(filled, shares, member_of, explicit_of):
     implicit = member_of()
     next_batch(implicit)
