@@ -2,9 +2,10 @@
 
 It is the only one that speaks with the coordinator while the member lives, on a connection of its
 own, so that commits arrive in the order in which they were given, and heartbeats go on while the
-reader works, and while a commit is tried again. Two exceptions end a membership from here: a reader
-that does not poll for max.poll.interval.ms leaves, and an instance id that another member has taken
-is given up.
+reader works, and while a commit is tried again. Three exceptions end a membership from here: a
+reader that does not poll for max.poll.interval.ms leaves, one that is gone without `close` (this
+thread holds the membership, and not the reader) does so too, and an instance id that another member
+has taken is given up.
 How a member joins, and what it does at which time, is in `classic` and `incremental`.
 Protocol: KIP-62, KIP-345.
 """
@@ -163,7 +164,10 @@ class Keeper(ABC, Generic[_C]):
         end: KafkaProtoError = self._too_late()
         try:
             while member.state is not State.CLOSED:
-                self._step()
+                if member.is_forgotten:
+                    self._leave_forgotten()
+                else:
+                    self._step()
         except BaseException as error:
             # Whatever it is: a reader whose membership is kept by nobody has to know.
             end = LocalProtocolError(f"keeping the membership failed: {error!r}")
@@ -245,6 +249,18 @@ class Keeper(ABC, Generic[_C]):
     @property
     def _soon(self) -> Deadline:
         return Deadline.after(self._config.client.request_timeout_s)
+
+    def _leave_forgotten(self) -> None:
+        """Nobody can poll any more: as after a `close` that commits nothing."""
+        _log.warning(
+            "group %r: the consumer is gone and was not closed: leaving the group; rows that it "
+            "has not committed are read again",
+            self._config.group_id,
+        )
+        member = self._membership.member
+        self._membership.close()
+        if self._coordinator.leaves(member):
+            leave(self._coordinator, member, "the consumer was dropped")
 
     # Commits
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -120,6 +121,7 @@ class Membership:
         self._given = 0  # commits
         self._given_up: dict[TopicPartition, int] = {}  # how many were given before
         self._refusal: KafkaProtoError | None = None
+        self._reader: weakref.ref[object] | None = None
         self.state = State.JOINING
         self.member = GroupMember("", NO_GENERATION, instance_id)
         self.tenure = 0
@@ -141,6 +143,10 @@ class Membership:
             return View(self.state, self.member, self.tenure, self.assignment, self.changes)
 
     # The reader's side
+
+    def read_by(self, reader: object) -> None:
+        """Whose it is: it ends when that is gone, be it without a word."""
+        self._reader = weakref.ref(reader)
 
     def check_open(self) -> None:
         """Refuse whoever comes too late.
@@ -272,6 +278,11 @@ class Membership:
             if self.state is not State.CLOSED:
                 self.error = error
                 self._become(State.FAILED)
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether there is no reader any more that could poll, or close."""
+        return self._reader is not None and self._reader() is None
 
     def overdue_s(self, interval_s: float) -> float:
         """For how long the reader should have polled by now; below 0: it has time yet."""

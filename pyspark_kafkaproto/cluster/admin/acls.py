@@ -262,6 +262,11 @@ def _check_can_be_made(acl: Acl) -> None:
         raise ConfigError("principal", acl.principal, "expected its type, too: User:reports")
     if acl.resource_type == "cluster" and acl.resource_name != CLUSTER_NAME:
         raise ConfigError("resource_name", acl.resource_name, f"a cluster's is {CLUSTER_NAME}")
+    if acl.resource_type == "topic" and "*" in acl.resource_name and acl.resource_name != "*":
+        # Kafka takes it, and it is about no topic: whoever denies by it denies nothing.
+        why = "no topic is called so: * alone is every topic; for all whose names begin alike give "
+        why += "their beginning, prefixed (--prefixed)"
+        raise ConfigError("resource_name", acl.resource_name, why)
 
 
 def _to_create(acl: Acl) -> CreateAclsRequest.Creation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import threading
 import time
@@ -77,6 +78,34 @@ def test_the_time_that_a_listener_takes_is_not_that_of_leaving(filled, member_of
         consumer.close()
     beats = [beat.member_epoch for beat in filled.asked("ConsumerGroupHeartbeat")]
     assert filled.asked("LeaveGroup") or beats[-1] == -1
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # which tells of it, too
+@pytest.mark.parametrize("keeps", ["the consumer", "its batches"])
+def test_a_member_that_nobody_holds_any_more_leaves_and_commits_nothing(
+    filled, member_of, protocol, caplog, keeps
+):
+    """Else its partitions would be read by nobody until max.poll.interval.ms has passed."""
+    with member_of() as other:
+        config = other.config
+    held = Consumer(config, {"orders"})
+    poll_rows(held, 20)
+    thread = held._keeper._thread
+    if keeps == "its batches":
+        held = iter(held)
+        next(held)
+    gc.collect()
+    assert thread.is_alive()
+    del held
+    gc.collect()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+    assert "the consumer is gone and was not closed" in caplog.text
+    assert committed(filled) is None
+    if protocol == "consumer":
+        assert filled.asked("ConsumerGroupHeartbeat")[-1].member_epoch == -1
+    else:
+        assert filled.asked("LeaveGroup")[-1].members[0].reason == "the consumer was dropped"
 
 
 def test_rows_that_met_an_error_are_not_given_up_as_read(filled, member_of, noted):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
@@ -610,6 +611,21 @@ def test_columns_are_those_asked_for(filled, shares, member_of):
     consumer.close()
     alone = member_of(columns=["deliveryCount"])
     assert next_batch(alone).column(0).to_pylist() == [2] * 20, "the other had these, too"
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # which tells of it, too
+def test_a_member_that_nobody_holds_any_more_leaves(filled, shares, member_of, caplog):
+    with member_of() as other:
+        config = other.config
+    held = ShareConsumer(config, {"orders"})
+    next_batch(held)
+    thread = held._keeper._thread
+    del held
+    gc.collect()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert "the consumer is gone and was not closed" in caplog.text
+    assert filled.asked("ShareGroupHeartbeat")[-1].member_epoch == -1
 
 
 # What cannot be

@@ -276,6 +276,8 @@ def test_nothing_is_asked_for_nothing(brokers, kafka):
         ({"host": ""}, "'host' is '': expected a name"),
         ({"resource_name": None}, "'resource_name' is missing: expected a name"),
         ({"resource_type": "cluster"}, "'orders': a cluster's is kafka-cluster"),
+        ({"resource_name": "orders-*"}, r"'orders-\*': no topic is called so: \* alone is every"),
+        ({"resource_name": "o*", "pattern_type": "prefixed"}, "no topic is called so"),
     ],
 )
 def test_what_no_broker_takes_is_refused_here(brokers, kafka, wrong, said):
