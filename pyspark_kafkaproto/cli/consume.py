@@ -98,7 +98,7 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
     bounds = Bounds(cluster, partitions)
     starts = bounds.find("--from", start or "earliest")
     if group is not None:
-        starts |= bounds.go_on(group, _committed(cluster, group, partitions))
+        starts |= bounds.go_on(group, _committed(cluster, group, partitions, is_to_commit=commit))
     stops = bounds.find("--to", stop)
     turned = [item for item in partitions if stops[item] < starts[item]]
     for item in sorted(turned) if stop != "latest" else ():
@@ -118,16 +118,17 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
 
 
 def _committed(
-    cluster: KafkaCluster, group: str, partitions: Collection[TopicPartition]
+    cluster: KafkaCluster, group: str, partitions: Collection[TopicPartition], *, is_to_commit: bool
 ) -> Offsets:
     """What `group` has committed.
 
     Raises:
         ConfigError: it is a share group, which never has: all would be printed, and none committed.
+        BrokerError: it has members, so that all would be printed, and the commit be refused.
     """
     committed = cluster.get_consumer_offsets(group, partitions)
-    if not committed:
-        check_commits(cluster, "--group", group)
+    if is_to_commit or not committed:
+        check_commits(cluster, "--group", group, from_outside=is_to_commit)
     return committed
 
 

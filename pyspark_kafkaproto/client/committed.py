@@ -17,7 +17,7 @@ from dataclasses import replace
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.names import check_set
-from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND
+from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
 
@@ -67,11 +67,20 @@ def plan_ranges(
     return ranges if max_records is None else cap_ranges(ranges, max_records)
 
 
-def check_commits(cluster: KafkaCluster, option: str, group: str) -> None:
+def check_commits(
+    cluster: KafkaCluster, option: str, group: str, *, from_outside: bool = False
+) -> None:
     """Refuse a share group, which looks as if it had committed nothing yet, and never will.
 
+    Args:
+        cluster: whose group it is.
+        option: by which it was given.
+        group: its name.
+        from_outside: refuse one with members, too: nobody commits for these.
+
     Raises:
-        ConfigError: it is one; names the `option` by which it was given.
+        ConfigError: it is a share group; names the `option`.
+        BrokerError: it has members, who are named.
     """
     try:
         found = cluster.describe_groups({group})[group]
@@ -82,6 +91,10 @@ def check_commits(cluster: KafkaCluster, option: str, group: str) -> None:
     if found.type == "share":
         why = "it is a share group, to which nothing is committed: give the name of another group"
         raise ConfigError(option, group, why)
+    if from_outside and found.members:
+        names = ", ".join(f"{item.client_id} at {item.host}" for item in found.members[:5])
+        why = f"it has members ({len(found.members)}: {names}), who alone commit: stop them first"
+        raise BrokerError(NON_EMPTY_GROUP, "OffsetCommit", f"group {group!r}", why)
 
 
 def cap_ranges(ranges: Sequence[OffsetRange], max_records: int) -> list[OffsetRange]:

@@ -296,6 +296,20 @@ def test_consume_for_a_share_group_is_refused_before_anything_is_printed(brokers
     assert done.stdout_bytes.splitlines() == WHOLE
 
 
+@pytest.mark.parametrize("offsets", [{}, {("orders", 0): (20, "")}])
+def test_consume_for_a_group_with_members_commits_nothing_and_so_prints_nothing(
+    brokers, command, offsets
+):
+    """Whoever takes what is printed would get it again."""
+    FakeCoordinator(brokers, g=offsets)
+    describing(brokers, classic("g", assigned(0)))
+    words = ("consume", "orders", "--group", "g", "--format", "raw", "-n", "1")
+    done = command(*words, "--commit")
+    assert (done.exit_code, done.stdout_bytes) == (1, b"")
+    assert "group 'g': NON_EMPTY_GROUP (68): it has members (1: " in done.stderr
+    assert command(*words).exit_code == 0
+
+
 @pytest.mark.slow
 def test_consume_for_a_group_says_what_was_committed_for_and_is_gone(brokers, command):
     brokers.logs["orders", 0].start = 10
