@@ -58,8 +58,11 @@ def compare(
     if find_spec("pyspark") is None:
         raise click.ClickException("Spark is not there: pip install 'pyspark-kafkaproto[spark]'")
     options = {f"kafka.{name}": value for name, value in properties.items()}
+    given = dict(map(_pair, reading))
+    if topics and "subscribe" in map(str.lower, given):
+        raise click.UsageError("TOPICs are the option subscribe: name them once")
     options |= {"subscribe": ",".join(topics)} if topics else {}
-    options |= dict(map(_pair, reading))
+    options |= given
     words = [sys.executable, "-m", _JOB, "--options", "-", "--master", master]
     words += ["--runs", str(runs), *(["--json"] if as_json else [])]
     click.get_current_context().exit(_run(words, json.dumps(options)))

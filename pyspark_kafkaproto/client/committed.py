@@ -137,11 +137,13 @@ def committing(
     commit might take the group back to where the next one reads again what that one has read.
 
     Raises:
-        ConfigError: before the block: a range is open, or a partition has several. After the block:
-            the group has moved meanwhile.
-        BrokerError: after the block: the commit was refused.
+        ConfigError: before the block: a range is open, or a partition has several; or it is a share
+            group. After the block: the group has moved meanwhile.
+        BrokerError: before the block: the group has members. After the block: the commit was
+            refused.
     """
     ends = _ends(ranges)
+    check_commits(cluster, "group", group, from_outside=True)
     before = cluster.get_consumer_offsets(group, set(ends))
     yield
     now = cluster.get_consumer_offsets(group, set(ends))

@@ -59,6 +59,14 @@ def test_option_without_a_value_is_wrong_usage(ran):
     assert "KEY=VALUE" in done.output
 
 
+@pytest.mark.parametrize("name", ["subscribe", "Subscribe"])
+def test_topics_are_not_named_twice(ran, name):
+    done = invoke("-b", "b:9092", "x", "--option", f"{name}=y")
+    assert done.exit_code == 2
+    assert "name them once" in done.output
+    assert ran == []
+
+
 def test_spark_that_is_not_there_is_said_in_a_line(monkeypatch, ran):
     monkeypatch.setattr(command, "find_spec", lambda name: None)
     done = invoke("-b", "b:9092", "x")

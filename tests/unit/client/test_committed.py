@@ -23,6 +23,7 @@ class Cluster:
         self.earliest, self.latest, self.committed = earliest, latest, committed or {}
         self.truth = truth or latest
         self.type = None  # there is no such group yet
+        self.members = ()
 
     def believed(self, ask, is_believable):
         found = ask()
@@ -46,7 +47,7 @@ class Cluster:
     def describe_groups(self, groups):
         if self.type is None:
             raise BrokerError(69, "DescribeGroups", "group 'g'")
-        return {group: SimpleNamespace(type=self.type) for group in groups}
+        return {group: SimpleNamespace(type=self.type, members=self.members) for group in groups}
 
     def get_earliest_leader_offsets(self, partitions):
         return {item: self.earliest[item.partition] for item in partitions}
@@ -138,6 +139,17 @@ def test_ends_are_committed_when_the_job_succeeds():
     assert cluster.committed == {0: 5, 1: 4}
     commit_ranges(cluster, "g", ranges((5, 10), (4, 8)))
     assert cluster.committed == {0: 10, 1: 8}
+
+
+def test_a_group_with_members_is_refused_before_the_job_has_done_anything():
+    """Its commit would be refused behind all of the work, which would be done again then."""
+    cluster = Cluster(committed={0: 3})
+    cluster.type = "classic"
+    cluster.members = (SimpleNamespace(client_id="c", host="/h"),)
+    told = r"NON_EMPTY_GROUP.*members \(1: c at /h\)"
+    with pytest.raises(BrokerError, match=told), committing(cluster, "g", plan(cluster)):
+        pytest.fail("the job was begun")
+    assert cluster.committed == {0: 3}
 
 
 @pytest.mark.parametrize(
