@@ -32,7 +32,7 @@ class Polled(ABC):
     def __init__(self, membership: Membership) -> None:
         self._membership = membership
         membership.read_by(self)
-        self._alone = Alone()
+        self._alone = Alone("consumer")
         self._is_closing = False
         self._interrupt: BaseException | None = None  # met by `poll`, between two batches
 

@@ -9,7 +9,6 @@ there are processors to spare (`compressing`); no Python object per record.
 from __future__ import annotations
 
 import logging
-import os
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,8 +16,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyspark_kafkaproto.arrow import write_columns
+from pyspark_kafkaproto.client.alone import Alone
 from pyspark_kafkaproto.client.codec import say_which_codec
-from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.client.transactions import Transactions
 from pyspark_kafkaproto.client.writing import compressing
 from pyspark_kafkaproto.client.writing.accumulate import Accumulator, batch_limit_bytes
@@ -126,7 +125,7 @@ class Producer:
         self._compressing = _compressing(self.config, compression_threads)
         self._start_over()
         self._ended_by: str | None = None
-        self._process = os.getpid()
+        self._alone = Alone("producer")
 
     def __enter__(self) -> Self:
         return self
@@ -160,6 +159,7 @@ class Producer:
 
         Raises:
             ConfigError: there is no column value, or a column of a type that no record has.
+            LocalProtocolError: another thread uses the producer, which goes on for that one.
             KafkaProtoError: a row cannot be written, or one sent before. The producer has ended
                 then: what was not yet written is lost.
         """
@@ -260,11 +260,12 @@ class Producer:
                 whose `error.is_retriable`): it may be committed.
         """
         transactions = self._transactional
-        if transactions.is_open:
-            with self._ending_on_error():
-                self._write_out()
-        transactions.end(commit=True, within_s=within_s)
-        return self._take_written()
+        with self._alone():
+            if transactions.is_open:
+                with self._ending_on_error():
+                    self._write_out()
+            transactions.end(commit=True, within_s=within_s)
+            return self._take_written()
 
     def abort_transaction(self) -> None:
         """Give up the transaction, after an error too: the producer can go on with the next one.
@@ -276,12 +277,13 @@ class Producer:
             BrokerError: another producer took over.
         """
         transactions = self._transactional
-        self._sender.abandon()
-        transactions.end(commit=False)
-        # Not before: whoever had nothing to abort goes on with the sequences that brokers know.
-        self._identity = None
-        self._start_over()
-        self._ended_by = None
+        with self._alone():
+            self._sender.abandon()
+            transactions.end(commit=False)
+            # Not before: whoever had nothing to abort goes on with the sequences that brokers know.
+            self._identity = None
+            self._start_over()
+            self._ended_by = None
 
     def leave_transaction(self) -> Writer | None:
         """Write what was sent and leave the transaction open, to be ended by somebody else.
@@ -298,19 +300,25 @@ class Producer:
         """Flush and end; an open transaction is aborted. Again does no harm.
 
         A child process only lets go of it.
+
+        Raises:
+            LocalProtocolError: another thread uses the producer.
+            KafkaProtoError: something cannot be written; see `send`.
         """
-        try:
-            if self._is_inherited:
-                pass
-            elif self._ended_by is not None:
-                self._abort_open()
-            elif self._transactions is None:
-                self.flush()
-                self._lease.give_back(queue.identity for queue in self._targets.queues())
-            elif self._transactions.is_open:
-                self.abort_transaction()
-        finally:
+        if self._is_inherited:
             self.abandon()
+            return
+        with self._alone():
+            try:
+                if self._ended_by is not None:
+                    self._abort_open()
+                elif self._transactions is None:
+                    self.flush()
+                    self._lease.give_back(queue.identity for queue in self._targets.queues())
+                elif self._transactions.is_open:
+                    self.abort_transaction()
+            finally:
+                self.abandon()
 
     def abandon(self) -> None:
         """End without writing what is not yet written."""
@@ -348,27 +356,30 @@ class Producer:
     @property
     def _is_inherited(self) -> bool:
         """Whether this is a child process: rows, producer id and transaction are the parent's."""
-        return self._process != os.getpid()
+        return self._alone.is_a_copy
 
     @contextmanager
     def _ending_on_error(self) -> Iterator[None]:
-        check_process("producer", self._process)
-        if self._ended_by is not None:
-            is_open = self._transactions is not None and self._transactions.is_open
-            way_on = "abort_transaction, and begin another" if is_open else "make a new one"
-            raise LocalProtocolError(f"this producer has ended, {self._ended_by}: {way_on}")
+        self._alone.take()
         try:
-            yield
-        except BaseException as error:
-            self._ended_by = f"with {type(error).__name__}"
-            self.abandon()
-            raise
+            if self._ended_by is not None:
+                is_open = self._transactions is not None and self._transactions.is_open
+                way_on = "abort_transaction, and begin another" if is_open else "make a new one"
+                raise LocalProtocolError(f"this producer has ended, {self._ended_by}: {way_on}")
+            try:
+                yield
+            except BaseException as error:
+                self._ended_by = f"with {type(error).__name__}"
+                self.abandon()
+                raise
+        finally:
+            self._alone.give_back()
 
     @property
     def _transactional(self) -> Transactions:
         if self._transactions is None:
             raise LocalProtocolError("there are no transactions without transactional.id")
-        check_process("producer", self._process)
+        self._alone.check_process()
         return self._transactions
 
     def _start_over(self) -> None:

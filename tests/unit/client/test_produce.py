@@ -1,6 +1,8 @@
 """Rows to leaders that behave: placed, batched, pipelined, in order; what comes out of it."""
 
+import threading
 import time
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -347,6 +349,53 @@ def test_one_record_by_itself_is_refused_for_what_it_is(producer):
     match = r"records.*ProducerRecord.*expected a list: send\(\[record\]\)"
     with pytest.raises(ConfigError, match=match):
         producer().send(ProducerRecord("value"))
+
+
+def test_a_second_thread_is_refused_and_the_first_goes_on(brokers, producer):
+    """Two would take each other's batches, and lose all of them with an error of ours."""
+    writer = producer()
+    refused = []
+
+    def other():
+        for use in (partial(writer.send, [ProducerRecord(b"other")]), writer.flush, writer.close):
+            with pytest.raises(LocalProtocolError, match="another thread uses this producer") as e:
+                use()
+            refused.append(e)
+
+    def records():
+        yield ProducerRecord(b"first", partition=0)
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(10)
+        writer.send([ProducerRecord(b"inner", partition=0)])
+        yield ProducerRecord(b"last", partition=0)
+
+    writer.send(records())
+    assert len(refused) == 3
+    assert writer.flush()[ONE].records == 3
+    assert values(brokers.logs["orders", 0]) == [b"inner", b"first", b"last"]
+
+
+def test_a_second_thread_is_refused_in_transactions_too(producer):
+    writer = producer(transactional_id="t")
+    writer.begin_transaction()
+    refused = []
+
+    def other():
+        for use in (writer.commit_transaction, writer.abort_transaction):
+            with pytest.raises(LocalProtocolError, match="another thread uses this producer") as e:
+                use()
+            refused.append(e)
+
+    def records():
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(10)
+        yield ProducerRecord(b"x")
+
+    writer.send(records())
+    assert len(refused) == 2
+    writer.abort_transaction()
 
 
 def counted(monkeypatch):
