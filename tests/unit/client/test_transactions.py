@@ -132,7 +132,7 @@ def test_a_child_process_ends_no_transaction_of_its_parents(brokers, producer, m
     writer.send(ROWS)
     writer.flush()
     with monkeypatch.context() as patch:
-        patch.setattr(produce_module.os, "getpid", lambda: -1)
+        patch.setattr("os.getpid", lambda: -1)
         for end in (writer.abort_transaction, writer.commit_transaction, writer.leave_transaction):
             with pytest.raises(LocalProtocolError, match="make one in each process"):
                 end()
