@@ -78,7 +78,7 @@ def test_set(brokers, command, words, entity, quota):
     ("words", "said"),
     [
         (["consumer_byte_rate=5"], "say whose"),
-        (["consumer_byte_rate", "--user", "a"], "expected KEY=VALUE"),
+        (["consumer_byte_rate", "--user", "a"], "expected QUOTA=VALUE"),
         (["consumer_byte_rate=fast", "--user", "a"], "'fast': expected a number"),
         (["consumer_byte_rate=nan", "--user", "a"], "nan: expected a number, 0 or more"),
         (["byte_rate=5", "--user", "a"], "expected one of producer_byte_rate"),
