@@ -260,7 +260,7 @@ class Keeper(ABC, Generic[_C]):
         member = self._membership.member
         self._membership.close()
         if self._coordinator.leaves(member):
-            leave(self._coordinator, member, "the consumer was dropped")
+            leave(self._coordinator, member, "the consumer was dropped", self._soon)
 
     # Commits
 
