@@ -66,10 +66,6 @@ ROWS = 40  # per partition and time
 BUSY = 0.15
 
 
-def long(*values):
-    return pytest.param(*values, marks=pytest.mark.long)
-
-
 @pytest.fixture(scope="module")
 def line() -> Iterator[Line]:
     with Line() as made:
@@ -143,7 +139,8 @@ class Given:
 class Group:
     """A member behind the line, polled by the test, and one in a thread that is always heard."""
 
-    def __init__(self, kind: str, broker, line, topic: str, name: str) -> None:
+    def __init__(self, kind: str, broker, line, topic: str, name: str, more) -> None:
+        self._more = more
         self.kind, self.name, self.topic = kind, name, topic
         self.given = Given()
         self.told: list[tuple[str, set[int]]] = []
@@ -164,7 +161,8 @@ class Group:
             "group.id": self.name,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": "false",
-        } | KINDS[self.kind]
+        }
+        config |= KINDS[self.kind] | self._more
         if "group.instance.id" in config:
             config["group.instance.id"] = who
         return Consumer(config, {self.topic}, columns=["partition", "offset"], **listeners)
@@ -206,12 +204,13 @@ class Group:
 
 
 @pytest.fixture
-def groups(broker, line, topic, new_name) -> Iterator[list[Group]]:
-    """One of each kind, with its partitions shared."""
+def groups(request, broker, line, topic, new_name) -> Iterator[list[Group]]:
+    """One of each kind, with its partitions shared; its parameter are further properties."""
+    more = getattr(request, "param", {})
     with ExitStack() as stack:
         made = []
         for kind in KINDS:
-            made.append(Group(kind, broker, line, topic, new_name(kind)))
+            made.append(Group(kind, broker, line, topic, new_name(kind), more))
             stack.callback(made[-1].close)
         poll_until(made, lambda group: group.is_shared, "members that share")
         yield made
@@ -261,17 +260,19 @@ def committed(kafka, group) -> dict[TopicPartition, int]:
     return found
 
 
+# Where connections are lost without a word, each is waited for once.
+SHORT = {"request.timeout.ms": 2000, "socket.connection.setup.timeout.ms": 1000}
 CUTS = [
-    pytest.param(Line.hold, id="hold"),
-    pytest.param(lambda line: line.hold("up"), id="up", marks=pytest.mark.long),
-    pytest.param(lambda line: line.hold("down"), id="down", marks=pytest.mark.long),
-    pytest.param(Line.lose, id="lose", marks=pytest.mark.long),
-    pytest.param(Line.reset, id="reset", marks=pytest.mark.long),
+    pytest.param(Line.hold, {}, id="hold"),
+    pytest.param(lambda line: line.hold("up"), {}, id="up", marks=pytest.mark.long),
+    pytest.param(lambda line: line.hold("down"), {}, id="down", marks=pytest.mark.long),
+    pytest.param(Line.lose, SHORT, id="lose", marks=pytest.mark.long),
+    pytest.param(Line.reset, {}, id="reset", marks=pytest.mark.long),
 ]
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize(("cut", "groups"), CUTS, indirect=["groups"])
 def test_a_member_cut_off_for_longer_than_its_session(kafka, line, groups, topic, write, cut):
     write(topic)
     poll_until(groups, lambda group: group.given.of["far"], "rows")
