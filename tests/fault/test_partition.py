@@ -391,23 +391,34 @@ def test_share_members_are_given_what_was_locked_and_not_what_was_accepted(
         stack.callback(near.consumer.close)
         rest = rows_below(ends_of(kafka, topic)) - accepted.keys()
         given: dict[tuple[int, int], int] = {}
-        refused = None
-        while given.keys() != rest:
-            found = near.take_some()
-            assert found.keys() <= rest - given.keys()
-            if refused is None and found.keys() & locked.keys():
-                line.heal()
-                # While they are the other one's: of what is done with brokers refuse nothing.
-                (refused,) = far.accept()
+        while not (found := near.take_some()).keys() & locked.keys():
             assert near.accept() == [None]
             given |= found
+
+        line.heal()
+        # While they are the other one's: of what is done with brokers refuse nothing.
+        (refused,) = far.accept()
         assert isinstance(refused, KafkaProtoError)
+        assert near.accept() == [None]
+        given |= found
+        take_turns([near, far], given, lambda: given.keys() == rest)
         assert {given[row] for row in locked} == {2}
         near.consumer.close()  # all that comes is for the other one
         write(topic)
-        again = far.take_some(BACK_S)
-        assert not again.keys() & (accepted.keys() | rest)
-        assert far.accept() == [None]
+        everything = rows_below(ends_of(kafka, topic)) - accepted.keys()
+        take_turns([far], given, lambda: given.keys() == everything)
+
+
+def take_turns(members, given, holds) -> None:
+    """Have them take rows, each once, and accept them, until it `holds`."""
+    deadline = Deadline.after(BACK_S)
+    while not holds():
+        deadline.check("all rows")
+        for one in members:
+            if found := one.take():
+                assert not found.keys() & given.keys()
+                assert one.accept() == [None]
+                given |= found
 
 
 @pytest.mark.timeout(120)
