@@ -83,6 +83,8 @@ class Transport:
         self._timeout_s = 0.0  # as it is set
         sock.settimeout(None)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # As Java's client: a peer that is gone without a word is noticed some time.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     @classmethod
     def connect(cls, endpoint: Endpoint, deadline: Deadline, first: int = 0) -> Transport:

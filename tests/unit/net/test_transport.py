@@ -344,6 +344,10 @@ def test_peer_that_resets_fails_to_send_or_receive(joined):
     assert caught.value.stage == "send"
 
 
+def test_the_system_asks_after_a_peer_that_says_nothing(joined):
+    assert joined[0]._sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+
+
 def test_open_silent_peer_has_not_closed(joined):
     transport, _ = joined
     assert not transport.is_readable()
