@@ -19,6 +19,7 @@ from pyspark_kafkaproto.cluster.topology import Topology
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, RemoteProtocolError
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
 from pyspark_kafkaproto.net.retry import is_retriable
+from pyspark_kafkaproto.wire.standing import message_of
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
@@ -105,6 +106,7 @@ def ask(
     question: Question[_K, _T],
     wanted: Iterable[_K],
     find_places: Callable[[set[_K], Deadline], Mapping[_K, Endpoint | BrokerError]],
+    deadline: Deadline | None = None,
 ) -> dict[_K, _T]:
     """The answer about each of `wanted`, from where `find_places` says.
 
@@ -115,13 +117,14 @@ def ask(
         question: what to ask.
         wanted: what to ask about.
         find_places: the broker to ask about each, or why none is known; one try.
+        deadline: when to give up; None: at the end of a call of the API.
 
     Raises:
         BrokerError: the first error that no retry mends; it names what else failed. `usable`, of
             all other errors too, has the results so far.
         RemoteProtocolError: an answer is not about what was asked.
     """
-    return _Inquiry(router, question, find_places).about(set(wanted))
+    return _Inquiry(router, question, find_places, deadline).about(set(wanted))
 
 
 def each_place(
@@ -145,11 +148,12 @@ class _Inquiry(Generic[_K, _T]):
         router: Asker,
         question: Question[_K, _T],
         find_places: Callable[[set[_K], Deadline], Mapping[_K, Endpoint | BrokerError]],
+        deadline: Deadline | None,
     ) -> None:
         self._router = router
         self._question = question
         self._find_places = find_places
-        self._deadline = router.deadline()
+        self._deadline = deadline or router.deadline()
         self._done: dict[_K, _T] = {}
         self._failed: dict[_K, BrokerError] = {}
         self._first_met: dict[tuple[_K, str], float] = {}
@@ -362,7 +366,8 @@ class _Line:
             try:
                 if self._connection is None:
                     self._connection = self._router.connect(self._place, self._soon())
-                version = self._connection.version_for(type(request), *self._versions)
+                kind = type(message_of(request))
+                version = self._connection.version_for(kind, *self._versions)
                 self._connection.send(request, self._soon(), version)
             except KafkaProtoError as error:
                 self._fail(error)

@@ -28,6 +28,7 @@ from pyspark_kafkaproto.cluster.offsets import (
     list_offsets,
 )
 from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.standing import StandingEnds
 from pyspark_kafkaproto.cluster.topic_window import TopicWindow
 from pyspark_kafkaproto.cluster.topology import Leader, TopicPartition, Topology
 from pyspark_kafkaproto.errors import ConfigError
@@ -58,6 +59,7 @@ class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow):
     def __init__(self, config: Mapping[str, object] | ClientConfig) -> None:
         self.config = config if isinstance(config, ClientConfig) else _parsed(config)
         self._router = Router(self.config)
+        self._ends = StandingEnds(self._router)
 
     def __enter__(self) -> Self:
         return self
@@ -183,9 +185,11 @@ class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow):
     def get_latest_leader_offsets(
         self, partitions: Collection[tuple[str, int]]
     ) -> dict[TopicPartition, int]:
-        """The offset after the last record (read_committed: after the last stable one)."""
-        chosen = checked_partitions(partitions)
-        return list_bounds(self._router, chosen, LATEST_TIMESTAMP)
+        """The offset after the last record (read_committed: after the last stable one).
+
+        Asked for the same list of partitions again and again, thousands of them cost little.
+        """
+        return self._ends.ask(partitions)
 
     def get_leader_offsets(
         self, partitions: Collection[tuple[str, int]], timestamp: int

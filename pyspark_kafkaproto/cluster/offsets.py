@@ -9,6 +9,7 @@ from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic
 from pyspark_kafkaproto.errors import BrokerError, RemoteProtocolError
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from pyspark_kafkaproto.net import Deadline
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
@@ -42,7 +43,7 @@ def list_offsets(
     Returns:
         Per partition the offset, or None where no record is that late.
     """
-    return _ask(router, timestamps, _is_committed(router, None), _offset)
+    return _ask(router, timestamps, is_committed(router, None), _offset)
 
 
 def list_offsets_at(
@@ -58,6 +59,7 @@ def list_bounds(
     timestamp: int,
     *,
     read_committed: bool | None = None,
+    deadline: Deadline | None = None,
 ) -> dict[TopicPartition, int]:
     """Where logs begin (EARLIEST_TIMESTAMP) or end (LATEST_TIMESTAMP), which each one does.
 
@@ -68,18 +70,21 @@ def list_bounds(
             is none so late.
         read_committed: whether a log ends where a transaction is open; None takes the
             configuration's isolation.level.
+        deadline: when to give up; None: at the end of a call of the API.
 
     Raises:
         RemoteProtocolError: a broker names no such offset.
     """
-    committed = _is_committed(router, read_committed)
+    committed = is_committed(router, read_committed)
     timestamps = dict.fromkeys(partitions, timestamp)
     bounds = {}
     ends: Mapping[TopicPartition, int] = {}
     if timestamp >= 0:
         # Before the time: what is written between the two is late enough, and to be read.
-        ends = list_bounds(router, partitions, LATEST_TIMESTAMP, read_committed=committed)
-    asked = _ask(router, timestamps, committed, _offset)
+        ends = list_bounds(
+            router, partitions, LATEST_TIMESTAMP, read_committed=committed, deadline=deadline
+        )
+    asked = _ask(router, timestamps, committed, _offset, deadline)
     found = {item: ends.get(item) if at is None else at for item, at in asked.items()}
     for partition, offset in found.items():
         if offset is None:
@@ -103,10 +108,11 @@ def list_found(
     Raises:
         UnsupportedVersion: brokers before Kafka 3.0 know no MAX_TIMESTAMP.
     """
-    return _ask(router, timestamps, _is_committed(router, None), lambda found: found)
+    return _ask(router, timestamps, is_committed(router, None), lambda found: found)
 
 
-def _is_committed(router: Router, wanted: bool | None) -> bool:
+def is_committed(router: Router, wanted: bool | None) -> bool:
+    """Whether a log ends where a transaction is open; None: as isolation.level says."""
     return router.config.is_read_committed if wanted is None else wanted
 
 
@@ -114,47 +120,70 @@ def _offset(found: Found) -> int:
     return found.offset
 
 
+def make_request(
+    router: Router, timestamps: Mapping[TopicPartition, int], *, committed: bool
+) -> ListOffsetsRequest:
+    """The request for what partitions of one leader hold.
+
+    Args:
+        router: whose configuration says how long a broker may look.
+        timestamps: as for `list_found`.
+        committed: whether a log ends where a transaction is open.
+    """
+    topics = tuple(
+        ListOffsetsRequest.Topic(
+            name=topic,
+            partitions=tuple(
+                ListOffsetsRequest.Topic.Partition(
+                    partition_index=item.partition, timestamp=timestamps[item]
+                )
+                for item in own
+            ),
+        )
+        for topic, own in by_topic(timestamps)
+    )
+    return ListOffsetsRequest(
+        replica_id=_CONSUMER,
+        isolation_level=_READ_COMMITTED if committed else 0,
+        topics=topics,
+        # How long the broker may look into tiered storage; its default is not at all.
+        timeout_ms=int(router.config.request_timeout_s * 1000),
+    )
+
+
+def read_answer(answer: ListOffsetsResponse) -> dict[TopicPartition, Found | BrokerError | None]:
+    """What was found in each partition, None where nothing was, or its error."""
+    results: dict[TopicPartition, Found | BrokerError | None] = {}
+    for topic in answer.topics:
+        for item in topic.partitions:
+            partition = TopicPartition(topic.name, item.partition_index)
+            if item.error_code:
+                subject = f"partition {partition}"
+                results[partition] = BrokerError(item.error_code, "ListOffsets", subject)
+            elif item.offset == _NO_OFFSET:
+                results[partition] = None
+            else:
+                results[partition] = Found(item.offset, item.timestamp)
+    return results
+
+
 def _ask(
     router: Router,
     timestamps: Mapping[TopicPartition, int],
     committed: bool,
     take: Callable[[Found], _T],
+    deadline: Deadline | None = None,
 ) -> dict[TopicPartition, _T | None]:
-    def make_request(partitions: list[TopicPartition]) -> ListOffsetsRequest:
-        topics = tuple(
-            ListOffsetsRequest.Topic(
-                name=topic,
-                partitions=tuple(
-                    ListOffsetsRequest.Topic.Partition(
-                        partition_index=item.partition, timestamp=timestamps[item]
-                    )
-                    for item in own
-                ),
-            )
-            for topic, own in by_topic(partitions)
-        )
-        return ListOffsetsRequest(
-            replica_id=_CONSUMER,
-            isolation_level=_READ_COMMITTED if committed else 0,
-            topics=topics,
-            # How long the broker may look into tiered storage; its default is not at all.
-            timeout_ms=int(router.config.request_timeout_s * 1000),
-        )
+    def request(partitions: list[TopicPartition]) -> ListOffsetsRequest:
+        own = {item: timestamps[item] for item in partitions}
+        return make_request(router, own, committed=committed)
 
     def read(answer: ListOffsetsResponse) -> dict[TopicPartition, _T | BrokerError | None]:
-        results: dict[TopicPartition, _T | BrokerError | None] = {}
-        for topic in answer.topics:
-            for item in topic.partitions:
-                partition = TopicPartition(topic.name, item.partition_index)
-                if item.error_code:
-                    subject = f"partition {partition}"
-                    results[partition] = BrokerError(item.error_code, "ListOffsets", subject)
-                elif item.offset == _NO_OFFSET:
-                    results[partition] = None
-                else:
-                    results[partition] = take(Found(item.offset, item.timestamp))
-        return results
+        return {
+            item: take(found) if isinstance(found, Found) else found
+            for item, found in read_answer(answer).items()
+        }
 
     # KIP-734: before, it is a time like any other, before which there is no record.
     least = _KNOWS_MAX_TIMESTAMP if MAX_TIMESTAMP in timestamps.values() else 0
-    return router.ask_leaders("list offsets", timestamps.keys(), make_request, read, least)
+    return router.ask_leaders("list offsets", timestamps.keys(), request, read, least, deadline)

@@ -41,6 +41,7 @@ from pyspark_kafkaproto.net import (
     Endpoint,
     retrying,
 )
+from pyspark_kafkaproto.wire.standing import Standing, message_of
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
@@ -78,6 +79,8 @@ class Router:
         self._answered: Endpoint | None = None  # whoever answered `ask_any` last
         self._failed: dict[Endpoint, KafkaProtoError] = {}  # why, the last time
         self._topology: Topology | None = None
+        self._asked: MetadataRequest | Standing[MetadataRequest] | None = None  # the last time
+        self._read: tuple[MetadataResponse, Topology] | None = None  # of a standing request
         self._coordinators: dict[tuple[int, str], Endpoint] = {}
         self._end: Deadline | None = None  # of all calls, where there is one
         self._warned: set[Endpoint] = set()
@@ -256,24 +259,43 @@ class Router:
     # Topology
 
     @property
+    def known(self) -> Topology | None:
+        """What the cluster looked like the last time, without what was forgotten since."""
+        return self._topology
+
+    @property
     def cluster_id(self) -> str | None:
         """What the cluster calls itself; None before any topology was asked for."""
         return None if self._topology is None else self._topology.cluster_id
 
     def topology(self, topics: Collection[str] | None, deadline: Deadline) -> Topology:
-        """Fresh metadata of `topics` (None: of all), one try. Never creates a topic."""
+        """Fresh metadata of `topics` (None: of all), one try. Never creates a topic.
+
+        Asked for the same again, whoever answers in the same words gives the very same topology.
+        """
         request = MetadataRequest(
             topics=None
             if topics is None
             else tuple(MetadataRequest.Topic(name=name) for name in sorted(topics)),
             allow_auto_topic_creation=False,
         )
-        answer = self.at_any(lambda place: self._metadata(place, request, deadline), deadline)
+        asked = self._asked = self._as_before(request)
+        answer = self.at_any(lambda place: self._metadata(place, asked, deadline), deadline)
+        if self._read is not None and self._read[0] is answer:
+            self._topology = self._read[1]
+            return self._topology
         self._topology = read_topology(answer)
+        self._read = (answer, self._topology) if isinstance(asked, Standing) else None
         if topics:
             known = self._topology.topics.values()
             note_topic_ids({topic.name: topic.topic_id for topic in known})
         return self._topology
+
+    def _as_before(self, request: MetadataRequest) -> MetadataRequest | Standing[MetadataRequest]:
+        """A request that was the last one, too, as a standing one; others as they are."""
+        if self._asked is None or message_of(self._asked) != request:
+            return request
+        return self._asked if isinstance(self._asked, Standing) else Standing(request)
 
     def described(self, topics: Collection[str] | None, *, must_exist: bool = False) -> Topology:
         """Fresh metadata of `topics` (None: of all), asked for until somebody answers.
@@ -303,7 +325,10 @@ class Router:
         }
 
     def _metadata(
-        self, place: Endpoint, request: MetadataRequest, deadline: Deadline
+        self,
+        place: Endpoint,
+        request: MetadataRequest | Standing[MetadataRequest],
+        deadline: Deadline,
     ) -> MetadataResponse:
         """A broker's answer; another one is asked where it knows that it knows nothing."""
         answer: MetadataResponse = self._ask(place, request, deadline)
@@ -378,6 +403,7 @@ class Router:
         make_request: Callable[[list[TopicPartition]], Any],
         read: Callable[[Any], Mapping[TopicPartition, _T | BrokerError]],
         least: int = 0,
+        deadline: Deadline | None = None,
     ) -> dict[TopicPartition, _T]:
         """Ask each partition's leader, all leaders at once; again for those that moved meanwhile.
 
@@ -387,6 +413,7 @@ class Router:
             make_request: from the partitions of one leader.
             read: an answer's result or error per partition.
             least: the lowest version of the request to use.
+            deadline: as for `ask`.
 
         Raises:
             KafkaProtoError: as `ask`.
@@ -394,7 +421,7 @@ class Router:
         question: Question[TopicPartition, _T] = Question(
             what, make_request, lambda answer, _: read(answer), least=least
         )
-        return ask(self, question, partitions, self.leader_places)
+        return ask(self, question, partitions, self.leader_places, deadline)
 
     def leader_places(
         self, partitions: Collection[TopicPartition], deadline: Deadline

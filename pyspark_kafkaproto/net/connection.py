@@ -30,6 +30,7 @@ from pyspark_kafkaproto.net.outgoing import Outgoing
 from pyspark_kafkaproto.net.transport import Endpoint, Transport
 from pyspark_kafkaproto.net.versions import BrokerVersions, version_of_answer
 from pyspark_kafkaproto.wire.frame import decode_response, request_pieces
+from pyspark_kafkaproto.wire.standing import Standing, message_of
 
 _log = logging.getLogger(__name__)
 _R = TypeVar("_R")
@@ -173,7 +174,8 @@ class Connection:
         if self._incoming.in_flight:
             api = self._incoming.in_flight[0].response.API_NAME
             raise LocalProtocolError(f"{api} is still unanswered")
-        self.send(request, deadline, self.version_for(type(request), most))
+        version = self.version_for(type(message_of(request)), most)
+        self.send(request, deadline, version)
         return self.receive(deadline).message
 
     def send(
@@ -188,7 +190,7 @@ class Connection:
         """Send without waiting for the response; `receive` gives responses in this order.
 
         Args:
-            request: what to send.
+            request: what to send; a `Standing` one is encoded once.
             deadline: when to give up; the connection is closed then.
             version: None: the best one.
             is_answered: a Produce with acks=0 is not.
@@ -202,10 +204,13 @@ class Connection:
         self._check_free("send")
         if self._outgoing.unsent or time.monotonic() >= self._renew_login_at:
             self._make_way(deadline)
+        standing = request if isinstance(request, Standing) else None
+        request = message_of(request)
         chosen = self.version_for(type(request)) if version is None else version
         correlation_id = self._next_correlation_id
         try:
-            frame = request_pieces(request, chosen, correlation_id, self._config.client_id)
+            body = None if standing is None else standing.body(chosen)
+            frame = request_pieces(request, chosen, correlation_id, self._config.client_id, body)
         except LocalProtocolError as error:
             self._versions.blame(type(request), chosen, error)
             raise
@@ -213,7 +218,8 @@ class Connection:
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
         if is_answered:
             expected = response_class(request.API_KEY)
-            waiting = InFlight(correlation_id, expected, chosen, time.monotonic())
+            sent_at = time.monotonic()
+            waiting = InFlight(correlation_id, expected, chosen, sent_at, standing)
             self._incoming.in_flight.append(waiting)
         is_secret = request.API_KEY == SASL_AUTHENTICATE
         with _closing_on_error(self):
@@ -304,7 +310,10 @@ class Connection:
         with _closing_on_error(self):
             waiting = self._incoming.finish(arrival, deadline)
             version = version_of_answer(waiting.response, arrival.payload, waiting.version)
-            _, message = decode_response(waiting.response, arrival.payload, version)
+            if waiting.standing is None:
+                _, message = decode_response(waiting.response, arrival.payload, version)
+            else:
+                message = waiting.standing.read_answer(waiting.response, arrival.payload, version)
         latency_s = time.monotonic() - waiting.sent_at
         self._note_throttle(getattr(message, "throttle_time_ms", 0))
         _log.debug(

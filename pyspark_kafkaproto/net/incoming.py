@@ -24,6 +24,7 @@ from pyspark_kafkaproto.net.observing import OnFrame
 from pyspark_kafkaproto.net.transport import Transport
 from pyspark_kafkaproto.net.versions import BrokerVersions
 from pyspark_kafkaproto.wire.frame import frame_size, peek_correlation_id, response_front
+from pyspark_kafkaproto.wire.standing import Standing
 
 MakeBuffer = Callable[[int], memoryview]
 
@@ -33,12 +34,16 @@ _HANDSHAKE_FRAME_BYTES = 1 << 20
 
 
 class InFlight(NamedTuple):
-    """A request that was sent, and what is to answer it; `sent_at` on the monotonic clock."""
+    """A request that was sent, and what is to answer it.
+
+    sent_at: on the monotonic clock. standing: the request, where it is such a one.
+    """
 
     correlation_id: int
     response: type[Any]
     version: int
     sent_at: float
+    standing: Standing[Any] | None
 
 
 class Incoming:

@@ -6,6 +6,7 @@ declaration  how a message is declared: `Request`, `Response`, `Struct`, `field`
 schema       the compiler, and what callers use: `encode`, `decode`, `read`
 frame        size prefix and headers: `encode_request`, `decode_response`, and the reverse
 front        the start of a message whose records are still coming
+standing     a question that is asked again and again: its bytes and its last answer are kept
 quick        readers made for one class and version, for messages that come often
 trace        decoding that remembers where each field stood
 ids          ids of 16 bytes, as Kafka's tools print them

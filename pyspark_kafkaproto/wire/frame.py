@@ -28,6 +28,7 @@ AnyRequest = TypeVar("AnyRequest", bound=Request)
 AnyResponse = TypeVar("AnyResponse", bound=Response)
 
 SIZE_PREFIX_BYTES = 4
+CORRELATION_BYTES = 4  # with which a response begins
 
 REQUEST_START = Layout(">hhi")
 """API key, version and correlation id, with which every request begins."""
@@ -71,13 +72,38 @@ def encode_request(
 
 
 def request_pieces(
-    message: Request, version: int, correlation_id: int, client_id: str | None
+    message: Request,
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+    body: Writer | None = None,
 ) -> list[memoryview]:
-    """The same frame in pieces, in which records stand where they stood: they are not copied."""
-    return _request(message, version, correlation_id, client_id).pieces()
+    """The same frame in pieces, in which records stand where they stood: they are not copied.
+
+    Args:
+        message: what is sent.
+        version: in which version.
+        correlation_id: of the header, as is `client_id`.
+        client_id: None where there is none.
+        body: of `body_of`, where it was encoded before.
+    """
+    return _request(message, version, correlation_id, client_id, body).pieces()
 
 
-def _request(message: Request, version: int, correlation_id: int, client_id: str | None) -> Writer:
+def body_of(message: Message, version: int) -> Writer:
+    """What stands behind the header; errors as for `encode`."""
+    body = Writer()
+    write(message, body, version)
+    return body
+
+
+def _request(
+    message: Request,
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+    body: Writer | None = None,
+) -> Writer:
     header = Writer()
     try:
         header.pack(REQUEST_START, message.API_KEY, version, correlation_id)
@@ -86,7 +112,7 @@ def _request(message: Request, version: int, correlation_id: int, client_id: str
         raise within(error, f"{message.title(version)}, header") from None
     if has_header_tags(type(message), version):
         header.unsigned_varint(0)
-    return _framed(header, message, version)
+    return _framed(header, body_of(message, version) if body is None else body)
 
 
 def encode_response(message: Response, version: int, correlation_id: int) -> bytes:
@@ -95,7 +121,7 @@ def encode_response(message: Response, version: int, correlation_id: int) -> byt
     header.pack(_CORRELATION, correlation_id)
     if has_header_tags(type(message), version):
         header.unsigned_varint(0)
-    return _framed(header, message, version).getvalue()
+    return _framed(header, body_of(message, version)).getvalue()
 
 
 def peek_correlation_id(payload: Buffer) -> int:
@@ -203,9 +229,7 @@ def quick_body_position(data: memoryview, *, is_request: bool, has_tags: bool) -
     return pos
 
 
-def _framed(header: Writer, message: Message, version: int) -> Writer:
-    body = Writer()
-    write(message, body, version)
+def _framed(header: Writer, body: Writer) -> Writer:
     frame = Writer()
     frame.pack(_SIZE, header.size + body.size)
     frame.append(header)

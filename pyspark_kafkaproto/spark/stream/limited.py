@@ -5,7 +5,6 @@ It says where the stream is, how much a batch may take, and what Trigger.Availab
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,12 +15,11 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.spark.read import TaskPartition
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNow
 from pyspark_kafkaproto.spark.stream.limits import MOST
-from pyspark_kafkaproto.spark.stream.offsets import StreamOffsets, from_json, to_json
+from pyspark_kafkaproto.spark.stream.offsets import StreamOffsets
 from pyspark_kafkaproto.spark.stream.options import StreamOptions
 from pyspark_kafkaproto.spark.stream.planning import refuse_losses
 from pyspark_kafkaproto.spark.stream.reader import KafkaStreamReader
@@ -51,7 +49,7 @@ class LimitedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):
     @packets_with_errors()
     def latestOffset(self, start: StreamOffsets, limit: ReadLimit) -> StreamOffsets:  # noqa: N802
         """Where the next micro-batch ends; `start` itself if there is to be none."""
-        at = from_json(start)
+        at = self._spoken.from_json(start)
         if self._start_refused is not None and not self._is_batch_0_logged:
             raise self._start_refused
         was_asked = self._note_asked()
@@ -66,11 +64,12 @@ class LimitedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):
         taken = self._take(at, limit)
         # A run that goes on is not asked before a batch is done that was logged and not finished.
         is_done = was_asked or at != self._first
-        return start if self._note_taken(at, taken, is_done=is_done) else to_json(taken)
+        is_idle = self._note_taken(at, taken, is_done=is_done)
+        return start if is_idle else self._spoken.to_json(taken)
 
     def reportLatestOffset(self) -> StreamOffsets | None:  # noqa: N802 - Spark's name
         """Where partitions ended when `latestOffset` last looked."""
-        return to_json(self._latest) if self._latest else None
+        return self._spoken.to_json(self._latest) if self._latest else None
 
     @packets_with_errors()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
@@ -88,7 +87,7 @@ class LimitedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):
     def _is_fresh(self, at: Offsets) -> bool:
         return not self._is_batch_0_logged and self._first == at
 
-    def _ends(self, at: Mapping[TopicPartition, int]) -> Offsets:
+    def _ends(self, at: Offsets) -> Offsets:
         if self._available is None:
             return self._tail.ends(at)
         return self._available.ends_beyond(at, self._tail.ends)

@@ -49,3 +49,27 @@ def _not_ours(offsets: Mapping[str, Any]) -> ConfigError:
         dict(offsets),
         f"its offsets are not those of a Kafka source, like {_EXAMPLE}: is it another query's?",
     )
+
+
+class Spoken:
+    """The same in both directions, for a stream and its engine.
+
+    What was said last is kept: while a stream is idle, it is said again and again.
+    """
+
+    def __init__(self) -> None:
+        self._json: StreamOffsets = {}
+        self._offsets: dict[TopicPartition, int] = {}
+
+    def to_json(self, offsets: dict[TopicPartition, int]) -> StreamOffsets:
+        """As the function; neither side is to be changed afterwards."""
+        if offsets is not self._offsets and offsets != self._offsets:
+            self._json, self._offsets = to_json(offsets), offsets
+        return self._json
+
+    def from_json(self, offsets: StreamOffsets) -> dict[TopicPartition, int]:
+        """As the function; neither side is to be changed afterwards."""
+        if offsets != self._json:
+            self._offsets = from_json(offsets)
+            self._json = offsets
+        return self._offsets

@@ -48,7 +48,7 @@ def refuse_losses(options: ReadOptions, at: _Offsets, ends: _Offsets) -> None:
     Raises:
         DataLoss: partitions are gone, or end before the offset that the stream is at.
     """
-    if options.settings.fail_on_data_loss:
+    if options.settings.fail_on_data_loss and ends is not at:
         _check_deleted(options, at, ends)
         _check_backward(options, {item: at.get(item, end) for item, end in ends.items()}, ends)
 
@@ -92,11 +92,10 @@ def _added(
 
 
 def _check_backward(options: ReadOptions, start: _Offsets, end: _Offsets) -> None:
-    for item in sorted(end):
-        if end[item] < start[item]:
-            fail_or_warn(
-                options,
-                "PARTITION_OFFSET_CHANGED",
-                f"Partition {item} offset was changed from {start[item]} to {end[item]}: it was "
-                "deleted and created again, or its end was cut off.",
-            )
+    for item in sorted(item for item, offset in end.items() if offset < start[item]):
+        fail_or_warn(
+            options,
+            "PARTITION_OFFSET_CHANGED",
+            f"Partition {item} offset was changed from {start[item]} to {end[item]}: it was "
+            "deleted and created again, or its end was cut off.",
+        )

@@ -22,7 +22,7 @@ from pyspark_kafkaproto.spark.read import TaskPartition, read_partition
 from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNow
 from pyspark_kafkaproto.spark.stream.commits import GroupCommits
-from pyspark_kafkaproto.spark.stream.offsets import StreamOffsets, from_json, to_json
+from pyspark_kafkaproto.spark.stream.offsets import Spoken, StreamOffsets
 from pyspark_kafkaproto.spark.stream.options import StreamOptions
 from pyspark_kafkaproto.spark.stream.planning import plan_batch
 from pyspark_kafkaproto.spark.stream.starting import (
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 # The engine asks an idle source every 10 ms. Answered at once, that is a tenth of a core.
 _IDLE_PACE_S = 0.1
+# A look at 10,000 partitions is work for the driver and for brokers: the rest is that much longer.
+_RESTS_PER_LOOK = 3
+_LONGEST_REST_S = 0.3
 
 
 class KafkaStreamReader(DataSourceStreamReader):
@@ -54,6 +57,9 @@ class KafkaStreamReader(DataSourceStreamReader):
         self._is_asked = False  # whether this run has been asked where a batch ends
         self._available: AvailableNow | None = None  # beyond these ends no query starts
         self._idle_since: float | None = None
+        self._looking_since = 0.0
+        self._rest_s = _IDLE_PACE_S
+        self._spoken = Spoken()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return shipped(type(self), self._schema, self._options)
@@ -90,12 +96,12 @@ class KafkaStreamReader(DataSourceStreamReader):
                 self._first = self._resolve_start()
             except ConfigError as error:
                 self._first, self._start_refused = {}, error
-        return to_json(self._first)
+        return self._spoken.to_json(self._first)
 
     @packets_with_errors()
     def partitions(self, start: StreamOffsets, end: StreamOffsets) -> list[TaskPartition]:
         """The input partitions of the micro-batch [start, end)."""
-        return self._plan(from_json(start), from_json(end))
+        return self._plan(self._spoken.from_json(start), self._spoken.from_json(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one input partition."""
@@ -106,7 +112,7 @@ class KafkaStreamReader(DataSourceStreamReader):
     def commit(self, end: StreamOffsets) -> None:
         """The engine has done with everything before `end`."""
         if self._commits is not None:
-            self._commits.commit(from_json(end))
+            self._commits.commit(self._spoken.from_json(end))
 
     def stop(self) -> None:
         """Close all connections."""
@@ -149,7 +155,8 @@ class KafkaStreamReader(DataSourceStreamReader):
 
     def _keep_pace(self) -> None:
         if self._idle_since is not None:
-            time.sleep(max(0.0, self._idle_since + _IDLE_PACE_S - time.monotonic()))
+            time.sleep(max(0.0, self._idle_since + self._rest_s - time.monotonic()))
+        self._looking_since = time.monotonic()
 
     def _note_taken(self, at: Offsets, taken: Offsets, *, is_done: bool) -> bool:
         """The next batch is [at, taken); whether there is none.
@@ -160,8 +167,11 @@ class KafkaStreamReader(DataSourceStreamReader):
             is_done: whether the engine has done with what comes before `at`. It tells `commit` so
                 only when there is a next batch: after a restart, maybe not for days.
         """
-        is_idle = taken == at
+        is_idle = taken is at or taken == at
         if is_idle and is_done and at and self._commits is not None:
             self._commits.commit(at)
-        self._idle_since = time.monotonic() if is_idle else None
+        now = time.monotonic()
+        self._idle_since = now if is_idle else None
+        look_s = now - self._looking_since
+        self._rest_s = min(max(_IDLE_PACE_S, _RESTS_PER_LOOK * look_s), _LONGEST_REST_S)
         return is_idle

@@ -38,6 +38,7 @@ class Tail:
         self.cluster = KafkaCluster(options.driver)
         self._options = options
         self._topology: Topology | None = None
+        self._selected: tuple[Topology, list[TopicPartition]] | None = None
         self._looked_up_at = 0.0
         self._topic_ids: dict[str, bytes | None] = {}
         self._says_probed = False
@@ -73,10 +74,15 @@ class Tail:
     def partitions(self, *, must_exist: bool = False) -> list[TopicPartition]:
         """Those that are there now; BrokerError as for `topology`."""
         topology = self.topology(must_exist=must_exist)
-        return select_partitions(topology, self._options, must_exist=must_exist)
+        if must_exist:
+            return select_partitions(topology, self._options, must_exist=True)
+        if self._selected is None or self._selected[0] is not topology:
+            found = select_partitions(topology, self._options, must_exist=False)
+            self._selected = (topology, found)
+        return self._selected[1]
 
-    def ends(self, known: Mapping[TopicPartition, int]) -> Offsets:
-        """Where each partition ends now.
+    def ends(self, known: Offsets) -> Offsets:
+        """Where each partition ends now: `known` itself if that is there still.
 
         Args:
             known: offsets that were there already; where one is not there now, all is asked again.
@@ -89,6 +95,8 @@ class Tail:
                 if error.code != UNKNOWN_TOPIC_OR_PARTITION or is_last:
                     raise
             else:
+                if found == known:
+                    return known
                 if all(found.get(item, -1) >= at for item, at in known.items()):
                     break
             self._topology = None

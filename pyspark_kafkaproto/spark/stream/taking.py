@@ -32,8 +32,8 @@ class Taking:
         self._means: dict[TopicPartition, float] = {}
         self._means_at = -inf
 
-    def take(self, at: _Offsets, ends: _Offsets, most: int, *, waits: bool) -> Offsets:
-        """Ends of the next batch; `at` if it waits for more offsets.
+    def take(self, at: Offsets, ends: Offsets, most: int, *, waits: bool) -> Offsets:
+        """Ends of the next batch; `at` itself if there are no more offsets, or it waits for them.
 
         Args:
             at: where the stream is.
@@ -41,15 +41,16 @@ class Taking:
             most: maxOffsetsPerTrigger.
             waits: whether minOffsetsPerTrigger counts: not where no more offsets will come.
         """
-        starts = self._starts(at, ends)
-        sizes = backlog(starts, ends)
+        is_still = ends is at  # none of thousands of partitions is to be looked at
+        starts = at if is_still else self._starts(at, ends)
+        sizes = {} if is_still else backlog(starts, ends)
         if waits and self._is_too_little(sum(sizes.values())):
-            return dict(at)
+            return at
         self._last_batch_at = time.monotonic()
         if self._limits.max_bytes is not None and sizes:
             self._look_at_sizes({item: starts[item] for item in sizes})
             most = min(most, offsets_for_bytes(sizes, self._means, self._limits.max_bytes))
-        return share_out(starts, ends, most)
+        return at if is_still else share_out(starts, ends, most)
 
     def _look_at_sizes(self, starts: _Offsets) -> None:
         now = time.monotonic()

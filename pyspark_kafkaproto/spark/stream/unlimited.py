@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.spark.read import TaskPartition
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNow
-from pyspark_kafkaproto.spark.stream.offsets import StreamOffsets, to_json
+from pyspark_kafkaproto.spark.stream.offsets import StreamOffsets
 from pyspark_kafkaproto.spark.stream.options import StreamOptions
 from pyspark_kafkaproto.spark.stream.planning import refuse_losses
 from pyspark_kafkaproto.spark.stream.reader import KafkaStreamReader
@@ -42,7 +42,7 @@ class UnlimitedStreamReader(KafkaStreamReader):
         refuse_losses(self._options.read, self._at, ends)
         self._note_taken(self._at, ends, is_done=is_done)
         self._at = ends  # the engine always takes it: it asks again when that batch is done
-        return to_json(ends)
+        return self._spoken.to_json(ends)
 
     def _plan(self, at: Offsets, until: Offsets) -> list[TaskPartition]:
         if self._at is None:

@@ -485,3 +485,25 @@ def test_all_calls_in_haste_end_together(kafka, clock):
     assert hasty.within(3).deadline().remaining_s == 3
     assert hasty.config.request_timeout_s == 3
     assert router.deadline().remaining_s == router.config.default_api_timeout_s
+
+
+def test_the_same_answer_to_the_same_question_is_the_same_topology(brokers, kafka, monkeypatch):
+    stop_clock(monkeypatch, routing)
+    told = [kafka.describe({"orders"}) for _ in range(4)]
+    assert told[0] == told[1]
+    assert told[1] is told[2] is told[3]
+    assert len(brokers.asked("Metadata")) == 4
+    kafka.get_latest_leader_offsets({FIRST})
+    for _ in kafka.opinions():  # which forgets leaders
+        assert kafka.describe({"orders"}) == told[3]
+
+
+def test_what_has_changed_is_told(brokers, kafka):
+    for _ in range(3):
+        kafka.describe({"orders"})
+    brokers.topics["orders"].move(1, node_id=2)
+    assert kafka.describe({"orders"}).leader(SECOND).node_id == 2
+    assert kafka.describe().topics.keys() == {"orders", "empty"}
+    assert kafka.describe({"orders"}).topics.keys() == {"orders"}
+    brokers.topics["orders"].move(1, node_id=1)
+    assert kafka.describe({"orders"}).leader(SECOND).node_id == 1

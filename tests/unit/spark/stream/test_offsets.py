@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.spark.stream.offsets import from_json, to_json
+from pyspark_kafkaproto.spark.stream.offsets import Spoken, from_json, to_json
 
 
 def test_they_are_those_of_sparks_own_connector() -> None:
@@ -33,3 +35,39 @@ def test_the_same_offsets_are_the_same_text_whatever_their_order() -> None:
 def test_what_another_source_logged_is_refused(logged: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=r"checkpointLocation.*another query"):
         from_json(logged)
+
+
+_few = st.dictionaries(
+    st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 2)), st.integers(0, 2)
+)
+
+
+@given(st.lists(st.tuples(st.booleans(), _few), max_size=20))
+def test_what_is_kept_between_two_words_changes_none_of_them(
+    said: list[tuple[bool, dict[TopicPartition, int]]],
+) -> None:
+    spoken = Spoken()
+    for is_heard, offsets in said:
+        if is_heard:
+            assert spoken.from_json(json.loads(json.dumps(to_json(offsets)))) == offsets
+        else:
+            assert json.dumps(spoken.to_json(offsets)) == json.dumps(to_json(offsets))
+
+
+def test_what_was_heard_last_is_said_in_the_same_words() -> None:
+    spoken = Spoken()
+    logged = {"b": {"1": 7, "0": 3}, "a": {"0": 1}}  # by something with another order
+
+    at = spoken.from_json(logged)
+
+    assert at == from_json(logged)
+    assert spoken.from_json(json.loads(json.dumps(logged))) is at
+    assert spoken.to_json(dict(at)) is logged
+
+
+def test_what_was_refused_is_refused_again() -> None:
+    spoken = Spoken()
+    for _ in range(2):
+        with pytest.raises(ConfigError):
+            spoken.from_json({"a": 3})  # type: ignore[dict-item]
+    assert spoken.from_json({}) == {}

@@ -205,6 +205,19 @@ def test_idle_stream_asks_at_a_sensible_pace(brokers, stream, clock):
     assert len(brokers.asked("Metadata")) == 1
 
 
+@pytest.mark.parametrize(("look_s", "rest_s"), [(0.01, 0.1), (0.06, 0.18), (2.0, 0.3)])
+def test_idle_stream_rests_longer_where_a_look_takes_long(brokers, stream, clock, look_s, rest_s):
+    def slowly(_):
+        clock.now += look_s
+        return DEFAULT
+
+    reader = stream()
+    brokers.on("ListOffsets", slowly)
+    for _ in range(4):
+        assert reader.latestOffset(END, NO_LIMIT) is END
+    assert clock.slept == pytest.approx([rest_s] * 3)
+
+
 def test_answer_to_unchanged_offsets_is_the_very_text_of_the_question(stream):
     logged = json.loads('{"orders":{"1":30,"0":100}}')
     assert stream().latestOffset(logged, NO_LIMIT) is logged
@@ -215,6 +228,87 @@ def test_latest_offsets_are_reported_beside_limited_ones(stream):
     assert reader.reportLatestOffset() is None
     reader.latestOffset(BEGINNING, ReadMaxRows(1))
     assert reader.reportLatestOffset() == END
+
+
+# An idle stream
+
+
+@pytest.fixture
+def idle(stream, clock):
+    """A reader that has looked in vain for seconds: it asks, and is answered, as the last time."""
+
+    def make(**options):
+        reader = stream(**options)
+        for _ in range(5):
+            assert reader.latestOffset(END, NO_LIMIT) is END
+            clock.now += 1
+        return reader
+
+    return make
+
+
+def test_idle_stream_says_what_has_come(brokers, idle):
+    reader = idle()
+    brokers.logs["orders", 1].stop = 31
+    end = {"orders": {"0": 100, "1": 31}}
+    assert reader.latestOffset(END, NO_LIMIT) == reader.reportLatestOffset() == end
+    assert ranges(reader.partitions(END, end)) == [(1, 30, 31)]
+    assert reader.latestOffset(end, NO_LIMIT) is end
+    assert reader.reportLatestOffset() == end
+
+
+def test_idle_stream_notices_an_added_partition_within_a_second(brokers, idle, clock):
+    reader = idle()
+    assert reader.latestOffset(END, NO_LIMIT) is END
+    add_partition(brokers, stop=7)
+    clock.now += 1
+    end = reader.latestOffset(END, NO_LIMIT)
+    assert end == {"orders": {"0": 100, "1": 30, "2": 7}}
+    assert ranges(reader.partitions(END, end)) == [(2, 0, 7)]
+    for _ in range(3):
+        assert reader.latestOffset(end, NO_LIMIT) is end
+
+
+def test_idle_stream_follows_a_leader_that_moved(brokers, idle, clock):
+    reader = idle()
+    brokers.topics["orders"].move(1, node_id=2)
+    brokers.logs["orders", 1].stop = 31
+    assert reader.latestOffset(END, NO_LIMIT) == {"orders": {"0": 100, "1": 31}}
+    assert len(brokers.asked("ListOffsets", node=2)) == 1
+
+
+@pytest.mark.parametrize("seconds_later", [0, 2])
+def test_idle_stream_loses_a_deleted_topic(brokers, idle, clock, seconds_later):
+    strict, lenient = idle(), idle(failOnDataLoss="false")
+    brokers.topics.clear()
+    brokers.logs.clear()
+    clock.now += seconds_later
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders-0, orders-1 have been"):
+        strict.latestOffset(END, NO_LIMIT)
+    assert lenient.latestOffset(END, NO_LIMIT) == {}
+
+
+def test_idle_stream_knows_a_topic_made_anew(brokers, idle, clock):
+    reader = idle()
+    brokers.topics["orders"] = FakeTopic(topic_id_of("another"), [1, 1], [0, 0])
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders was deleted and created again"):
+        reader.latestOffset(END, NO_LIMIT)
+
+
+def test_idle_stream_never_goes_back_unasked(brokers, idle):
+    strict, lenient = idle(), idle(failOnDataLoss="false")
+    before = len(brokers.asked("ListOffsets"))
+    brokers.logs["orders", 0].stop = 90
+    with pytest.raises(DataLoss, match=r"PARTITION_OFFSET_CHANGED.*orders-0.*from 100 to 90"):
+        strict.latestOffset(END, NO_LIMIT)
+    assert len(brokers.asked("ListOffsets")) == before + 3
+    assert lenient.latestOffset(END, NO_LIMIT) == {"orders": {"0": 90, "1": 30}}
+
+
+def test_idle_stream_is_brought_back_by_no_old_leader(brokers, idle):
+    reader = idle(failOnDataLoss="false")
+    lead_in_the_past(brokers, "orders", end=90)
+    assert reader.latestOffset(END, NO_LIMIT) == END
 
 
 # Partitions that come and go
