@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark_kafkaproto.devbroker import DevBroker, KafkaTools
+from pyspark_kafkaproto.devbroker.jars import version_key
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.ports import wait_until_answers
@@ -43,6 +44,12 @@ def open_broker(
             yield broker
     else:
         raise ConfigError("KAFKAPROTO_BROKER", kind, "expected docker, or nothing")
+
+
+def dump_log_segments(tools: KafkaTools) -> str:
+    """The class of Kafka's program that shows files of a log: it moved in 4.3."""
+    package = "org.apache.kafka" if version_key(tools.version) >= (4, 3) else "kafka"
+    return f"{package}.tools.DumpLogSegments"
 
 
 def _check_answers(servers: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from pyspark_kafkaproto import Producer, ProducerRecord
 from pyspark_kafkaproto.devbroker import DevBroker
+from tests.brokers import dump_log_segments
 from tests.topics import make_topic
 
 pytestmark = pytest.mark.broker
@@ -41,7 +42,7 @@ def test_every_batch_and_record_is_valid(own_broker):
             )
         (files[codec],) = own_broker._folder.rglob(f"t-{codec}-0/*.log")
     text = own_broker.run_tool(
-        "org.apache.kafka.tools.DumpLogSegments",
+        dump_log_segments(own_broker),
         *("--deep-iteration", "--files", ",".join(map(str, files.values()))),
     )
     for codec, part in zip(CODECS, text.split("Dumping ")[1:], strict=True):

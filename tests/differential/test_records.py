@@ -24,6 +24,7 @@ from pyspark_kafkaproto.records import (
     reference,
     reference_write,
 )
+from tests.brokers import dump_log_segments
 from tests.differential.kafka_records import (
     NO_TIME,
     NOW_MS,
@@ -263,9 +264,8 @@ def test_dump_log_segments_reads_our_batches(tmp_path, compared):
         log.append(encode_with_every_field(batch))
         expected += batch.rows
     segment.write_bytes(b"".join(log))
-    dumped = KafkaTools("").run_tool(
-        "org.apache.kafka.tools.DumpLogSegments", "--files", str(segment), "--print-data-log"
-    )
+    tools = KafkaTools("")
+    dumped = tools.run_tool(dump_log_segments(tools), "--files", str(segment), "--print-data-log")
     assert len(re.findall(r"^baseOffset: .* isvalid: true$", dumped, re.MULTILINE)) == len(log)
     assert "isvalid: false" not in dumped
     pattern = r"^\| offset: (\d+) (\w+): (\d+) .* key: (\S*) payload: (.*)$"

@@ -57,7 +57,8 @@ class ShareOffset(NamedTuple):
     Attributes:
         offset: the start offset: what lies before it is done.
         leader_epoch: of the record there, or -1 where it is not known.
-        lag: how many records are not done; None where brokers do not tell (before Kafka 4.2).
+        lag: how many records are not done; None where brokers do not tell (before Kafka 4.2, and
+            4.2 where the start was moved and no member has read since).
     """
 
     offset: int

@@ -33,7 +33,9 @@ class AvailableNow:
         self._is_checked = False
 
     def ends_beyond(
-        self, at: _Offsets, ask: Callable[[_Offsets], _Offsets]
+        self,
+        at: dict[TopicPartition, int],
+        ask: Callable[[dict[TopicPartition, int]], _Offsets],
     ) -> dict[TopicPartition, int]:
         """The ends; those that lie before where the query is are asked for again, once.
 

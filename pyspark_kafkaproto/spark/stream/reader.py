@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # The engine asks an idle source every 10 ms. Answered at once, that is a tenth of a core.
 _IDLE_PACE_S = 0.1
 # A look at 10,000 partitions is work for the driver and for brokers: the rest is that much longer.
-_RESTS_PER_LOOK = 3
+_RESTS_PER_LOOK = 10
 _LONGEST_REST_S = 0.3
 
 
