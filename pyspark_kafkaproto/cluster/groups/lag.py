@@ -39,8 +39,9 @@ class Lag(NamedTuple):
     the partition is gone or has no leader, `lag` where either is; `owner` is the member's id.
 
     A share group's `offset` is its start offset, before which all is done. Records behind it may be
-    done, too, so its `lag` is the brokers' own count (None where they do not tell). Neither is told of a
-    partition without a leader. Any of its members read a partition: none is its `owner`.
+    done, too, so its `lag` is the brokers' own count (None where they do not tell, as before Kafka
+    4.2). Neither is told of a partition without a leader. Any of its members read a partition: none
+    is its `owner`.
     """
 
     group: str
