@@ -84,6 +84,9 @@ VERSIONS = {
     "UpdateFeatures": (0, 2),
     "UnregisterBroker": (0, 0),
     "DescribeProducers": (0, 0),
+    "ListTransactions": (0, 2),
+    "DescribeTransactions": (0, 0),
+    "WriteTxnMarkers": (1, 2),
 }
 
 _UNKNOWN_TOPIC = 3

@@ -58,10 +58,17 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def run(properties: Mapping[str, str], *arguments: Any, **options: Any) -> Any:
-        with KafkaCluster(properties) as cluster, _waiting_aloud(cluster):
+        with opened(properties) as cluster:
             return command(cluster, *arguments, **options)
 
     return configured(run)
+
+
+@contextmanager
+def opened(properties: Mapping[str, str]) -> Iterator[KafkaCluster]:
+    """The cluster that the client's properties lead to, for a command that is `configured`."""
+    with KafkaCluster(properties) as cluster, _waiting_aloud(cluster):
+        yield cluster
 
 
 @contextmanager

@@ -1,14 +1,19 @@
-"""`kafkaproto transactions`: what exactly-once writes have left, shown and put in order."""
+"""`kafkaproto transactions`: what exactly-once writes have left, shown and put in order.
+
+What the cluster has of all others is in `hanging`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from pyspark_kafkaproto.cli.connection import configured, confirmed, yes_option
+from pyspark_kafkaproto.cli import hanging
+from pyspark_kafkaproto.cli.connection import configured, confirmed, opened, yes_option
 from pyspark_kafkaproto.cli.output import Row, gathered, json_option, show, show_json
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError
@@ -35,30 +40,81 @@ _topic_option = click.option(
 
 @click.group()
 def transactions() -> None:
-    """Transactions of exactly-once writes, by their transactionalIdPrefix.
+    """Transactions: all of the cluster, those that hang, and those of exactly-once writes.
+
+    A PREFIX is the option transactionalIdPrefix of such writes.
 
     \b
     Examples:
+      kafkaproto transactions list --state Ongoing
+      kafkaproto transactions find-hanging orders
+      kafkaproto transactions abort orders:0 --start-offset 4211
       kafkaproto transactions list nightly
       kafkaproto transactions recover nightly
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
 
 
+for _command in (
+    hanging.describe,
+    hanging.producers,
+    hanging.find_hanging,
+    hanging.abort,
+    hanging.fence,
+):
+    transactions.add_command(_command)
+
+
 @transactions.command("list")
 @configured
-@click.argument("prefix")
+@click.argument("prefix", required=False)
+@click.option(
+    "--state", "states", multiple=True, metavar="STATE", help="Only in it: Ongoing, Empty, …"
+)
+@click.option("--producer-id", "producer_ids", multiple=True, type=int, help="Only of it.")
+@click.option(
+    "--longer-than", metavar="SPAN", help="Only what is open for longer: 90s, 2h (Kafka 3.8)."
+)
+@click.option("--pattern", metavar="REGEX", help="Only ids that match as a whole (Kafka 4.1).")
 @_topic_option
 @json_option
-def list_(properties: Mapping[str, str], prefix: str, decision_topic: str, as_json: bool) -> None:
-    """Show what was decided last under PREFIX, and what is open.
+@click.pass_context
+def list_(
+    context: click.Context,
+    /,
+    properties: Mapping[str, str],
+    prefix: str | None,
+    decision_topic: str,
+    as_json: bool,
+    **filters: Any,
+) -> None:
+    """Show all transactions of the cluster, or what was decided last under PREFIX and is open.
 
-    A row for each streaming query, by its id, and one named `batch` for batch jobs. In state
-    `decided` some transactions may still have to be committed: `recover` does so.
+    With PREFIX a row for each streaming query that writes exactly once, by its id, and one named
+    `batch` for batch jobs. In state `decided` some transactions may still have to be committed:
+    `recover` does so. --longer-than with --state takes those in that state that began so long ago,
+    ended or not.
 
     \b
     Examples:
+      kafkaproto transactions list
+      kafkaproto transactions list --longer-than 10m
+      kafkaproto transactions list --state Ongoing --pattern 'copier-.*'
       kafkaproto transactions list nightly
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    if prefix is None:
+        if context.get_parameter_source("decision_topic") is not ParameterSource.DEFAULT:
+            raise click.UsageError("--decision-topic goes with PREFIX")
+        with opened(properties) as cluster:
+            hanging.list_all(cluster, **filters, as_json=as_json)
+        return
+    if any(value not in (None, ()) for value in filters.values()):
+        raise click.UsageError("filters are for all transactions of the cluster: leave out PREFIX")
+    _list_decided(properties, prefix, decision_topic, as_json=as_json)
+
+
+def _list_decided(
+    properties: Mapping[str, str], prefix: str, decision_topic: str, *, as_json: bool
+) -> None:
     from pyspark_kafkaproto.client.batch_commit import open_transactions  # noqa: PLC0415 - pyarrow
 
     log = _log(properties, decision_topic, prefix)

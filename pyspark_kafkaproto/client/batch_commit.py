@@ -372,7 +372,7 @@ def _why_not(writer: Writer, found: DescribedTransaction, now_ms: int) -> str:
     """What of a transaction speaks against deciding about it; empty if nothing does."""
     if found.writer != writer:
         return f"{found.state}, and of {found.writer} now"
-    if found.state != ONGOING:
+    if found.state != ONGOING or found.started_at_ms is None:
         return found.state
     # Brokers look every ten seconds for those that are over time: one of them is still Ongoing.
     age_ms = now_ms - found.started_at_ms

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Generic, Protocol, TypeVar
 
-from pyspark_kafkaproto.cluster.topology import Topology
+from pyspark_kafkaproto.cluster.topology import Broker, Topology
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, RemoteProtocolError
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
 from pyspark_kafkaproto.net.retry import is_retriable
@@ -312,7 +312,7 @@ def send_all(
 
 
 def ask_all_brokers(
-    router: Asker, what: str, request: Any, read: Callable[[Any, str], Mapping[_K, _T]]
+    router: Asker, what: str, request: Any, read: Callable[[Any, Broker], Mapping[_K, _T]]
 ) -> dict[_K, _T]:
     """What all brokers together know, where each knows a part.
 
@@ -320,19 +320,18 @@ def ask_all_brokers(
         router: whom to ask through.
         what: names the work in errors.
         request: the same for each.
-        read: an answer's part, with the broker that gave it for errors to name.
+        read: an answer's part, with the broker that gave it.
     """
     deadline = router.deadline()
 
     def attempt() -> dict[_K, _T]:
         brokers = router.topology((), deadline).brokers.values()
-        places = [broker.endpoint for broker in brokers]
         found: dict[_K, _T] = {}
-        answers = send_all(router, [(place, request) for place in places], deadline)
-        for place, answer in zip(places, answers, strict=True):
+        answers = send_all(router, [(broker.endpoint, request) for broker in brokers], deadline)
+        for broker, answer in zip(brokers, answers, strict=True):
             if isinstance(answer, KafkaProtoError):
                 raise answer
-            found |= read(answer, str(place))
+            found |= read(answer, broker)
         return found
 
     return router.retrying(what, attempt, deadline)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark_kafkaproto.cluster.admin.features import Direction, Features
     from pyspark_kafkaproto.cluster.admin.log_dirs import LogDir, Replica
     from pyspark_kafkaproto.cluster.admin.placement import Assignment
-    from pyspark_kafkaproto.cluster.admin.producers import ActiveProducer
     from pyspark_kafkaproto.cluster.admin.quorum import Quorum
     from pyspark_kafkaproto.cluster.admin.reassignments import Reassignment
     from pyspark_kafkaproto.cluster.admin.throttles import Throttle
@@ -333,19 +332,6 @@ class BrokerWindow:
 
         (checked,) = checked_brokers("node_id", (node_id,))
         unregister_broker(self._router, checked)
-
-    def describe_producers(
-        self, partitions: Collection[tuple[str, int]]
-    ) -> dict[TopicPartition, tuple[ActiveProducer, ...]]:
-        """The idempotent and transactional producers that each leader remembers (KIP-664).
-
-        Raises:
-            BrokerError: there is no such partition, or this user may not read it; `usable` has the
-                others.
-        """
-        from pyspark_kafkaproto.cluster.admin.producers import describe_producers
-
-        return describe_producers(self._router, checked_partitions(partitions))
 
 
 def _chosen(partitions: Collection[tuple[str, int]] | None) -> list[TopicPartition] | None:

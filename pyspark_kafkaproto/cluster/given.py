@@ -94,6 +94,20 @@ def checked_brokers(option: str, brokers: Iterable[int]) -> tuple[int, ...]:
     return tuple(ids)
 
 
+def checked_producer_ids(producer_ids: Iterable[int]) -> tuple[int, ...]:
+    """Ids of producers, each once.
+
+    Raises:
+        ConfigError: there cannot be such an id.
+    """
+    is_many = isinstance(producer_ids, Iterable) and not isinstance(producer_ids, (str, bytes))
+    given = list(producer_ids) if is_many else [None]
+    ids = [item for item in map(_whole, given) if item is not None and 0 <= item <= _LAST_OFFSET]
+    if len(ids) < len(given):
+        raise ConfigError("producer_ids", producer_ids, "expected ids of producers")
+    return tuple(dict.fromkeys(ids))
+
+
 def checked_levels(levels: Mapping[str, int]) -> dict[str, int]:
     """Levels of features by name.
 

@@ -31,6 +31,7 @@ from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.standing import StandingEnds
 from pyspark_kafkaproto.cluster.topic_window import TopicWindow
 from pyspark_kafkaproto.cluster.topology import Leader, TopicPartition, Topology
+from pyspark_kafkaproto.cluster.transaction_window import TransactionWindow
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.net.secret import HIDDEN
@@ -38,11 +39,12 @@ from pyspark_kafkaproto.net.secret import HIDDEN
 _T = TypeVar("_T")
 
 
-class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow):
-    """Metadata and offsets of one cluster; its groups, topics, rights and brokers.
+class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow, TransactionWindow):
+    """Metadata and offsets of one cluster; its groups, topics, rights, brokers and transactions.
 
     Those are in `GroupWindow`, `TopicWindow` (with records and configurations), `AccessWindow`
-    (with users, tokens and quotas) and `BrokerWindow` (with replicas, leaders and features).
+    (with users, tokens and quotas), `BrokerWindow` (with replicas, leaders and features) and
+    `TransactionWindow`.
 
     Connections open on first use and stay open until `close`; a pickled cluster carries its
     configuration alone. For use by one thread at a time. A partition may be given as a

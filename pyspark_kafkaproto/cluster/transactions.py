@@ -16,20 +16,24 @@ from typing import Final, NamedTuple, TypeVar
 from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
 from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition
+from pyspark_kafkaproto.cluster.topology import Broker, TopicPartition
 from pyspark_kafkaproto.error_codes import (
     CONCURRENT_TRANSACTIONS,
     INVALID_PRODUCER_EPOCH,
     INVALID_PRODUCER_ID_MAPPING,
+    INVALID_REGULAR_EXPRESSION,
     INVALID_TRANSACTION_TIMEOUT,
     INVALID_TXN_STATE,
     PRODUCER_FENCED,
+    TRANSACTIONAL_ID_NOT_FOUND,
 )
 from pyspark_kafkaproto.errors import (
     BrokerError,
+    ConfigError,
     ConnectionFailed,
     DeadlineExceeded,
     KafkaProtoError,
+    UnsupportedVersion,
 )
 from pyspark_kafkaproto.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -49,6 +53,9 @@ from pyspark_kafkaproto.net import Connection, Deadline, Endpoint
 _T = TypeVar("_T")
 
 ONGOING = "Ongoing"
+# Those of a transaction that has begun and not ended, and all that coordinators list.
+_OPEN_STATES = (ONGOING, "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+TRANSACTION_STATES = ("Empty", *_OPEN_STATES, "CompleteCommit", "CompleteAbort")
 
 _TRANSACTION_VERSION = "transaction.version"
 _LAST_END_WITHOUT_BUMP = 4
@@ -69,6 +76,8 @@ ADVICE: Final[Mapping[int, str]] = {
     INVALID_PRODUCER_EPOCH: FENCED,
     PRODUCER_FENCED: FENCED,
     INVALID_PRODUCER_ID_MAPPING: "the transactional id has expired, or another producer has it",
+    TRANSACTIONAL_ID_NOT_FOUND: "no coordinator knows it: check it (kafkaproto transactions list); "
+    "brokers forget one that nobody uses (transactional.id.expiration.ms)",
 }
 
 # Kafka's brokers allow 15 minutes unless transaction.max.timeout.ms says otherwise.
@@ -88,22 +97,29 @@ class Writer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListedTransaction:
-    """A transaction as its coordinator lists it; `state` is Ongoing, PrepareCommit, …."""
+    """A transaction as its coordinator, a broker's id, lists it; see `TRANSACTION_STATES`."""
 
     transactional_id: str
     producer_id: int
     state: str
+    coordinator: int
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedTransaction:
-    """A transaction with who writes in it, and where; times in ms since 1970."""
+    """A transaction with who writes in it, and where; `started_at_ms` is since 1970.
+
+    That is None where none is open. In an ongoing one `partitions` are those written to, in one
+    that ends those that have no marker yet. `coordinator` is a broker's id, None where it was not
+    asked for, or is not known (any more).
+    """
 
     writer: Writer
     state: str
     timeout_ms: int
-    started_at_ms: int
+    started_at_ms: int | None
     partitions: frozenset[TopicPartition]
+    coordinator: int | None = None
 
 
 def is_version_2(connection: Connection) -> bool:
@@ -278,19 +294,59 @@ def _read_end(answer: EndTxnResponse, writer: Writer) -> Writer | BrokerError:
 
 
 def list_transactions(
-    router: Router, prefix: str = "", states: Collection[str] = ()
+    router: Router,
+    prefix: str = "",
+    states: Collection[str] = (),
+    *,
+    producer_ids: Collection[int] = (),
+    longer_than_s: float | None = None,
+    pattern: str | None = None,
 ) -> list[ListedTransaction]:
-    """The transactions of all coordinators whose ids begin with `prefix`, sorted by id."""
-    request = ListTransactionsRequest(state_filters=tuple(states))
-    found = ask_all_brokers(router, "list transactions", request, _read_listed)
+    """The transactions of all coordinators whose ids begin with `prefix`, sorted by id.
+
+    Args:
+        router: whom to ask.
+        prefix: of transactional ids; it is compared here.
+        states: of TRANSACTION_STATES; none: all.
+        producer_ids: whose; none: all.
+        longer_than_s: only those that began longer ago, and of them, unless `states` says
+            otherwise, those that have not ended: a broker takes it for all that ever began.
+        pattern: an expression of RE2's syntax for the whole of an id.
+
+    Raises:
+        BrokerError: the pattern is none.
+        UnsupportedVersion: a broker is too old for a filter.
+    """
+    if longer_than_s is not None and not states:
+        states = _OPEN_STATES
+    request = ListTransactionsRequest(
+        state_filters=tuple(states),
+        producer_id_filters=tuple(producer_ids),
+        duration_filter=-1 if longer_than_s is None else round(longer_than_s * 1000),
+        transactional_id_pattern=pattern,
+    )
+    try:
+        found = ask_all_brokers(router, "list transactions", request, _read_listed)
+    except UnsupportedVersion as error:
+        if longer_than_s is not None:
+            error.add_line("longer_than_s takes brokers of Kafka 3.8 or later")
+        if pattern is not None:
+            error.add_line("pattern takes brokers of Kafka 4.1 or later")
+        raise
     return [found[name] for name in sorted(found) if name.startswith(prefix)]
 
 
-def _read_listed(answer: ListTransactionsResponse, place: str) -> dict[str, ListedTransaction]:
-    checked(answer.error_code, "ListTransactions", f"broker {place}")
+def _read_listed(answer: ListTransactionsResponse, broker: Broker) -> dict[str, ListedTransaction]:
+    if answer.error_code == INVALID_REGULAR_EXPRESSION:
+        why = "it is no regular expression of RE2's syntax"
+        raise BrokerError(answer.error_code, "ListTransactions", "the pattern", why)
+    checked(answer.error_code, "ListTransactions", f"broker {broker.endpoint}")
+    if answer.unknown_state_filters:
+        named = ", ".join(answer.unknown_state_filters)
+        raise ConfigError("states", named, f"broker {broker.endpoint} knows no such state")
     return {
         item.transactional_id: ListedTransaction(
-            item.transactional_id, item.producer_id, item.transaction_state
+            item.transactional_id, item.producer_id, item.transaction_state, broker.node_id
         )
         for item in answer.transaction_states
     }
@@ -304,24 +360,41 @@ def describe_transactions(
     Raises:
         BrokerError: there is no such transactional id, or it may not be seen.
     """
-    question = Question(
+    return _describe(router, transactional_ids, _described)
+
+
+def find_transactions(
+    router: Router, transactional_ids: Collection[str]
+) -> dict[str, DescribedTransaction | None]:
+    """As `describe_transactions`; None where there is no such transactional id."""
+
+    def read(
+        item: DescribeTransactionsResponse.TransactionState,
+    ) -> DescribedTransaction | BrokerError | None:
+        return None if item.error_code == TRANSACTIONAL_ID_NOT_FOUND else _described(item)
+
+    return _describe(router, transactional_ids, read)
+
+
+def _describe(
+    router: Router,
+    transactional_ids: Collection[str],
+    read: Callable[[DescribeTransactionsResponse.TransactionState], _T | BrokerError],
+) -> dict[str, _T]:
+    question: Question[str, _T] = Question(
         "describe transactions",
         lambda part: DescribeTransactionsRequest(transactional_ids=tuple(part)),
-        _read_described,
+        lambda answer, _: {item.transactional_id: read(item) for item in answer.transaction_states},
         cut(_IDS_PER_REQUEST),
     )
-
-    def places(missing: set[str], deadline: Deadline) -> dict[str, Endpoint | BrokerError]:
-        return router.coordinators(missing, deadline, TRANSACTION_KEY)
-
-    return ask(router, question, transactional_ids, places)
+    return ask(router, question, transactional_ids, partial(coordinator_places, router))
 
 
-def _read_described(
-    answer: DescribeTransactionsResponse, part: list[str]
-) -> dict[str, DescribedTransaction | BrokerError]:
-    del part
-    return {item.transactional_id: _described(item) for item in answer.transaction_states}
+def coordinator_places(
+    router: Router, transactional_ids: Collection[str], deadline: Deadline
+) -> dict[str, Endpoint | BrokerError]:
+    """Where each is coordinated, for `ask`."""
+    return router.coordinators(transactional_ids, deadline, TRANSACTION_KEY)
 
 
 def _described(
@@ -336,7 +409,7 @@ def _described(
         Writer(item.transactional_id, item.producer_id, item.producer_epoch),
         item.transaction_state,
         item.transaction_timeout_ms,
-        item.transaction_start_time_ms,
+        None if item.transaction_start_time_ms < 0 else item.transaction_start_time_ms,
         frozenset(
             TopicPartition(topic.topic, number)
             for topic in item.topics

@@ -31,7 +31,7 @@ from pyspark_kafkaproto.cluster.groups.share_groups import find_share_groups
 from pyspark_kafkaproto.cluster.groups.streams_groups import find_streams_groups
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition
+from pyspark_kafkaproto.cluster.topology import Broker, TopicPartition
 from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -194,9 +194,9 @@ def check_kind(found: DescribedGroup, *, is_share: bool) -> None:
     raise ConfigError("group", found.group, text)
 
 
-def _read_listed(answer: ListGroupsResponse, place: str) -> dict[str, ListedGroup]:
+def _read_listed(answer: ListGroupsResponse, broker: Broker) -> dict[str, ListedGroup]:
     if answer.error_code:
-        raise BrokerError(answer.error_code, "ListGroups", f"broker {place}")
+        raise BrokerError(answer.error_code, "ListGroups", f"broker {broker.endpoint}")
     return {
         item.group_id: ListedGroup(
             item.group_id, item.group_type.lower(), item.group_state, item.protocol_type
