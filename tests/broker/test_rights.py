@@ -42,6 +42,7 @@ INCREMENTAL_GROUP = "members-of-kip-848"
 SHARE_GROUP, DOOMED_SHARE_GROUP = "workers", "doomed-workers"
 MEMBERS_SHARE_GROUP = "members-of-a-share-group"
 DOOMED_TOPIC, WRITTEN_TOPIC = "doomed-topic", "written-topic"
+HELD_UP_TOPIC = "held-up-topic"
 DECISIONS, PREFIX = "decisions", "orders-job"
 JOBS, JOB = "batch", "0123abcd"
 TASKS = f"{PREFIX}-{JOBS}-{JOB}-"
@@ -133,6 +134,11 @@ def look_at_a_share_group(cluster):
     if not found:  # as where nothing is: topics that may not be seen are left out
         cluster.get_partitions({TOPIC})
         raise AssertionError("the topic may be seen, and its offsets may not")
+
+
+def abort_the_one_that_is_open(cluster):
+    """Live as it is, it looks as if it hung: this user may not see its transactional id."""
+    cluster.abort_transaction((HELD_UP_TOPIC, 0), 0)
 
 
 def unregister_nobody(cluster):
@@ -234,6 +240,10 @@ FEATURES |= {
     ),
     "unregistering a broker": unregister_nobody,
     "who writes to a partition": lambda cluster: cluster.describe_producers(HELD),
+    "listing and describing transactions": lambda cluster: cluster.describe_transactions({OWN_ID}),
+    "finding hanging transactions": lambda cluster: cluster.find_hanging_transactions(HELD),
+    "aborting a hanging transaction": abort_the_one_that_is_open,
+    "fencing a producer": lambda cluster: cluster.fence_producers({OWN_ID}),
 }
 _USUAL_NAMES = {
     "Topic": TOPIC,
@@ -263,6 +273,7 @@ NAMES = {
     "exactly once: `transactions list`, on the `decisionTopic`": {"Topic": DECISIONS},
     "deleting a topic": {"Topic": DOOMED_TOPIC},
     "making a topic": {"Topic": "new-topic"},
+    "aborting a hanging transaction": {"Topic": HELD_UP_TOPIC},
 }
 # A member waits for a topic that it may not see, as for one that is not there yet.
 SEEN_BEFORE = {"being a member of a group (`Consumer`)": [("DESCRIBE", "Topic", TOPIC)]}
@@ -296,21 +307,27 @@ def what_is_there(secure):
     """Topics to write to, what is to be deleted, and a task's transaction to decide about."""
     properties = secure.properties("INSIDE")
     with KafkaCluster(properties) as cluster:
-        names = (DOOMED_TOPIC, WRITTEN_TOPIC, DECISIONS)
+        names = (DOOMED_TOPIC, WRITTEN_TOPIC, HELD_UP_TOPIC, DECISIONS)
         cluster.create_topics([NewTopic(name, 1, 1) for name in names])
         for group in (GROUP, DOOMED_GROUP):
             cluster.set_consumer_offsets(group, dict.fromkeys(HELD, 1))
         for group in (SHARE_GROUP, DOOMED_SHARE_GROUP, MEMBERS_SHARE_GROUP):
             cluster.reset_share_group_offsets(group, ToEarliest(), HELD)
         FOLDERS.extend(cluster.describe_log_dirs()[1])
+        transact(cluster)
     with KafkaCluster(secure.as_user("reports")) as cluster:
         cluster.create_delegation_token()
-    of_a_task = properties | {"transactional.id": f"{TASKS}0-0"}
-    with Producer(of_a_task, topic=WRITTEN_TOPIC) as producer:
+    WRITERS.append(leave_open(properties, f"{TASKS}0-0", WRITTEN_TOPIC))
+    leave_open(properties, "one-that-holds-up", HELD_UP_TOPIC)
+
+
+def leave_open(properties, transactional_id, topic):
+    own = properties | {"transactional.id": transactional_id}
+    with Producer(own, topic=topic) as producer:
         producer.begin_transaction()
         producer.send([ProducerRecord("value")])
         producer.flush()
-        WRITERS.append(producer.leave_transaction())
+        return producer.leave_transaction()
 
 
 def test_the_page_and_this_file_know_the_same_features():
