@@ -6,6 +6,7 @@ import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.output import json_option, show, tell
+from pyspark_kafkaproto.cli.refused import Refused, merged
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.cluster.admin import LogDir
 
@@ -47,12 +48,16 @@ def log_dirs(cluster: KafkaCluster, ids: tuple[int, ...], as_json: bool) -> None
       kafkaproto brokers log-dirs
       kafkaproto brokers log-dirs 1 --json | jq '.[].logs[] | select(.is_future)'
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    refused = Refused()
+    told = refused.each(ids, cluster.describe_log_dirs) if ids else [cluster.describe_log_dirs()]
     rows = [
         _row(node_id, path, folder)
-        for node_id, folders in sorted(cluster.describe_log_dirs(set(ids) or None).items())
+        for node_id, folders in sorted(merged(told).items())
         for path, folder in sorted(folders.items())
     ]
-    show(rows, _COLUMNS, as_json=as_json)
+    if told:
+        show(rows, _COLUMNS, as_json=as_json)
+    refused.tell()
 
 
 @brokers.command()

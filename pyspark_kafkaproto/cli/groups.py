@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 
 import click
 
@@ -10,6 +11,7 @@ from pyspark_kafkaproto.cli.connection import confirmed, connected, telling_dele
 from pyspark_kafkaproto.cli.described import group_rows, show_groups
 from pyspark_kafkaproto.cli.moments import parse_span, parse_time
 from pyspark_kafkaproto.cli.output import gathered, json_option, show, show_json, table_text
+from pyspark_kafkaproto.cli.refused import Refused, merged
 from pyspark_kafkaproto.cli.values import find_partitions, parse_topic_offsets
 from pyspark_kafkaproto.cluster import (
     GROUP_STATES,
@@ -123,11 +125,14 @@ def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> No
     Examples:
       kafkaproto groups describe reports
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    found = [item for _, item in sorted(cluster.describe_groups(set(names)).items())]
-    if as_json:
+    refused = Refused()
+    told = refused.each(names, cluster.describe_groups)
+    found = [item for _, item in sorted(merged(told).items())]
+    if found and as_json:
         show_json(group_rows(found))
-    else:
+    elif found:
         show_groups(found)
+    refused.tell()
 
 
 @groups.command()
@@ -143,17 +148,27 @@ def offsets(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> Non
     Examples:
       kafkaproto groups offsets reports nightly
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    found = cluster.get_group_offsets(set(names))
+    refused = Refused()
+    told = refused.each(names, partial(_offsets_of, cluster))
+    rows = [
+        {"group": group, **item._asdict(), **committed._asdict()}
+        for group, own in sorted(merged(told).items())
+        for item, committed in sorted(own.items())
+    ]
+    if told:
+        show(rows, _OFFSETS, as_json=as_json)
+    refused.tell()
+
+
+def _offsets_of(
+    cluster: KafkaCluster, names: Collection[str]
+) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+    found = cluster.get_group_offsets(names)
     # One that has committed nothing may have members, share records, or not be there.
     if silent := {group for group, own in found.items() if not own}:
         described = cluster.describe_groups(silent)
         found |= _share_offsets(cluster, {name for name in silent if _shares(described[name])})
-    rows = [
-        {"group": group, **item._asdict(), **committed._asdict()}
-        for group, own in sorted(found.items())
-        for item, committed in sorted(own.items())
-    ]
-    show(rows, _OFFSETS, as_json=as_json)
+    return found
 
 
 @groups.command()

@@ -13,6 +13,7 @@ from pyspark_kafkaproto.cli.connection import connected
 from pyspark_kafkaproto.cli.moments import parse_span
 from pyspark_kafkaproto.cli.output import Row, json_option, show, table_of
 from pyspark_kafkaproto.cli.plot import LagOverTime, check_plot
+from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import ConfigError
 
@@ -75,18 +76,33 @@ def lag(
         raise ConfigError("--watch", watch, "expected a span above 0, such as 2s")
     try:
         if every_s is None:
-            show(_rows(cluster, groups, topics, seen), _COLUMNS, as_json=as_json)
+            _show(cluster, groups, topics, seen, as_json=as_json)
         elif sys.stdout.isatty() and not as_json:
             _watch(cluster, groups, topics, seen, every_s)
         else:
             while True:
-                show(_rows(cluster, groups, topics, seen), _COLUMNS, as_json=as_json)
+                _show(cluster, groups, topics, seen, as_json=as_json)
                 sys.stdout.flush()
                 time.sleep(every_s)
     finally:
         if plot is not None and seen:
             seen.draw(plot)
             click.echo(f"drawn to {plot}", err=True)
+
+
+def _show(
+    cluster: KafkaCluster,
+    groups: tuple[str, ...],
+    topics: tuple[str, ...],
+    seen: LagOverTime | None,
+    *,
+    as_json: bool,
+) -> None:
+    refused = Refused()
+    rows = _rows(cluster, groups, topics, seen, refused)
+    if rows is not None:
+        show(rows, _COLUMNS, as_json=as_json)
+    refused.tell()
 
 
 def _watch(
@@ -99,8 +115,11 @@ def _watch(
     """The table in place, until Ctrl-C."""
     with Live(auto_refresh=False) as live:
         while True:
-            rows = _rows(cluster, groups, topics, seen)
-            live.update(table_of(rows, _COLUMNS), refresh=True)
+            refused = Refused()
+            rows = _rows(cluster, groups, topics, seen, refused)
+            if rows is not None:
+                live.update(table_of(rows, _COLUMNS), refresh=True)
+            refused.tell()
             time.sleep(every_s)
 
 
@@ -109,8 +128,17 @@ def _rows(
     groups: tuple[str, ...],
     topics: tuple[str, ...],
     seen: LagOverTime | None,
-) -> list[Row]:
-    rows = cluster.lag(set(groups) or None, set(topics) or None)
+    refused: Refused,
+) -> list[Row] | None:
+    """None: all groups that were named are refused."""
+    chosen = set(topics) or None
+    if groups:
+        told = refused.each(groups, lambda names: cluster.lag(names, chosen))
+        if not told:
+            return None
+        rows = sorted((row for own in told for row in own), key=lambda row: row[:3])
+    else:
+        rows = cluster.lag(None, chosen)
     if seen is not None:
         seen.add(rows)
     return [row._asdict() for row in rows]

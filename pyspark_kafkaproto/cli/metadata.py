@@ -8,7 +8,8 @@ import click
 
 from pyspark_kafkaproto.cli.connection import connected
 from pyspark_kafkaproto.cli.output import cell_text, json_option, show_json, table_text
-from pyspark_kafkaproto.cli.topics import PARTITION_COLUMNS, partition_rows
+from pyspark_kafkaproto.cli.refused import Refused
+from pyspark_kafkaproto.cli.topics import PARTITION_COLUMNS, described_topics, partition_rows
 from pyspark_kafkaproto.cluster import KafkaCluster, Topology
 from pyspark_kafkaproto.wire.ids import id_text
 from pyspark_kafkaproto.wire.printable import counted
@@ -29,10 +30,11 @@ def metadata(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> N
       kafkaproto metadata orders payments
       kafkaproto metadata --json | jq '.topics[].name'
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    topology = cluster.describe(set(topics) or None, must_exist=bool(topics))
+    refused = Refused()
+    topology = described_topics(cluster, topics, refused) or cluster.describe(())
     brokers = _broker_rows(topology)
     partitions = partition_rows(topology)
-    problems = cluster.find_problems(set(topics) or None)
+    problems = cluster.find_problems(set(topology.topics) if topics else None)
     if as_json:
         show_json(
             {
@@ -43,6 +45,7 @@ def metadata(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> N
                 "problems": [item._asdict() for item in problems],
             }
         )
+        refused.tell()
         return
     click.echo(f"cluster {cell_text(topology.cluster_id)}, {counted(len(brokers), 'broker')}")
     click.echo(table_text(brokers, _BROKERS))
@@ -51,6 +54,7 @@ def metadata(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> N
     click.echo(table_text(partitions, PARTITION_COLUMNS), nl=False)
     for item in problems:
         click.echo(f"{item.subject}: {item.what}; {item.meaning}", err=True)
+    refused.tell()
 
 
 def _broker_rows(topology: Topology) -> list[dict[str, object]]:

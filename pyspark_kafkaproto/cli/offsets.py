@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 import click
 
 from pyspark_kafkaproto.cli.connection import connected
 from pyspark_kafkaproto.cli.moments import parse_time, show_time
 from pyspark_kafkaproto.cli.output import json_option, show
+from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cli.values import find_partitions
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 
@@ -41,16 +45,26 @@ def offsets(cluster: KafkaCluster, topics: tuple[str, ...], at: str | None, as_j
       kafkaproto offsets orders --at 2026-11-21T08:00
       kafkaproto offsets orders --at max-timestamp
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    partitions = find_partitions(cluster, "TOPIC", topics)
-    if at is None:
-        show(_bounds(cluster, partitions), _BOUNDS, as_json=as_json)
-    elif at == "max-timestamp":
+    refused = Refused()
+    told = refused.each(topics, lambda texts: _rows(cluster, texts, at))
+    columns = _BOUNDS if at is None else _AT
+    if at == "max-timestamp":
         columns = _AT | {"timestamp": "Timestamp"}
-        show(_newest(cluster, partitions), columns, as_json=as_json)
-    else:
-        found = _at(cluster, partitions, at)
-        rows = [{**item._asdict(), "offset": found[item]} for item in sorted(partitions)]
-        show(rows, _AT, as_json=as_json)
+    if told:
+        # Each once, though it is named as itself and with its topic.
+        rows = {(row["topic"], row["partition"]): row for own in told for row in own}
+        show([rows[item] for item in sorted(rows)], columns, as_json=as_json)
+    refused.tell()
+
+
+def _rows(cluster: KafkaCluster, texts: Collection[str], at: str | None) -> list[dict[str, Any]]:
+    partitions = find_partitions(cluster, "TOPIC", texts)
+    if at is None:
+        return _bounds(cluster, partitions)
+    if at == "max-timestamp":
+        return _newest(cluster, partitions)
+    found = _at(cluster, partitions, at)
+    return [{**item._asdict(), "offset": found[item]} for item in sorted(partitions)]
 
 
 def _bounds(cluster: KafkaCluster, partitions: set[TopicPartition]) -> list[dict[str, object]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 import click
@@ -20,6 +21,7 @@ from pyspark_kafkaproto.cli.move_rows import (
 )
 from pyspark_kafkaproto.cli.moving import Moving
 from pyspark_kafkaproto.cli.output import gathered, json_option, table_text
+from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cli.values import find_partitions, parse_ids
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
@@ -52,8 +54,14 @@ def list_(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> None
       kafkaproto reassignments list
       kafkaproto reassignments list orders:0,1
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    chosen = find_partitions(cluster, "TOPIC", topics) if topics else None
-    show_under_way(cluster.list_reassignments(chosen), as_json=as_json)
+    if not topics:
+        show_under_way(cluster.list_reassignments(), as_json=as_json)
+        return
+    refused = Refused()
+    told = refused.each(topics, partial(find_partitions, cluster, "TOPIC"))
+    if told:
+        show_under_way(cluster.list_reassignments(set().union(*told)), as_json=as_json)
+    refused.tell()
 
 
 @reassignments.command()

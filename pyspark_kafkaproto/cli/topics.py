@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 
 import click
@@ -15,6 +16,7 @@ from pyspark_kafkaproto.cli.connection import (
     yes_option,
 )
 from pyspark_kafkaproto.cli.output import json_option, show, show_json, table_text, tell
+from pyspark_kafkaproto.cli.refused import Refused, merged
 from pyspark_kafkaproto.cli.values import parse_pairs, parse_partition_offsets
 from pyspark_kafkaproto.cluster import (
     Change,
@@ -97,21 +99,27 @@ def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> No
     Examples:
       kafkaproto topics describe orders
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    topology = cluster.describe(set(names) or None, must_exist=bool(names))
+    refused = Refused()
+    topology = described_topics(cluster, names, refused)
+    if topology is None:
+        refused.tell()
+        return
     resources = {ConfigResource("topic", name) for name in topology.topics}
+    configs = refused.others(partial(cluster.describe_configs, resources))
     settings = [
         {"topic": resource.name, "name": entry.name, "value": entry.value, "source": entry.source}
-        for resource, entries in sorted(cluster.describe_configs(resources).items())
+        for resource, entries in sorted(configs.items())
         for entry in entries.values()
         if entry.source == "topic"
     ]
     partitions = partition_rows(topology)
     if as_json:
         show_json({"partitions": partitions, "configs": settings})
-        return
-    click.echo(table_text(partitions, PARTITION_COLUMNS), nl=False)
-    if settings:
-        click.echo("\n" + table_text(settings, _CONFIGS), nl=False)
+    else:
+        click.echo(table_text(partitions, PARTITION_COLUMNS), nl=False)
+        if settings:
+            click.echo("\n" + table_text(settings, _CONFIGS), nl=False)
+    refused.tell()
 
 
 @topics.command()
@@ -279,6 +287,18 @@ def _tell_altered(
     ]
     row = {"topic": name, "result": result, "earliest": earliest}
     tell([row], f"topic {name} {result}", as_json=as_json)
+
+
+def described_topics(
+    cluster: KafkaCluster, names: Collection[str], refused: Refused
+) -> Topology | None:
+    """Those of `names` (all, if there is none) that are not refused; None: all of them are."""
+    if not names:
+        return cluster.describe()
+    told = refused.each(names, partial(cluster.describe, must_exist=True))
+    if not told:
+        return None
+    return replace(told[-1], topics=merged(item.topics for item in told))
 
 
 def partition_rows(topology: Topology) -> list[dict[str, object]]:

@@ -10,6 +10,7 @@ import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.output import json_option, show, tell
+from pyspark_kafkaproto.cli.refused import Refused, merged
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.cluster.admin import SCRAM_MECHANISMS, ScramCredential
 from pyspark_kafkaproto.cluster.admin.users import LEAST_ITERATIONS, MOST_ITERATIONS
@@ -48,12 +49,16 @@ def list_(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> None:
       kafkaproto users list
       kafkaproto users list reports --json
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    refused = Refused()
+    told = refused.each(names, cluster.describe_users) if names else [cluster.describe_users()]
     rows = [
         {"user": user, "mechanism": mechanism, "iterations": iterations}
-        for user, own in sorted(cluster.describe_users(set(names) or None).items())
+        for user, own in sorted(merged(told).items())
         for mechanism, iterations in sorted(own.items())
     ]
-    show(rows, _LIST, as_json=as_json)
+    if told:
+        show(rows, _LIST, as_json=as_json)
+    refused.tell()
 
 
 @users.command("set")

@@ -202,9 +202,10 @@ class BrokerWindow:
             The settings that were set, by who had them.
 
         Raises:
-            BrokerError: a broker or topic refuses; `usable` has what was done all the same.
+            BrokerError: a broker or topic refuses; names them all. What could be done is done, and
+                `usable` has it.
         """
-        from pyspark_kafkaproto.cluster.admin.throttles import remove_throttles
+        from pyspark_kafkaproto.cluster.admin.throttle_settings import remove_throttles
 
         if topics is not None:
             check_set("topics", topics)

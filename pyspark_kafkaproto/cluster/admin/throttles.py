@@ -7,40 +7,45 @@ so that either takes back what the other has set.
 
 Several may move replicas at once, and the settings are common to all of them. So each one's
 replicas are added to what a topic names, and taken from it again, by whoever keeps the settings;
-and a rate stays for as long as anybody moves something.
+and a rate stays for as long as anybody moves something. How the settings are read and changed is
+`throttle_settings`' business.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark_kafkaproto.cluster.admin.log_dirs import describe_log_dirs
 from pyspark_kafkaproto.cluster.admin.reassignments import list_reassignments, replicas_before
+from pyspark_kafkaproto.cluster.admin.throttle_settings import (
+    ALL,
+    FOLDERS,
+    FOLLOWERS,
+    LEADERS,
+    RATES,
+    REPLICAS,
+    Refusals,
+    Replicas,
+    Settings,
+    brokers_of,
+    entries_of,
+    lists_changed,
+    names_any,
+    own_settings,
+    put_back,
+    set_or_take_back,
+    still_named,
+    topics_of,
+)
 from pyspark_kafkaproto.cluster.configs import (
     Change,
     ConfigChange,
-    ConfigEntry,
     ConfigResource,
     alter_configs,
-    describe_configs,
 )
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology, by_topic
-from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
-
-LEADERS, FOLLOWERS = "leader.replication.throttled", "follower.replication.throttled"
-FOLDERS = "replica.alter.log.dirs.io.max.bytes.per.second"
-_RATES = (f"{LEADERS}.rate", f"{FOLLOWERS}.rate")
-_REPLICAS = (f"{LEADERS}.replicas", f"{FOLLOWERS}.replicas")
-_FIVE = (*_RATES, FOLDERS, *_REPLICAS)
-_ALL = "*"  # in place of a list
-_OWN_SOURCES = ("topic", "dynamic broker")
-
-_Settings = dict[ConfigResource, dict[str, str]]
-# By topic and setting: `0:1`, a partition with the id of a broker.
-_Replicas = Mapping[ConfigResource, Mapping[str, Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class Throttle:
         rates: by broker and setting.
     """
 
-    replicas: _Replicas
+    replicas: Replicas
     rates: Mapping[ConfigResource, Mapping[str, Rate]]
 
     def __bool__(self) -> bool:
@@ -76,7 +81,7 @@ class Throttle:
     @property
     def is_of_copies(self) -> bool:
         """Whether it bounds what goes from broker to broker."""
-        return any(name in _RATES for own in self.rates.values() for name in own)
+        return any(name in RATES for own in self.rates.values() for name in own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +126,18 @@ def throttle_reassignment(
         for topic, partitions in by_topic(moves)
     }
     ids = {broker for move in moves.values() for broker in (*move.sources, *move.new)}
-    brokers = _present(topology, ids)
-    before = _own_settings(router, {*named, *brokers})
+    brokers = brokers_of(topology, ids)
+    before = own_settings(router, {*named, *brokers})
     again = {(item.topic, str(item.partition)) for item in under_way}
     replicas = {
         topic: own
         for topic, wanted in named.items()
         if (own := _to_take_back(topic.name, wanted, before[topic], again))
     }
-    is_quiet = not under_way and not _names_any(before, replicas)
+    is_quiet = not under_way and not names_any(before, replicas)
     value = str(bytes_per_s)
     rates = {
-        broker: {name: _rate(value, before[broker].get(name), is_quiet) for name in _RATES}
+        broker: {name: _rate(value, before[broker].get(name), is_quiet) for name in RATES}
         for broker in brokers
     }
     added = {
@@ -141,7 +146,8 @@ def throttle_reassignment(
         }
         for topic, wanted in named.items()
     }
-    _set(router, {topic: own for topic, own in added.items() if own}, rates, before)
+    changes = lists_changed({topic: own for topic, own in added.items() if own}, Change.APPEND)
+    set_or_take_back(router, changes | _set_to(rates), before)
     return Throttle(replicas, rates)
 
 
@@ -153,8 +159,8 @@ def throttle_folders(
     Raises:
         BrokerError: a broker refuses; what was set at others is taken back.
     """
-    present = _present(topology, brokers)
-    before = _own_settings(router, present)
+    present = brokers_of(topology, brokers)
+    before = own_settings(router, present)
     copying = _copying(router, present)
     rates = {
         broker: {
@@ -162,7 +168,7 @@ def throttle_folders(
         }
         for broker in present
     }
-    _set(router, {}, rates, before)
+    set_or_take_back(router, _set_to(rates), before)
     return Throttle({}, rates)
 
 
@@ -182,16 +188,16 @@ def end_throttle(router: Router, throttle: Throttle) -> set[ConfigResource]:
             them all. What could be done is done, and `usable` has what would be returned.
     """
     # Of a topic that was deleted meanwhile nothing is left to take back.
-    there = _topics(router.described({topic.name for topic in throttle.replicas}))
+    there = topics_of(router.described({topic.name for topic in throttle.replicas}))
     replicas = {topic: own for topic, own in throttle.replicas.items() if topic in there}
-    refusals = _Refusals()
+    refusals = Refusals()
     with refusals.noted():
-        alter_configs(router, _lists(replicas, Change.SUBTRACT))
+        alter_configs(router, lists_changed(replicas, Change.SUBTRACT))
     others = _others(router, throttle)
     topics = set(replicas)
     if throttle.is_of_copies and not any(others.values()):
-        topics |= _topics(router.described(None))
-    found = _still_named(router, topics, replicas, refusals)
+        topics |= topics_of(router.described(None))
+    found = still_named(router, topics, replicas, refusals)
     needed = _needed(throttle, others, is_named=_names_others(found, replicas))
     changes = _emptied(found, replicas) | _rates_back(throttle, needed)
     with refusals.noted():
@@ -201,62 +207,12 @@ def end_throttle(router: Router, throttle: Throttle) -> set[ConfigResource]:
     return kept
 
 
-class _Refusals:
-    """What was refused in several steps, each of which goes on with the rest."""
-
-    def __init__(self) -> None:
-        self._errors: list[BrokerError] = []
-
-    @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Note what a step is refused, for the end."""
-        try:
-            yield
-        except BrokerError as error:
-            self.note(error)
-
-    def note(self, error: BrokerError) -> None:
-        """Keep it for the end."""
-        self._errors.append(error)
-
-    def tell(self, usable: object) -> None:
-        """Raise the first, which names all others too; `usable` is what was done all the same."""
-        if not self._errors:
-            return
-        first, *others = self._errors
-        for error in others:
-            first.add_line(str(error))
-        first.usable = usable
-        raise first
-
-
-def _still_named(
-    router: Router,
-    topics: Collection[ConfigResource],
-    taken: _Replicas,
-    refusals: _Refusals,
-) -> _Settings:
-    """What is set for those of `topics` that may be read, once `taken` is known to be taken."""
-
-    def ask() -> tuple[_Settings, BrokerError | None]:
-        try:
-            return _own_settings(router, topics), None
-        except BrokerError as error:
-            return _of_the_five(error.usable or {}), error
-
-    # A broker may not have heard yet of what the controller has just done.
-    found, error = router.believed(ask, lambda answer: not _names_any(answer[0], taken))
-    if error is not None:
-        refusals.note(error)
-    return found
-
-
-def _names_others(found: _Settings, replicas: _Replicas) -> bool:
+def _names_others(found: Settings, replicas: Replicas) -> bool:
     """Whether a topic names any but `replicas`."""
     return any(
-        set(_entries(own, name)).difference(replicas.get(topic, {}).get(name, ()))
+        set(entries_of(own, name)).difference(replicas.get(topic, {}).get(name, ()))
         for topic, own in found.items()
-        for name in _REPLICAS
+        for name in REPLICAS
     )
 
 
@@ -268,11 +224,11 @@ def _needed(
         (broker, name)
         for broker, own in throttle.rates.items()
         for name, rate in own.items()
-        if others[broker, name] or (is_named and name in _RATES and not rate.is_standing)
+        if others[broker, name] or (is_named and name in RATES and not rate.is_standing)
     }
 
 
-def _emptied(found: _Settings, replicas: _Replicas) -> dict[ConfigResource, list[ConfigChange]]:
+def _emptied(found: Settings, replicas: Replicas) -> dict[ConfigResource, list[ConfigChange]]:
     """Taken from until nothing is left, a list is set all the same: those go."""
     return {
         topic: [
@@ -283,24 +239,25 @@ def _emptied(found: _Settings, replicas: _Replicas) -> dict[ConfigResource, list
     }
 
 
+def _set_to(
+    rates: Mapping[ConfigResource, Mapping[str, Rate]],
+) -> dict[ConfigResource, list[ConfigChange]]:
+    return {
+        broker: [ConfigChange(name, rate.value) for name, rate in own.items()]
+        for broker, own in rates.items()
+    }
+
+
 def _rates_back(
     throttle: Throttle, needed: Collection[tuple[ConfigResource, str]]
 ) -> dict[ConfigResource, list[ConfigChange]]:
     return {
         broker: [
-            _back(name, rate.before if rate.is_standing else None)
+            put_back(name, rate.before if rate.is_standing else None)
             for name, rate in own.items()
             if (broker, name) not in needed
         ]
         for broker, own in throttle.rates.items()
-    }
-
-
-def _lists(replicas: _Replicas, change: Change) -> dict[ConfigResource, list[ConfigChange]]:
-    """What adds these to what topics name, or takes them from it."""
-    return {
-        topic: [ConfigChange(name, ",".join(entries), change) for name, entries in own.items()]
-        for topic, own in replicas.items()
     }
 
 
@@ -309,55 +266,17 @@ def _others(router: Router, throttle: Throttle) -> dict[tuple[ConfigResource, st
     rates = [(broker, name) for broker, own in throttle.rates.items() for name in own]
     of_folders = {broker for broker, name in rates if name == FOLDERS}
     if of_folders:  # who is away copies nothing
-        of_folders &= _present(router.described(()), map(_id, of_folders))
+        of_folders &= brokers_of(router.described(()), map(_id, of_folders))
     copying = _copying(router, of_folders)
-    is_moving = any(name in _RATES for _, name in rates) and bool(list_reassignments(router))
+    is_moving = any(name in RATES for _, name in rates) and bool(list_reassignments(router))
     return {
         (broker, name): broker in copying if name == FOLDERS else is_moving
         for broker, name in rates
     }
 
 
-def remove_throttles(router: Router, topology: Topology) -> dict[ConfigResource, tuple[str, ...]]:
-    """Take the five settings from all brokers and topics of `topology`.
-
-    Returns:
-        Those that were set, by who had them.
-
-    Raises:
-        BrokerError: a broker or topic refuses; `usable` has what would be returned of the others.
-    """
-    resources = _topics(topology) | _present(topology, topology.brokers)
-    found = {
-        resource: tuple(sorted(own))
-        for resource, own in _own_settings(router, resources).items()
-        if own
-    }
-    changes = {
-        resource: [ConfigChange(name, None, Change.DELETE) for name in names]
-        for resource, names in found.items()
-    }
-    try:
-        alter_configs(router, changes)
-    except KafkaProtoError as error:
-        if error.usable is not None:
-            error.usable = {resource: found[resource] for resource in error.usable}
-        raise
-    return found
-
-
-def _topics(topology: Topology) -> set[ConfigResource]:
-    return {ConfigResource("topic", name) for name in topology.topics if topology.has(name)}
-
-
 def _id(broker: ConfigResource) -> int:
     return int(broker.name)
-
-
-def _present(topology: Topology, brokers: Iterable[int]) -> set[ConfigResource]:
-    """Those that are there: one that is away gives and takes nothing."""
-    there = topology.brokers.keys() & set(brokers)
-    return {ConfigResource("broker", str(broker)) for broker in there}
 
 
 def _copying(router: Router, brokers: Collection[ConfigResource]) -> set[ConfigResource]:
@@ -389,21 +308,8 @@ def _named(replicas: Iterable[tuple[TopicPartition, Collection[int]]]) -> list[s
     ]
 
 
-def _entries(settings: Mapping[str, str], name: str) -> list[str]:
-    return [entry for entry in settings.get(name, "").split(",") if entry]
-
-
-def _names_any(found: _Settings, replicas: _Replicas) -> bool:
-    return any(
-        entry in _entries(found.get(topic, {}), name)
-        for topic, own in replicas.items()
-        for name, entries in own.items()
-        for entry in entries
-    )
-
-
-def _names_all(before: _Settings, topic: ConfigResource, name: str) -> bool:
-    return before[topic].get(name) == _ALL
+def _names_all(before: Settings, topic: ConfigResource, name: str) -> bool:
+    return before[topic].get(name) == ALL
 
 
 def _to_take_back(
@@ -419,8 +325,8 @@ def _to_take_back(
     """
     found = {}
     for name, entries in wanted.items():
-        old = _entries(before, name)
-        if old == [_ALL]:
+        old = entries_of(before, name)
+        if old == [ALL]:
             continue
         is_same = set(old) == set(entries)
         own = [
@@ -431,53 +337,3 @@ def _to_take_back(
         if own:
             found[name] = own
     return found
-
-
-def _set(
-    router: Router,
-    replicas: Mapping[ConfigResource, Mapping[str, list[str]]],
-    rates: Mapping[ConfigResource, Mapping[str, Rate]],
-    before: _Settings,
-) -> None:
-    """Set what a throttle takes; what was set is taken back where some of it is refused."""
-    changes = _lists(replicas, Change.APPEND)
-    for broker, own in rates.items():
-        changes[broker] = [ConfigChange(name, rate.value) for name, rate in own.items()]
-    try:
-        alter_configs(router, changes)
-    except KafkaProtoError as error:
-        done = {
-            resource: [
-                _back(item.name, before[resource].get(item.name)) for item in changes[resource]
-            ]
-            for resource in error.usable or ()
-        }
-        try:
-            alter_configs(router, done)
-        except KafkaProtoError as second:
-            error.add_line(f"and what was set before that could not be taken back: {second}")
-        error.usable = None
-        raise
-
-
-def _back(name: str, before: str | None) -> ConfigChange:
-    """What makes a setting what it was."""
-    if before is None:
-        return ConfigChange(name, None, Change.DELETE)
-    return ConfigChange(name, before)
-
-
-def _own_settings(router: Router, resources: Collection[ConfigResource]) -> _Settings:
-    """Those of the five that are set for each of `resources` itself."""
-    return _of_the_five(describe_configs(router, resources, _FIVE))
-
-
-def _of_the_five(found: Mapping[ConfigResource, Mapping[str, ConfigEntry]]) -> _Settings:
-    return {
-        resource: {
-            name: entry.value or ""
-            for name, entry in entries.items()
-            if name in _FIVE and entry.source in _OWN_SOURCES
-        }
-        for resource, entries in found.items()
-    }

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from pyspark_kafkaproto.cli.root import kafkaproto
 from tests.fake_broker import FakeCluster
+from tests.unit.cluster.admin.fake_settings import keep_settings
 
 
 @pytest.fixture
@@ -15,6 +16,12 @@ def brokers():
     with FakeCluster({"orders": 2, "empty": 1}, nodes=2) as fake:
         fake.logs["orders", 0].fill(3)
         yield fake
+
+
+@pytest.fixture
+def settings(brokers):
+    """What is set for whom: (type, name) to settings; changes are made there."""
+    return keep_settings(brokers)
 
 
 @pytest.fixture

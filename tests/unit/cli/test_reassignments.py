@@ -18,7 +18,6 @@ from tests.clock import stop_clock
 from tests.fake_broker import DEFAULT, close
 from tests.unit.cluster.admin import test_log_dirs
 from tests.unit.cluster.admin.test_reassignments import ALTER, LIST, altered, under_way
-from tests.unit.cluster.admin.test_throttles import settings  # noqa: F401 - a fixture
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 # The fake topics have the replicas 1, 2 everywhere.
@@ -285,7 +284,7 @@ THROTTLED = ("--yes", "--throttle", "5000")
 
 
 @pytest.mark.slow
-def test_throttle_is_taken_back_after_the_wait(brokers, command, file, patient, settings):  # noqa: F811
+def test_throttle_is_taken_back_after_the_wait(brokers, command, file, patient, settings):
     seen = []
 
     def look(call):
@@ -305,7 +304,7 @@ def test_throttle_that_others_are_in_need_of_stays_and_that_is_said(
     command,
     file,
     patient,
-    settings,  # noqa: F811
+    settings,
 ):
     def moving(call):
         """Another partition is, all the time; and ours is moved as soon as it was asked for."""
@@ -327,7 +326,7 @@ def test_copies_between_folders_are_bounded_until_the_wait_is_over(
     command,
     file,
     patient,
-    settings,  # noqa: F811
+    settings,
 ):
     asked = json.loads(json.dumps(AS_IT_IS))
     asked["partitions"][0]["log_dirs"] = ["/b", "any"]
@@ -353,7 +352,7 @@ def test_copies_that_are_refused_leave_no_rate(
     brokers,
     command,
     file,
-    settings,  # noqa: F811
+    settings,
 ):
     asked = json.loads(json.dumps(AS_IT_IS))
     asked["partitions"][0]["log_dirs"] = ["/b", "any"]
@@ -367,7 +366,7 @@ def test_copies_that_are_refused_leave_no_rate(
 
 
 @pytest.mark.slow
-def test_throttle_stays_without_a_wait_and_that_is_said(brokers, command, file, settings):  # noqa: F811
+def test_throttle_stays_without_a_wait_and_that_is_said(brokers, command, file, settings):
     brokers.on(ALTER, altered(0))
     done = command("reassignments", "begin", file(THIRD), *THROTTLED)
     assert "unthrottle` takes it back" in done.stderr
@@ -386,7 +385,7 @@ def test_throttle_that_cannot_be_taken_back_is_told(
     file,
     patient,
     monkeypatch,
-    settings,  # noqa: F811
+    settings,
 ):
     def refuse(*_, **__):
         raise BrokerError(40, "IncrementalAlterConfigs", "broker '1'", "no")
@@ -400,7 +399,7 @@ def test_throttle_that_cannot_be_taken_back_is_told(
     assert [row["result"] for row in json.loads(done.stdout)] == ["begun"]
 
 
-def test_throttle_of_what_is_refused_is_taken_back(brokers, command, file, settings):  # noqa: F811
+def test_throttle_of_what_is_refused_is_taken_back(brokers, command, file, settings):
     brokers.on(ALTER, altered(39, message="no such broker"))
     done = command("reassignments", "begin", file(THIRD), *THROTTLED, "--json")
     assert (done.exit_code, json.loads(done.stdout)) == (1, [])
@@ -408,7 +407,7 @@ def test_throttle_of_what_is_refused_is_taken_back(brokers, command, file, setti
 
 
 @pytest.mark.slow
-def test_what_is_refused_in_part_is_begun_in_part(brokers, command, file, settings):  # noqa: F811
+def test_what_is_refused_in_part_is_begun_in_part(brokers, command, file, settings):
     two = {
         "version": 1,
         "partitions": [*THIRD["partitions"], {"topic": "orders", "partition": 1, "replicas": [9]}],
@@ -427,7 +426,7 @@ def test_interrupt_leaves_the_move_and_its_throttle(
     command,
     file,
     monkeypatch,
-    settings,  # noqa: F811
+    settings,
 ):
     def interrupt(_):
         raise KeyboardInterrupt
@@ -448,7 +447,7 @@ def test_interrupt_of_the_beginning_tells_of_the_throttle(
     command,
     file,
     monkeypatch,
-    settings,  # noqa: F811
+    settings,
 ):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
@@ -507,7 +506,7 @@ def test_cancel_of_what_is_over_is_refused_where_it_is_named(brokers, command):
 def test_throttles_that_stay_in_part_are_told_with_those_that_are_gone(
     brokers,
     command,
-    settings,  # noqa: F811
+    settings,
 ):
     settings["broker", "2"] = {"leader.replication.throttled.rate": "1"}
     settings["topic", "orders"] = {"leader.replication.throttled.replicas": "*"}

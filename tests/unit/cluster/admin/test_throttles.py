@@ -10,90 +10,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_kafkaproto.cluster import Change, ConfigResource, Router, TopicPartition, routing
-from pyspark_kafkaproto.cluster.admin import Reassignment, throttles
+from pyspark_kafkaproto.cluster import ConfigResource, Router, TopicPartition, routing
+from pyspark_kafkaproto.cluster.admin import Reassignment, throttle_settings, throttles
 from pyspark_kafkaproto.cluster.configs import ConfigEntry
 from pyspark_kafkaproto.cluster.topology import Broker, Topology
-from pyspark_kafkaproto.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
+from pyspark_kafkaproto.error_codes import TOPIC_AUTHORIZATION_FAILED
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
-from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from pyspark_kafkaproto.net import Endpoint
+from tests.unit.cluster.admin.fake_settings import (
+    ALTER,
+    DESCRIBE,
+    IN,
+    OUT,
+    change,
+    rates,
+    refuse_gone_topics,
+    refuse_topic,
+)
 from tests.unit.cluster.admin.test_reassignments import LIST, under_way
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
-ALTER, DESCRIBE = "IncrementalAlterConfigs", "DescribeConfigs"
-OUT, IN = "leader.replication.throttled", "follower.replication.throttled"
 RATE_OF_FOLDERS = "replica.alter.log.dirs.io.max.bytes.per.second"
-_TYPES = {2: "topic", 4: "broker"}
-_NUMBERS = {"topic": 2, "broker": 4}
-
-
-@pytest.fixture
-def settings(brokers):
-    """What is set for whom: (type, name) to settings; changes are made there."""
-    there = {}
-
-    def describe(call):
-        part = DescribeConfigsResponse.Resource
-        return DescribeConfigsResponse(
-            results=tuple(
-                part(
-                    resource_type=item.resource_type,
-                    resource_name=item.resource_name,
-                    configs=tuple(
-                        part.Config(
-                            name=name,
-                            value=value,
-                            config_source={2: 1, 4: 2}[item.resource_type],
-                        )
-                        for name, value in there.get(
-                            (_TYPES[item.resource_type], item.resource_name), {}
-                        ).items()
-                        if name in item.configuration_keys
-                    ),
-                )
-                for item in call.request.resources
-            )
-        )
-
-    def alter(call):
-        part = IncrementalAlterConfigsResponse.Resource
-        for item in call.request.resources:
-            own = there.setdefault((_TYPES[item.resource_type], item.resource_name), {})
-            for config in item.configs:
-                change(own, config.name, config.value, Change(config.config_operation))
-        return IncrementalAlterConfigsResponse(
-            responses=tuple(
-                part(resource_type=item.resource_type, resource_name=item.resource_name)
-                for item in call.request.resources
-            )
-        )
-
-    brokers.on(LIST, under_way())
-    brokers.on(DESCRIBE, describe)
-    brokers.on(ALTER, alter)
-    return there
-
-
-def change(own, name, value, how):
-    """What a controller makes of a change; a list that was emptied is still set."""
-    listed = [entry for entry in own.get(name, "").split(",") if entry]
-    match how:
-        case Change.DELETE:
-            own.pop(name, None)
-        case Change.SET:
-            own[name] = value
-        case Change.APPEND:
-            assert "*" not in listed, "refused: all of them, and some"
-            own[name] = ",".join(dict.fromkeys([*listed, *value.split(",")]))
-        case Change.SUBTRACT:
-            own[name] = ",".join(entry for entry in listed if entry not in value.split(","))
-
-
-def rates(rate):
-    return {f"{OUT}.rate": rate, f"{IN}.rate": rate}
 
 
 def test_brokers_have_rates_and_topics_name_the_replicas(brokers, kafka, settings):
@@ -205,19 +144,6 @@ def test_rates_are_whole_numbers(kafka, wrong):
         kafka.throttle_reassignment({FIRST: (3,)}, wrong)
 
 
-def test_throttles_are_removed_whoever_set_them(kafka, settings):
-    settings["broker", "2"] = rates("70") | {"other": "1"}
-    settings["topic", "empty"] = {f"{IN}.replicas": "*"}
-    settings["topic", "orders"] = {f"{IN}.replicas": "*"}
-    assert kafka.remove_throttles({"orders"}) == {
-        ConfigResource("broker", "2"): (f"{IN}.rate", f"{OUT}.rate"),
-        ConfigResource("topic", "orders"): (f"{IN}.replicas",),
-    }
-    assert settings["broker", "2"] == {"other": "1"}
-    assert kafka.remove_throttles() == {ConfigResource("topic", "empty"): (f"{IN}.replicas",)}
-    assert kafka.remove_throttles() == {}
-
-
 def test_nobody_takes_the_rates_of_others_that_move(brokers, kafka, settings):
     """Begun one after the other, and ended in either order: the last one takes all away."""
     both = {ConfigResource("broker", "1"), ConfigResource("broker", "2")}
@@ -301,69 +227,6 @@ def test_brokers_that_keep_a_rate_are_told_where_something_is_refused(brokers, k
     assert settings["broker", "1"] == settings["broker", "2"] == rates("5000")
 
 
-def refuse_topic(brokers, api, name):
-    """Have this of one topic refused, as for want of a right, and all else be answered."""
-    there = brokers._scripts[api, None][0]
-
-    def said(call):
-        asked = call.request.resources
-        refused = [
-            item
-            for item in asked
-            if (item.resource_type, item.resource_name) == (_NUMBERS["topic"], name)
-        ]
-        others = tuple(item for item in asked if item not in refused)
-        answer = there(call._replace(request=type(call.request)(resources=others)))
-        field = "responses" if api == ALTER else "results"
-        part = type(answer).Resource
-        results = [
-            part(
-                error_code=TOPIC_AUTHORIZATION_FAILED,
-                error_message="not you",
-                resource_type=item.resource_type,
-                resource_name=item.resource_name,
-            )
-            for item in refused
-        ]
-        return type(answer)(**{field: (*getattr(answer, field), *results)})
-
-    brokers.on(api, said)
-
-
-def refuse_gone_topics(brokers):
-    """As brokers do: of a topic that is not there there are no settings."""
-    part = IncrementalAlterConfigsResponse.Resource
-    described = DescribeConfigsResponse.Resource
-    for api, answer, make in (
-        (ALTER, lambda items: IncrementalAlterConfigsResponse(responses=items), part),
-        (DESCRIBE, lambda items: DescribeConfigsResponse(results=items), described),
-    ):
-        there = brokers._scripts[api, None][0]
-
-        def said(call, there=there, answer=answer, make=make):
-            gone = [
-                item
-                for item in call.request.resources
-                if item.resource_type == _NUMBERS["topic"]
-                and item.resource_name not in brokers.topics
-            ]
-            if not gone:
-                return there(call)
-            assert len(gone) == len(call.request.resources)
-            return answer(
-                tuple(
-                    make(
-                        error_code=UNKNOWN_TOPIC_OR_PARTITION,
-                        resource_type=item.resource_type,
-                        resource_name=item.resource_name,
-                    )
-                    for item in gone
-                )
-            )
-
-        brokers.on(api, said)
-
-
 def test_broker_that_is_away_keeps_its_rate_and_no_others_do(brokers, kafka, settings, clock):
     """Each broker takes changes of its own rate alone: the error names the one that is away."""
     throttle = kafka.throttle_reassignment({FIRST: (3,)}, 5000)
@@ -406,13 +269,6 @@ def test_replicas_that_stand_bounded_stay_so(kafka, settings):
     assert settings["topic", "orders"][f"{OUT}.replicas"] == "0:1,7:7,0:2"
     kafka.end_throttle(throttle)
     assert settings["topic", "orders"] == {f"{OUT}.replicas": "0:1,7:7"}
-
-
-def test_throttles_are_asked_for_by_name(brokers, kafka, settings):
-    kafka.end_throttle(kafka.throttle_reassignment({FIRST: (3,)}, 5000))
-    kafka.remove_throttles()
-    asked = [item for request in brokers.asked(DESCRIBE) for item in request.resources]
-    assert {len(item.configuration_keys) for item in asked} == {5}
 
 
 def test_copies_between_folders_have_a_rate_of_their_own(brokers, kafka, settings):
@@ -517,14 +373,15 @@ def model_of(there, moving):
         }
 
     with ExitStack() as held:
-        for name, instead in {
-            "alter_configs": alter,
-            "describe_configs": describe,
-            "list_reassignments": lambda _: dict(moving),
-            "replicas_before": lambda *_: dict.fromkeys(_[-1], (1, 2)),
-            "_topics": lambda _: {item for item in there if item.type == "topic"},
-        }.items():
-            held.enter_context(patch.object(throttles, name, instead))
+        for module, name, instead in (
+            (throttles, "alter_configs", alter),
+            (throttle_settings, "alter_configs", alter),
+            (throttle_settings, "describe_configs", describe),
+            (throttles, "list_reassignments", lambda _: dict(moving)),
+            (throttles, "replicas_before", lambda *_: dict.fromkeys(_[-1], (1, 2))),
+            (throttles, "topics_of", lambda _: {item for item in there if item.type == "topic"}),
+        ):
+            held.enter_context(patch.object(module, name, instead))
         held.enter_context(patch.object(Router, "described", lambda _: None))
         held.enter_context(patch.object(Router, "believed", lambda ask, _: ask()))
         yield

@@ -1,0 +1,68 @@
+"""What is refused of several things that a command shows: the others are shown all the same.
+
+Only for what changes nothing: commands that do ask what is there first, and then do all or nothing
+of it, as far as that can be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from pyspark_kafkaproto.errors import BrokerError
+
+_K = TypeVar("_K")
+_T = TypeVar("_T")
+
+
+def merged(answers: Iterable[Mapping[_K, _T]]) -> dict[_K, _T]:
+    """One mapping of what several answers have."""
+    return {key: value for answer in answers for key, value in answer.items()}
+
+
+class Refused:
+    """The errors of things that were asked for, told once the rest is shown."""
+
+    def __init__(self) -> None:
+        self._errors: list[BrokerError] = []
+
+    def each(self, things: Iterable[_K], ask: Callable[[set[_K]], _T]) -> list[_T]:
+        """What `ask` answers: about all things at once, or about each where that is refused.
+
+        So each that is refused has an error of its own, and brokers are asked once where all is
+        well. Only brokers' refusals are about one thing: any other error is raised.
+        """
+        names = list(dict.fromkeys(things))
+        try:
+            return [ask(set(names))]
+        except BrokerError as error:
+            if len(names) == 1:
+                self._errors.append(error)
+                return []
+        answers = []
+        for name in names:
+            answers += self.each((name,), ask)
+        return answers
+
+    def others(self, ask: Callable[[], Mapping[_K, _T]]) -> Mapping[_K, _T]:
+        """The same where the error has what was answered about the others."""
+        try:
+            return ask()
+        except BrokerError as error:
+            self._errors.append(error)
+            usable: Mapping[Any, Any] = error.usable or {}
+            return usable
+
+    def tell(self) -> None:
+        """Raise the first, which names all others too.
+
+        Raises:
+            BrokerError: anything was refused.
+        """
+        if not self._errors:
+            return
+        first = self._errors[0]
+        # Several groups may be refused for the same topic.
+        for text in list(dict.fromkeys(map(str, self._errors)))[1:]:
+            first.add_line(text)
+        raise first

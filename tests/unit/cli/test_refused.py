@@ -1,0 +1,148 @@
+"""Commands that show several things: what is refused keeps nothing else from being shown."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import pytest
+
+from pyspark_kafkaproto.cli.refused import Refused
+from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed
+from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
+from pyspark_kafkaproto.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsResponse,
+)
+from tests.unit.cluster.admin import test_log_dirs
+from tests.unit.cluster.admin.fake_settings import DESCRIBE, refuse_topic
+from tests.unit.cluster.admin.test_reassignments import LIST, under_way
+from tests.unit.cluster.admin.test_users import described
+from tests.unit.cluster.committing import FakeCoordinator
+from tests.unit.cluster.fake_groups import assigned, classic, describing
+
+pytestmark = pytest.mark.usefixtures("known_at_once")
+
+
+@pytest.fixture
+def there(brokers, settings):
+    """The group `reports`, which has committed, and has a member; topics; users; moves."""
+    FakeCoordinator(brokers, reports={("orders", 0): (20, "")})
+    describing(brokers, classic("reports", assigned(0)))
+    settings["topic", "orders"] = {"leader.replication.throttled.replicas": "*"}
+    folder = test_log_dirs.folder("/a", 7, total_bytes=100, usable_bytes=40)
+    brokers.on("DescribeLogDirs", DescribeLogDirsResponse(results=(folder,)))
+    brokers.on(LIST, under_way(0))
+    every = {"reports": {"SCRAM-SHA-512": 4096}, "ghost": 91, "spook": 91}
+    brokers.on("DescribeUserScramCredentials", partial(users_of, every))
+
+
+def users_of(every, call):
+    told = described(**{item.name: every[item.name] for item in call.request.users or ()})
+    return DescribeUserScramCredentialsResponse(results=told.results)
+
+
+def found_in(printed):
+    """All strings and numbers of JSON."""
+    match printed:
+        case dict():
+            return set().union(*map(found_in, printed.values()))
+        case list():
+            return set().union(*map(found_in, printed))
+    return {printed}
+
+
+@pytest.mark.parametrize(
+    ("words", "ours", "missing"),
+    [
+        (("groups", "describe"), "reports", ("ghost", "spook")),
+        (("groups", "offsets"), "reports", ("ghost", "spook")),
+        (("lag",), "reports", ("ghost", "spook")),
+        (("topics", "describe"), "orders", ("ghost", "spook")),
+        (("metadata",), "orders", ("ghost", "spook")),
+        (("offsets",), "orders", ("ghost", "spook")),
+        (("offsets", "--at", "latest"), "orders", ("ghost", "spook")),
+        (("offsets", "--at", "max-timestamp"), "orders", ("ghost", "spook")),
+        (("users", "list"), "reports", ("ghost", "spook")),
+        (("reassignments", "list"), "orders", ("ghost", "spook")),
+        (("brokers", "log-dirs"), "2", ("7", "8")),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("there")
+def test_what_is_there_is_shown_and_each_that_is_not_is_named(command, words, ours, missing):
+    alone = command(*words, ours)
+    assert alone.exit_code == 0, alone.output
+    done = command(*words, missing[0], ours, missing[1])
+    assert done.exit_code == 1
+    assert done.stdout == alone.stdout
+    lines = [line for line in done.stderr.splitlines() if "Metadata: topic 'orders'" not in line]
+    for name in missing:
+        assert len([line for line in lines if name in line]) == 1, done.stderr
+    shown = command(*words, missing[0], ours, missing[1], "--json")
+    assert shown.exit_code == 1
+    assert json.loads(shown.stdout) == json.loads(command(*words, ours, "--json").stdout)
+    assert found_in(json.loads(shown.stdout)) & {ours, int(ours) if ours.isdecimal() else ours}
+
+
+@pytest.mark.parametrize("name", ["describe", "offsets"])
+@pytest.mark.usefixtures("there")
+def test_where_nothing_is_there_nothing_is_printed(command, name):
+    done = command("groups", name, "ghost", "spook")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.count("GROUP_ID_NOT_FOUND") == 2
+
+
+@pytest.mark.parametrize("names", [(), ("orders", "empty")])
+@pytest.mark.usefixtures("there")
+def test_topics_whose_settings_may_not_be_read_are_described_all_the_same(brokers, command, names):
+    refuse_topic(brokers, DESCRIBE, "empty")
+    done = command("topics", "describe", *names, "--json")
+    assert done.exit_code == 5
+    told = json.loads(done.stdout)
+    assert {row["topic"] for row in told["partitions"]} == {"orders", "empty"}
+    assert {row["topic"] for row in told["configs"]} == {"orders"}
+    assert "topic 'empty'" in done.stderr
+
+
+@pytest.mark.usefixtures("there")
+def test_what_is_refused_for_all_is_said_once(command):
+    """Each group is asked about by itself, and none has this topic."""
+    done = command("lag", "reports", "reports", "--topic", "ghost")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.count("topic 'ghost'") == 1
+
+
+def test_one_question_where_nothing_is_refused():
+    asked = []
+    refused = Refused()
+    assert refused.each(["a", "b", "a"], lambda names: asked.append(names) or "well") == ["well"]
+    assert asked == [{"a", "b"}]
+    refused.tell()
+
+
+def test_other_errors_are_about_all_and_not_tried_again():
+    asked = []
+
+    def ask(names):
+        asked.append(names)
+        raise ConnectionFailed("b:1", "connect", "refused")
+
+    with pytest.raises(ConnectionFailed):
+        Refused().each(["a", "b"], ask)
+    assert len(asked) == 1
+
+
+def test_the_same_refusal_is_told_once_and_in_their_order():
+    refused = Refused()
+
+    def ask(names):
+        why = "z" if names & {"a", "c"} else "y"
+        raise BrokerError(3, "Metadata", f"topic {why!r}")
+
+    assert refused.each("abc", ask) == []
+    with pytest.raises(BrokerError) as caught:
+        refused.tell()
+    assert [line[:19] for line in str(caught.value).splitlines()] == [
+        "Metadata: topic 'z'",
+        "Metadata: topic 'y'",
+    ]
