@@ -67,6 +67,18 @@ def checked_offsets(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
     return checked
 
 
+def checked_start(option: str, offset: int) -> int:
+    """An offset that a record can have.
+
+    Raises:
+        ConfigError: it is below 0, or no whole number.
+    """
+    whole = _whole(offset)
+    if whole is None or not 0 <= whole <= _LAST_OFFSET:
+        raise ConfigError(option, offset, "expected a whole number from 0 on")
+    return whole
+
+
 def checked_timestamp(timestamp: int) -> int:
     """A time in ms since 1970; below 0 a broker takes it for a question of another kind.
 

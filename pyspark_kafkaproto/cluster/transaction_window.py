@@ -12,6 +12,7 @@ from pyspark_kafkaproto.cluster.given import (
     checked_partition,
     checked_partitions,
     checked_producer_ids,
+    checked_start,
 )
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
@@ -160,9 +161,8 @@ class TransactionWindow:
         """
         from pyspark_kafkaproto.cluster.admin.hanging import abort_transaction
 
-        return abort_transaction(
-            self._router, checked_partition(partition), start_offset, even_if_live=even_if_live
-        )
+        place, start = checked_partition(partition), checked_start("start_offset", start_offset)
+        return abort_transaction(self._router, place, start, even_if_live=even_if_live)
 
     def fence_producers(self, transactional_ids: Collection[str]) -> dict[str, Writer]:
         """Fence whoever writes with each transactional id, and have what is open aborted.

@@ -270,4 +270,7 @@ def test_what_cannot_be_asked_is_refused_here(brokers, kafka):
         kafka.find_hanging_transactions(topics="orders")
     with pytest.raises(ConfigError, match="partition"):
         kafka.abort_transaction("orders:0", 12)
+    for wrong in (-1, None, "12", True, 2**63):
+        with pytest.raises(ConfigError, match="start_offset"):
+            kafka.abort_transaction(FIRST, wrong)
     assert brokers.calls == []
