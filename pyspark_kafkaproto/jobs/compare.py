@@ -35,14 +35,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = read_options(given)
         ranges = find_ranges(options)  # Spark takes seconds to start: refuse before
+        _say("starting Spark")
         spark = _session(given)
+        _say("warming up: a few rows with each source")
         warm_up(spark, options, ranges)
-        result = compare(spark, options, runs=given.runs)
+        result = compare(spark, options, runs=given.runs, tell=_say)
     except KafkaProtoError as error:
         print(f"Error: {error}", file=sys.stderr)
         return exit_code_of(error)
     print(json.dumps(as_json(result)) if given.json else as_text(result))
     return 0 if result.is_same else NOT_WELL
+
+
+def _say(text: str) -> None:
+    """It takes half a minute, on nothing but a few rows, too."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def find_ranges(options: Mapping[str, str]) -> list[OffsetRange]:

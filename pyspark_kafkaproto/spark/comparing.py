@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -88,13 +88,20 @@ class Comparison:
         return not self.differing
 
 
-def compare(spark: SparkSession, options: Mapping[str, str], *, runs: int = 1) -> Comparison:
+def compare(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    *,
+    runs: int = 1,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Comparison:
     """Read what `options` mean with both sources, headers included.
 
     Args:
         spark: a session that has both sources.
         options: as for `spark.read`; starts and ends may be any that this source knows.
         runs: how often each reads, in turn; the fastest run counts.
+        tell: is told which source reads next, as text.
 
     Raises:
         ConfigError: an option cannot be used.
@@ -107,7 +114,9 @@ def compare(spark: SparkSession, options: Mapping[str, str], *, runs: int = 1) -
     kept = {key: text for key, text in low.items() if key not in _REPLACED | _OURS}
     given = kept | {"includeheaders": "true"} | _as_options(ranges)
     sides: dict[str, Side] = {}
-    for source in SOURCES * runs if ranges else ():
+    for number, source in enumerate(SOURCES * runs if ranges else ()):
+        which = f", {number // len(SOURCES) + 1} of {runs}" if runs > 1 else ""
+        tell(f"reading with {source}{which}")
         side = _read(spark, source, given)
         before = sides.get(source)
         if before is None or side.seconds < before.seconds:

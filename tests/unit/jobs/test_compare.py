@@ -10,6 +10,7 @@ from pyspark_kafkaproto import OffsetRange, TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.exit_codes import exit_code_of
 from pyspark_kafkaproto.jobs import compare as job
+from pyspark_kafkaproto.spark import comparing
 from pyspark_kafkaproto.spark.comparing import Comparison, Digest, Side
 from tests.fake_broker import FakeCluster
 
@@ -57,7 +58,7 @@ def test_exit_code_says_whether_rows_are_the_same(monkeypatch, capsys):
     results = [comparison({}), comparison(comparison({}).ours.digests)]
     monkeypatch.setattr(job, "_session", lambda given: None)
     monkeypatch.setattr(job, "find_ranges", lambda options: [])
-    monkeypatch.setattr(job, "compare", lambda spark, options, runs: results.pop())
+    monkeypatch.setattr(job, "compare", lambda spark, options, **_: results.pop())
     words = ["--bootstrap-servers", "b:9092", "--option", "subscribe=a"]
     assert job.main([*words, "--json"]) == 0
     assert job.main(words) == 3
@@ -71,6 +72,26 @@ def test_wrong_options_are_refused_before_spark_starts(monkeypatch, capsys):
         ConfigError("startingOffsets", "soon", "")
     )
     assert "startingOffsets" in capsys.readouterr().err
+
+
+def test_what_goes_on_is_said_beside_the_output(brokers, monkeypatch, capsys):
+    session = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
+    monkeypatch.setattr(job, "_session", lambda given: session)
+    sides = comparison(comparison({}).ours.digests)
+    read = {"kafkaproto": sides.ours, "kafka": sides.theirs}
+    monkeypatch.setattr(comparing, "_read", lambda spark, source, options: read[source])
+    words = ["--bootstrap-servers", brokers.bootstrap_servers, "--option", "subscribe=a"]
+    assert job.main([*words, "--runs", "2", "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["same"]
+    assert said.err.splitlines() == [
+        "starting Spark",
+        "warming up: a few rows with each source",
+        "reading with kafkaproto, 1 of 2",
+        "reading with kafka, 1 of 2",
+        "reading with kafkaproto, 2 of 2",
+        "reading with kafka, 2 of 2",
+    ]
 
 
 @pytest.mark.usefixtures("known_at_once")
@@ -96,7 +117,7 @@ def test_both_sources_read_a_row_of_a_few_partitions_before_anything_is_timed(
 ):
     calls = []
 
-    def compare(spark, options, *, runs=1):
+    def compare(spark, options, *, runs=1, **_):
         calls.append((dict(options), runs))
         return comparison(comparison({}).ours.digests)
 

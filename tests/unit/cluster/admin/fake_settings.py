@@ -34,7 +34,7 @@ def keep_settings(brokers):
                         for name, value in there.get(
                             (_TYPES[item.resource_type], item.resource_name), {}
                         ).items()
-                        if name in item.configuration_keys
+                        if item.configuration_keys is None or name in item.configuration_keys
                     ),
                 )
                 for item in call.request.resources
