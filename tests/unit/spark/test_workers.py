@@ -52,6 +52,7 @@ for task in range(20):
     sys.modules[f"lazy{task}"] = types.ModuleType("")
     kept = Kept()
     seen.append(weakref.ref(kept))
+    gc.collect()  # as Spark's worker does after each task
 del kept
 gc.collect()
 print(sum(one() is not None for one in seen))
