@@ -62,17 +62,22 @@ class StandingEnds:
                 return False  # the usual way tells, or waits, or finds it mended
         requests = [(part.place, part.request) for part in self._parts]
         answers = send_all(self._router, requests, deadline)
+        others = [
+            (part, answer)
+            for part, answer in zip(self._parts, answers, strict=True)
+            if answer is not part.answer
+        ]
         news: dict[TopicPartition, int] = {}
-        for part, answer in zip(self._parts, answers, strict=True):
-            if answer is part.answer:
-                continue
+        for part, answer in others:
             found = None if isinstance(answer, KafkaProtoError) else part.read(answer)
             if found is None:
                 return False
             news |= found
-            part.answer = answer
         if news:
             self._ends = self._ends | news
+        # Only now: what ends before, in an error or by Ctrl-C, has to find the news again.
+        for part, answer in others:
+            part.answer = answer
         return True
 
     def _prepared(self, deadline: Deadline) -> list[_Part]:

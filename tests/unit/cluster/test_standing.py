@@ -105,6 +105,18 @@ def test_an_answer_about_something_else_is_an_error(brokers, ask):
     assert ask() == {FIRST: 5, SECOND: 7}
 
 
+def test_news_beside_an_answer_about_something_else_is_not_lost(brokers, kafka):
+    brokers.topics["orders"].move(1, node_id=2)
+    brokers.logs[FIRST].stop, brokers.logs[SECOND].stop = 5, 7
+    for _ in range(3):
+        kafka.get_latest_leader_offsets(BOTH)
+    brokers.logs[FIRST].stop = 6
+    brokers.on("ListOffsets", answer(P(partition_index=0, offset=5)), DEFAULT, node=2)
+    with pytest.raises(RemoteProtocolError, match="orders-1: not answered"):
+        kafka.get_latest_leader_offsets(BOTH)
+    assert kafka.get_latest_leader_offsets(BOTH) == {FIRST: 6, SECOND: 7}
+
+
 def test_an_error_that_lasts_is_raised(brokers, clock, ask):
     brokers.on("ListOffsets", refused(UNKNOWN_TOPIC_OR_PARTITION), DEFAULT)
     assert ask() == {FIRST: 5, SECOND: 7}  # that was a moment
