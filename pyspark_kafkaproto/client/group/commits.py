@@ -102,6 +102,7 @@ class Commits:
         try:
             self.see_through(deadline)
         except DeadlineExceeded as error:
+            self.report()  # others were answered before
             unheard, self._unwaited = self._unwaited, []
             for commit in unheard:
                 self._tell(commit, error)
