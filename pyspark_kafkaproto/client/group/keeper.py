@@ -251,12 +251,17 @@ class Keeper(ABC, Generic[_C]):
         return Deadline.after(self._config.client.request_timeout_s)
 
     def _leave_forgotten(self) -> None:
-        """Nobody can poll any more: as after a `close` that commits nothing."""
+        """Nobody can poll any more: as after a `close` that commits nothing of its own.
+
+        What was given before is tried once.
+        """
         _log.warning(
             "group %r: the consumer is gone and was not closed: leaving the group; rows that it "
             "has not committed are read again",
             self._config.group_id,
         )
+        if self._membership.is_member:
+            self._commit_when_due()
         member = self._membership.member
         self._membership.close()
         if self._coordinator.leaves(member):

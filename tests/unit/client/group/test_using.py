@@ -108,6 +108,24 @@ def test_a_member_that_nobody_holds_any_more_leaves_and_commits_nothing(
         assert filled.asked("LeaveGroup")[-1].members[0].reason == "the consumer was dropped"
 
 
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_what_was_given_to_be_committed_before_a_member_is_dropped_is_committed(filled, member_of):
+    with member_of() as other:
+        config = other.config
+    held = Consumer(config, {"orders"})
+    poll_rows(held, 40)
+    thread = held._keeper._thread
+    membership = held._membership
+    with membership._changed:  # its keeper looks up when both has happened
+        held.commit(wait=False)
+        del held
+        gc.collect()
+        assert membership.is_forgotten
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+    assert committed(filled) == {0: 20, 1: 20}
+
+
 def test_rows_that_met_an_error_are_not_given_up_as_read(filled, member_of, noted):
     with pytest.raises(ZeroDivisionError):
         meet(ZeroDivisionError, member_of(noted.listeners()))
