@@ -44,7 +44,8 @@ class AvailableNow:
         behind = [item for item, offset in at.items() if self.ends.get(item, -1) < offset]
         if behind and not self._is_checked:
             latest = ask(at)
-            self.ends |= {item: latest[item] for item in behind if item in latest}
+            again = {item: latest[item] for item in behind if item in latest}
+            self.ends = self.ends | again  # a new one: streams keep what they were given
         self._is_checked = True
         return self.ends
 
@@ -54,7 +55,8 @@ class AvailableNow:
         They were not seen at a broker's bad moment, or are as new as the query.
         """
         known = {item.topic for item in self.ends}
-        self.ends |= ask([item for item in partitions if item.topic not in known])
+        news = ask([item for item in partitions if item.topic not in known])
+        self.ends = {**self.ends, **news}
 
     def check(self, end: _Offsets, latest: _Offsets) -> None:
         """A batch's end against the snapshot and against what is there now.
