@@ -194,11 +194,12 @@ class Producer:
         Raises:
             KafkaProtoError: something cannot be written; see `send`.
         """
-        with self._ending_on_error():
-            if self._transactions is not None and not self._transactions.is_open:
-                return {}
-            self._write_out()
-        return self._take_written()
+        with self._alone():
+            with self._ending_on_error():
+                if self._transactions is not None and not self._transactions.is_open:
+                    return {}
+                self._write_out()
+            return self._take_written()
 
     def begin_transaction(self) -> None:
         """Begin a transaction. The first one takes over the transactional id from whoever had it.
@@ -293,8 +294,9 @@ class Producer:
             sent.
         """
         transactions = self._transactional
-        self.flush()
-        return transactions.leave()
+        with self._alone():
+            self.flush()
+            return transactions.leave()
 
     def close(self) -> None:
         """Flush and end; an open transaction is aborted. Again does no harm.

@@ -382,7 +382,11 @@ def test_a_second_thread_is_refused_in_transactions_too(producer):
     refused = []
 
     def other():
-        for use in (writer.commit_transaction, writer.abort_transaction):
+        for use in (
+            writer.commit_transaction,
+            writer.abort_transaction,
+            writer.leave_transaction,
+        ):
             with pytest.raises(LocalProtocolError, match="another thread uses this producer") as e:
                 use()
             refused.append(e)
@@ -394,7 +398,7 @@ def test_a_second_thread_is_refused_in_transactions_too(producer):
         yield ProducerRecord(b"x")
 
     writer.send(records())
-    assert len(refused) == 2
+    assert len(refused) == 3
     writer.abort_transaction()
 
 
