@@ -7,9 +7,11 @@ of it, as far as that can be known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import Any, TypeVar
 
 from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.net.retry import is_retriable
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
@@ -30,12 +32,15 @@ class Refused:
         """What `ask` answers: about all things at once, or about each where that is refused.
 
         So each that is refused has an error of its own, and brokers are asked once where all is
-        well. Only brokers' refusals are about one thing: any other error is raised.
+        well. Only brokers' refusals are about one thing: any other error is raised, and so is what
+        was waited for in vain, which with each thing would take as long again.
         """
         names = list(dict.fromkeys(things))
         try:
             return [ask(set(names))]
         except BrokerError as error:
+            if is_retriable(error) and error.patience_s == inf:
+                raise
             if len(names) == 1:
                 self._errors.append(error)
                 return []

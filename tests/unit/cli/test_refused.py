@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from pyspark_kafkaproto.cli.refused import Refused
+from pyspark_kafkaproto.error_codes import COORDINATOR_NOT_AVAILABLE, TOPIC_AUTHORIZATION_FAILED
 from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.describe_user_scram_credentials import (
@@ -131,12 +132,25 @@ def test_other_errors_are_about_all_and_not_tried_again():
     assert len(asked) == 1
 
 
+def test_what_was_waited_for_is_not_waited_for_again_with_each():
+    """A coordinator that is away takes all of default.api.timeout.ms, once."""
+    asked = []
+
+    def ask(names):
+        asked.append(names)
+        raise BrokerError(COORDINATOR_NOT_AVAILABLE, "FindCoordinator", "group 'a'")
+
+    with pytest.raises(BrokerError, match="COORDINATOR_NOT_AVAILABLE"):
+        Refused().each(["a", "b"], ask)
+    assert len(asked) == 1
+
+
 def test_the_same_refusal_is_told_once_and_in_their_order():
     refused = Refused()
 
     def ask(names):
         why = "z" if names & {"a", "c"} else "y"
-        raise BrokerError(3, "Metadata", f"topic {why!r}")
+        raise BrokerError(TOPIC_AUTHORIZATION_FAILED, "Metadata", f"topic {why!r}")
 
     assert refused.each("abc", ask) == []
     with pytest.raises(BrokerError) as caught:
