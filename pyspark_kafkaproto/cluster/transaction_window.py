@@ -120,7 +120,7 @@ class TransactionWindow:
 
         Raises:
             BrokerError: a partition is not there, or may not be read; `usable` has what hangs in
-                the others.
+                the others. Or a coordinator is away, which may know what seems to hang.
             UnsupportedVersion: brokers before Kafka 3.0 cannot tell.
         """
         from pyspark_kafkaproto.cluster.admin.hanging import find_hanging_transactions
@@ -154,7 +154,8 @@ class TransactionWindow:
             Whose transaction it was, as `describe_producers` told.
 
         Raises:
-            BrokerError: there is no such partition, or this user may not.
+            BrokerError: there is no such partition, or this user may not; or a coordinator is
+                away, which may know the transaction, and not `even_if_live`.
             ConfigError: no transaction is open there; names those that are.
             LocalProtocolError: its coordinator will end it; says how to have that done.
             UnsupportedVersion: brokers before Kafka 3.0 cannot tell whose it is.

@@ -38,6 +38,7 @@ from pyspark_kafkaproto.messages.write_txn_markers import (
 MAX_TRANSACTION_TIMEOUT_S = 900.0
 """What brokers allow unless transaction.max.timeout.ms says otherwise; of Kafka's tool, too."""
 
+_COORDINATORS = "__transaction_state"  # leads a partition of it who coordinates what is kept there
 # What a leader that remembers none has seen of coordinators: not more than any epoch there is.
 _LEAST_COORDINATOR_EPOCH = 0
 _SHOWN = 10
@@ -70,7 +71,7 @@ def find_hanging_transactions(
 
     Raises:
         BrokerError: a partition is not there, or its producers may not be seen; `usable` has what
-            hangs in the others.
+            hangs in the others. Or a coordinator is away, which may know what seems to hang.
     """
     before_ms = _now_ms() - longer_than_s * 1000
     try:
@@ -119,9 +120,36 @@ def _owners(router: Router, producer_ids: Collection[int]) -> dict[int, Describe
     if not producer_ids:
         return {}
     listed = list_transactions(router, producer_ids=sorted(producer_ids))
+    if not set(producer_ids) <= {item.producer_id for item in listed}:
+        # Who was away then, or had not taken over yet, has listed nothing.
+        _await_coordinators(router)
+        listed = list_transactions(router, producer_ids=sorted(producer_ids))
     by_name = {item.transactional_id: item.producer_id for item in listed}
     described = find_transactions(router, by_name)
     return {by_name[name]: item for name, item in described.items() if item is not None}
+
+
+def _await_coordinators(router: Router) -> None:
+    """Return once there is a coordinator for each transactional id, as far as may be seen.
+
+    Raises:
+        BrokerError: for some there is none.
+    """
+    deadline = router.deadline()
+
+    def attempt() -> None:
+        topology = router.topology({_COORDINATORS}, deadline)
+        topic = topology.topics.get(_COORDINATORS)
+        if topic is None or topic.error_code:
+            return  # nobody has had a transaction yet; or this user may not see it
+        try:
+            for number in topic.partitions:
+                topology.leader(TopicPartition(_COORDINATORS, number))
+        except BrokerError as error:
+            error.add_line("a coordinator that is away may know the transaction")
+            raise
+
+    router.retrying("find the coordinators of transactions", attempt, deadline)
 
 
 def _is_awaited(partition: TopicPartition, owner: DescribedTransaction | None) -> bool:
@@ -146,7 +174,8 @@ def abort_transaction(
         Whose transaction it was.
 
     Raises:
-        BrokerError: there is no such partition, or this user may not.
+        BrokerError: there is no such partition, or this user may not; or a coordinator is away,
+            which may know the transaction, and not `even_if_live`.
         ConfigError: no transaction is open there; names those that are.
         LocalProtocolError: a coordinator will end it, and not `even_if_live`.
     """

@@ -22,6 +22,7 @@ from tests.fake_broker import close
 
 PRODUCERS, LIST, DESCRIBE = "DescribeProducers", "ListTransactions", "DescribeTransactions"
 MARKERS = "WriteTxnMarkers"
+COORDINATORS = "__transaction_state"
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 OLD_MS = 70
 _NOT_FOUND, _NOT_LEADER = 105, 6
@@ -177,6 +178,38 @@ def test_partition_that_may_not_be_read_is_named_and_the_others_are_told(brokers
     with pytest.raises(BrokerError, match=r"empty-0.*needs the right READ on the topic") as caught:
         kafka.find_hanging_transactions([FIRST, ("empty", 0)])
     assert caught.value.usable == [HangingTransaction(FIRST, SEEN, None, None)]
+
+
+@pytest.fixture
+def without_coordinator(brokers):
+    """One of the partitions of the coordinators' topic is led by nobody: who knows 7 is away."""
+    brokers.add_topic(COORDINATORS, 2)
+    brokers.topics[COORDINATORS].move(1, node_id=-1)
+    brokers.on(PRODUCERS, told(opened(7)))
+    brokers.on(LIST, listed())
+    brokers.on(MARKERS, marked())
+
+
+@pytest.mark.usefixtures("without_coordinator")
+def test_what_a_coordinator_may_know_that_is_away_is_not_said_to_hang(brokers, kafka, clock):
+    with pytest.raises(BrokerError, match=rf"(?s){COORDINATORS}-1.*coordinator.* may know"):
+        kafka.find_hanging_transactions([FIRST])
+    with pytest.raises(BrokerError, match=rf"(?s){COORDINATORS}-1.*coordinator.* may know"):
+        kafka.abort_transaction(FIRST, 12)
+    assert brokers.asked(MARKERS) == []
+    kafka.abort_transaction(FIRST, 12, even_if_live=True)
+    assert len(brokers.asked(MARKERS)) == 1
+
+
+@pytest.mark.usefixtures("without_coordinator")
+def test_a_coordinator_that_is_elected_meanwhile_is_asked(brokers, kafka, clock):
+    def elect(call):
+        brokers.topics[COORDINATORS].move(1, node_id=2)
+        return listed()
+
+    brokers.on(LIST, elect, listed(), listed(p=7))
+    brokers.on(DESCRIBE, described("p", 0))
+    assert kafka.find_hanging_transactions([FIRST]) == []
 
 
 @pytest.mark.parametrize(("epoch", "sent"), [(-1, 0), (0, 0), (4, 4)])
