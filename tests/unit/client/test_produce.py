@@ -376,17 +376,39 @@ def test_a_second_thread_is_refused_and_the_first_goes_on(brokers, producer):
     assert values(brokers.logs["orders", 0]) == [b"inner", b"first", b"last"]
 
 
+@pytest.mark.parametrize(
+    ("owner", "step", "use"),
+    [("_transactions", "leave", "leave_transaction"), ("", "_take_written", "flush")],
+)
+def test_a_second_thread_is_refused_to_the_very_end(producer, monkeypatch, owner, step, use):
+    writer = producer(transactional_id="t")
+    writer.begin_transaction()
+    place = getattr(writer, owner) if owner else writer
+    last, refused = getattr(place, step), []
+
+    def other():
+        with pytest.raises(LocalProtocolError, match="another thread uses this producer") as e:
+            writer.send([ProducerRecord(b"other")])
+        refused.append(e)
+
+    def end():
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(10)
+        return last()
+
+    monkeypatch.setattr(place, step, end)
+    getattr(writer, use)()
+    assert refused
+
+
 def test_a_second_thread_is_refused_in_transactions_too(producer):
     writer = producer(transactional_id="t")
     writer.begin_transaction()
     refused = []
 
     def other():
-        for use in (
-            writer.commit_transaction,
-            writer.abort_transaction,
-            writer.leave_transaction,
-        ):
+        for use in (writer.commit_transaction, writer.abort_transaction):
             with pytest.raises(LocalProtocolError, match="another thread uses this producer") as e:
                 use()
             refused.append(e)
@@ -398,7 +420,7 @@ def test_a_second_thread_is_refused_in_transactions_too(producer):
         yield ProducerRecord(b"x")
 
     writer.send(records())
-    assert len(refused) == 3
+    assert len(refused) == 2
     writer.abort_transaction()
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import DeadlineExceeded
-from pyspark_kafkaproto.net import Deadline
 from tests.fault.network import Network
-from tests.unit.client.group.polling import PATIENCE_S, poll_rows
+from tests.unit.client.group.polling import poll_rows
 
 pytestmark = pytest.mark.slow
 
@@ -58,19 +57,3 @@ def test_the_commits_of_who_closes_and_is_not_heard_have_failed(network, closing
     ((offsets, error),) = told
     assert offsets == {FIRST: 7}
     assert isinstance(error, DeadlineExceeded)
-
-
-def test_commits_that_were_answered_before_have_not_failed(network, closing, member_of):
-    told = []
-    consumer = member_of({"on_commit": lambda *said: told.append(said)}, **SHORT)
-    poll_rows(consumer, 40)
-    consumer.commit({FIRST: 7}, wait=False)
-    (first,) = consumer._commits._unwaited
-    consumer._membership.wait_for(first, Deadline.after(PATIENCE_S))
-    with network.cut():
-        consumer.commit({FIRST: 8}, wait=False)
-        assert closing(consumer, commit=False) < TIMEOUT_S + GRACE_S
-    (one, answered), (other, unheard) = told
-    assert (one, answered) == ({FIRST: 7}, None)
-    assert other == {FIRST: 8}
-    assert isinstance(unheard, DeadlineExceeded)

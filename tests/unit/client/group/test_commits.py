@@ -1,0 +1,28 @@
+"""What a member tells of commits that it did not wait for, where some are answered and some not."""
+
+from __future__ import annotations
+
+from pyspark_kafkaproto.client.group.commits import Commits
+from pyspark_kafkaproto.client.group.membership import Membership
+from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
+from pyspark_kafkaproto.errors import DeadlineExceeded
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline
+
+FIRST = TopicPartition("orders", 0)
+
+
+def test_of_who_closes_those_that_were_answered_have_not_failed():
+    told = []
+    config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
+    membership = Membership()
+    commits = Commits(config, membership, lambda offsets, error: told.append((offsets, error)))
+    commits.give({FIRST: CommittedOffset(7)}, wait=False)
+    commits.give({FIRST: CommittedOffset(8)}, wait=False)
+    first, _ = membership.take_commits()
+    membership.answer([first], None)
+    commits.see_last_through(Deadline.after(0.0))
+    (one, answered), (other, unheard) = told
+    assert (one, answered) == ({FIRST: 7}, None)
+    assert other == {FIRST: 8}
+    assert isinstance(unheard, DeadlineExceeded)
+    assert commits.is_at(FIRST, 7)
