@@ -68,19 +68,37 @@ class IncrementalKeeper(Keeper[Coordinator]):
     def _enter(self) -> None:
         who = GroupMember(self.member_id, JOINING, self._config.group_instance_id)
         try:
-            answer = self._coordinator.join(who)
-        except BrokerError as error:
-            if error.code not in _IN_OUR_WAY or not self._took_leave(who):
-                raise
-            answer = self._coordinator.join(who)
+            answer = self._let_in(who)
+        except KafkaProtoError:
+            if self._membership.state is State.CLOSED:
+                self._leave_late(who)  # it may have been heard
+            raise
         if self._membership.state is State.CLOSED:
-            # Meanwhile: whoever has closed it did not know that we would be let in.
-            leave(self._coordinator, who, "the consumer was closed", self._soon)
+            self._leave_late(who)
             return
         self._said = frozenset()
         self._look_at_topics()
         self._take(answer)
         self._membership.joined(self._as_in(answer), self._assigned.partitions)
+
+    def _let_in(self, who: GroupMember) -> Beaten:
+        try:
+            return self._coordinator.join(who)
+        except BrokerError as error:
+            if error.code not in _IN_OUR_WAY or not self._took_leave(who):
+                raise
+            return self._coordinator.join(who)
+
+    def _leave_late(self, who: GroupMember) -> None:
+        """Whoever closed it meanwhile did not know that we would be let in.
+
+        With connections of its own: those of a member that has ended try nothing again.
+        """
+        aside = self._coordinator.anew()
+        try:
+            leave(aside, who, "the consumer was closed", self._soon)
+        finally:
+            aside.close()
 
     def _took_leave(self, who: GroupMember) -> bool:
         """End a membership of our own, the word of which was lost; False: it is another's."""

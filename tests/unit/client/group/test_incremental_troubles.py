@@ -232,6 +232,30 @@ def test_who_is_closed_while_it_joins_leaves_once_it_is_let_in(filled, heartbeat
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("lost", [1, 2])
+def test_who_is_closed_while_it_joins_leaves_if_it_may_have_been_let_in(
+    filled, heartbeats, incremental_of, lost
+):
+    """Whether its joining was heard it cannot know, and the first word of leaving may be lost."""
+    asked, is_closed = threading.Event(), threading.Event()
+
+    def unheard(call):
+        heartbeats.beat(call)
+        asked.set()
+        is_closed.wait(PATIENCE_S)
+        return close()
+
+    deaf = [close()] * (lost - 1)
+    filled.on("ConsumerGroupHeartbeat", unheard, *deaf, heartbeats.beat)
+    consumer = incremental_of()
+    assert asked.wait(PATIENCE_S)
+    consumer.close()
+    assert heartbeats.members
+    is_closed.set()
+    until(lambda: not heartbeats.members, what="its leaving")
+
+
+@pytest.mark.slow
 def test_a_leaving_that_nobody_knows_is_not_complained_of(
     filled, heartbeats, incremental_of, caplog
 ):
