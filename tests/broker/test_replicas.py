@@ -388,8 +388,9 @@ def test_unclean_election_loses_what_the_new_leader_lacks(trio, kafka):
     until(lambda: len(kafka.describe(()).brokers) == 3, within_s=40)
 
 
-# What is another each time is compared with Kafka's tools above.
-ELSEWHERE = {"quorum", "log-dirs", "unthrottle"}
+# What is another each time is compared with Kafka's tools above; transactions that are open, and
+# what lies below them, in test_hanging_transactions.py.
+ELSEWHERE = {"quorum", "log-dirs", "unthrottle", "transactions", "offsets"}
 
 
 @pytest.mark.parametrize("trio", [DEFAULT_VERSION], indirect=True)
