@@ -7,7 +7,7 @@ All rooms raise these; of the package this one knows the table of error codes al
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Any
 
@@ -31,6 +31,14 @@ class KafkaProtoError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def joined(errors: Sequence[KafkaProtoError]) -> KafkaProtoError:
+    """The first of several, which names all others too."""
+    first, *others = errors
+    for error in others:
+        first.add_line(str(error))
+    return first
 
 
 def _rebuild(

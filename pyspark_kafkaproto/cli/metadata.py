@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 
 import click
@@ -10,7 +11,7 @@ from pyspark_kafkaproto.cli.connection import connected
 from pyspark_kafkaproto.cli.output import cell_text, json_option, show_json, table_text
 from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cli.topics import PARTITION_COLUMNS, described_topics, partition_rows
-from pyspark_kafkaproto.cluster import KafkaCluster, Topology
+from pyspark_kafkaproto.cluster import KafkaCluster, Problem, Topology
 from pyspark_kafkaproto.wire.ids import id_text
 from pyspark_kafkaproto.wire.printable import counted
 
@@ -32,21 +33,24 @@ def metadata(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> N
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     refused = Refused()
     topology = described_topics(cluster, topics, refused) or cluster.describe(())
-    brokers = _broker_rows(topology)
-    partitions = partition_rows(topology)
     problems = cluster.find_problems(set(topology.topics) if topics else None)
     if as_json:
         show_json(
             {
                 "cluster_id": topology.cluster_id,
-                "brokers": brokers,
-                "partitions": partitions,
+                "brokers": _broker_rows(topology),
+                "partitions": partition_rows(topology),
                 "topics": [_topic(name, topology) for name in sorted(topology.topics)],
                 "problems": [item._asdict() for item in problems],
             }
         )
-        refused.tell()
-        return
+    else:
+        _show(topology, problems)
+    refused.tell()
+
+
+def _show(topology: Topology, problems: Iterable[Problem]) -> None:
+    brokers, partitions = _broker_rows(topology), partition_rows(topology)
     click.echo(f"cluster {cell_text(topology.cluster_id)}, {counted(len(brokers), 'broker')}")
     click.echo(table_text(brokers, _BROKERS))
     topics_text = counted(len(topology.topics), "topic")
@@ -54,7 +58,6 @@ def metadata(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> N
     click.echo(table_text(partitions, PARTITION_COLUMNS), nl=False)
     for item in problems:
         click.echo(f"{item.subject}: {item.what}; {item.meaning}", err=True)
-    refused.tell()
 
 
 def _broker_rows(topology: Topology) -> list[dict[str, object]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import Any, TypeVar
 
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, joined
 from pyspark_kafkaproto.net.retry import is_retriable
 
 _K = TypeVar("_K")
@@ -42,7 +42,7 @@ class Refused:
             if is_retriable(error) and error.patience_s == inf:
                 raise
             if len(names) == 1:
-                self._errors.append(error)
+                self._note(error)
                 return []
         answers = []
         for name in names:
@@ -54,7 +54,7 @@ class Refused:
         try:
             return ask()
         except BrokerError as error:
-            self._errors.append(error)
+            self._note(error)
             usable: Mapping[Any, Any] = error.usable or {}
             return usable
 
@@ -64,10 +64,10 @@ class Refused:
         Raises:
             BrokerError: anything was refused.
         """
-        if not self._errors:
-            return
-        first = self._errors[0]
-        # Several groups may be refused for the same topic.
-        for text in list(dict.fromkeys(map(str, self._errors)))[1:]:
-            first.add_line(text)
-        raise first
+        if self._errors:
+            raise joined(self._errors)
+
+    def _note(self, error: BrokerError) -> None:
+        """Once: several groups may be refused for the same topic."""
+        if str(error) not in map(str, self._errors):
+            self._errors.append(error)

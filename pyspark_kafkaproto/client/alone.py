@@ -52,8 +52,7 @@ class Alone:
 
     def take(self) -> None:
         """Have it until `give_back`; errors as for the `with` block, which costs more."""
-        if self._process != os.getpid():
-            self.check_process()
+        self.check_process()
         if not self._in_use.acquire(blocking=False):
             raise LocalProtocolError(
                 f"another thread uses this {self._what} at this moment: a {self._what} is for one "

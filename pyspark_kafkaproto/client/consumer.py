@@ -522,13 +522,14 @@ class Consumer(Polled):
             return
         with self._alone():
             self._is_closing = True
-            closing = Closing.within(self._timeout_s)
+            is_to_commit = commit and self._membership.is_member
             try:
-                if commit and self._membership.is_member:
-                    try:
+                try:
+                    if is_to_commit:
                         self._say_revoked(self._own)
-                    finally:  # the listener's time is its own
-                        closing = Closing.within(self._timeout_s)
+                finally:  # the listener's time is its own
+                    closing = Closing.within(self._timeout_s)
+                if is_to_commit:
                     self._commit_last(closing.commits)
                 self._commits.see_last_through(closing.commits)
             finally:

@@ -1,4 +1,4 @@
-"""Partitions, offsets and times as callers give them, as this room works with them."""
+"""Partitions, offsets, times, ids and words as callers give them, as this room works with them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
 from pyspark_kafkaproto.cluster.groups.committed import CommittedOffset
+from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 
-_LAST_OFFSET = 2**63 - 1
+_LAST_OFFSET = _LAST_PRODUCER = 2**63 - 1
+_LONGEST_S = 2**63 / 1000  # int64, milliseconds
 _LAST_LEVEL = 2**15 - 1
 _LAST_PARTITION = _LAST_EPOCH = _LAST_BROKER = 2**31 - 1
 
@@ -52,10 +54,7 @@ def checked_offsets(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
     for item, given in offsets.items():
         partition = checked_partition(item)
         committed = given if isinstance(given, CommittedOffset) else CommittedOffset(given)
-        offset = _whole(committed.offset)
-        if offset is None or not 0 <= offset <= _LAST_OFFSET:
-            allowed = "expected a whole number from 0 on"
-            raise ConfigError(f"offset of {partition}", committed.offset, allowed)
+        offset = checked_offset(f"offset of {partition}", committed.offset)
         text: object = committed.metadata
         if not isinstance(text, str):
             raise ConfigError(f"metadata of {partition}", text, "expected text")
@@ -67,7 +66,7 @@ def checked_offsets(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
     return checked
 
 
-def checked_start(option: str, offset: int) -> int:
+def checked_offset(option: str, offset: int) -> int:
     """An offset that a record can have.
 
     Raises:
@@ -98,10 +97,8 @@ def checked_brokers(option: str, brokers: Iterable[int]) -> tuple[int, ...]:
     Raises:
         ConfigError: there is none, one comes twice, or there cannot be such an id.
     """
-    is_many = isinstance(brokers, Iterable) and not isinstance(brokers, (str, bytes))
-    given = list(brokers) if is_many else []
-    ids = [item for item in map(_whole, given) if item is not None and 0 <= item <= _LAST_BROKER]
-    if not ids or len(set(ids)) < len(given):
+    ids = _ids(brokers, _LAST_BROKER)
+    if not ids or len(set(ids)) < len(ids):
         raise ConfigError(option, brokers, "expected ids of brokers, each once")
     return tuple(ids)
 
@@ -112,12 +109,36 @@ def checked_producer_ids(producer_ids: Iterable[int]) -> tuple[int, ...]:
     Raises:
         ConfigError: there cannot be such an id.
     """
-    is_many = isinstance(producer_ids, Iterable) and not isinstance(producer_ids, (str, bytes))
-    given = list(producer_ids) if is_many else [None]
-    ids = [item for item in map(_whole, given) if item is not None and 0 <= item <= _LAST_OFFSET]
-    if len(ids) < len(given):
+    ids = _ids(producer_ids, _LAST_PRODUCER)
+    if ids is None:
         raise ConfigError("producer_ids", producer_ids, "expected ids of producers")
     return tuple(dict.fromkeys(ids))
+
+
+def checked_words(option: str, words: Collection[str], known: Collection[str]) -> list[str]:
+    """Some of `known`, spelt as there: some brokers mind capitals, and some pass over what is not.
+
+    Raises:
+        ConfigError: there is no such word.
+    """
+    check_set(f"{option}s", words, option)
+    spelt = {word.lower(): word for word in known}
+    for word in words:
+        if not isinstance(word, str) or word.lower() not in spelt:
+            raise ConfigError(option, word, f"expected one of {', '.join(known)}")
+    return [spelt[word.lower()] for word in words]
+
+
+def checked_span(option: str, span_s: float) -> float:
+    """For how long, in seconds.
+
+    Raises:
+        ConfigError: it is below 0, longer than Kafka can say, or no number.
+    """
+    is_number = isinstance(span_s, (int, float)) and not isinstance(span_s, bool)
+    if not is_number or not 0 <= span_s < _LONGEST_S:
+        raise ConfigError(option, span_s, "expected seconds, from 0 on")
+    return span_s
 
 
 def checked_levels(levels: Mapping[str, int]) -> dict[str, int]:
@@ -150,6 +171,19 @@ def checked_partition(item: tuple[str, int]) -> TopicPartition:
             if number is not None and 0 <= number <= _LAST_PARTITION:
                 return TopicPartition(topic, number)
     raise ConfigError("partition", item, "expected TopicPartition(topic, number)")
+
+
+def _ids(given: object, last: int) -> list[int] | None:
+    """Whole numbers from 0 to `last`; None where it is something else, or has something else."""
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
+        return None
+    ids = []
+    for item in given:
+        number = _whole(item)
+        if number is None or not 0 <= number <= last:
+            return None
+        ids.append(number)
+    return ids
 
 
 def _whole(number: object) -> int | None:

@@ -14,6 +14,7 @@ from pyspark_kafkaproto.cluster.given import (
     by_partition,
     checked_offsets,
     checked_partitions,
+    checked_words,
 )
 from pyspark_kafkaproto.cluster.groups.committed import (
     CommittedOffset,
@@ -210,9 +211,14 @@ class GroupWindow:
         Raises:
             ConfigError: there is no such state, or type.
         """
+        from pyspark_kafkaproto.cluster.groups.described import GROUP_STATES, GROUP_TYPES
         from pyspark_kafkaproto.cluster.groups.members import list_groups
 
-        return list_groups(self._router, states, types)
+        return list_groups(
+            self._router,
+            checked_words("state", states, GROUP_STATES),
+            checked_words("type", types, GROUP_TYPES),
+        )
 
     def describe_groups(self, groups: Collection[str]) -> dict[str, DescribedGroup]:
         """State, members and assignments of each group, of whichever type.

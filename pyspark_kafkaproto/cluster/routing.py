@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pyspark_kafkaproto.cluster.advertised import explained
-from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
+from pyspark_kafkaproto.cluster.asking import Question, ask, each_place, whole
 from pyspark_kafkaproto.cluster.coordinators import GROUP_KEY, find_coordinators
 from pyspark_kafkaproto.cluster.topic_ids import note_topic_ids
 from pyspark_kafkaproto.cluster.topology import (
@@ -404,6 +404,7 @@ class Router:
         read: Callable[[Any], Mapping[TopicPartition, _T | BrokerError]],
         least: int = 0,
         deadline: Deadline | None = None,
+        parts: Callable[[list[TopicPartition]], Iterable[list[TopicPartition]]] = whole,
     ) -> dict[TopicPartition, _T]:
         """Ask each partition's leader, all leaders at once; again for those that moved meanwhile.
 
@@ -414,12 +415,13 @@ class Router:
             read: an answer's result or error per partition.
             least: the lowest version of the request to use.
             deadline: as for `ask`.
+            parts: cuts the partitions of one leader into requests.
 
         Raises:
             KafkaProtoError: as `ask`.
         """
         question: Question[TopicPartition, _T] = Question(
-            what, make_request, lambda answer, _: read(answer), least=least
+            what, make_request, lambda answer, _: read(answer), parts, least=least
         )
         return ask(self, question, partitions, self.leader_places, deadline)
 

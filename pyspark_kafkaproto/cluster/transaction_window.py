@@ -9,10 +9,12 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.cluster.given import (
+    checked_offset,
     checked_partition,
     checked_partitions,
     checked_producer_ids,
-    checked_start,
+    checked_span,
+    checked_words,
 )
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
         ListedTransaction,
         Writer,
     )
-
-_LONGEST_S = 2**63 / 1000
 
 
 class TransactionWindow:
@@ -60,15 +60,17 @@ class TransactionWindow:
             ConfigError: there is no such state, or cannot be such a producer id or time.
             UnsupportedVersion: a broker is too old for a filter, or (before 3.0) for any list.
         """
-        from pyspark_kafkaproto.cluster.transactions import list_transactions
+        from pyspark_kafkaproto.cluster.transactions import TRANSACTION_STATES, list_transactions
 
         if pattern == "":
             raise ConfigError("pattern", pattern, "expected a regular expression, not nothing")
         return list_transactions(
             self._router,
-            states=_checked_states(states),
+            states=checked_words("state", states, TRANSACTION_STATES),
             producer_ids=checked_producer_ids(producer_ids),
-            longer_than_s=None if longer_than_s is None else _checked_span(longer_than_s),
+            longer_than_s=None
+            if longer_than_s is None
+            else checked_span("longer_than_s", longer_than_s),
             pattern=pattern,
         )
 
@@ -125,7 +127,7 @@ class TransactionWindow:
         """
         from pyspark_kafkaproto.cluster.admin.hanging import find_hanging_transactions
 
-        span_s = _checked_span(longer_than_s)
+        span_s = checked_span("longer_than_s", longer_than_s)
         if partitions is None and topics is None:
             topology = self._router.described(None)
             known = (name for name, topic in topology.topics.items() if not topic.error_code)
@@ -162,7 +164,7 @@ class TransactionWindow:
         """
         from pyspark_kafkaproto.cluster.admin.hanging import abort_transaction
 
-        place, start = checked_partition(partition), checked_start("start_offset", start_offset)
+        place, start = checked_partition(partition), checked_offset("start_offset", start_offset)
         return abort_transaction(self._router, place, start, even_if_live=even_if_live)
 
     def fence_producers(self, transactional_ids: Collection[str]) -> dict[str, Writer]:
@@ -182,22 +184,3 @@ class TransactionWindow:
         from pyspark_kafkaproto.cluster.admin.transactions import fence_producers
 
         return fence_producers(self._router, transactional_ids)
-
-
-def _checked_states(states: Collection[str]) -> list[str]:
-    """As brokers write them, who mind capitals."""
-    from pyspark_kafkaproto.cluster.transactions import TRANSACTION_STATES
-
-    check_set("states", states, "state")
-    known = {state.lower(): state for state in TRANSACTION_STATES}
-    for state in states:
-        if not isinstance(state, str) or state.lower() not in known:
-            raise ConfigError("state", state, f"expected one of {', '.join(TRANSACTION_STATES)}")
-    return [known[state.lower()] for state in states]
-
-
-def _checked_span(longer_than_s: float) -> float:
-    is_number = isinstance(longer_than_s, (int, float)) and not isinstance(longer_than_s, bool)
-    if not is_number or not 0 <= longer_than_s < _LONGEST_S:
-        raise ConfigError("longer_than_s", longer_than_s, "expected seconds, from 0 on")
-    return longer_than_s

@@ -402,9 +402,7 @@ def _described(
 ) -> DescribedTransaction | BrokerError:
     if item.error_code:
         subject = f"transactional id {item.transactional_id!r}"
-        return BrokerError(
-            item.error_code, "DescribeTransactions", subject, ADVICE.get(item.error_code, "")
-        )
+        return refusal(item.error_code, "DescribeTransactions", subject)
     return DescribedTransaction(
         Writer(item.transactional_id, item.producer_id, item.producer_epoch),
         item.transaction_state,
@@ -418,7 +416,12 @@ def _described(
     )
 
 
+def refusal(code: int, api: str, subject: str) -> BrokerError:
+    """The error of a code, with what to do about it."""
+    return BrokerError(code, api, subject, ADVICE.get(code, ""))
+
+
 def checked(code: int, api: str, subject: str) -> None:
-    """Raise the BrokerError of an error code, with what to do about it; nothing for 0."""
+    """Raise the error of a code; nothing for 0."""
     if code:
-        raise BrokerError(code, api, subject, ADVICE.get(code, ""))
+        raise refusal(code, api, subject)

@@ -46,12 +46,13 @@ class Standing(Generic[AnyRequest]):
 
         The very object of the last time, if all behind the correlation id is as it was then.
         """
-        frame = bytes(payload)  # our own: memory of frames is used again, and views would go stale
         last = self._last
-        said = frame[CORRELATION_BYTES:]  # bytes are compared by one call, views number by number
+        # Bytes are compared by one call, views number by number.
+        said = bytes(memoryview(payload)[CORRELATION_BYTES:])
         if last is not None and last[:3] == (cls, version, said):
             return last[3]
-        _, message = decode_response(cls, frame, version)
+        # Out of our own: memory of frames is used again, and views would go stale.
+        _, message = decode_response(cls, bytes(payload), version)
         self._last = (cls, version, said, message)
         return message
 

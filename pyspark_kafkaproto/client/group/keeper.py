@@ -126,12 +126,16 @@ class Keeper(ABC, Generic[_C]):
         member = self._membership.member
         if not self._coordinator.leaves(member):
             return
+        self._leave_aside(member, deadline)
+        self._thread.join(min(_END_S, deadline.remaining_s))
+
+    def _leave_aside(self, member: GroupMember, deadline: Deadline) -> None:
+        """Leave on connections of its own: those of a member that has ended try nothing again."""
         aside = self._coordinator.anew()
         try:
             leave(aside, member, "the consumer was closed", deadline)
         finally:
             aside.close()
-        self._thread.join(min(_END_S, deadline.remaining_s))
 
     def looks_first(self, error: BrokerError) -> bool:  # noqa: ARG002 - by names there is nothing
         """Whether it is looked up first whether a topic is gone, which has the reader read others.

@@ -35,9 +35,6 @@ from pyspark_kafkaproto.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
-MAX_TRANSACTION_TIMEOUT_S = 900.0
-"""What brokers allow unless transaction.max.timeout.ms says otherwise; of Kafka's tool, too."""
-
 _COORDINATORS = "__transaction_state"  # leads a partition of it who coordinates what is kept there
 # What a leader that remembers none has seen of coordinators: not more than any epoch there is.
 _LEAST_COORDINATOR_EPOCH = 0

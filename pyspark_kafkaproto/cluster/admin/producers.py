@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from pyspark_kafkaproto.cluster.asking import Question, ask, cut
+from pyspark_kafkaproto.cluster.asking import cut
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, numbers_by_topic
 from pyspark_kafkaproto.errors import BrokerError
@@ -14,7 +14,7 @@ from pyspark_kafkaproto.messages.describe_producers import (
     DescribeProducersResponse,
 )
 
-_PARTS_PER_REQUEST = 500  # as many as Kafka's own tool asks about at once
+_PARTITIONS_PER_REQUEST = 500  # as many as Kafka's own tool asks about at once
 
 
 class ActiveProducer(NamedTuple):
@@ -42,10 +42,8 @@ def describe_producers(
         BrokerError: there is no such partition, or this user may not read it; `usable` has the
             others.
     """
-    question: Question[TopicPartition, tuple[ActiveProducer, ...]] = Question(
-        "describe producers", _request, lambda answer, _: _read(answer), cut(_PARTS_PER_REQUEST)
-    )
-    return ask(router, question, partitions, router.leader_places)
+    parts = cut(_PARTITIONS_PER_REQUEST)
+    return router.ask_leaders("describe producers", partitions, _request, _read, parts=parts)
 
 
 def _request(partitions: Iterable[TopicPartition]) -> DescribeProducersRequest:

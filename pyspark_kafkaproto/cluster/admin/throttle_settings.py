@@ -19,7 +19,7 @@ from pyspark_kafkaproto.cluster.configs import (
 )
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import Topology
-from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.errors import KafkaProtoError, joined
 
 LEADERS, FOLLOWERS = "leader.replication.throttled", "follower.replication.throttled"
 FOLDERS = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -193,10 +193,7 @@ class Refusals:
 
     def tell(self, usable: object) -> None:
         """Raise the first, which names all others too; `usable` is what was done all the same."""
-        if not self._errors:
-            return
-        first, *others = self._errors
-        for error in others:
-            first.add_line(str(error))
-        first.usable = usable
-        raise first
+        if self._errors:
+            error = joined(self._errors)
+            error.usable = usable
+            raise error

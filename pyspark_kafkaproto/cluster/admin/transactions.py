@@ -11,11 +11,11 @@ from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.transactions import (
-    ADVICE,
     DescribedTransaction,
     Writer,
     coordinator_places,
     describe_transactions,
+    refusal,
 )
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.messages.init_producer_id import (
@@ -88,6 +88,6 @@ def fence_producers(router: Router, transactional_ids: Collection[str]) -> dict[
 
 def _fenced(answer: InitProducerIdResponse, transactional_id: str) -> Writer | BrokerError:
     if answer.error_code:
-        subject, advice = f"transactional id {transactional_id!r}", ADVICE.get(answer.error_code)
-        return BrokerError(answer.error_code, answer.API_NAME, subject, advice or "")
+        subject = f"transactional id {transactional_id!r}"
+        return refusal(answer.error_code, answer.API_NAME, subject)
     return Writer(transactional_id, answer.producer_id, answer.producer_epoch)

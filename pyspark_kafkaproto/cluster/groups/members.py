@@ -18,8 +18,6 @@ from pyspark_kafkaproto.cluster.groups.described import (
     CLASSIC,
     CONSUMER,
     CONSUMER_PROTOCOL,
-    GROUP_STATES,
-    GROUP_TYPES,
     SHARE,
     STREAMS,
     DescribedGroup,
@@ -29,7 +27,6 @@ from pyspark_kafkaproto.cluster.groups.described import (
 from pyspark_kafkaproto.cluster.groups.describing import assigned, find_described
 from pyspark_kafkaproto.cluster.groups.share_groups import find_share_groups
 from pyspark_kafkaproto.cluster.groups.streams_groups import find_streams_groups
-from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import Broker, TopicPartition
 from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP
@@ -67,24 +64,10 @@ _NO_SUCH_GROUP = "there is no such group: check its name (kafkaproto groups list
 def list_groups(
     router: Router, states: Collection[str] = (), types: Collection[str] = ()
 ) -> list[ListedGroup]:
-    """The groups of all brokers, sorted by name; with `states` or `types`, those alone.
-
-    Raises:
-        ConfigError: there is no such state, or type.
-    """
-    _check_known("state", states, GROUP_STATES)
-    _check_known("type", types, GROUP_TYPES)
+    """The groups of all brokers, sorted by name; with `states` or `types`, those alone."""
     request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
     found = ask_all_brokers(router, "list groups", request, _read_listed)
     return sorted(found.values(), key=lambda item: item.group)
-
-
-def _check_known(option: str, values: Collection[str], known: Collection[str]) -> None:
-    """Refuse what brokers pass over; they do not mind capitals either."""
-    check_set(f"{option}s", values, option)
-    for value in values:
-        if value.lower() not in {item.lower() for item in known}:
-            raise ConfigError(option, value, f"expected one of {', '.join(known)}")
 
 
 def describe_groups(router: Router, groups: Collection[str]) -> dict[str, DescribedGroup]:

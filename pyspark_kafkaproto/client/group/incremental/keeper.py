@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 
 from pyspark_kafkaproto.client.group.incremental.assigned import Assigned, IdPartition
 from pyspark_kafkaproto.client.group.incremental.coordinator import JOINING, Beaten, Coordinator
-from pyspark_kafkaproto.client.group.keeper import Due, Keeper, leave
+from pyspark_kafkaproto.client.group.keeper import Due, Keeper
 from pyspark_kafkaproto.client.group.membership import Membership, State
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
@@ -71,10 +71,11 @@ class IncrementalKeeper(Keeper[Coordinator]):
             answer = self._let_in(who)
         except KafkaProtoError:
             if self._membership.state is State.CLOSED:
-                self._leave_late(who)  # it may have been heard
+                self._leave_aside(who, self._soon)  # it may have been heard
             raise
         if self._membership.state is State.CLOSED:
-            self._leave_late(who)
+            # Meanwhile: whoever has closed it did not know that we would be let in.
+            self._leave_aside(who, self._soon)
             return
         self._said = frozenset()
         self._look_at_topics()
@@ -88,17 +89,6 @@ class IncrementalKeeper(Keeper[Coordinator]):
             if error.code not in _IN_OUR_WAY or not self._took_leave(who):
                 raise
             return self._coordinator.join(who)
-
-    def _leave_late(self, who: GroupMember) -> None:
-        """Whoever closed it meanwhile did not know that we would be let in.
-
-        With connections of its own: those of a member that has ended try nothing again.
-        """
-        aside = self._coordinator.anew()
-        try:
-            leave(aside, who, "the consumer was closed", self._soon)
-        finally:
-            aside.close()
 
     def _took_leave(self, who: GroupMember) -> bool:
         """End a membership of our own, the word of which was lost; False: it is another's."""
