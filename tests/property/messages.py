@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pyspark_kafkaproto.messages import consumer_protocol, request_class, response_class
 from pyspark_kafkaproto.messages.apis import APIS
 from pyspark_kafkaproto.wire.schema import encode
+from tests.examples import first
 
 CLASSES = [
     *(request_class(api.key) for api in APIS),
@@ -113,14 +114,10 @@ def draw_damaged(cls, data):
 
 def some_of(classes):
     """Plain pytest draws for some of them, tests/run.sh for all."""
-    return pytest.mark.parametrize(
-        "cls",
-        [
-            pytest.param(cls, marks=() if number % 20 == 0 else pytest.mark.slow)
-            for number, cls in enumerate(classes)
-        ],
-        ids=lambda cls: cls.__name__,
-    )
+    some = classes[::20]
+    ordered = [*some, *(cls for cls in classes if cls not in some)]
+    values = first(len(some), ordered)
+    return pytest.mark.parametrize("cls", values, ids=lambda cls: cls.__name__)
 
 
 some_classes = some_of(CLASSES)

@@ -21,7 +21,7 @@ from tests.unit.cluster.admin.test_users import described
 from tests.unit.cluster.committing import FakeCoordinator
 from tests.unit.cluster.fake_groups import assigned, classic, describing
 
-pytestmark = pytest.mark.usefixtures("known_at_once")
+pytestmark = pytest.mark.usefixtures("known_at_once", "opinions_at_once")
 
 
 @pytest.fixture

