@@ -59,7 +59,7 @@ class _Failure(click.ClickException):
     """An error of this package as click shows errors, with its exit code."""
 
     def __init__(self, error: KafkaProtoError) -> None:
-        # What an error advises for Spark, no command has as an option.
+        # What an error advises who reads or writes, no command has as an option.
         text = str(error).replace(getattr(error, "advice", ""), "")
         # What brokers say of an error may be anything; lines and tabs are ours.
         super().__init__("\n".join(map(printed, text.expandtabs().split("\n"))))

@@ -130,7 +130,7 @@ def _parts(whole: Picked, names: list[str | bytes], codes: Any) -> Iterator[Pick
 
 def _fault(name: bytes | None) -> str:
     if name is None:
-        return "null topic; give the option topic a default"
+        return "null topic; name one in each row, or with `topic` the one that all rows go to"
     return f"its column topic is no UTF-8: {name[:_SHOWN_BYTES]!r}"
 
 

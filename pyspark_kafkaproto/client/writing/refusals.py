@@ -48,17 +48,23 @@ _ROOM_BYTES = 2048
 _REASON_CHARACTERS = 1000
 
 
+_ADVICE = ". To put such records aside instead: give the Producer a dead_letter_topic"
+# Where properties have a prefix they are Spark's options.
+_ADVICE_IN_SPARK = (
+    ". To put such records aside instead: onInvalidRecord=deadletter with deadLetterTopic"
+)
+
+
 class RecordRefused(KafkaProtoError):
     """A record that can never be written; names its topic, partition and row.
 
     Attributes:
-        advice: the end of the text, for those who have the options it names.
+        advice: the end of the text, for those who have what it names.
     """
 
-    advice = ". To put such records aside instead: onInvalidRecord=deadletter with deadLetterTopic"
-
-    def __init__(self, subject: str, row: int, reason: str) -> None:
-        super().__init__(f"{subject}, row {row}: {reason}{self.advice}")
+    def __init__(self, subject: str, row: int, reason: str, advice: str) -> None:
+        super().__init__(f"{subject}, row {row}: {reason}{advice}")
+        self.advice = advice
         self.row = row
         self.reason = reason
 
@@ -115,7 +121,9 @@ class Refusals:
         """
         if not self._puts_aside(topic):
             place = TopicPartition(topic, partition) if topic and partition >= 0 else topic
-            raise RecordRefused(str(place or "a row without a topic"), row, reason)
+            subject = str(place or "a row without a topic")
+            advice = _ADVICE_IN_SPARK if self._config.client.prefix else _ADVICE
+            raise RecordRefused(subject, row, reason, advice)
         self._put_aside(record, row, topic or "", partition, reason)
 
     def refuse_batch(

@@ -8,10 +8,11 @@ import pytest
 from pyspark_kafkaproto.client import ProducerRecord
 from pyspark_kafkaproto.client.writing import refusals
 from pyspark_kafkaproto.client.writing.plain import decoded_batch, records_of
-from pyspark_kafkaproto.client.writing.refusals import RecordRefused
+from pyspark_kafkaproto.client.writing.refusals import RecordRefused, Refusals
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
 from pyspark_kafkaproto.messages.produce import ProduceResponse
+from pyspark_kafkaproto.net import ProducerConfig
 from pyspark_kafkaproto.records import Columns, decode
 from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, topic_id_of
@@ -486,6 +487,21 @@ def test_rows_that_cannot_be_sent_are_named(producer, clock, fields, text):
     records[1] = records[1]._replace(**fields)
     with pytest.raises((RecordRefused, BrokerError), match=text):
         producer(None).send(records)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "named"),
+    [
+        ("", "give the Producer a dead_letter_topic"),
+        ("kafka.", "onInvalidRecord=deadletter with deadLetterTopic"),
+    ],
+)
+def test_what_to_do_is_said_in_the_words_of_who_writes(prefix, named):
+    config = ProducerConfig.parse({"bootstrap.servers": "b-1:9092"}, prefix)
+    with pytest.raises(RecordRefused) as caught:
+        Refusals(config, None).refuse(ProducerRecord(b"v"), 3, "orders", 0, "too large")
+    assert str(caught.value).endswith(f"too large. To put such records aside instead: {named}")
+    assert named in caught.value.advice
 
 
 def test_header_keys_are_never_null(producer, letters):
