@@ -58,8 +58,8 @@ def checked_offsets(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
         text: object = committed.metadata
         if not isinstance(text, str):
             raise ConfigError(f"metadata of {partition}", text, "expected text")
-        epoch = _whole(committed.leader_epoch)
-        if epoch is None or not -1 <= epoch <= _LAST_EPOCH:
+        epoch = _within(committed.leader_epoch, _LAST_EPOCH, least=-1)
+        if epoch is None:
             allowed = "expected a whole number from 0 on, or -1 where it is not known"
             raise ConfigError(f"leader epoch of {partition}", committed.leader_epoch, allowed)
         checked[partition] = CommittedOffset(offset, text, epoch)
@@ -72,8 +72,8 @@ def checked_offset(option: str, offset: int) -> int:
     Raises:
         ConfigError: it is below 0, or no whole number.
     """
-    whole = _whole(offset)
-    if whole is None or not 0 <= whole <= _LAST_OFFSET:
+    whole = _within(offset, _LAST_OFFSET)
+    if whole is None:
         raise ConfigError(option, offset, "expected a whole number from 0 on")
     return whole
 
@@ -151,8 +151,8 @@ def checked_levels(levels: Mapping[str, int]) -> dict[str, int]:
         raise ConfigError("levels", levels, "expected the level of each feature, in a dict")
     checked = {}
     for name, given in levels.items():
-        level = _whole(given)
-        if level is None or not 0 <= level <= _LAST_LEVEL:
+        level = _within(given, _LAST_LEVEL)
+        if level is None:
             raise ConfigError(f"level of {name}", given, "expected a whole number from 0 on")
         checked[name] = level
     return checked
@@ -167,8 +167,8 @@ def checked_partition(item: tuple[str, int]) -> TopicPartition:
     """One of them; errors as for `checked_partitions`."""
     match item:
         case (str() as topic, given):
-            number = _whole(given)
-            if number is not None and 0 <= number <= _LAST_PARTITION:
+            number = _within(given, _LAST_PARTITION)
+            if number is not None:
                 return TopicPartition(topic, number)
     raise ConfigError("partition", item, "expected TopicPartition(topic, number)")
 
@@ -179,11 +179,17 @@ def _ids(given: object, last: int) -> list[int] | None:
         return None
     ids = []
     for item in given:
-        number = _whole(item)
-        if number is None or not 0 <= number <= last:
+        number = _within(item, last)
+        if number is None:
             return None
         ids.append(number)
     return ids
+
+
+def _within(number: object, last: int, *, least: int = 0) -> int | None:
+    """As an int; None where it is none from `least` to `last`."""
+    whole = _whole(number)
+    return whole if whole is not None and least <= whole <= last else None
 
 
 def _whole(number: object) -> int | None:

@@ -47,12 +47,10 @@ _LEAST_LIMIT_BYTES = 1024
 _ROOM_BYTES = 2048
 _REASON_CHARACTERS = 1000
 
-
-_ADVICE = ". To put such records aside instead: give the Producer a dead_letter_topic"
+_PUT_ASIDE = ". To put such records aside instead: "
+_ADVICE = f"{_PUT_ASIDE}give the Producer a dead_letter_topic"
 # Where properties have a prefix they are Spark's options.
-_ADVICE_IN_SPARK = (
-    ". To put such records aside instead: onInvalidRecord=deadletter with deadLetterTopic"
-)
+_ADVICE_IN_SPARK = f"{_PUT_ASIDE}onInvalidRecord=deadletter with deadLetterTopic"
 
 
 class RecordRefused(KafkaProtoError):
