@@ -64,13 +64,14 @@ class KafkaTools:
             arguments: its arguments, `--bootstrap-server` included.
             stdin: what it reads.
             timeout_s: it is killed after so many seconds.
-            jvm_options: the default suits runs of a second; give `()` where its speed matters.
+            jvm_options: the default suits runs of a second; give `()` where its speed matters,
+                and `*logging_options("info")` where its warnings alone would not tell enough.
 
         Raises:
             DevBrokerFailed: it ended with an error, or not in time; with what it printed.
         """
         jars = class_path(self.version, with_tools=True, report=self._report)
-        options = [*heap_options(), *jvm_options, *logging_options("warn"), "-cp", jars]
+        options = [*heap_options(), *logging_options("warn"), *jvm_options, "-cp", jars]
         done = run_java([*options, main_class, *arguments], stdin=stdin, timeout_s=timeout_s)
         # The console producer logs what it could not send and ends well all the same.
         if done.returncode or " ERROR " in done.stderr:

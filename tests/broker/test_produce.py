@@ -9,6 +9,7 @@ from pyspark_kafkaproto.cluster import NewTopic
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.describe_producers import DescribeProducersRequest
 from pyspark_kafkaproto.net import Deadline
+from tests.console import console_lines
 
 pytestmark = pytest.mark.broker
 
@@ -31,20 +32,16 @@ def produce(broker):
     return write
 
 
-def consume(kafka_tool, topic, count):
+def consume(tools, topic, count):
     """What Java's console consumer prints: timestamp, headers, key and value of each record."""
     printed = ("timestamp", "headers", "key", "partition", "offset")
-    return kafka_tool(
-        "consumer.ConsoleConsumer",
-        *("--topic", topic, "--from-beginning", "--max-messages", str(count)),
-        *("--timeout-ms", "30000"),
-        *(part for name in printed for part in ("--formatter-property", f"print.{name}=true")),
-        *("--formatter-property", "key.separator=|", "--formatter-property", "null.literal=NULL"),
-    ).splitlines()
+    formats = (*(f"print.{name}=true" for name in printed), "key.separator=|", "null.literal=NULL")
+    arguments = [part for own in formats for part in ("--formatter-property", own)]
+    return console_lines(tools, topic, count, *arguments)
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_javas_console_consumer_reads_it_back(produce, kafka_tool, new_topic, codec):
+def test_javas_console_consumer_reads_it_back(produce, broker, new_topic, codec):
     topic = new_topic(2)
     records = [
         ProducerRecord(
@@ -64,7 +61,7 @@ def test_javas_console_consumer_reads_it_back(produce, kafka_tool, new_topic, co
         + f"|{record.key or 'NULL'}|{record.value}"
         for n, record in enumerate(records)
     }
-    found = [line for line in consume(kafka_tool, topic, ROWS) if line.startswith("CreateTime")]
+    found = [line for line in consume(broker, topic, ROWS) if line.startswith("CreateTime")]
     assert len(found) == ROWS
     assert set(found) == expected
 
@@ -138,7 +135,7 @@ def _write_until_it_is_there(kafka, producer, topic):
         producer.flush()
 
 
-def test_producers_one_after_the_other_write_under_one_id(broker, kafka_tool, new_topic, produce):
+def test_producers_one_after_the_other_write_under_one_id(broker, new_topic, produce):
     topic, rounds = new_topic(2), 4
     only = TopicPartition(topic, 0)
     config = {"bootstrap.servers": broker.bootstrap_servers, "client.id": topic}
@@ -158,7 +155,7 @@ def test_producers_one_after_the_other_write_under_one_id(broker, kafka_tool, ne
     first = known[0][0].producer_epoch
     assert [producer.producer_epoch - first for (producer,) in known] == [0, 1, 3, 4]
     assert [producer.last_sequence for (producer,) in known] == [199] * rounds
-    lines = consume(kafka_tool, topic, 200 * rounds + 1)
+    lines = consume(broker, topic, 200 * rounds + 1)
     values = [line.rpartition("|")[2] for line in lines if "|Partition:0|" in f"|{line}|"]
     assert values == [f"{n} {row}" for n in range(rounds) for row in range(200)]
 

@@ -23,6 +23,7 @@ from pyspark_kafkaproto.errors import (
     LocalProtocolError,
 )
 from pyspark_kafkaproto.net import ClientConfig, Deadline, connections_for
+from tests.console import console_lines
 from tests.settled import wait_until_settled
 from tests.topics import make_topic
 
@@ -181,12 +182,7 @@ def test_what_is_committed_is_seen_once_by_both_readers(tools, topic, make):
     producer.begin_transaction()  # an empty one is committed by saying nothing
     assert producer.commit_transaction() == {}
     assert committed(tools, topic) == values("a", "c", "e", "f")
-    lines = tools.run_tool(
-        "org.apache.kafka.tools.consumer.ConsoleConsumer",
-        *("--bootstrap-server", tools.bootstrap_servers, "--topic", topic, "--from-beginning"),
-        *("--isolation-level", "read_committed", "--max-messages", "200"),
-        *("--timeout-ms", "30000"),
-    ).splitlines()
+    lines = console_lines(tools, topic, 200, "--isolation-level", "read_committed")
     assert sorted(line for line in lines if line[:1] in set("abcdef")) == values(*"acef")
 
 

@@ -51,11 +51,21 @@ def controller(kafka):
 
 
 @pytest.fixture
-def topic(kafka, new_name):
+def topic(pair, kafka, new_name):
+    """A topic that every broker knows: the controller tells each on its own, in its own time."""
     name = new_name()
     kafka.create_topics([NewTopic(name, PARTITIONS, 2)])
-    until(lambda: len(kafka.find_leaders(partitions_of(name))) == PARTITIONS)
+    for address in pair.bootstrap_servers.split(","):
+        until(partial(_leads, address, name), what=f"topic {name} at {address}")
     return name
+
+
+def _leads(address, name):
+    """Whether the broker at `address`, the only one known to who asks, names all leaders."""
+    with KafkaCluster({"bootstrap.servers": address}) as cluster:
+        found = cluster.describe({name})
+    known = found.topic(name).partitions.values() if found.has(name) else ()
+    return sum(own.leader_id != -1 for own in known) == PARTITIONS
 
 
 def partitions_of(topic):
