@@ -73,14 +73,21 @@ def _cache_folder() -> Path:
 
 
 def _fetch(revision: str, folder: Path) -> None:
+    """Bring a release's jar into `folder`; others may be at the same at the same time.
+
+    Two Ivys with one cache take each other's half-written files away.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    # The configuration `master` is the jar alone, without what it depends on.
-    command = ["java", "-jar", str(_ivy()), "-confs", "master"]
-    command += ["-dependency", "org.apache.kafka", "kafka-clients", revision]
-    command += ["-retrieve", f"{folder}/[artifact]-[revision].[ext]"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode or not any(folder.glob(f"kafka-clients-{_pattern(revision)}.jar")):
-        raise WrongJar(f"Ivy could not bring kafka-clients {revision}:\n{done.stdout}")
+    with tempfile.TemporaryDirectory(prefix="fetch-", dir=folder) as own:
+        # The configuration `master` is the jar alone, without what it depends on.
+        command = ["java", "-jar", str(_ivy()), "-cache", f"{own}/ivy", "-confs", "master"]
+        command += ["-dependency", "org.apache.kafka", "kafka-clients", revision]
+        command += ["-retrieve", f"{own}/[artifact]-[revision].[ext]"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        fetched = next(Path(own).glob(f"kafka-clients-{_pattern(revision)}.jar"), None)
+        if done.returncode or fetched is None:
+            raise WrongJar(f"Ivy could not bring kafka-clients {revision}:\n{done.stdout}")
+        fetched.replace(folder / fetched.name)
 
 
 def _pattern(revision: str) -> str:
