@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 _TESTS = Path(__file__).parent
 _MARKED_FOLDERS = ("broker", "differential", "fault", "spark")
 
+# Two processes share the files out as they come. Those of these folders take longest: last, one
+# process would wait for the other.
+_FOLDERS_FIRST = ("notebooks", "fault", "spark")
+
 settings.load_profile(FULL)  # unless --hypothesis-profile says otherwise
 
 
@@ -75,6 +79,10 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.relative_to(_TESTS).parts[0] not in _FOLDERS_FIRST)
 
 
 @pytest.fixture(scope="session")

@@ -107,7 +107,7 @@ if [ -z "$only_checks" ]; then
     # Each of the two has brokers and a Spark of its own, and whole files, so that those are shared.
     use_archives
     step "tests with a broker" env "JDK_JAVA_OPTIONS=$java_options" \
-        python -m pytest -q -n 2 --dist loadfile --hypothesis-profile=full \
+        python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --hypothesis-profile=full \
         -m "$length and ($needs_broker)"
 fi
 
