@@ -232,19 +232,23 @@ class UnsupportedVersion(KafkaProtoError):
     """The broker and this package share no version of an API, or not the one a feature needs."""
 
 
+_SPARKS_WAY_OUT = (
+    "If you do not want the job to fail because of missing records, set the option failOnDataLoss "
+    "to false."
+)
+
+
 class DataLoss(KafkaProtoError):
     """Records that should be there are gone; carries Spark's own condition name.
 
-    `condition` is the part after `KAFKA_DATA_LOSS.`, as in Spark's error conditions.
+    Args:
+        condition: the part after `KAFKA_DATA_LOSS.`, as in Spark's error conditions.
+        text: what is gone.
+        advice: the way out, for those who are not in Spark.
     """
 
-    advice = (
-        " If you do not want the job to fail because of missing records, set the option "
-        "failOnDataLoss to false."
-    )
-
-    def __init__(self, condition: str, text: str) -> None:
-        super().__init__(f"[KAFKA_DATA_LOSS.{condition}] {text}{self.advice}")
+    def __init__(self, condition: str, text: str, advice: str = _SPARKS_WAY_OUT) -> None:
+        super().__init__(f"[KAFKA_DATA_LOSS.{condition}] {text} {advice}")
         self.condition = condition
         self.text = text
 

@@ -22,6 +22,8 @@ from pyspark_kafkaproto.errors import DataLoss
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_WAY_OUT = "Who starts anew reads what is there now."
+
 Offsets = dict[TopicPartition, int]
 Record = Mapping[str, Any]
 
@@ -125,7 +127,7 @@ class Following:
 
     def _lost(self, why: str) -> DataLoss:
         self.moved = {}
-        return DataLoss("COULD_NOT_READ_OFFSET_RANGE", why)
+        return DataLoss("COULD_NOT_READ_OFFSET_RANGE", why, _WAY_OUT)
 
 
 def records_of(batch: pa.RecordBatch) -> list[Record]:

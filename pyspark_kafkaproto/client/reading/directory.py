@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 
+from pyspark_kafkaproto.client.reading.loss import data_loss
 from pyspark_kafkaproto.client.reading.ranges import ReadTask
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.routing import OPINIONS
@@ -22,7 +23,7 @@ from pyspark_kafkaproto.error_codes import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.wire.ids import id_text
@@ -267,7 +268,7 @@ class Directory:
         self._renamed[topic] += 1
         if self._renamed[topic] < OPINIONS:
             raise BrokerError(UNKNOWN_TOPIC_ID, "Metadata", f"topic {topic!r}", text)
-        raise DataLoss("PARTITIONS_DELETED", text)
+        raise data_loss("PARTITIONS_DELETED", text, self.router.config)
 
 
 def of_the_past(partition: TopicPartition, epoch: int, newest: int) -> BrokerError:

@@ -14,8 +14,20 @@ from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, DeadlineExceeded
+from pyspark_kafkaproto.net import ClientConfig
 
 _log = logging.getLogger(__name__)
+
+_WAY_OUT = (
+    "Who starts anew reads what is there now; ReadSettings(fail_on_data_loss=False) passes over "
+    "what is missing."
+)
+
+
+def data_loss(condition: str, text: str, config: ClientConfig) -> DataLoss:
+    """The error, with the way out of those whose configuration this is."""
+    # Where properties have a prefix they are Spark's options.
+    return DataLoss(condition, text) if config.prefix else DataLoss(condition, text, _WAY_OUT)
 
 
 class Bounds:
@@ -90,7 +102,7 @@ class LossPolicy:
         if self._fail:
             topic = progress.topic_partition.topic
             why = f"Topic {topic} was deleted while it was being read ({error})."
-            raise DataLoss("PARTITIONS_DELETED", why) from error
+            raise data_loss("PARTITIONS_DELETED", why, self._router.config) from error
         if self._has_stalled(progress):
             self._pass_over(progress, progress.stop, f"its topic was deleted ({error})")
 
@@ -163,5 +175,5 @@ class LossPolicy:
 
     def _fail_or_say(self, text: str, instead: str) -> None:
         if self._fail:
-            raise DataLoss("COULD_NOT_READ_OFFSET_RANGE", text)
+            raise data_loss("COULD_NOT_READ_OFFSET_RANGE", text, self._router.config)
         _log.warning("%s %s, as failOnDataLoss is false.", text, instead)

@@ -5,6 +5,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -685,6 +686,31 @@ def test_a_broker_that_names_a_deleted_topic_loses_nothing(brokers, config, task
     brokers.topics["orders"].move(0, node_id=2)
     brokers.on("Metadata", behind(brokers, "orders", before), node=1)
     assert read(planned, config(), settings) == rows(0, 0, 50)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "said", "unsaid"),
+    [("", "fail_on_data_loss=False", "failOnData"), ("kafka.", "failOnDataLoss to", "fail_on")],
+    ids=["alone", "in Spark"],
+)
+def test_the_way_out_of_a_data_loss_is_told_in_the_readers_words(
+    brokers, config, task, clock, prefix, said, unsaid
+):
+    own = replace(config(), prefix=prefix)
+    log = brokers.logs["orders", 0].fill(5)
+    log.start = 20
+    planned = task((0, 0, 50))
+    with pytest.raises(DataLoss) as aged:
+        read(planned, own)
+    brokers.topics["orders"].topic_id = b"another topic id"
+    with pytest.raises(DataLoss) as renamed:
+        read(planned, own)
+    del brokers.topics["orders"]
+    with pytest.raises(DataLoss) as deleted:
+        read(planned, own)
+    texts = [str(caught.value) for caught in (aged, renamed, deleted)]
+    assert len(set(texts)) == 3
+    assert all(said in text and unsaid not in text for text in texts)
 
 
 def test_deleted_topic_is_a_data_loss_soon(brokers, config, task, clock):
