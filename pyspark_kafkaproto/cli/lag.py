@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -14,8 +15,9 @@ from pyspark_kafkaproto.cli.moments import parse_span
 from pyspark_kafkaproto.cli.output import Row, json_option, show, table_of
 from pyspark_kafkaproto.cli.plot import LagOverTime, check_plot
 from pyspark_kafkaproto.cli.refused import Refused
-from pyspark_kafkaproto.cluster import KafkaCluster
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.cluster import KafkaCluster, Lag
+from pyspark_kafkaproto.error_codes import GROUP_AUTHORIZATION_FAILED
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
 _COLUMNS = {
     "group": "Group",
@@ -130,15 +132,31 @@ def _rows(
     seen: LagOverTime | None,
     refused: Refused,
 ) -> list[Row] | None:
-    """None: all groups that were named are refused."""
+    """None: all groups are refused."""
     chosen = set(topics) or None
-    if groups:
-        told = refused.each(groups, lambda names: cluster.lag(names, chosen))
-        if not told:
-            return None
-        rows = sorted((row for own in told for row in own), key=lambda row: row[:3])
-    else:
-        rows = cluster.lag(None, chosen)
+
+    def of(names: set[str]) -> list[Lag]:
+        return cluster.lag(names, chosen)
+
+    told = refused.each(groups, of) if groups else _of_all(cluster, chosen, refused, of)
+    if not told:
+        return None
+    rows = sorted((row for own in told for row in own), key=lambda row: row[:3])
     if seen is not None:
         seen.add(rows)
     return [row._asdict() for row in rows]
+
+
+def _of_all(
+    cluster: KafkaCluster,
+    topics: set[str] | None,
+    refused: Refused,
+    of: Callable[[set[str]], list[Lag]],
+) -> list[list[Lag]]:
+    """Of all groups; of each by itself where some may be listed and not looked into."""
+    try:
+        return [cluster.lag(None, topics)]
+    except BrokerError as error:
+        if error.code != GROUP_AUTHORIZATION_FAILED:
+            raise
+    return refused.each((item.group for item in cluster.list_groups() if item.reads_topics), of)

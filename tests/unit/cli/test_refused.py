@@ -8,18 +8,23 @@ from functools import partial
 import pytest
 
 from pyspark_kafkaproto.cli.refused import Refused
-from pyspark_kafkaproto.error_codes import COORDINATOR_NOT_AVAILABLE, TOPIC_AUTHORIZATION_FAILED
+from pyspark_kafkaproto.error_codes import (
+    COORDINATOR_NOT_AVAILABLE,
+    GROUP_AUTHORIZATION_FAILED,
+    TOPIC_AUTHORIZATION_FAILED,
+)
 from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
 )
+from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
 from tests.unit.cluster.admin import test_log_dirs
 from tests.unit.cluster.admin.fake_settings import DESCRIBE, refuse_topic
 from tests.unit.cluster.admin.test_reassignments import LIST, under_way
 from tests.unit.cluster.admin.test_users import described
 from tests.unit.cluster.committing import FakeCoordinator
-from tests.unit.cluster.fake_groups import assigned, classic, describing
+from tests.unit.cluster.fake_groups import assigned, classic, describing, listed
 
 pytestmark = pytest.mark.usefixtures("known_at_once", "opinions_at_once")
 
@@ -110,6 +115,32 @@ def test_what_is_refused_for_all_is_said_once(command):
     done = command("lag", "reports", "reports", "--topic", "ghost")
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.count("topic 'ghost'") == 1
+
+
+@pytest.mark.parametrize("watched", [(), ("--json",)], ids=["table", "json"])
+def test_groups_that_are_listed_and_may_not_be_looked_into_hide_no_others(
+    brokers, command, watched
+):
+    """Who may describe the cluster is told the names of all groups."""
+    own = FakeCoordinator(brokers, a={("orders", 0): (20, "")}, b={("orders", 1): (5, "")})
+    alone = command("lag", "a", *watched)
+    brokers.on("ListGroups", listed(("a", "Classic", "Empty"), ("b", "Classic", "Empty")))
+    brokers.on("OffsetFetch", lambda call: refusing(own.fetch(call), "b"))
+    done = command("lag", *watched)
+    assert (done.exit_code, done.stdout) == (5, alone.stdout)
+    assert "group 'b'" in done.stderr
+    assert "group 'a'" not in done.stderr
+    missing = command("lag", "--topic", "ghost")
+    assert (missing.exit_code, missing.stdout) == (1, "")
+    assert "topic 'ghost'" in missing.stderr
+
+
+def refusing(answer, group):
+    """`answer` to an OffsetFetch, but that one group is refused."""
+    part = OffsetFetchResponse.Group
+    no = part(group_id=group, topics=(), error_code=GROUP_AUTHORIZATION_FAILED)
+    kept = tuple(no if item.group_id == group else item for item in answer.groups)
+    return OffsetFetchResponse(groups=kept)
 
 
 def test_one_question_where_nothing_is_refused():
