@@ -25,7 +25,7 @@ _MARKED_FOLDERS = ("broker", "differential", "fault", "spark")
 
 # Two processes share the files out as they come. Those of these folders take longest: last, one
 # process would wait for the other.
-_FOLDERS_FIRST = ("notebooks", "fault", "spark")
+_FOLDERS_FIRST = ("tests/notebooks/", "tests/fault/", "tests/spark/")
 
 settings.load_profile(FULL)  # unless --hypothesis-profile says otherwise
 
@@ -82,7 +82,7 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.relative_to(_TESTS).parts[0] not in _FOLDERS_FIRST)
+    items.sort(key=lambda item: not item.nodeid.startswith(_FOLDERS_FIRST))
 
 
 @pytest.fixture(scope="session")

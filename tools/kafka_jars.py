@@ -73,7 +73,7 @@ def _cache_folder() -> Path:
 
 
 def _fetch(revision: str, folder: Path) -> None:
-    """Bring a release's jar into `folder`; others may be at the same at the same time.
+    """Bring a release's jar into `folder`; others may fetch the same meanwhile.
 
     Two Ivys with one cache take each other's half-written files away.
     """

@@ -135,10 +135,10 @@ def _rows(
     """None: all groups are refused."""
     chosen = set(topics) or None
 
-    def of(names: set[str]) -> list[Lag]:
+    def of(names: set[str] | None) -> list[Lag]:
         return cluster.lag(names, chosen)
 
-    told = refused.each(groups, of) if groups else _of_all(cluster, chosen, refused, of)
+    told = refused.each(groups, of) if groups else _of_all(cluster, refused, of)
     if not told:
         return None
     rows = sorted((row for own in told for row in own), key=lambda row: row[:3])
@@ -148,14 +148,11 @@ def _rows(
 
 
 def _of_all(
-    cluster: KafkaCluster,
-    topics: set[str] | None,
-    refused: Refused,
-    of: Callable[[set[str]], list[Lag]],
+    cluster: KafkaCluster, refused: Refused, of: Callable[[set[str] | None], list[Lag]]
 ) -> list[list[Lag]]:
     """Of all groups; of each by itself where some may be listed and not looked into."""
     try:
-        return [cluster.lag(None, topics)]
+        return [of(None)]
     except BrokerError as error:
         if error.code != GROUP_AUTHORIZATION_FAILED:
             raise

@@ -213,6 +213,11 @@ class SecurityConfig:
         """A property's name as it was given, for errors to say."""
         return self.prefix + name
 
+    @property
+    def from_options(self) -> bool:
+        """Whether its properties were given as options of Spark: those have a prefix."""
+        return bool(self.prefix)
+
     def login_module(self) -> LoginModule:
         """What sasl.jaas.config says, as far as the mechanism knows it; ConfigError if not so."""
         name, mechanism = self.named("sasl.jaas.config"), self.sasl_mechanism or ""

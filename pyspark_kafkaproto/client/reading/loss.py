@@ -26,8 +26,9 @@ _WAY_OUT = (
 
 def data_loss(condition: str, text: str, config: ClientConfig) -> DataLoss:
     """The error, with the way out of those whose configuration this is."""
-    # Where properties have a prefix they are Spark's options.
-    return DataLoss(condition, text) if config.prefix else DataLoss(condition, text, _WAY_OUT)
+    if config.from_options:
+        return DataLoss(condition, text)
+    return DataLoss(condition, text, _WAY_OUT)
 
 
 class Bounds:

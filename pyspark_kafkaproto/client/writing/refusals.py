@@ -49,7 +49,6 @@ _REASON_CHARACTERS = 1000
 
 _PUT_ASIDE = ". To put such records aside instead: "
 _ADVICE = f"{_PUT_ASIDE}give the Producer a dead_letter_topic"
-# Where properties have a prefix they are Spark's options.
 _ADVICE_IN_SPARK = f"{_PUT_ASIDE}onInvalidRecord=deadletter with deadLetterTopic"
 
 
@@ -120,7 +119,7 @@ class Refusals:
         if not self._puts_aside(topic):
             place = TopicPartition(topic, partition) if topic and partition >= 0 else topic
             subject = str(place or "a row without a topic")
-            advice = _ADVICE_IN_SPARK if self._config.client.prefix else _ADVICE
+            advice = _ADVICE_IN_SPARK if self._config.client.from_options else _ADVICE
             raise RecordRefused(subject, row, reason, advice)
         self._put_aside(record, row, topic or "", partition, reason)
 
