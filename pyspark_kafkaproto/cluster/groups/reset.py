@@ -1,12 +1,13 @@
 """Where a group begins to read next: its offsets moved, while nobody reads with it.
 
 The ways are those of Kafka's own tool. What lies outside of a partition's records is moved to their
-nearest end, as there. A broker takes it for a group without members alone: as a commit, or for a
-share group as its start offsets.
+nearest end, as there, with a warning where a number was given. A broker takes it for a group
+without members alone: as a commit, or for a share group as its start offsets.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ from pyspark_kafkaproto.cluster.offsets import (
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,11 @@ def _planned(
         least, most = first[item], last[item]
         found = wanted[item]
         after = min(max(most if found is None else found, least), most)
+        if isinstance(to, ShiftBy | ToOffsets) and after != found:
+            side = "begin" if after == least else "end"
+            _log.warning(
+                "%s has no offset %s, its records %s at %d: it goes there", item, found, side, after
+            )
         moved[item] = Moved(before.get(item), after)
     return moved
 

@@ -49,6 +49,25 @@ def test_every_way_stays_within_what_is_there(coordinator, kafka, to, after):
     assert coordinator.offsets["g"] == {FIRST: (after, "")}
 
 
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        (
+            ToOffsets({FIRST: 99}),
+            ["orders-0 has no offset 99, its records end at 50: it goes there"],
+        ),
+        (ShiftBy(-100), ["orders-0 has no offset -80, its records begin at 10: it goes there"]),
+        (ToOffsets({FIRST: 50}), []),
+        (ToOffsets({FIRST: 10}), []),
+        (ToEarliest(), []),
+        (ToLatest(), []),
+    ],
+)
+def test_an_offset_that_is_not_there_is_told_of(coordinator, kafka, caplog, to, said):
+    kafka.reset_consumer_offsets("g", to, dry_run=True)
+    assert caplog.messages == said
+
+
 @pytest.mark.parametrize(("to", "timestamp"), [(ToTime(5000), 5000), (BackBy(60), 940_000)])
 def test_times_are_looked_up_at_the_leaders(
     brokers, coordinator, kafka, monkeypatch, to, timestamp
