@@ -1,4 +1,4 @@
-"""A piece of a test in a child process that is forked from it."""
+"""Tests that fork, and pieces of a test in a child process that is forked from it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ import warnings
 from pyspark_kafkaproto.net import Deadline
 
 
+def fork():
+    """`os.fork` without Python's warning of threads: a fake broker's, numpy's. None goes along."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
 def in_child(work):
     """The exit status of a child process that did `work`: 1 where it raised, -9 where it hung."""
-    with warnings.catch_warnings():
-        # Python 3.12 warns of threads at a fork; the fake broker's ones stay with the parent.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
+    child = fork()
     if child == 0:
         status = 1
         try:

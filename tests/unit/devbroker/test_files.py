@@ -6,6 +6,7 @@ from pyspark_kafkaproto.devbroker import DevBroker, find_running
 from pyspark_kafkaproto.devbroker.files import FileLock, write_whole
 from pyspark_kafkaproto.devbroker.node import Node
 from pyspark_kafkaproto.errors import ConfigError, DevBrokerFailed
+from tests.forks import fork
 
 
 def test_one_holder_at_a_time(tmp_path):
@@ -19,7 +20,7 @@ def test_one_holder_at_a_time(tmp_path):
 
 def test_a_lock_ends_with_its_process(tmp_path):
     lock = FileLock(tmp_path / "lock")
-    child = os.fork()
+    child = fork()
     if child == 0:
         lock.try_acquire()
         os._exit(0)  # without release, as a killed process
@@ -32,7 +33,7 @@ def test_a_released_lock_is_free_although_a_forked_process_has_the_file_open(tmp
     lock = FileLock(tmp_path / "lock")
     assert lock.try_acquire()
     reading, writing = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         os.close(writing)
         os.read(reading, 1)

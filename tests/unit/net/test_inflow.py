@@ -10,7 +10,6 @@ import socket
 import struct
 import threading
 import time
-import warnings
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -21,6 +20,7 @@ if IMPLEMENTATION == "pure":
     pytest.skip("what is native needs the kernel", allow_module_level=True)
 
 from pyspark_kafkaproto.net._inflow import Inflow
+from tests.forks import fork
 from tests.waiting import until
 
 BLOCK = b"".join(
@@ -328,10 +328,7 @@ def test_ctrl_c_ends_a_wait(ahead):
 def test_child_process_throws_it_away_without_the_thread():
     with joined() as (ours, theirs):
         answer = Answer(ours, ahead=True)
-        with warnings.catch_warnings():
-            # Python 3.12 warns of threads at a fork; the one here stays with the parent.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
+        child = fork()
         if not child:
             with suppress(BaseException):
                 del answer

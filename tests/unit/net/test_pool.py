@@ -4,7 +4,6 @@ import os
 import pickle
 import socket
 import threading
-import warnings
 from contextlib import closing
 
 import pytest
@@ -15,6 +14,7 @@ from pyspark_kafkaproto.net import ClientConfig, Connections, Deadline, Endpoint
 from pyspark_kafkaproto.net import pool as pool_module
 from pyspark_kafkaproto.net.ports import free_ports
 from tests.fake_broker import FakeCluster, close
+from tests.forks import fork
 
 ALL_TOPICS = MetadataRequest(topics=None)
 
@@ -252,10 +252,7 @@ def test_configurations_share_connections_only_when_all_of_them_is_equal(cluster
 
 def test_child_process_does_not_use_its_parents_connections(pool, endpoint, cluster):
     first = pool.get(endpoint, soon())
-    with warnings.catch_warnings():
-        # Python 3.12 warns of threads at a fork; the fake broker's ones stay with the parent.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
+    child = fork()
     if child == 0:
         try:
             own = pool.get(endpoint, soon())

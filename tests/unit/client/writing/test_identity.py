@@ -1,7 +1,6 @@
 """Producer ids go from a producer that has ended well to the next one, each time an epoch later."""
 
 import os
-import warnings
 from contextlib import suppress
 
 import pytest
@@ -12,6 +11,7 @@ from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from tests.fake_broker import DEFAULT, metadata
 from tests.fake_produce import INVALID_PRODUCER_EPOCH, refusing, stamped, values
+from tests.forks import fork
 
 TOPIC_AUTHORIZATION_FAILED = 29
 UNKNOWN_PRODUCER_ID = 59
@@ -178,10 +178,7 @@ def test_a_child_process_takes_none_of_its_parents(brokers, make, write):
         inherited.send([ProducerRecord("parent", partition=0)])
         inherited.flush()
         write("parent")
-        with warnings.catch_warnings():
-            # Python 3.12 warns of threads at a fork; the fake broker's ones stay with the parent.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
+        child = fork()
         if child == 0:
             try:
                 inherited.close()  # the child's copy: the id is the parent's
