@@ -476,8 +476,8 @@ class Consumer(Polled):
         Commits arrive in the order of the calls, those not waited for, too.
 
         Args:
-            offsets: by TopicPartition, or (topic, number). None: the positions, where they have
-                moved since the last commit, and are there (see auto.offset.reset=none).
+            offsets: by TopicPartition, or (topic, number). None: all `committable` positions, also
+                where they have not moved: transactions may have moved the group's offsets.
             wait: False: return at once; a later `poll` tells `on_commit`. Of several under way the
                 last offset of each partition is what is sent.
 
@@ -489,7 +489,7 @@ class Consumer(Polled):
         with self._alone():
             self._commits.report()
             # Here: the thread that sends it is the wrong place to find out that it cannot be.
-            given = self._commits.moved(self.committable) if offsets is None else offsets
+            given = self.committable if offsets is None else offsets
             self._commits.give(checked_offsets(given), wait=wait)
 
     @property

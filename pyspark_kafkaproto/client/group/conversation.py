@@ -12,20 +12,39 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from pyspark_kafkaproto.client.group.membership import CLOSED
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember, commit_offsets
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
-from pyspark_kafkaproto.net import Connection, ConsumerConfig, Deadline, wait_for_answers
+from pyspark_kafkaproto.net import (
+    ClientConfig,
+    Connection,
+    ConsumerConfig,
+    Deadline,
+    Endpoint,
+    wait_for_answers,
+)
 
 _T = TypeVar("_T")
 _TURN_S = 0.05  # how long a commit waits at most, where an answer is waited for
+# A coordinator says that a commit takes too long after 5 s (offsets.commit.timeout.ms): who leaves
+# it before that leaves one that is well. Of a short session there is not that much to give.
+LEAST_PATIENCE_S: Final = 6.0
+_PART_OF_A_SESSION: Final = 0.5
+_MOST_OF_A_SESSION: Final = 0.6
+# For whom any other broker can stand in.
+_PART_FOR_ANYBODY: Final = 0.2
 
 
 class MemberRouter(Router):
     """Tries again by itself, unless told not to, or nobody waits for it any more.
+
+    Args:
+        config: the client's configuration.
+        anybody_s: how long to wait for a broker that is asked what others know as well, where there
+            are others: no heartbeat is sent meanwhile.
 
     Attributes:
         is_over: whether the member has ended: what fails from now on is not tried again.
@@ -33,6 +52,10 @@ class MemberRouter(Router):
 
     is_over = False
     _tries_once = False
+
+    def __init__(self, config: ClientConfig, anybody_s: float) -> None:
+        super().__init__(config)
+        self._anybody_s = anybody_s
 
     @contextmanager
     def trying_once(self) -> Iterator[None]:
@@ -52,6 +75,11 @@ class MemberRouter(Router):
         except KafkaProtoError as error:
             self.forget_for(error)
             raise
+
+    def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
+        has_others = len(self._candidates()) > 1
+        soon = deadline.sooner(self._anybody_s) if has_others else deadline
+        return super()._ask(endpoint, request, soon)
 
     def _unless_over(self, attempt: Callable[[], _T]) -> _T:
         try:
@@ -75,8 +103,12 @@ class Conversation(ABC):
         self._config = config
         self._group = config.group_id
         # A broker that hangs is left while its successor still takes us for alive.
-        self._patience_s = min(config.client.request_timeout_s, config.session_timeout_s / 2)
-        self.router = MemberRouter(replace(config.client, request_timeout_s=self._patience_s))
+        session_s = config.session_timeout_s
+        patience_s = min(LEAST_PATIENCE_S, session_s * _MOST_OF_A_SESSION)
+        patience_s = max(patience_s, session_s * _PART_OF_A_SESSION)
+        self._patience_s = min(config.client.request_timeout_s, patience_s)
+        hasty = replace(config.client, request_timeout_s=self._patience_s)
+        self.router = MemberRouter(hasty, session_s * _PART_FOR_ANYBODY)
 
     def close(self) -> None:
         """Close its connections."""

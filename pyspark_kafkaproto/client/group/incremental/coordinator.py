@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from itertools import groupby
 from typing import Any, ClassVar, Final, Self
 
-from pyspark_kafkaproto.client.group.conversation import Conversation
+from pyspark_kafkaproto.client.group.conversation import LEAST_PATIENCE_S, Conversation
 from pyspark_kafkaproto.client.group.incremental.assigned import IdPartition
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster.groups.committed import INSTANCE_TAKEN_OVER, GroupMember
@@ -42,10 +42,8 @@ _LEAVING: Final = -1
 _LEAVING_FOR_A_WHILE: Final = -2  # a static member: its partitions are kept for it
 _NAMES_S: Final = 5.0
 # How long a session is is not told. It is several heartbeats (of the brokers' defaults nine), and
-# begins anew where another broker takes over: a silent one is left after some of them, but not
-# before it would have said that a commit takes too long (offsets.commit.timeout.ms).
+# begins anew where another broker takes over: a silent one is left after some of them.
 _PATIENT_BEATS: Final = 3
-_LEAST_PATIENCE_S: Final = 6.0
 
 _ADVICE: Final = {
     FENCED_INSTANCE_ID: INSTANCE_TAKEN_OVER,
@@ -161,7 +159,7 @@ class Coordinator(Conversation):
     def _beat(self, what: str, request: Any) -> Beaten:
         answer: Beaten = self._ask(what, request, self._patience_s)
         beats_s = _PATIENT_BEATS * answer.heartbeat_interval_ms / 1000
-        self.hurry(max(beats_s, _LEAST_PATIENCE_S))
+        self.hurry(max(beats_s, LEAST_PATIENCE_S))
         return answer
 
     def _brief(self, member: GroupMember, owned: Collection[IdPartition] | None) -> Any:

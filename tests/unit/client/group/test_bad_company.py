@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.fake_log import Answered, FakeLog
 from tests.fake_past import behind
 from tests.forks import in_child
 from tests.unit.client.group.polling import poll_rows, poll_until
+from tests.unit.cluster.committing import committing
 
 PARTITIONS = range(2)
 
@@ -79,6 +81,44 @@ def test_a_coordinator_that_hangs_is_not_asked_who_takes_its_place(filled, group
     began = time.monotonic()
     poll_until(consumer, lambda: filled.asked("Heartbeat", node=2))
     assert time.monotonic() - began < 1.0 + 2.0  # not the 10 s for which a connection is waited for
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("commit_s", [0.55, 0.75])
+def test_a_broker_that_hangs_beside_a_slow_coordinator_ends_no_session(
+    filled, group, consumer_of, commit_s
+):
+    """A commit waits for replicas (offsets.commit.timeout.ms), that of the broker that hangs, too.
+
+    Half of a session of patience for that, and half for a look for the coordinator, are a whole
+    one without a heartbeat.
+    """
+    session_s = 1.0
+    beats = []
+
+    def beat(_call):
+        beats.append(time.monotonic())
+        return HeartbeatResponse()
+
+    def commit(call):
+        time.sleep(commit_s)
+        return committing(0)(call)
+
+    consumer = consumer_of(
+        session_timeout_ms=round(session_s * 1000),
+        heartbeat_interval_ms=100,
+        enable_auto_commit="false",
+    )
+    assert len(poll_rows(consumer, 40)) == 40
+    for api in ("ApiVersions", "FindCoordinator", "Metadata"):
+        filled.on(api, STALL, node=2)
+    filled.on("Heartbeat", beat, node=1)
+    filled.on("OffsetCommit", commit, node=1)
+    poll_until(consumer, lambda: beats)
+    consumer.commit(wait=False)
+    poll_until(consumer, lambda: beats[-1] - beats[0] > 2 * session_s)
+    silence_s = max(later - earlier for earlier, later in pairwise(beats))
+    assert silence_s < session_s
 
 
 @pytest.mark.slow

@@ -1174,6 +1174,31 @@ def test_commits_that_nobody_answers_hold_close_up_for_one_time_out(filled, grou
 
 
 @pytest.mark.slow
+def test_a_commit_that_is_waited_for_has_not_gone_because_another_is_under_way(
+    filled, group, consumer_of
+):
+    consumer = consumer_of(default_api_timeout_ms=1000, request_timeout_ms=1000)
+    poll_rows(consumer, 40)
+    filled.on("OffsetCommit", STALL)
+    consumer.commit(wait=False)
+    with pytest.raises(DeadlineExceeded):
+        consumer.commit()
+
+
+@pytest.mark.slow
+def test_a_commit_says_where_the_positions_are_whatever_was_committed_last(
+    filled, group, consumer_of
+):
+    """A producer's transaction may have moved the group's offsets meanwhile."""
+    consumer = consumer_of(enable_auto_commit="false")
+    poll_rows(consumer, 40)
+    consumer.commit()
+    group.committed["orders", 0] = (30, "")
+    consumer.commit()
+    assert group.committed["orders", 0] == (20, "")
+
+
+@pytest.mark.slow
 def test_a_long_poll_without_partitions_keeps_the_membership(brokers, consumer_of):
     FakeGroup(brokers, Subscriber("a", ["orders"]), Subscriber("b", ["orders"]))
     consumer = consumer_of(max_poll_interval_ms=600)

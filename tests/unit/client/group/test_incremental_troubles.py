@@ -399,7 +399,7 @@ def test_a_coordinator_that_hangs_is_left_after_a_few_heartbeats_time(
     filled, heartbeats, incremental_of, noted, monkeypatch
 ):
     """The session may be shorter than the classic protocol's, and its successor counts it anew."""
-    monkeypatch.setattr(coordinator, "_LEAST_PATIENCE_S", 0.1)
+    monkeypatch.setattr(coordinator, "LEAST_PATIENCE_S", 0.1)
     consumer = incremental_of(listeners=noted.listeners(), enable_auto_commit="false")
     poll_rows(consumer, 40)
     with filled.at_once():
