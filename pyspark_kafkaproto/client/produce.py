@@ -254,7 +254,8 @@ class Producer:
 
         Raises:
             LocalProtocolError: no transaction is open.
-            BrokerError: it timed out, or another producer took over: nothing is committed. After a
+            BrokerError: it timed out, or another producer took over: nothing is committed, unless
+                it says that an earlier try, which nobody answered, may have done so. After a
                 time-out the next transaction can be begun, if transactions are of version 2: those
                 of version 1 do not tell the one from the other.
             KafkaProtoError: nobody answered, or the coordinator was not available (a BrokerError

@@ -28,6 +28,7 @@ from pyspark_kafkaproto.cluster.transactions import (
     checked,
     end_transactions,
     has_version_2,
+    in_doubt,
 )
 from pyspark_kafkaproto.error_codes import OPERATION_NOT_ATTEMPTED
 from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
@@ -62,7 +63,7 @@ class _State(Enum):
     OPEN = "a transaction is open already: commit or abort it first"
     COMMITTING = "whether the transaction was committed is not known: call commit_transaction again"
     ABORTING = "whether the transaction was aborted is not known: call abort_transaction again"
-    DENIED = "the transaction could not be ended, nothing of it is committed: begin the next one"
+    DENIED = "the transaction could not be ended, as its error said: begin the next one"
     FENCED = f"{FENCED}: make a new one"
 
 
@@ -173,7 +174,8 @@ class Transactions:
 
         Raises:
             LocalProtocolError: none is open, or it is being ended the other way.
-            BrokerError: it timed out, or another producer has taken over.
+            BrokerError: it timed out, or another producer has taken over. Of a commit it says
+                whether an earlier try may have done it.
             KafkaProtoError: the coordinator does not answer; call this again.
         """
         ending = _State.COMMITTING if commit else _State.ABORTING
@@ -184,7 +186,7 @@ class Transactions:
             raise LocalProtocolError(self._state.value)
         if self._is_touched:
             writer = self._checked_writer
-            self._state = ending
+            is_again, self._state = self._state is ending, ending
             try:
                 router = self._router if within_s is None else self._router.within(within_s)
                 ended = end_transactions(router, [writer], commit=commit)
@@ -194,6 +196,8 @@ class Transactions:
                     self._forget()
                     self._writer = None
                     self._state = _State.FENCED if error.code in FENCED_CODES else _State.DENIED
+                    if commit and is_again:
+                        raise in_doubt(error) from error
                 raise
         self._forget()
         if not commit and not self.is_version_2:

@@ -8,6 +8,7 @@ Protocol: KIP-98, KIP-360; KIP-664 (listing); KIP-890 (version 2, where the clus
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -79,6 +80,12 @@ ADVICE: Final[Mapping[int, str]] = {
     TRANSACTIONAL_ID_NOT_FOUND: "no coordinator knows it: check it (kafkaproto transactions list); "
     "brokers forget one that nobody uses (transactional.id.expiration.ms)",
 }
+
+# Of a commit, behind what the last answer says.
+_IN_DOUBT: Final = (
+    "the transaction may have been committed by an earlier try, whose answer never came: look at "
+    "what it wrote before you write that again"
+)
 
 # Kafka's brokers allow 15 minutes unless transaction.max.timeout.ms says otherwise.
 TIMEOUTS_MS = (900_000, 300_000, 60_000, 10_000)
@@ -227,7 +234,8 @@ def end_transactions(
         Who writes in the next transaction of each (KIP-890: the next epoch).
 
     Raises:
-        BrokerError: one could not be ended so; `usable` has those that were.
+        BrokerError: one could not be ended so; `usable` has those that were. Of a commit it says
+            whether an earlier try may have done it.
     """
     return _end(router, writers, _read_end, commit=commit)
 
@@ -254,10 +262,22 @@ def _end(
 ) -> dict[Writer, Writer]:
     if not writers:
         return {}
+    tries = Counter[Writer]()
+
+    def request(part: list[Writer]) -> EndTxnRequest:
+        tries.update(part)
+        return _end_request(part[0], commit=commit)
+
+    def outcome(answer: EndTxnResponse, part: list[Writer]) -> dict[Writer, Writer | BrokerError]:
+        found = read(answer, part[0])
+        if isinstance(found, BrokerError) and commit and tries[part[0]] > 1:
+            found = in_doubt(found)
+        return {part[0]: found}
+
     question: Question[Writer, Writer] = Question(
         "commit transactions" if commit else "abort transactions",
-        lambda part: _end_request(part[0], commit=commit),
-        lambda answer, part: {part[0]: read(answer, part[0])},
+        request,
+        outcome,
         cut(1),
         # Version 5 is for transactions of version 2 alone, and no other is right with them.
         None
@@ -265,6 +285,14 @@ def _end(
         else _LAST_END_WITHOUT_BUMP,
     )
     return ask(router, question, writers, partial(_places, router))
+
+
+def in_doubt(error: BrokerError) -> BrokerError:
+    """What refuses a commit that may have been done before."""
+    if _IN_DOUBT in error.message:
+        return error
+    said = "; ".join(filter(None, (error.message, _IN_DOUBT)))
+    return BrokerError(error.code, error.api, error.subject, said, error.usable)
 
 
 def _places(

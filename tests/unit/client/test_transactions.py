@@ -314,7 +314,7 @@ def test_after_a_commit_that_was_denied_the_next_transaction_begins(
     brokers.on("EndTxn", EndTxnResponse(error_code=48))
     with pytest.raises(BrokerError, match=_WHY[48]):
         writer.commit_transaction()
-    with pytest.raises(LocalProtocolError, match="nothing of it is committed"):
+    with pytest.raises(LocalProtocolError, match="could not be ended"):
         writer.commit_transaction()
     if ends_with_abort:
         writer.abort_transaction()
@@ -530,6 +530,42 @@ def test_whoever_was_fenced_never_takes_over_again(brokers, producer, level, cod
         with pytest.raises(LocalProtocolError, match=f"{_TAKEN_OVER}.*make a new one"):
             later()
     assert len(brokers.asked("InitProducerId")) == 1
+
+
+@pytest.mark.parametrize("is_another_call", [True, False])
+@pytest.mark.parametrize("code", [47, 48, 90])
+def test_a_commit_that_was_not_answered_may_have_been_done_whatever_is_said_later(
+    brokers, producer, level, code, is_another_call
+):
+    """Another producer takes the id over in between: whoever writes the rows again doubles them."""
+    del level
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    writer.flush()
+    answers = [EndTxnResponse(error_code=code)]
+    if is_another_call:
+        brokers.on("EndTxn", close())
+        with pytest.raises(KafkaProtoError):
+            writer.commit_transaction(within_s=0.2)
+    else:
+        answers.insert(0, close())
+    brokers.on("EndTxn", *answers)
+    with pytest.raises(BrokerError, match="may have been committed by an earlier try"):
+        writer.commit_transaction()
+
+
+@pytest.mark.parametrize("code", [47, 48, 90])
+def test_a_commit_that_is_refused_at_once_was_not_done(brokers, producer, level, code):
+    del level
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    writer.flush()
+    brokers.on("EndTxn", EndTxnResponse(error_code=code))
+    with pytest.raises(BrokerError) as caught:
+        writer.commit_transaction()
+    assert "earlier try" not in str(caught.value)
 
 
 def fail_inside(writer, last):
