@@ -45,6 +45,8 @@ def gather(
     elif named:
         found |= read_properties(Path(named), FILE_VARIABLE)
     found |= dict(map(_pair, pairs))
+    if servers == "":  # of a variable that is not set: another cluster is not meant
+        raise ConfigError("--bootstrap-servers", servers, "expected host:port,…")
     found |= {SERVERS: servers} if servers else {}
     if not found.get(SERVERS):
         raise ConfigError(

@@ -37,7 +37,9 @@ _FOLLOW_S = 0.3
 @click.option(
     "--to", "stop", default="latest", metavar="WHERE", help="latest (as of now), offset, or time."
 )
-@click.option("-n", "--count", type=click.IntRange(1), help="At most so many records in all.")
+@click.option(
+    "-n", "--count", type=click.IntRange(1, 2**63 - 1), help="At most so many records in all."
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is written, until Ctrl-C.")
 @click.option(
     "-g",

@@ -103,7 +103,7 @@ def start(
 ) -> None:
     """Start the broker and print its address once it serves clients.
 
-    It runs in the background, until `stop`; one that runs already is used as it is.
+    It runs in the background, until `stop`; one that runs already with the same settings is used.
 
     \b
     Examples:

@@ -6,7 +6,6 @@ import re
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
-from math import inf
 
 from pyspark_kafkaproto.errors import ConfigError
 
@@ -19,11 +18,7 @@ TIME_EXAMPLE = "2026-11-21T08:00, 2026-11-21T08:00:00+01:00, -10m, or millisecon
 
 def parse_span(option: str, text: str) -> float:
     """`250us`, `500ms`, `90s`, `10m`, `2h`, `7d`, `1w` as seconds; else ConfigError."""
-    match = _SPAN.fullmatch(text.strip())
-    seconds = float(match["count"]) * _SECONDS[match["unit"]] if match else inf
-    if seconds > _MOST_S:
-        raise ConfigError(option, text, "expected a span such as 100ms, 90s, 10m, 2h or 7d")
-    return seconds
+    return _span(option, text, text, "100ms, 90s, 10m, 2h or 7d")
 
 
 def parse_time(option: str, text: str, allowed: str = TIME_EXAMPLE) -> int:
@@ -36,18 +31,23 @@ def parse_time(option: str, text: str, allowed: str = TIME_EXAMPLE) -> int:
     if text.isdecimal() and 8 < len(text) <= _MOST_DIGITS:
         return int(text)
     if text.startswith("-"):
-        return int((time.time() - _span_back(option, text)) * 1000)
+        back_s = _span(option, text, text[1:], "-90s, -10m, -2h or -7d")
+        return int((time.time() - back_s) * 1000)
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError):  # the latter beside the years 1 and 9999
         raise ConfigError(option, text, f"expected {allowed}") from None
 
 
-def _span_back(option: str, text: str) -> float:
-    try:
-        return parse_span(option, text[1:])
-    except ConfigError:  # without the minus, which was given, too
-        raise ConfigError(option, text, "expected a span such as -90s, -10m, -2h or -7d") from None
+def _span(option: str, given: str, text: str, examples: str) -> float:
+    """What `text` means, in seconds; errors name `given`, of which it is a part."""
+    match = _SPAN.fullmatch(text.strip())
+    if match is None:
+        raise ConfigError(option, given, f"expected a span such as {examples}")
+    seconds = float(match["count"]) * _SECONDS[match["unit"]]
+    if seconds > _MOST_S:
+        raise ConfigError(option, given, f"expected a span of up to 100 years, such as {examples}")
+    return seconds
 
 
 def show_time(timestamp_ms: int) -> str:

@@ -42,7 +42,7 @@ _HEADINGS = {
 @click.argument("topic")
 @click.argument("file", type=click.File("rb"), default="-")
 @click.option("-k", "--key-separator", metavar="TEXT", help="What stands before it is the key.")
-@click.option("-p", "--partition", type=click.IntRange(min=0), help="For all records.")
+@click.option("-p", "--partition", type=click.IntRange(0, 2**31 - 1), help="For all records.")
 @click.option("-H", "--header", "headers", metavar="KEY=VALUE", multiple=True, help="For all.")
 @click.option("--null-marker", metavar="TEXT", help="A key or value of exactly this is null.")
 @json_option
@@ -75,7 +75,10 @@ def produce(
     written: dict[TopicPartition, Written] = {}
     with ExitStack() as held:
         producer = held.enter_context(Producer(properties, topic=topic))
-        producer.check_topics({topic})  # until here Ctrl-C leaves nothing half done
+        count = producer.check_topics({topic})[topic]  # until here Ctrl-C leaves nothing half done
+        if partition is not None and partition >= count:
+            why = f"topic {topic} has no partition {partition}: it has {count}, from 0 on"
+            raise ConfigError("--partition", partition, why)
         interrupts = held.enter_context(_heeded())
         lines = _lines(_arrivals(file, producer.config.linger_s, interrupts), interrupts)
         wrong: _NoRecord | None = None

@@ -41,6 +41,7 @@ PARTITION_COLUMNS = {
     "offline": "Offline",
 }
 _PARTITIONS = click.IntRange(1, 2**31 - 1)  # what the protocol can say
+_MOST_ID = 2**31 - 1
 _REPLICAS = click.IntRange(1, 2**15 - 1)
 _LIST = {"topic": "Topic", "partitions": "Partitions", "replicas": "Replicas"}
 _CONFIGS = {"topic": "Topic", "name": "Setting", "value": "Value", "source": "Set by"}
@@ -322,7 +323,7 @@ def _assignment(texts: tuple[str, ...]) -> dict[int, tuple[int, ...]]:
     found = {}
     for number, brokers in parse_pairs("--assign", texts, "PARTITION=BROKER,…").items():
         ids = brokers.split(",")
-        if not number.isdecimal() or not all(item.isdecimal() for item in ids):
+        if not all(item.isdecimal() and int(item) <= _MOST_ID for item in (number, *ids)):
             raise ConfigError("--assign", f"{number}={brokers}", "expected 0=1,2: ids of brokers")
         found[int(number)] = tuple(map(int, ids))
     return found

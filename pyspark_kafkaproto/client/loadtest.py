@@ -162,8 +162,8 @@ class LoadTest:
         seconds: float = 10.0,
         rate: int | None = None,
     ) -> None:
-        _check(size_bytes, seconds, rate)
         self._config = ProducerConfig.parse({"linger.ms": "5", **properties})
+        _check(size_bytes, seconds, rate, self._config.max_request_size)
         self._topic = topic
         self._seconds, self._rate = seconds, rate
         self._rows = max(1, min(_ROWS_MAX, _ROWS_BYTES // size_bytes))
@@ -306,9 +306,12 @@ class LoadTest:
         return True
 
 
-def _check(size_bytes: int, seconds: float, rate: int | None) -> None:
+def _check(size_bytes: int, seconds: float, rate: int | None, most_bytes: int) -> None:
     if size_bytes < LEAST_BYTES:
         expected = f"expected {LEAST_BYTES} or more: number, time and checksum take so many"
+        raise ConfigError("size", size_bytes, expected)
+    if size_bytes >= most_bytes:  # a batch has a header, too
+        expected = f"expected less than max.request.size, which is {most_bytes}"
         raise ConfigError("size", size_bytes, expected)
     if not seconds > 0:  # nan is not
         raise ConfigError("seconds", seconds, "expected more than 0")

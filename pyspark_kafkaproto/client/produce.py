@@ -348,13 +348,14 @@ class Producer:
                 transactions.transactional_id, error,
             )  # fmt: skip
 
-    def check_topics(self, names: Collection[str]) -> None:
-        """Look topics up before anything is sent.
+    def check_topics(self, names: Collection[str]) -> dict[str, int]:
+        """Look topics up before anything is sent; how many partitions each has.
 
         Raises:
             BrokerError: one does not exist or may not be seen.
         """
         self._targets.find(names)
+        return {name: len(self._targets[name].topic.partitions) for name in names}
 
     @property
     def _is_inherited(self) -> bool:

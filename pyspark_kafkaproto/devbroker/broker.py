@@ -217,25 +217,30 @@ class DevBroker(KafkaTools):
         if running is None or before is None:
             return False
         if not (running.detached and running.is_whole):
+            self._check_fits(before)  # whoever is refused leaves alone what is left of it
             running.stop()
             return False
-        if not self._is_as_asked(before):
+        if others := self._other_settings(before):
             raise DevBrokerFailed(
-                f"a broker with other settings runs on {self._folder}: "
-                f"kafkaproto devbroker stop --data-dir {self._folder}"
+                f"a broker with other settings runs on {self._folder} ({', '.join(others)}): start "
+                f"it so, or kafkaproto devbroker stop --data-dir {self._folder}"
             )
         self._cluster, self._nodes, self._attached = before, before.nodes(self._folder), True
         return True
 
-    def _is_as_asked(self, before: ClusterFile) -> bool:
+    def _other_settings(self, before: ClusterFile) -> list[str]:
+        """What it runs with that is not as asked: `nodes 3, not 1`."""
         asked = self.settings
-        return (
-            before.version == self.version
-            and len(before.ports) == asked.nodes
-            and before.listeners == dict(asked.listeners)
-            and before.advertised == dict(asked.advertised)
-            and before.properties == dict(asked.properties)
-        )
+        pairs = {
+            "Kafka": (before.version, self.version),
+            "nodes": (len(before.ports), asked.nodes),
+            "listeners": (before.listeners, dict(asked.listeners)),
+            "advertised listeners": (before.advertised, dict(asked.advertised)),
+        }
+        found = [f"{name} {has}, not {want}" for name, (has, want) in pairs.items() if has != want]
+        # By name alone: there may be passwords among them.
+        changed = dict(set(before.properties.items()) ^ set(asked.properties.items()))
+        return found + [f"another {name}" for name in sorted(changed)]
 
     def _start_all(self, *, detached: bool) -> None:
         jars = self._class_path()
@@ -285,17 +290,21 @@ class DevBroker(KafkaTools):
         before = ClusterFile.read(self._folder)
         if before is None:
             return None
+        self._check_fits(before)
+        names = set(self.settings.listener_names)
+        fits = all(set(ports) == names for ports in before.ports)
+        if fits and all(is_free(port) for ports in before.ports for port in ports.values()):
+            return before.ports
+        return None
+
+    def _check_fits(self, before: ClusterFile) -> None:
+        """Refuse what cannot go on with the data that is there."""
         if len(before.ports) != self.settings.nodes:
             have = f"{self._folder} holds a cluster of {len(before.ports)}"
             raise ConfigError("nodes", self.settings.nodes, have)
         if version_key(before.version) > version_key(self.version):
             newer = f"{self._folder} was written by {before.version}: give another folder"
             raise ConfigError("version", self.version, newer)
-        names = set(self.settings.listener_names)
-        fits = all(set(ports) == names for ports in before.ports)
-        if fits and all(is_free(port) for ports in before.ports for port in ports.values()):
-            return before.ports
-        return None
 
     def _choose_ports(self) -> list[Ports]:
         names = self.settings.listener_names

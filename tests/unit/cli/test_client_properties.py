@@ -31,6 +31,12 @@ def test_nothing_said_names_every_way_to_say_it():
         gather({})
 
 
+def test_an_address_that_was_given_empty_does_not_lead_elsewhere():
+    """`-b "$UNSET"` beside a variable of the environment."""
+    with pytest.raises(ConfigError, match=r"--bootstrap-servers.*expected host:port"):
+        gather({"KAFKA_BOOTSTRAP_SERVERS": "environ:1"}, "")
+
+
 def test_file_that_cannot_be_read_and_pair_without_a_key(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         gather({}, file=tmp_path / "missing")

@@ -582,7 +582,8 @@ def test_topics_created_and_altered(brokers, command):
     assert command(*words, "-p", "3", "-c", "a=b").exit_code == 0
     assert command(*words).exit_code == 1
     assert command(*words, "--if-not-exists").exit_code == 0
-    assert command(*words, "--assign", "0=x").exit_code == 2
+    for wrong in ("0=x", "0=2147483648", "2147483648=0"):
+        assert command(*words, "--assign", wrong).exit_code == 2
     assert command(*words, "-p", str(2**31)).exit_code == 2
     assert command(*words, "-r", str(2**15)).exit_code == 2
     assert command("topics", "alter", "new").exit_code == 2
@@ -751,6 +752,13 @@ def test_a_full_disk_is_an_error_for_help_too(words):
         done = kafkaproto_process(*words, stdout=full)
     assert done.returncode == 1
     assert done.stderr == "Error: standard output cannot be written: No space left on device\n"
+
+
+def test_as_many_records_as_a_number_can_say_are_all(brokers, command):
+    brokers.logs["orders", 0].fill(1)
+    done = command("consume", "orders", "--count", str(2**63 - 1))
+    assert (done.exit_code, len(done.stdout.splitlines())) == (0, 40)
+    assert command("consume", "orders", "--count", str(2**63)).exit_code == 2
 
 
 def test_doctor_says_no_with_its_exit_code(brokers, command):

@@ -44,7 +44,8 @@ def test_the_result_is_a_table_or_json(run):
         (("orders", "--seconds", "nan"), 2, "expected more than 0"),
         (("orders", "--capture-to", ""), 2, "--capture-to"),
         (("orders", "-X", "acks=9"), 2, "expected all, -1, 0 or 1"),
-        (("orders", "--size", "2000000"), 1, "max.request.size"),
+        (("orders", "--size", "2000000"), 2, "max.request.size"),
+        (("orders", "--size", "99999999999"), 2, "max.request.size"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(run, arguments, code, text):

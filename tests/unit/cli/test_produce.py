@@ -182,7 +182,8 @@ def test_ctrl_c_ends_the_wait_for_brokers_at_once(piped, brokers):
         (("orders", "-k", ""), "--key-separator"),
         (("orders", "-X", "acks"), "expected KEY=VALUE"),
         (("orders", "-X", "acks=9"), "expected all, -1, 0 or 1"),
-        (("orders", "-p", "7"), "there is no partition 7: the topic has 2"),
+        (("orders", "-p", "7"), "topic orders has no partition 7: it has 2, from 0 on"),
+        (("orders", "-p", "99999999999"), "--partition"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(run, arguments, text):

@@ -1,4 +1,5 @@
 import errno
+import json
 import os
 import signal
 import socket
@@ -222,10 +223,31 @@ def test_a_detached_broker_outlives_its_starter_and_is_used_by_the_next(data_dir
     with DevBroker(data_dir) as used:
         assert used.bootstrap_servers == address
     assert find_running(data_dir) == found  # it was not ours to stop
-    with pytest.raises(DevBrokerFailed, match=r"other settings .*kafkaproto devbroker stop"):
+    with pytest.raises(
+        DevBrokerFailed, match=r"\(another num.partitions\).*kafkaproto devbroker stop"
+    ):
         DevBroker(data_dir, properties={"num.partitions": "3"}).start()
+    with pytest.raises(DevBrokerFailed, match=r"\(nodes 1, not 3\)"):
+        DevBroker(data_dir, nodes=3).start()
     found.stop()
     assert find_running(data_dir) is None
+
+
+@pytest.mark.slow
+def test_who_is_refused_leaves_alone_what_is_left_of_a_cluster(data_dir):
+    with _run_in_another_process(data_dir, "broker.start(detached=True)") as starter:
+        starter.stdout.readline()
+    found = find_running(data_dir)
+    (data_dir / "node-2").mkdir()
+    text = json.loads((data_dir / "cluster.json").read_text())
+    text["ports"].append(text["ports"][0])  # a second node, which was killed
+    (data_dir / "cluster.json").write_text(json.dumps(text))
+    with pytest.raises(ConfigError, match="holds a cluster of 2"):
+        DevBroker(data_dir).start()
+    left = find_running(data_dir)
+    assert left is not None
+    assert left.pids == found.pids
+    left.stop()
 
 
 @pytest.mark.slow
