@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from pyspark_kafkaproto.cluster.given import instant_ms
 from pyspark_kafkaproto.errors import ConfigError
 
 _SECONDS = {"us": 1e-6, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -34,7 +35,7 @@ def parse_time(option: str, text: str, allowed: str = TIME_EXAMPLE) -> int:
         back_s = _span(option, text, text[1:], "-90s, -10m, -2h or -7d")
         return int((time.time() - back_s) * 1000)
     try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
+        return instant_ms(datetime.fromisoformat(text))
     except (ValueError, OverflowError):  # the latter beside the years 1 and 9999
         raise ConfigError(option, text, f"expected {allowed}") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from pyspark_kafkaproto.cluster.groups.committed import CommittedOffset
@@ -13,6 +14,7 @@ from pyspark_kafkaproto.errors import ConfigError
 
 _LAST_OFFSET = _LAST_PRODUCER = 2**63 - 1
 _LONGEST_S = 2**63 / 1000  # int64, milliseconds
+_EPOCH = datetime.fromtimestamp(0, UTC)
 _LAST_LEVEL = 2**15 - 1
 _LAST_PARTITION = _LAST_EPOCH = _LAST_BROKER = 2**31 - 1
 
@@ -89,6 +91,15 @@ def checked_timestamp(timestamp: int) -> int:
         allowed = "expected milliseconds since 1970, a whole number from 0 on"
         raise ConfigError("timestamp", timestamp, allowed)
     return whole
+
+
+def instant_ms(instant: datetime) -> int:
+    """The first millisecond since 1970 that is not before `instant`; without a zone that is local.
+
+    A record of the millisecond in which it lies may be older than it. Negative before 1970.
+    """
+    since = (instant if instant.tzinfo else instant.astimezone()) - _EPOCH
+    return -(-since // timedelta(milliseconds=1))  # a float is a millisecond less at times
 
 
 def checked_brokers(option: str, brokers: Iterable[int]) -> tuple[int, ...]:

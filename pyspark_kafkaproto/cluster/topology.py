@@ -87,7 +87,11 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Brokers by id and topics by name."""
+    """Brokers by id and topics by name.
+
+    Attributes:
+        controller_id: whom clients may send what is the controller's; under KRaft any broker.
+    """
 
     cluster_id: str | None
     controller_id: int

@@ -34,6 +34,7 @@ from pyspark_kafkaproto.jobs.folders import Folders
 
 PARTITIONS = 4
 # What Spark takes for a pattern in a path that is read.
+_COUNT = re.compile(r"0*[1-9][0-9]{0,17}")
 _NO_GLOB = re.compile(r"([\[\]{}*?\\])")
 _LONGEST_NAME = 150  # of a folder, whose limit is 255 as a rule
 NAME = "offset-ranges"  # of the application, and of its client in the brokers' logs and quotas
@@ -151,8 +152,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     servers = os.environ.get("KAFKA_BOOTSTRAP_SERVERS", "")
     parser.add_argument("--bootstrap-servers", default=servers, help="default: the dev broker")
     parser.add_argument("--topic", default="kafka_protocol_test")
-    parser.add_argument("--group", default="offset-ranges")
-    parser.add_argument("--max-records", type=int, help="of all partitions; default: all there are")
+    parser.add_argument("--group", type=_name, default="offset-ranges")
+    parser.add_argument(
+        "--max-records", type=_count, help="of all partitions; default: all there are"
+    )
     parser.add_argument("--out", type=Path, default=Path("out"), help="a local folder")
     parser.add_argument("--events", type=int, default=1000, help="sample events for the dev broker")
     parser.add_argument(
@@ -162,6 +165,18 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="where the dev broker keeps its data",
     )
     return parser.parse_args(arguments)
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("expected a name")
+    return text
+
+
+def _count(text: str) -> int:
+    if not _COUNT.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, not {text!r}")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def parse_columns(option: str, text: str, damaged_column: str | None = None) -> 
     """`key string, value, offset`: names, each with an optional type, separated by commas."""
     fields = []
     for part in text.split(","):
-        name, _, kind = part.strip().partition(" ")
+        name, kind = [*part.split(maxsplit=1), "", ""][:2]
         if name == damaged_column and not kind:
             fields.append(StructField(name, DAMAGED))
             continue
@@ -85,11 +85,11 @@ def checked_schema(schema: StructType, damaged_column: str | None = None) -> Str
                 "schema", f"{field.name} NOT NULL", "columns of this source are nullable"
             )
         if field.dataType not in _allowed_types(field.name):
-            raise ConfigError(
-                "schema",
-                f"{field.name} {field.dataType.simpleString()}",
-                f"expected {' or '.join(_names(field.name))}",
-            )
+            given = field.dataType.simpleString()
+            names = _names(field.name)
+            inside = ", and what is inside nullable, too" if given in names else ""
+            expected = f"expected {' or '.join(names)}{inside}"
+            raise ConfigError("schema", f"{field.name} {given}", expected)
         seen.add(field.name)
     if not seen:
         raise ConfigError("schema", schema.simpleString(), f"expected some of {_allowed()}")

@@ -176,7 +176,7 @@ def damaged_column(options: Mapping[str, str]) -> str | None:
     if option_value(options, "mode") is not Mode.PERMISSIVE:
         return None
     name: str = option_value(options, "columnNameOfCorruptRecord")
-    if name in COLUMN_NAMES:
+    if name.lower() in map(str.lower, COLUMN_NAMES):  # to Spark's queries they are the same
         raise ConfigError("columnNameOfCorruptRecord", name, "is a column of the records already")
     return name
 

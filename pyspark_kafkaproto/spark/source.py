@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 # What streams are limited by came with PySpark 4.2.
 _FOR_LIMITS = "pyspark.sql.streaming.datasource"
+_NONE_GIVEN = (
+    "no option has come. Those of a catalog's table (CREATE TABLE … USING) Spark gives to no "
+    "source in Python: CREATE TEMPORARY VIEW keeps them, or say SELECT … FROM t WITH (…)"
+)
 
 
 class DefaultSource(DataSource):
@@ -49,6 +53,13 @@ class DefaultSource(DataSource):
     def _given(self) -> dict[str, str]:
         return lowered(self.options)
 
+    @property
+    def _needed(self) -> dict[str, str]:
+        """The same of whoever cannot do without any."""
+        if not self.options:
+            raise ConfigError("kafka.bootstrap.servers", None, _NONE_GIVEN)
+        return self._given
+
     def schema(self) -> StructType:
         """All columns, or those of the option `columns`."""
         spare_the_collector()
@@ -64,7 +75,7 @@ class DefaultSource(DataSource):
     def reader(self, schema: StructType) -> KafkaReader:
         """A batch reader of the columns in `schema`, all options checked."""
         spare_the_collector()
-        return KafkaReader(self._checked(schema), parse_read_options(self._given))
+        return KafkaReader(self._checked(schema), parse_read_options(self._needed))
 
     def streamReader(  # noqa: N802 - Spark's name
         self, schema: StructType
@@ -79,7 +90,7 @@ class DefaultSource(DataSource):
             return RefusedStream(error)
 
     def _stream_reader(self, schema: StructType) -> KafkaStreamReader:
-        schema, options = self._checked(schema), parse_stream_options(self._given)
+        schema, options = self._checked(schema), parse_stream_options(self._needed)
         if find_spec(_FOR_LIMITS) is None:
             from pyspark_kafkaproto.spark.stream.unlimited import (  # noqa: PLC0415 - one of the two
                 UnlimitedStreamReader,
@@ -115,7 +126,7 @@ class DefaultSource(DataSource):
         from pyspark_kafkaproto.spark.write import batch_writer  # noqa: PLC0415 - readers do without
 
         spare_the_collector()
-        return batch_writer(schema, self._given, overwrite=overwrite)
+        return batch_writer(schema, self._needed, overwrite=overwrite)
 
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: StructType, overwrite: bool
@@ -124,4 +135,4 @@ class DefaultSource(DataSource):
         from pyspark_kafkaproto.spark.write import stream_writer  # noqa: PLC0415 - as above
 
         del overwrite
-        return stream_writer(schema, self._given)
+        return stream_writer(schema, self._needed)

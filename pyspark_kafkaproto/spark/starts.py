@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.given import instant_ms
 from pyspark_kafkaproto.errors import ConfigError
 
 _LATEST_OFFSET = -1
@@ -88,6 +89,7 @@ _EXAMPLE = '{"topicA":{"0":23,"1":-2},"topicB":{"0":-2}}'
 _FORMS = f"-10m, 2026-11-01T00:00:00Z, earliest+100, latest-100, committed or {_EXAMPLE}"
 _FALLBACKS = "error, earliest, -10m, 2026-11-01T00:00:00Z, earliest+100 or latest-100"
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_PARTITION = re.compile(r"[0-9]{1,10}")
 _AGO = re.compile(r"-\s*([0-9]{1,12})\s*(ms|s|m|h|d|w)")
 _RELATIVE = re.compile(r"(?:earliest\s*\+|latest\s*(-))\s*([0-9]{1,19})")
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
@@ -226,9 +228,10 @@ def _instant_ms(option: str, text: str) -> int:
         raise ConfigError(
             option, text, "expected an instant with its zone: 2026-11-01T00:00:00Z or …+01:00"
         )
-    if instant.timestamp() < 0:
+    time_ms = instant_ms(instant)
+    if time_ms < 0:
         raise ConfigError(option, text, "expected an instant since 1970")
-    return int(instant.timestamp() * 1000)
+    return time_ms
 
 
 def _load_numbers(
@@ -240,7 +243,7 @@ def _load_numbers(
         if not isinstance(numbers, dict):
             raise ConfigError(option, text, f"expected numbers per partition, like {example}")
         for partition, number in numbers.items():
-            if not (partition.isascii() and partition.isdecimal()) or not is_number(number, least):
+            if not (_is_partition(partition) and is_number(number, least)):
                 raise ConfigError(
                     option,
                     text,
@@ -251,6 +254,10 @@ def _load_numbers(
     return loaded
 
 
+def _is_partition(text: str) -> bool:
+    return bool(_PARTITION.fullmatch(text)) and int(text) < 2**31
+
+
 def load_json(option: str, text: str, begin: str, example: str) -> object:
     """What is in the JSON; None where the text does not even begin with `begin`.
 
@@ -259,7 +266,7 @@ def load_json(option: str, text: str, begin: str, example: str) -> object:
     """
     try:
         return json.loads(text)
-    except ValueError as error:  # a number of thousands of digits, too
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, too
         if text.lstrip().startswith(begin):
             raise ConfigError(option, text, f"no JSON ({error}); expected {example}") from None
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -153,3 +154,93 @@ def test_a_string_column_takes_utf_8_alone(spark, broker, new_topic):
     assert row.value == "\N{REPLACEMENT CHARACTER}"
     with pytest.raises(Exception, match="UTF"):
         reader.schema("value string").load().collect()
+
+
+# Writes
+
+
+def sink(spark, source, broker, topic, query="select 'x' value"):
+    """A write of the rows of `query`, for whoever saves it."""
+    to = {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": topic}
+    return spark.sql(query).write.format(source).options(**to).mode("append")
+
+
+def values(spark, broker, topic):
+    rows = load(spark, "kafkaproto", broker.bootstrap_servers, subscribe=topic)
+    return [bytes(row.value) for row in rows.select("value").orderBy("offset").collect()]
+
+
+@pytest.mark.parametrize(("source", "is_found"), [("kafka", True), ("kafkaproto", False)])
+def test_a_sink_in_python_is_found_in_the_active_session_of_a_thread_alone(
+    spark, broker, new_topic, source, is_found
+):
+    """Where Spark mends that, docs/migrating.md has to say so."""
+    topic = new_topic()
+
+    def in_a_thread(work):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(work).result()
+
+    def active():
+        session = spark._jvm.org.apache.spark.sql.classic.SparkSession
+        session.setActiveSession(spark._jsparkSession)
+        sink(spark, source, broker, topic).save()
+
+    if is_found:
+        in_a_thread(sink(spark, source, broker, topic).save)
+    else:
+        with pytest.raises(Exception, match=r"kafkaproto\.DefaultSource"):
+            in_a_thread(sink(spark, source, broker, topic).save)
+    in_a_thread(active)
+    assert values(spark, broker, topic) == [b"x"] * (1 + is_found)
+
+
+def test_collated_strings_are_written_as_their_bytes(spark, broker, new_topic):
+    topic = new_topic()
+    query = "select 'x' collate UTF8_LCASE value"
+    with pytest.raises(AnalysisException, match="value attribute unsupported type"):
+        sink(spark, "kafka", broker, topic, query).save()
+    sink(spark, "kafkaproto", broker, topic, query).save()
+    assert values(spark, broker, topic) == [b"x"]
+
+
+def test_what_an_aggregation_has_changed_is_written_from_foreach_batch(
+    spark, broker, new_topic, tmp_path
+):
+    source, target = new_topic(), new_topic()
+    stream = spark.readStream.format("kafkaproto").option("startingOffsets", "earliest")
+    stream = stream.option("kafka.bootstrap.servers", broker.bootstrap_servers)
+    rows = stream.option("subscribe", source).load()
+    counts = rows.groupBy("value").count().selectExpr("value key", "string(count) value")
+    to = {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": target}
+
+    def changes(checkpoint):
+        writing = counts.writeStream.outputMode("update").trigger(availableNow=True)
+        return writing.option("checkpointLocation", str(tmp_path / checkpoint))
+
+    with pytest.raises(Exception, match="does not support Update mode"):
+        changes("sink").format("kafkaproto").options(**to).start().awaitTermination(60)
+    each = changes("batches").foreachBatch(
+        lambda rows, _: rows.write.format("kafkaproto").options(**to).mode("append").save()
+    )
+    for text in ("x", "x"):
+        sink(spark, "kafkaproto", broker, source, f"select '{text}' value").save()
+        query = each.start()
+        assert query.awaitTermination(60)
+    assert values(spark, broker, target) == [b"1", b"2"]
+
+
+def test_a_table_of_a_catalog_loses_its_options(spark, broker, events):
+    given = f"'kafka.bootstrap.servers' '{broker.bootstrap_servers}', subscribe '{events}'"
+    for source in ("kafka", "kafkaproto"):
+        spark.sql(f"create table of_{source} using {source} options ({given})")
+    try:
+        assert spark.table("of_kafka").count() == 30
+        with pytest.raises(Exception, match="CREATE TEMPORARY VIEW keeps them"):
+            spark.table("of_kafkaproto").count()
+        count = f"select count(*) n from of_kafkaproto with ({given.replace(' ', '=', 1)})"
+        count = count.replace("subscribe ", "subscribe=")
+        assert spark.sql(count).head().n == 30
+    finally:
+        for source in ("kafka", "kafkaproto"):
+            spark.sql(f"drop table of_{source}")

@@ -54,6 +54,7 @@ def test_times(monkeypatch):
     assert parse_time("--at", "-10m") == 400_000
     assert parse_time("--at", "1700000000123") == 1_700_000_000_123
     assert parse_time("--at", "2026-11-21T08:00:00+01:00") == 1_795_244_400_000
+    assert parse_time("--at", "2026-11-21T08:00:00.0001+01:00") == 1_795_244_400_001
     local = int(datetime(2026, 11, 21, 8).timestamp() * 1000)
     assert parse_time("--at", "2026-11-21T08:00") == local
     assert show_time(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"

@@ -70,3 +70,18 @@ def test_sample_events_are_keyed_lines():
         key, _, value = line.partition(":")
         assert key == f"device-{number % 10}"
         assert json.loads(value)["number"] == number
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("--max-records", "0"),
+        ("--max-records", "1e6"),
+        ("--max-records", "9" * 30),
+        ("--group", ""),
+    ],
+)
+def test_a_bad_value_names_its_flag(capsys, flag, value):
+    with pytest.raises(SystemExit):
+        offset_ranges._parse([flag, value])
+    assert f"argument {flag}: expected" in capsys.readouterr().err

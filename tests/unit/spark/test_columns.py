@@ -2,6 +2,7 @@
 
 import pytest
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     IntegerType,
     LongType,
@@ -15,6 +16,7 @@ from pyspark_kafkaproto.arrow import COLUMN_NAMES, schema_for
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark import columns
 from pyspark_kafkaproto.spark.columns import checked_schema, default_schema, parse_columns
+from pyspark_kafkaproto.spark.options import damaged_column
 
 # As Spark's own connector describes itself.
 SPARKS = (
@@ -59,6 +61,7 @@ def test_columns_are_read_in_their_order(text, schema):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        ("value\tint", "column value is binary or string, not int"),
         ("", "no column ''"),
         ("key,", "no column ''"),
         ("keys", "no column 'keys'"),
@@ -102,6 +105,19 @@ def test_other_schema_says_what_is_allowed(fields, says):
     with pytest.raises(ConfigError) as caught:
         checked_schema(StructType([StructField(name, kind) for name, kind in fields]))
     assert says in str(caught.value)
+
+
+def test_what_is_inside_a_column_is_nullable_too():
+    pair = default_schema(include_headers=True)["headers"].dataType.elementType
+    fields = StructType([StructField("headers", ArrayType(pair, containsNull=False))])
+    with pytest.raises(ConfigError, match="what is inside nullable, too"):
+        checked_schema(fields)
+
+
+@pytest.mark.parametrize("name", ["value", "VALUE", "Partition"])
+def test_a_column_for_damaged_batches_is_none_that_spark_takes_for_another(name):
+    with pytest.raises(ConfigError, match=f"'{name}'.*is a column of the records already"):
+        damaged_column({"mode": "PERMISSIVE", "columnnameofcorruptrecord": name})
 
 
 def test_column_that_may_not_be_null_is_refused():

@@ -105,6 +105,8 @@ def test_client_properties_go_to_the_client():
         ("maxpartitions", "maxPartitions", "-3", "1 or more"),
         ("maxbatchbytes", "maxBatchBytes", "1g", "1 or more"),
         ("minpartitions", "minPartitions", "0", "1 or more"),
+        ("minpartitions", "minPartitions", "9" * 5000, "1 or more"),
+        ("kafkaconsumer.polltimeoutms", "kafkaConsumer.pollTimeoutMs", "9" * 5000, "from"),
         ("maxrecordsperpartition", "maxRecordsPerPartition", "x", "1 or more"),
         ("startingtimestamp", "startingTimestamp", "x", "milliseconds"),
         ("startingoffsetsbytimestamp", "startingOffsetsByTimestamp", "x", "milliseconds"),

@@ -118,3 +118,18 @@ def test_executor_with_another_version_names_both(brokers, monkeypatch):
     monkeypatch.setattr(shipping, "__version__", "9.9.9")
     with pytest.raises(LocalProtocolError, match=r"runs pyspark-kafkaproto 0.*executor 9\.9\.9"):
         pickle.loads(payload)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda source: source.reader(default_schema(include_headers=False)),
+        lambda source: source.streamReader(default_schema(include_headers=False)).initialOffset(),
+        lambda source: source.writer(default_schema(include_headers=False), overwrite=False),
+        lambda source: source.streamWriter(default_schema(include_headers=False), overwrite=False),
+    ],
+)
+def test_a_table_that_lost_its_options_is_told_of(use):
+    """Spark gives those of a catalog's table to no source in Python."""
+    with pytest.raises(ConfigError, match=r"CREATE TEMPORARY VIEW keeps them.*WITH \(…\)"):
+        use(DefaultSource({}))

@@ -135,6 +135,11 @@ NOVEMBER_MS = 1_793_491_200_000  # 2026-11-01T00:00:00Z
         ("-2w", Ago(1_209_600_000)),
         ("2026-11-01T00:00:00Z", Timestamp(NOVEMBER_MS)),
         ("2026-11-01T01:00:00.250+01:00", Timestamp(NOVEMBER_MS + 250)),
+        # A record of the millisecond before is not as late as that.
+        ("2026-11-01T00:00:00.000001Z", Timestamp(NOVEMBER_MS + 1)),
+        ("2026-11-01T00:00:00.249900Z", Timestamp(NOVEMBER_MS + 250)),
+        # As a float it is a millisecond less.
+        ("2039-02-01T16:59:24.345Z", Timestamp(2_180_192_364_345)),
         ("latest-100", Relative(-100)),
         ("EARLIEST + 100", Relative(100)),
         ("committed", Committed()),
@@ -156,7 +161,13 @@ def test_nothing_from_an_end_is_the_end_itself():
     "text",
     [
         *("10m", "-10", "-m", "-10y", "-1.5h", "latest+5", "earliest-5", "latest-", "latest-x"),
-        *("2026-11-01", "2026-11-01T00:00:00", "2026-13-01T00:00:00Z", "1969-12-31T00:00:00Z"),
+        *(
+            "2026-11-01",
+            "2026-11-01T00:00:00",
+            "0001-01-01T00:00:00+23:00",
+            "2026-13-01T00:00:00Z",
+            "1969-12-31T00:00:00Z",
+        ),
     ],
 )
 @pytest.mark.parametrize("parse", [parse_start, parse_end])
@@ -164,6 +175,22 @@ def test_almost_a_form_is_refused_with_what_is_allowed(parse, text):
     with pytest.raises(ConfigError, match=r"2026-11-01T00:00:00Z|since 1970") as caught:
         parse("someOffsets", text)
     assert (caught.value.option, caught.value.value) == ("someOffsets", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":' * 100_000,
+        '{"a":{"' + "9" * 5000 + '":0}}',
+        '{"a":{"0":' + "9" * 5000 + "}}",
+        '{"a":{"2147483648":0}}',
+    ],
+    ids=["nested", "partition", "offset", "no int"],
+)
+@pytest.mark.parametrize("parse", [parse_start, parse_end])
+def test_json_beyond_all_bounds_is_an_error_of_the_option(parse, text):
+    with pytest.raises(ConfigError, match="someOffsets"):
+        parse("someOffsets", text)
 
 
 def test_fallback_is_a_start_or_an_error():
