@@ -49,7 +49,7 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
     LocalProtocolError,
 )
-from pyspark_kafkaproto.net import Connections, Endpoint, ProducerConfig
+from pyspark_kafkaproto.net import Connections, Deadline, Endpoint, ProducerConfig
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _NOWHERE = -1
+_SETTLE_S = 5.0  # for answers before an abort
 _ABORT_S = 5.0  # for the abort after an error: whoever waits for that error should not wait long
 
 
@@ -280,7 +281,7 @@ class Producer:
         """
         transactions = self._transactional
         with self._alone():
-            self._sender.abandon()
+            self._leave_unsent()
             transactions.end(commit=False)
             # Not before: whoever had nothing to abort goes on with the sequences that brokers know.
             self._identity = None
@@ -326,18 +327,30 @@ class Producer:
     def abandon(self) -> None:
         """End without writing what is not yet written."""
         self._ended_by = self._ended_by or "it was closed"
-        self._sender.abandon()
+        self._leave_unsent()
         if not self._is_inherited:  # whose threads are the parent's
             self._compressing.close()
         if self._owns_connections:
             self._router.close()
+
+    def _leave_unsent(self) -> None:
+        """Send nothing more, and before an abort of version 1 hear of what was sent.
+
+        A leader that appends a batch behind the abort's marker would hold up readers for ever. In
+        version 2 it asks the coordinator first.
+        """
+        transactions = self._transactions
+        is_open = transactions is not None and transactions.is_open_in_version_1
+        if is_open and not self._is_inherited:
+            self._sender.settle(Deadline.after(_SETTLE_S))
+        self._sender.abandon()
 
     def _abort_open(self) -> None:
         """After an error: readers with read_committed would wait for what is open to time out."""
         transactions = self._transactions
         if transactions is None or not transactions.is_open or self._is_inherited:
             return
-        self._sender.abandon()
+        self._leave_unsent()
         try:
             transactions.end(commit=False, within_s=_ABORT_S)
         except KafkaProtoError as error:

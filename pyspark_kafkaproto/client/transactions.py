@@ -92,6 +92,11 @@ class Transactions:
         return self._state is _State.OPEN
 
     @property
+    def is_open_in_version_1(self) -> bool:
+        """Whether rows can be written now, which nobody asks the coordinator about."""
+        return self.is_open and not self.is_version_2
+
+    @property
     def is_fenced(self) -> bool:
         """Whether somebody else has taken over, and ended what was open."""
         return self._state is _State.FENCED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -9,10 +10,12 @@ from typing import NamedTuple
 from pyspark_kafkaproto.client.writing.batches import Batch
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.cluster import Router, TopicPartition
-from pyspark_kafkaproto.errors import UnsupportedVersion
+from pyspark_kafkaproto.errors import KafkaProtoError, UnsupportedVersion
 from pyspark_kafkaproto.messages.produce import ProduceRequest
 from pyspark_kafkaproto.net import Connection, Deadline, Endpoint, ProducerConfig
 from pyspark_kafkaproto.wire.declaration import NO_ID
+
+_log = logging.getLogger(__name__)
 
 _LAST_VERSION_BY_NAME = 12
 # Brokers say that they know the versions below, and refuse them (KAFKA-18659).
@@ -123,6 +126,22 @@ class Link:
             batches = {queue.partition: (queue, batch) for queue, batch in chosen}
             topics = {queue.topic_id or NO_ID: queue.partition.topic for queue, _ in chosen}
             self.sent.append(SentProduce(batches, topics, deadline))
+
+    def hear_out(self, deadline: Deadline) -> None:
+        """Wait for all answers, and throw them away.
+
+        What has not left as a whole is not waited for: brokers do nothing with a part.
+        """
+        connection = self.connection
+        if connection is None:
+            return
+        answered = len(self.sent) - connection.has_unsent
+        try:
+            for _ in range(answered):
+                connection.receive(deadline)
+                self.sent.popleft()
+        except KafkaProtoError as error:
+            _log.debug("%s has not answered all that it was sent: %s", self.endpoint, error)
 
     def drop(self) -> None:
         """Close the connection unless nothing is in flight; what is in flight is forgotten."""

@@ -157,6 +157,11 @@ class Sender:
         for link in self._links.values():
             link.excuse(away_s)
 
+    def settle(self, deadline: Deadline) -> None:
+        """Have what is in flight answered, whatever is said: it will not arrive later then."""
+        for link in self._links.values():
+            link.hear_out(deadline)
+
     def abandon(self) -> None:
         """Give up what is in flight: its answers must not be taken for somebody else's."""
         for link in self._links.values():

@@ -27,7 +27,7 @@ from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.records import compression
 from tests.examples import first
-from tests.fake_broker import DEFAULT, api_versions, close
+from tests.fake_broker import DEFAULT, STALL, api_versions, close
 from tests.fake_produce import produce, refusing, stamped, values
 from tests.unit.client.faults import while_others_are_sent
 
@@ -588,6 +588,37 @@ def test_an_error_aborts_what_is_open(brokers, producer, level, last, error):
         fail_inside(producer(transactional_id="mine"), last)
     (end,) = brokers.asked("EndTxn")
     assert (end.transactional_id, end.committed) == ("mine", False)
+
+
+def test_an_abort_of_version_1_hears_first_of_what_was_sent(brokers, producer, level):
+    """A batch that a leader appends behind the marker would hold readers up for ever."""
+    writer = known(producer(transactional_id="mine", linger_ms=0))
+
+    def answer(call):
+        time.sleep(0.1)
+        return produce(brokers, call)
+
+    brokers.on("Produce", answer)
+    writer.send(ROWS)
+    brokers.wait_for_call("Produce", 2)
+    connected = len(brokers.asked("ApiVersions"))
+    writer.abort_transaction()
+    writer.begin_transaction()
+    writer.send(ROWS)
+    writer.commit_transaction()
+    # Whoever does not wait for an answer has to hang up.
+    assert (len(brokers.asked("ApiVersions")) > connected) == (level == 2)
+
+
+def test_an_abort_does_not_wait_for_a_leader_that_hangs(brokers, producer, level, monkeypatch):
+    del level
+    monkeypatch.setattr(produce_module, "_SETTLE_S", 0.2)
+    writer = known(producer(transactional_id="mine", linger_ms=0))
+    brokers.on("Produce", STALL)
+    writer.send(ROWS)
+    brokers.wait_for_call("Produce", 2)
+    writer.abort_transaction()
+    assert len(brokers.asked("EndTxn")) == 1
 
 
 def test_closing_after_an_error_aborts_what_is_open(brokers, producer, level):
