@@ -46,7 +46,7 @@ _ADVICE = {
     "resolve": "check the name, or make it known to this machine (DNS, /etc/hosts)",
     "connect": "is the broker running, and may this machine reach that port (firewall, network)?",
     "TLS": "check security.protocol, ssl.truststore.location and the name in the certificate",
-    "SASL": "check sasl.mechanism and sasl.jaas.config",
+    "SASL": "check security.protocol, sasl.mechanism and sasl.jaas.config",
     "versions": "is this a Kafka listener, and does security.protocol fit it?",
     "coordinator": "is the topic __consumer_offsets there, with leaders? Brokers make it if there "
     "are as many of them as offsets.topic.replication.factor says",
