@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
@@ -41,7 +42,7 @@ PARTITION_COLUMNS = {
     "offline": "Offline",
 }
 _PARTITIONS = click.IntRange(1, 2**31 - 1)  # what the protocol can say
-_MOST_ID = 2**31 - 1
+_ID = re.compile(r"[0-9]{1,10}")
 _REPLICAS = click.IntRange(1, 2**15 - 1)
 _LIST = {"topic": "Topic", "partitions": "Partitions", "replicas": "Replicas"}
 _CONFIGS = {"topic": "Topic", "name": "Setting", "value": "Value", "source": "Set by"}
@@ -323,7 +324,7 @@ def _assignment(texts: tuple[str, ...]) -> dict[int, tuple[int, ...]]:
     found = {}
     for number, brokers in parse_pairs("--assign", texts, "PARTITION=BROKER,…").items():
         ids = brokers.split(",")
-        if not all(item.isdecimal() and int(item) <= _MOST_ID for item in (number, *ids)):
+        if not all(_ID.fullmatch(item) and int(item) < 2**31 for item in (number, *ids)):
             raise ConfigError("--assign", f"{number}={brokers}", "expected 0=1,2: ids of brokers")
         found[int(number)] = tuple(map(int, ids))
     return found

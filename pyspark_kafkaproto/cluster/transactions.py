@@ -83,7 +83,7 @@ ADVICE: Final[Mapping[int, str]] = {
 
 # Of a commit, behind what the last answer says.
 _IN_DOUBT: Final = (
-    "the transaction may have been committed by an earlier try, whose answer never came: look at "
+    "the transaction may have been committed by an earlier try, whose end nobody has heard: look at "
     "what it wrote before you write that again"
 )
 

@@ -43,10 +43,11 @@ class MemberRouter(Router):
 
     Args:
         config: the client's configuration.
-        anybody_s: how long to wait for a broker that is asked what others know as well, where there
-            are others: no heartbeat is sent meanwhile.
+        anybody_s: see there.
 
     Attributes:
+        anybody_s: how long to wait for a broker that is asked what others know as well, where there
+            are others: no heartbeat is sent meanwhile.
         is_over: whether the member has ended: what fails from now on is not tried again.
     """
 
@@ -55,7 +56,7 @@ class MemberRouter(Router):
 
     def __init__(self, config: ClientConfig, anybody_s: float) -> None:
         super().__init__(config)
-        self._anybody_s = anybody_s
+        self.anybody_s = anybody_s
 
     @contextmanager
     def trying_once(self) -> Iterator[None]:
@@ -78,7 +79,7 @@ class MemberRouter(Router):
 
     def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
         has_others = len(self._candidates()) > 1
-        soon = deadline.sooner(self._anybody_s) if has_others else deadline
+        soon = deadline.sooner(self.anybody_s) if has_others else deadline
         return super()._ask(endpoint, request, soon)
 
     def _unless_over(self, attempt: Callable[[], _T]) -> _T:
@@ -119,6 +120,8 @@ class Conversation(ABC):
         if patience_s < self._patience_s:
             self._patience_s = patience_s
             self.router.config = replace(self.router.config, request_timeout_s=patience_s)
+            for_anybody_s = patience_s * _PART_FOR_ANYBODY / _PART_OF_A_SESSION
+            self.router.anybody_s = min(self.router.anybody_s, for_anybody_s)
 
     @abstractmethod
     def anew(self) -> Self:

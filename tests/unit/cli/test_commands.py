@@ -582,7 +582,7 @@ def test_topics_created_and_altered(brokers, command):
     assert command(*words, "-p", "3", "-c", "a=b").exit_code == 0
     assert command(*words).exit_code == 1
     assert command(*words, "--if-not-exists").exit_code == 0
-    for wrong in ("0=x", "0=2147483648", "2147483648=0"):
+    for wrong in ("0=x", "0=2147483648", "2147483648=0", f"0={'9' * 5000}"):
         assert command(*words, "--assign", wrong).exit_code == 2
     assert command(*words, "-p", str(2**31)).exit_code == 2
     assert command(*words, "-r", str(2**15)).exit_code == 2
