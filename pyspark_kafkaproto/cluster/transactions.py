@@ -83,8 +83,8 @@ ADVICE: Final[Mapping[int, str]] = {
 
 # Of a commit, behind what the last answer says.
 _IN_DOUBT: Final = (
-    "the transaction may have been committed by an earlier try, whose end nobody has heard: look at "
-    "what it wrote before you write that again"
+    "the transaction may have been committed by an earlier try, whose end nobody has heard: look "
+    "at what it wrote before you write that again"
 )
 
 # Kafka's brokers allow 15 minutes unless transaction.max.timeout.ms says otherwise.
