@@ -489,8 +489,8 @@ class Consumer(Polled):
         with self._alone():
             self._commits.report()
             # Here: the thread that sends it is the wrong place to find out that it cannot be.
-            given = self.committable if offsets is None else offsets
-            self._commits.give(checked_offsets(given), wait=wait)
+            given = self.committable if offsets is None else checked_offsets(offsets)
+            self._commits.give(given, wait=wait)
 
     @property
     def _timeout_s(self) -> float:
