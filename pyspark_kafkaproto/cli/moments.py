@@ -7,7 +7,6 @@ import time
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from pyspark_kafkaproto.cluster.given import instant_ms
 from pyspark_kafkaproto.errors import ConfigError
 
 _SECONDS = {"us": 1e-6, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -34,6 +33,8 @@ def parse_time(option: str, text: str, allowed: str = TIME_EXAMPLE) -> int:
     if text.startswith("-"):
         back_s = _span(option, text, text[1:], "-90s, -10m, -2h or -7d")
         return int((time.time() - back_s) * 1000)
+    from pyspark_kafkaproto.cluster.given import instant_ms  # noqa: PLC0415 - dissect does without
+
     try:
         return instant_ms(datetime.fromisoformat(text))
     except (ValueError, OverflowError):  # the latter beside the years 1 and 9999

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,7 +17,7 @@ from pyspark_kafkaproto.cli.connection import (
 )
 from pyspark_kafkaproto.cli.output import json_option, show, show_json, table_text, tell
 from pyspark_kafkaproto.cli.refused import Refused, merged
-from pyspark_kafkaproto.cli.values import parse_pairs, parse_partition_offsets
+from pyspark_kafkaproto.cli.values import is_id, parse_pairs, parse_partition_offsets
 from pyspark_kafkaproto.cluster import (
     Change,
     ConfigChange,
@@ -42,7 +41,6 @@ PARTITION_COLUMNS = {
     "offline": "Offline",
 }
 _PARTITIONS = click.IntRange(1, 2**31 - 1)  # what the protocol can say
-_ID = re.compile(r"[0-9]{1,10}")
 _REPLICAS = click.IntRange(1, 2**15 - 1)
 _LIST = {"topic": "Topic", "partitions": "Partitions", "replicas": "Replicas"}
 _CONFIGS = {"topic": "Topic", "name": "Setting", "value": "Value", "source": "Set by"}
@@ -324,7 +322,7 @@ def _assignment(texts: tuple[str, ...]) -> dict[int, tuple[int, ...]]:
     found = {}
     for number, brokers in parse_pairs("--assign", texts, "PARTITION=BROKER,…").items():
         ids = brokers.split(",")
-        if not all(_ID.fullmatch(item) and int(item) < 2**31 for item in (number, *ids)):
+        if not all(map(is_id, (number, *ids))):
             raise ConfigError("--assign", f"{number}={brokers}", "expected 0=1,2: ids of brokers")
         found[int(number)] = tuple(map(int, ids))
     return found

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 
+_ID = re.compile(r"[0-9]{1,10}")
 _OFFSET = re.compile(r"-?\d{1,19}")
 _TOPIC_PARTITIONS = re.compile(r"(?P<topic>[^:]+)(?::(?P<numbers>\d+(?:,\d+)*))?")
 
@@ -31,10 +32,15 @@ def parse_pairs(option: str, texts: Iterable[str], form: str = "KEY=VALUE") -> d
     return found
 
 
+def is_id(text: str) -> bool:
+    """Whether it is a number that a broker or a partition can have."""
+    return bool(_ID.fullmatch(text)) and int(text) < 2**31
+
+
 def parse_ids(option: str, text: str) -> list[int]:
     """`1,2,3`: ids of brokers."""
     ids = text.split(",")
-    if not all(item.isascii() and item.isdecimal() for item in ids) or len(set(ids)) < len(ids):
+    if not all(map(is_id, ids)) or len(set(ids)) < len(ids):
         raise ConfigError(option, text, "expected ids of brokers, each once: 1,2,3")
     return list(map(int, ids))
 
@@ -68,13 +74,14 @@ def find_partitions(
     found = set()
     for text in texts:
         match = _TOPIC_PARTITIONS.fullmatch(text)
-        if match is None:
+        numbers = [] if match is None or match["numbers"] is None else match["numbers"].split(",")
+        if match is None or not all(map(is_id, numbers)):
             raise ConfigError(option, text, "expected TOPIC or TOPIC:0,1")
         there = cluster.get_partitions({match["topic"]})
-        if match["numbers"] is None:
+        if not numbers:
             found |= there
             continue
-        named = {TopicPartition(match["topic"], int(n)) for n in match["numbers"].split(",")}
+        named = {TopicPartition(match["topic"], int(number)) for number in numbers}
         if missing := named - there:
             names = ", ".join(map(str, sorted(missing)))
             has = f"{match['topic']} has {_numbers(len(there))}"
@@ -88,7 +95,7 @@ def _numbers(count: int) -> str:
 
 
 def _number(option: str, text: str) -> int:
-    if not text.isdecimal():
+    if not is_id(text):
         raise ConfigError(option, text, "expected the number of a partition")
     return int(text)
 

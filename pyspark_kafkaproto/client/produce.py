@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 from pyspark_kafkaproto.arrow import write_columns
 from pyspark_kafkaproto.client.alone import Alone
 from pyspark_kafkaproto.client.codec import say_which_codec
-from pyspark_kafkaproto.client.transactions import Transactions
+from pyspark_kafkaproto.client.transactions import Transactions, check_group
 from pyspark_kafkaproto.client.writing import compressing
 from pyspark_kafkaproto.client.writing.accumulate import Accumulator, batch_limit_bytes
 from pyspark_kafkaproto.client.writing.batches import Rows, span_of
@@ -240,7 +240,7 @@ class Producer:
         transactions = self._transactional
         transactions.check_open()
         given = checked_offsets(offsets)
-        _check_group(group, member)
+        check_group(group, member)
         with self._ending_on_error():
             transactions.add_offsets(given, group, member)
 
@@ -593,11 +593,3 @@ def _transactions(config: ProducerConfig, router: Router) -> Transactions | None
     timeout_s = config.transaction_timeout_s
     timeout_ms = None if timeout_s is None else round(timeout_s * 1000)
     return Transactions(router, config.transactional_id, timeout_ms)
-
-
-def _check_group(group: object, member: object) -> None:
-    """Others' clients take the member alone, which knows its group there."""
-    if not isinstance(group, str):
-        raise ConfigError("group", group, "expected the group's name, and behind it its member")
-    if not isinstance(member, GroupMember | None):
-        raise ConfigError("member", member, "expected Consumer.group_member, or None")

@@ -28,10 +28,9 @@ from pyspark_kafkaproto.cluster.transactions import (
     checked,
     end_transactions,
     has_version_2,
-    in_doubt,
 )
 from pyspark_kafkaproto.error_codes import OPERATION_NOT_ATTEMPTED
-from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
 from pyspark_kafkaproto.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -194,15 +193,13 @@ class Transactions:
             is_again, self._state = self._state is ending, ending
             try:
                 router = self._router if within_s is None else self._router.within(within_s)
-                ended = end_transactions(router, [writer], commit=commit)
+                ended = end_transactions(router, [writer], commit=commit, is_again=is_again)
                 self._writer = ended[writer]
             except BrokerError as error:
                 if not is_retriable(error):
                     self._forget()
                     self._writer = None
                     self._state = _State.FENCED if error.code in FENCED_CODES else _State.DENIED
-                    if commit and is_again:
-                        raise in_doubt(error) from error
                 raise
         self._forget()
         if not commit and not self.is_version_2:
@@ -318,6 +315,14 @@ class Transactions:
 
         most = _MOST_OFFSETS_BY_NAME if self.is_version_2 else _MOST_OFFSETS_VERSION_1
         self._router.ask_coordinator(f"commit offsets in {writer}", group, request, read, most)
+
+
+def check_group(group: object, member: object) -> None:
+    """Refuse what names no group: others' clients take the member alone, which knows its group."""
+    if not isinstance(group, str):
+        raise ConfigError("group", group, "expected the group's name, and behind it its member")
+    if not isinstance(member, GroupMember | None):
+        raise ConfigError("member", member, "expected Consumer.group_member, or None")
 
 
 def _topics(

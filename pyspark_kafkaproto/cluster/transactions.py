@@ -226,9 +226,15 @@ def _init_producer_id(
 
 
 def end_transactions(
-    router: Router, writers: Collection[Writer], *, commit: bool
+    router: Router, writers: Collection[Writer], *, commit: bool, is_again: bool = False
 ) -> dict[Writer, Writer]:
     """End each one's transaction, all at once; an end of unknown outcome is repeated unchanged.
+
+    Args:
+        router: whom to ask.
+        writers: whose.
+        commit: or abort.
+        is_again: whether the same was tried before, and nobody knows what became of it.
 
     Returns:
         Who writes in the next transaction of each (KIP-890: the next epoch).
@@ -237,7 +243,7 @@ def end_transactions(
         BrokerError: one could not be ended so; `usable` has those that were. Of a commit it says
             whether an earlier try may have done it.
     """
-    return _end(router, writers, _read_end, commit=commit)
+    return _end(router, writers, _read_end, commit=commit, tried=writers if is_again else ())
 
 
 def abort_transactions(router: Router, writers: Collection[Writer]) -> None:
@@ -259,10 +265,11 @@ def _end(
     read: Callable[[EndTxnResponse, Writer], Writer | BrokerError],
     *,
     commit: bool,
+    tried: Collection[Writer] = (),
 ) -> dict[Writer, Writer]:
     if not writers:
         return {}
-    tries = Counter[Writer]()
+    tries = Counter(tried)
 
     def request(part: list[Writer]) -> EndTxnRequest:
         tries.update(part)
@@ -271,7 +278,7 @@ def _end(
     def outcome(answer: EndTxnResponse, part: list[Writer]) -> dict[Writer, Writer | BrokerError]:
         found = read(answer, part[0])
         if isinstance(found, BrokerError) and commit and tries[part[0]] > 1:
-            found = in_doubt(found)
+            found = _in_doubt(found)
         return {part[0]: found}
 
     question: Question[Writer, Writer] = Question(
@@ -287,10 +294,8 @@ def _end(
     return ask(router, question, writers, partial(_places, router))
 
 
-def in_doubt(error: BrokerError) -> BrokerError:
+def _in_doubt(error: BrokerError) -> BrokerError:
     """What refuses a commit that may have been done before."""
-    if _IN_DOUBT in error.message:
-        return error
     said = "; ".join(filter(None, (error.message, _IN_DOUBT)))
     return BrokerError(error.code, error.api, error.subject, said, error.usable)
 

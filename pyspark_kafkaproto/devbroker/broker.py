@@ -239,7 +239,7 @@ class DevBroker(KafkaTools):
         }
         found = [f"{name} {has}, not {want}" for name, (has, want) in pairs.items() if has != want]
         # By name alone: there may be passwords among them.
-        changed = dict(set(before.properties.items()) ^ set(asked.properties.items()))
+        changed = {name for name, _ in before.properties.items() ^ asked.properties.items()}
         return found + [f"another {name}" for name in sorted(changed)]
 
     def _start_all(self, *, detached: bool) -> None:

@@ -33,8 +33,8 @@ from pyspark_kafkaproto.errors import KafkaProtoError
 from pyspark_kafkaproto.jobs.folders import Folders
 
 PARTITIONS = 4
-# What Spark takes for a pattern in a path that is read.
 _COUNT = re.compile(r"0*[1-9][0-9]{0,17}")
+# What Spark takes for a pattern in a path that is read.
 _NO_GLOB = re.compile(r"([\[\]{}*?\\])")
 _LONGEST_NAME = 150  # of a folder, whose limit is 255 as a rule
 NAME = "offset-ranges"  # of the application, and of its client in the brokers' logs and quotas

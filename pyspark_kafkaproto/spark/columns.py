@@ -50,13 +50,13 @@ def parse_columns(option: str, text: str, damaged_column: str | None = None) -> 
     """`key string, value, offset`: names, each with an optional type, separated by commas."""
     fields = []
     for part in text.split(","):
-        name, kind = [*part.split(maxsplit=1), "", ""][:2]
+        name, _, kind = " ".join(part.split()).partition(" ")
         if name == damaged_column and not kind:
             fields.append(StructField(name, DAMAGED))
             continue
         if name not in _TYPES:
             raise ConfigError(option, text, f"no column {name!r}: expected some of {list(_TYPES)}")
-        fields.append(StructField(name, _named_type(option, text, name, kind.strip().lower())))
+        fields.append(StructField(name, _named_type(option, text, name, kind.lower())))
     return checked_schema(StructType(fields), damaged_column)
 
 

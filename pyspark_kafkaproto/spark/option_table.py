@@ -28,9 +28,9 @@ from pyspark_kafkaproto.spark.starts import (
     parse_partitions,
     parse_start,
     parse_stream_fallback,
+    read_digits,
 )
 
-_WHOLE = re.compile(r"[0-9]{1,19}")
 _DURATION = re.compile(r"([0-9]{1,15})\s*(us|ms|s|m|min|h|d)?", re.ASCII)
 _UNITS_S = {"us": 1e-6, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -78,20 +78,20 @@ def read_boolean(name: str, text: str) -> bool:
 
 def read_count(name: str, text: str) -> int:
     """A whole number, 1 or more."""
-    digits = text.strip()
-    if not _WHOLE.fullmatch(digits) or not 1 <= int(digits) < 2**63:
+    number = read_digits(text.strip())
+    if number is None or not 1 <= number < 2**63:
         raise ConfigError(name, text, "expected a whole number, 1 or more")
-    return int(digits)
+    return number
 
 
 def read_milliseconds(least: int) -> Callable[[str, str], float]:
     """Reads milliseconds, `least` or more, as seconds."""
 
     def read(name: str, text: str) -> float:
-        digits = text.strip()
-        if not _WHOLE.fullmatch(digits) or not least <= int(digits) < 2**31:
+        number = read_digits(text.strip())
+        if number is None or not least <= number < 2**31:
             raise ConfigError(name, text, f"expected milliseconds, from {least} to 2147483647")
-        return int(digits) / 1000
+        return number / 1000
 
     return read
 

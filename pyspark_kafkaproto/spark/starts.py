@@ -89,7 +89,7 @@ _EXAMPLE = '{"topicA":{"0":23,"1":-2},"topicB":{"0":-2}}'
 _FORMS = f"-10m, 2026-11-01T00:00:00Z, earliest+100, latest-100, committed or {_EXAMPLE}"
 _FALLBACKS = "error, earliest, -10m, 2026-11-01T00:00:00Z, earliest+100 or latest-100"
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_PARTITION = re.compile(r"[0-9]{1,10}")
+_DIGITS = re.compile(r"[0-9]{1,19}")
 _AGO = re.compile(r"-\s*([0-9]{1,12})\s*(ms|s|m|h|d|w)")
 _RELATIVE = re.compile(r"(?:earliest\s*\+|latest\s*(-))\s*([0-9]{1,19})")
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
@@ -254,8 +254,14 @@ def _load_numbers(
     return loaded
 
 
+def read_digits(text: str) -> int | None:
+    """The whole number; None for anything else, and for more digits than an int64 has."""
+    return int(text) if _DIGITS.fullmatch(text) else None
+
+
 def _is_partition(text: str) -> bool:
-    return bool(_PARTITION.fullmatch(text)) and int(text) < 2**31
+    number = read_digits(text)
+    return number is not None and number < 2**31
 
 
 def load_json(option: str, text: str, begin: str, example: str) -> object:

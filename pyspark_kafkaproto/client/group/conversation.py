@@ -43,7 +43,7 @@ class MemberRouter(Router):
 
     Args:
         config: the client's configuration.
-        anybody_s: see there.
+        anybody_s: at first.
 
     Attributes:
         anybody_s: how long to wait for a broker that is asked what others know as well, where there

@@ -10,6 +10,8 @@ import pytest
 from pyspark_kafkaproto.cli.moments import parse_span, parse_time, show_time
 from pyspark_kafkaproto.cli.record_format import make_render
 from pyspark_kafkaproto.cli.values import (
+    find_partitions,
+    parse_ids,
     parse_pairs,
     parse_partition_offsets,
     parse_topic_offsets,
@@ -130,3 +132,14 @@ def test_timestamp_beyond_pythons_dates_is_a_number():
 def test_wrong_formats_say_which_fields_there_are(text):
     with pytest.raises(ConfigError, match=r"--format.*\{topic\}, \{partition\}"):
         make_render(text)
+
+
+@pytest.mark.parametrize("number", ["2147483648", "9" * 5000])
+def test_numbers_that_no_broker_and_no_partition_has_are_refused(number):
+    for parse, text in (
+        (parse_ids, f"1,{number}"),
+        (lambda option, text: parse_topic_offsets(option, [text]), f"a:{number}=5"),
+        (lambda option, text: find_partitions(None, option, [text]), f"a:0,{number}"),
+    ):
+        with pytest.raises(ConfigError, match="--it"):
+            parse("--it", text)

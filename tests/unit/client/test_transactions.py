@@ -539,10 +539,7 @@ def test_a_commit_that_was_not_answered_may_have_been_done_whatever_is_said_late
 ):
     """Another producer takes the id over in between: whoever writes the rows again doubles them."""
     del level
-    writer = producer(transactional_id="mine")
-    writer.begin_transaction()
-    writer.send(ROWS)
-    writer.flush()
+    writer = known(producer(transactional_id="mine"))
     answers = [EndTxnResponse(error_code=code)]
     if is_another_call:
         brokers.on("EndTxn", close())
@@ -558,10 +555,7 @@ def test_a_commit_that_was_not_answered_may_have_been_done_whatever_is_said_late
 @pytest.mark.parametrize("code", [47, 48, 90])
 def test_a_commit_that_is_refused_at_once_was_not_done(brokers, producer, level, code):
     del level
-    writer = producer(transactional_id="mine")
-    writer.begin_transaction()
-    writer.send(ROWS)
-    writer.flush()
+    writer = known(producer(transactional_id="mine"))
     brokers.on("EndTxn", EndTxnResponse(error_code=code))
     with pytest.raises(BrokerError) as caught:
         writer.commit_transaction()
