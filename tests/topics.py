@@ -10,6 +10,9 @@ from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_found
 from pyspark_kafkaproto.cluster.topics import create_topics
 from pyspark_kafkaproto.net import ClientConfig
 
+# Records whose timestamps are old would be deleted at the broker's next look, every five minutes.
+KEPT = {"retention.ms": "-1"}
+
 
 def make_topic(
     servers: str,
@@ -19,8 +22,12 @@ def make_topic(
     replication_factor: int = 1,
     configs: Mapping[str, str] | None = None,
 ) -> None:
-    """Make a topic, and wait for its leaders: not every client asks again for one so new."""
+    """Make a topic, and wait for its leaders: not every client asks again for one so new.
+
+    It keeps records of any timestamp, unless `configs` say otherwise.
+    """
+    configs = KEPT | dict(configs or {})
     with closing(Router(ClientConfig.parse({"bootstrap.servers": servers}))) as router:
-        create_topics(router, [NewTopic(name, partitions, replication_factor, configs or {})])
+        create_topics(router, [NewTopic(name, partitions, replication_factor, configs)])
         ends = {TopicPartition(name, number): LATEST_TIMESTAMP for number in range(partitions)}
         list_found(router, ends)

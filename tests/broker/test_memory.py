@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_kafkaproto.records import NewRecord, encode_batch
-from tests.spark.writing import KEPT, produce_batches
+from tests.spark.writing import produce_batches
 
 pytestmark = pytest.mark.broker
 
@@ -33,7 +33,7 @@ def peak_of_reading(broker, topic):
 def test_large_values_one_after_the_other(broker, new_topic):
     """Each more than an answer is asked to hold of a partition."""
     size_bytes, count = 20 * MIB, 12  # a small broker takes in no more at once
-    topic = new_topic(configs=KEPT | {"max.message.bytes": str(2 * size_bytes)})
+    topic = new_topic(configs={"max.message.bytes": str(2 * size_bytes)})
     for number in range(count):
         value = bytes([65 + number]) * size_bytes
         produce_batches(broker.bootstrap_servers, topic, {0: encode_batch([NewRecord(value)])})
@@ -43,7 +43,7 @@ def test_large_values_one_after_the_other(broker, new_topic):
 
 
 def test_many_full_partitions_at_once(broker, new_topic):
-    topic = new_topic(100, configs=KEPT)
+    topic = new_topic(100)
     batch = encode_batch([NewRecord(b"v" * 10_000, b"k")] * 90)
     for _ in range(4):
         for first in range(0, 100, 25):

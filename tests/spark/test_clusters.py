@@ -17,7 +17,7 @@ import pytest
 
 import pyspark_kafkaproto
 from pyspark_kafkaproto.records import NewRecord
-from tests.spark.writing import KEPT, produce
+from tests.spark.writing import produce
 
 pytestmark = pytest.mark.spark
 
@@ -120,7 +120,7 @@ spark.stop()
 
 @pytest.fixture(scope="module")
 def topic(broker, new_topic):
-    name = new_topic(partitions=4, configs=KEPT)
+    name = new_topic(partitions=4)
     for partition in range(4):
         records = [NewRecord(b"%d" % at, b"k", 1) for at in range(50)]
         produce(broker.bootstrap_servers, name, partition, records)

@@ -13,14 +13,14 @@ from pyspark_kafkaproto.jobs.compare import as_text
 from pyspark_kafkaproto.records import NewRecord
 from pyspark_kafkaproto.spark import comparing
 from pyspark_kafkaproto.spark.comparing import compare, row_hash
-from tests.spark.writing import KEPT, produce
+from tests.spark.writing import produce
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
 def topic(broker, new_topic):
-    name = new_topic(partitions=3, configs=KEPT)
+    name = new_topic(partitions=3)
     for partition in (0, 2):
         records = [NewRecord(b"v%d" % at, b"k", at, [(b"h", b"")]) for at in range(100)]
         produce(broker.bootstrap_servers, name, partition, records)

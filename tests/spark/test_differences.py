@@ -11,7 +11,7 @@ from pyspark.sql.types import StringType
 
 from pyspark_kafkaproto.records import NewRecord
 from tests.spark.rival import condition_of, load
-from tests.spark.writing import KEPT, produce
+from tests.spark.writing import produce
 
 pytestmark = pytest.mark.spark
 
@@ -27,7 +27,7 @@ SOON = {
 @pytest.fixture(scope="module")
 def events(broker, new_topic):
     """30 records a second apart in partition 0, none in partition 1."""
-    topic = new_topic(partitions=2, configs=KEPT)
+    topic = new_topic(partitions=2)
     records = [NewRecord(b"value", b"key", FIRST_MS + 1000 * at) for at in range(30)]
     produce(broker.bootstrap_servers, topic, 0, records)
     return topic
@@ -55,7 +55,7 @@ def refused(frame):
 
 
 def test_what_is_not_open_is_resolved_once_per_load(spark, broker, new_topic):
-    topic = new_topic(configs=KEPT)
+    topic = new_topic()
     produce(broker.bootstrap_servers, topic, 0, [NewRecord(b"old", None, FIRST_MS)])
     options = {"startingTimestamp": 2**60, "startingOffsetsByTimestampStrategy": "latest"}
     theirs, ours = (
@@ -143,7 +143,7 @@ def test_a_schema_may_be_given(spark, broker, events):
 
 
 def test_a_string_column_takes_utf_8_alone(spark, broker, new_topic):
-    topic = new_topic(configs=KEPT)
+    topic = new_topic()
     produce(broker.bootstrap_servers, topic, 0, [NewRecord(b"\xff", None, FIRST_MS)])
     reader = (
         spark.read.format("kafkaproto")

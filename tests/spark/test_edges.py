@@ -11,12 +11,12 @@ from pyspark.sql import functions as sf
 
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from tests.spark.rival import condition_of, load
-from tests.spark.writing import KEPT, produce, produce_batches
+from tests.spark.writing import produce, produce_batches
 
 pytestmark = pytest.mark.spark
 
 MIB = 1 << 20
-ANY_TIME = KEPT | {
+ANY_TIME = {
     "message.timestamp.after.max.ms": str(2**63 - 1),
     "message.timestamp.before.max.ms": str(2**63 - 1),
 }
@@ -97,7 +97,7 @@ def test_a_time_that_spark_cannot_hold_is_named(both, broker, new_topic):
 
 
 def test_values_of_50_mb(both, broker, new_topic):
-    topic = new_topic(partitions=2, configs=KEPT | {"max.message.bytes": str(64 * MIB)})
+    topic = new_topic(partitions=2, configs={"max.message.bytes": str(64 * MIB)})
     for partition in (0, 1):
         value = bytes([65 + partition]) * (50 * MIB)
         produce(broker.bootstrap_servers, topic, partition, [NewRecord(value, b"k")])
@@ -112,7 +112,7 @@ def test_values_of_50_mb(both, broker, new_topic):
 
 
 def test_partitions_that_hold_nothing_among_others(both, broker, new_topic):
-    topic = new_topic(partitions=12, configs=KEPT)
+    topic = new_topic(partitions=12)
     produce(broker.bootstrap_servers, topic, 7, [NewRecord(b"only", b"k")])
     for options in ({}, {"minPartitions": 14}, {"startingOffsets": "earliest"}):
         theirs, ours = both(subscribe=topic, **options)
@@ -123,7 +123,7 @@ def test_partitions_that_hold_nothing_among_others(both, broker, new_topic):
 @pytest.mark.long
 def test_a_thousand_partitions_are_few_tasks(spark, broker, new_topic):
     """Against what was written: Spark's own connector takes minutes for so many."""
-    topic = new_topic(partitions=1000, configs=KEPT)
+    topic = new_topic(partitions=1000)
     for first in range(0, 5000, 1000):
         numbers = range(first, first + 1000)
         batches = {at - first: encode_batch([NewRecord(b"%d" % at, b"%d" % at)]) for at in numbers}
@@ -137,7 +137,7 @@ def test_a_thousand_partitions_are_few_tasks(spark, broker, new_topic):
 
 
 def test_records_that_were_deleted_are_a_loss_or_left_out(both, broker, new_topic, kafka_tool):
-    topic = new_topic(configs=KEPT)
+    topic = new_topic()
     produce(broker.bootstrap_servers, topic, 0, [NewRecord(b"%d" % at) for at in range(20)])
     gone = {"partitions": [{"topic": topic, "partition": 0, "offset": 15}], "version": 1}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:

@@ -12,7 +12,7 @@ import pytest
 
 from pyspark_kafkaproto.records import NewRecord
 from tests.spark.rival import condition_of, load
-from tests.spark.writing import KEPT, produce
+from tests.spark.writing import produce
 
 pytestmark = pytest.mark.spark
 
@@ -24,7 +24,7 @@ ONCE = {"fetchOffset.numRetries": 1, "fetchOffset.retryIntervalMs": 10}
 @pytest.fixture(scope="module")
 def events(broker, new_topic):
     """60 records a second apart in partition 0, 20 in partition 1, none in partition 2."""
-    topic = new_topic(partitions=3, configs=KEPT)
+    topic = new_topic(partitions=3)
     for partition, count in ((0, 60), (1, 20)):
         records = [
             NewRecord(b"value %d" % at, b"key", FIRST_MS + 1000 * at, [(b"h", b"%d" % at)])

@@ -23,7 +23,7 @@ from tests.spark.streaming import (
     stream,
     wait_until,
 )
-from tests.spark.writing import KEPT, produce
+from tests.spark.writing import produce
 
 pytestmark = pytest.mark.spark
 
@@ -39,7 +39,7 @@ def place(spark, broker, tmp_path):
 @pytest.fixture(scope="module")
 def orders(broker, new_topic):
     """Two partitions of 200 and 100 records, an hour old but for the last 50 of the first."""
-    topic = new_topic(partitions=2, configs=KEPT)
+    topic = new_topic(partitions=2)
     old_ms = int(time.time() * 1000) - HOUR_MS
     old = [NewRecord(b"old", b"key", old_ms, [(b"h", b"1"), (b"h", None)]) for _ in range(150)]
     produce(broker.bootstrap_servers, topic, 0, old)

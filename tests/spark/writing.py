@@ -13,9 +13,6 @@ from pyspark_kafkaproto.records import NewRecord, encode_batch
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Records whose timestamps are old would be deleted at the broker's next look.
-KEPT = {"retention.ms": "-1"}
-
 _BY_NAME = 12
 _ALL_IN_SYNC = -1
 
