@@ -94,6 +94,8 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
         find_partitions(cluster, "TOPIC", [topic])
         print_shared(cluster, topic, share_group, render, count)
         return
+    if follow and stop != "latest":
+        raise click.UsageError("--follow has no end: --to does not go with it")
     partitions = find_partitions(cluster, "TOPIC", [topic])
     if group is not None and start is not None:
         raise click.UsageError("--group says where to start: --from does not go with it")

@@ -120,7 +120,7 @@ def _watch(
             refused = Refused()
             rows = _rows(cluster, groups, topics, seen, refused)
             if rows is not None:
-                live.update(table_of(rows, _COLUMNS), refresh=True)
+                live.update(table_of(rows, _COLUMNS, live.console.width), refresh=True)
             refused.tell()
             time.sleep(every_s)
 

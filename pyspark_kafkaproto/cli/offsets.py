@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from pyspark_kafkaproto.cli.connection import connected
-from pyspark_kafkaproto.cli.moments import parse_time, show_time
+from pyspark_kafkaproto.cli.moments import TIME_EXAMPLE, parse_time, show_time
 from pyspark_kafkaproto.cli.output import json_option, show
 from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cli.values import find_partitions
@@ -22,6 +22,7 @@ _BOUNDS = {
     "count": "Offsets",
 }
 _AT = {"topic": "Topic", "partition": "Partition", "offset": "Offset"}
+_WHEN = f"earliest, latest, last-stable, max-timestamp, {TIME_EXAMPLE}"
 
 
 @click.command()
@@ -102,4 +103,4 @@ def _at(
         return cluster.get_latest_leader_offsets(partitions)
     if at == "last-stable":
         return cluster.get_last_stable_offsets(partitions)
-    return cluster.get_leader_offsets(partitions, parse_time("--at", at))
+    return cluster.get_leader_offsets(partitions, parse_time("--at", at, _WHEN))

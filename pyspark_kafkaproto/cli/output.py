@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from io import StringIO
@@ -29,6 +29,9 @@ from pyspark_kafkaproto.wire.printable import printed
 _CONTROLS = re.compile("[\x7f-\x9f]")
 
 Row = Mapping[str, object]
+
+_NARROW = 6  # of a text, which is folded where the numbers beside it are not
+_BETWEEN = 3  # blanks, of one column and the next
 
 
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,7 +91,8 @@ def table_text(rows: Sequence[Row], columns: Mapping[str, str]) -> str:
     if not _is_terminal():
         return "".join(f"{line.rstrip()}\n" for line in _plain_lines(rows, columns))
     out = StringIO()
-    Console(file=out, force_terminal=True, highlight=False).print(table_of(rows, columns))
+    console = Console(file=out, force_terminal=True, highlight=False)
+    console.print(table_of(rows, columns, console.width))
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 
@@ -109,15 +113,29 @@ def _padded(cells: Sequence[str], is_number: bool) -> Sequence[str]:
     return list(map("".join, pairs))
 
 
-def table_of(rows: Sequence[Row], columns: Mapping[str, str]) -> Table:
-    """The rows as a table of rich, for a terminal."""
+def table_of(rows: Sequence[Row], columns: Mapping[str, str], width: int) -> Table:
+    """The rows as a table of rich, for a terminal of this width."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    numbers = {key for key in columns if _is_number(rows, key)}
+    # One that is folded reads as another: 598134567 as 59813456.
+    stay_whole = _width_of(rows, columns, numbers) <= width
     for key, heading in columns.items():
-        justify: Literal["left", "right"] = "right" if _is_number(rows, key) else "left"
-        table.add_column(heading, justify=justify, overflow="fold")
+        is_number = key in numbers
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        no_wrap = is_number and stay_whole
+        table.add_column(heading, justify=justify, overflow="fold", no_wrap=no_wrap)
     for row in rows:
         table.add_row(*(Text(cell_text(row[key]), _style(row[key])) for key in columns))
     return table
+
+
+def _width_of(rows: Sequence[Row], columns: Mapping[str, str], numbers: Collection[str]) -> int:
+    """How wide a table is whose `numbers` are whole, and whose texts are folded narrowly."""
+    widths = (
+        max(cell_len(cell) for cell in (columns[key], *(cell_text(row[key]) for row in rows)))
+        for key in numbers
+    )
+    return sum(widths) + _NARROW * (len(columns) - len(numbers)) + _BETWEEN * len(columns)
 
 
 def _is_number(rows: Sequence[Row], key: str) -> bool:

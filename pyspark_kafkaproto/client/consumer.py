@@ -264,6 +264,7 @@ class Consumer(Polled):
         """
         ((item, at),) = checked_offsets({partition: offset}).items()
         with self._alone():
+            self._membership.check_open()
             self._reading_of({item}).seek(item, at)
 
     @property
@@ -282,17 +283,20 @@ class Consumer(Polled):
         """
         items = checked_partitions(partitions)
         with self._alone():
-            self._reading_of(items).pause(self.paused.union(items))
+            self._membership.check_open()
+            if items:  # else there may be nothing that reads: all that is ours is none, too
+                self._reading_of(items).pause(self.paused.union(items))
 
     def resume(self, partitions: Collection[tuple[str, int]]) -> None:
         """Read these on from where they were paused; errors as for `pause`."""
         items = checked_partitions(partitions)
         with self._alone():
-            self._reading_of(items).pause(self.paused.difference(items))
+            self._membership.check_open()
+            if items:
+                self._reading_of(items).pause(self.paused.difference(items))
 
     def _reading_of(self, partitions: Collection[TopicPartition]) -> Reading:
         """What reads `partitions`, which have to be ours."""
-        self._membership.check_open()
         others = sorted(set(partitions) - self._own)
         if self._reading is None or others:
             shown = ", ".join(map(str, others or partitions))

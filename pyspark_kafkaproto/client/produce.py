@@ -127,6 +127,7 @@ class Producer:
         self._start_over()
         self._ended_by: str | None = None
         self._alone = Alone("producer")
+        self._is_at_work = False
 
     def __enter__(self) -> Self:
         return self
@@ -174,7 +175,8 @@ class Producer:
                 if isinstance(data, ProducerRecord):  # a tuple: its parts would be the records
                     kind = type(data).__name__
                     raise ConfigError("records", kind, "expected a list: send([record])")
-                records = list(data)  # first of all: what makes them may send others
+                self._is_at_work = False  # nothing is begun: what makes them may send others
+                records = list(data)
         if self._transactions is not None:
             self._transactions.check_open()
         with self._ending_on_error():
@@ -195,12 +197,15 @@ class Producer:
         Raises:
             KafkaProtoError: something cannot be written; see `send`.
         """
-        with self._alone():
-            with self._ending_on_error():
-                if self._transactions is not None and not self._transactions.is_open:
-                    return {}
-                self._write_out()
-            return self._take_written()
+        with self._at_once():
+            return self._flush()
+
+    def _flush(self) -> dict[TopicPartition, Written]:
+        with self._ending():
+            if self._transactions is not None and not self._transactions.is_open:
+                return {}
+            self._write_out()
+        return self._take_written()
 
     def begin_transaction(self) -> None:
         """Begin a transaction. The first one takes over the transactional id from whoever had it.
@@ -263,9 +268,9 @@ class Producer:
                 whose `error.is_retriable`): it may be committed.
         """
         transactions = self._transactional
-        with self._alone():
+        with self._at_once():
             if transactions.is_open:
-                with self._ending_on_error():
+                with self._ending():
                     self._write_out()
             transactions.end(commit=True, within_s=within_s)
             return self._take_written()
@@ -280,13 +285,16 @@ class Producer:
             BrokerError: another producer took over.
         """
         transactions = self._transactional
-        with self._alone():
-            self._leave_unsent()
-            transactions.end(commit=False)
-            # Not before: whoever had nothing to abort goes on with the sequences that brokers know.
-            self._identity = None
-            self._start_over()
-            self._ended_by = None
+        with self._at_once():
+            self._abort(transactions)
+
+    def _abort(self, transactions: Transactions) -> None:
+        self._leave_unsent()
+        transactions.end(commit=False)
+        # Not before: whoever had nothing to abort goes on with the sequences that brokers know.
+        self._identity = None
+        self._start_over()
+        self._ended_by = None
 
     def leave_transaction(self) -> Writer | None:
         """Write what was sent and leave the transaction open, to be ended by somebody else.
@@ -296,8 +304,8 @@ class Producer:
             sent.
         """
         transactions = self._transactional
-        with self._alone():
-            self.flush()
+        with self._at_once():
+            self._flush()
             return transactions.leave()
 
     def close(self) -> None:
@@ -312,15 +320,15 @@ class Producer:
         if self._is_inherited:
             self.abandon()
             return
-        with self._alone():
+        with self._at_once():
             try:
                 if self._ended_by is not None:
                     self._abort_open()
                 elif self._transactions is None:
-                    self.flush()
+                    self._flush()
                     self._lease.give_back(queue.identity for queue in self._targets.queues())
                 elif self._transactions.is_open:
-                    self.abort_transaction()
+                    self._abort(self._transactions)
             finally:
                 self.abandon()
 
@@ -375,22 +383,66 @@ class Producer:
         """Whether this is a child process: rows, producer id and transaction are the parent's."""
         return self._alone.is_a_copy
 
+    def _begin_call(self) -> None:
+        """Have the producer alone, and not in the midst of another call of this very thread.
+
+        A handler of signals may come anywhere: what is in hand there is in no queue, so that it
+        would be waited for without end, or be missing from what `flush` says is written.
+        """
+        self._alone.take()
+        if self._is_at_work:
+            self._alone.give_back()
+            raise LocalProtocolError(
+                "this producer is in the midst of another call of this thread: a handler of "
+                "signals can note that it came, for whoever sends to close behind that call"
+            )
+
+    @contextmanager
+    def _at_once(self) -> Iterator[None]:
+        """One call of the user's, from its beginning to its end."""
+        self._begin_call()
+        try:
+            self._is_at_work = True
+            yield
+        finally:
+            self._is_at_work = False
+            self._alone.give_back()
+
     @contextmanager
     def _ending_on_error(self) -> Iterator[None]:
-        self._alone.take()
+        """`_at_once` and `_ending` in one, which costs a `send` less."""
+        self._begin_call()
         try:
-            if self._ended_by is not None:
-                is_open = self._transactions is not None and self._transactions.is_open
-                way_on = "abort_transaction, and begin another" if is_open else "make a new one"
-                raise LocalProtocolError(f"this producer has ended, {self._ended_by}: {way_on}")
+            self._is_at_work = True
+            self._check_going()
             try:
                 yield
             except BaseException as error:
-                self._ended_by = f"with {type(error).__name__}"
-                self.abandon()
+                self._end_by(error)
                 raise
         finally:
+            self._is_at_work = False
             self._alone.give_back()
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """An error ends the producer."""
+        self._check_going()
+        try:
+            yield
+        except BaseException as error:
+            self._end_by(error)
+            raise
+
+    def _check_going(self) -> None:
+        if self._ended_by is not None:
+            is_open = self._transactions is not None and self._transactions.is_open
+            way_on = "abort_transaction, and begin another" if is_open else "make a new one"
+            raise LocalProtocolError(f"this producer has ended, {self._ended_by}: {way_on}")
+
+    def _end_by(self, error: BaseException) -> None:
+        self._ended_by = f"with {type(error).__name__}"
+        self.abandon()
 
     @property
     def _transactional(self) -> Transactions:

@@ -10,6 +10,7 @@ Knows nothing of rows and batches. Protocol: KIP-98, KIP-447 (offsets), KIP-890 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from typing import Any
@@ -27,10 +28,17 @@ from pyspark_kafkaproto.cluster.transactions import (
     begin_writer,
     checked,
     end_transactions,
+    find_transactions,
     has_version_2,
+    refusal,
 )
-from pyspark_kafkaproto.error_codes import OPERATION_NOT_ATTEMPTED
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
+from pyspark_kafkaproto.error_codes import OPERATION_NOT_ATTEMPTED, PRODUCER_FENCED
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    LocalProtocolError,
+    UnsupportedVersion,
+)
 from pyspark_kafkaproto.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -82,6 +90,8 @@ class Transactions:
         self._state = _State.READY
         self._partitions: set[TopicPartition] = set()
         self._groups: set[str] = set()
+        self._ends: Counter[Writer] = Counter()  # how often the end was asked for
+        self._is_epoch_spent = False
         self.transactional_id = transactional_id
         self.is_version_2 = False
 
@@ -131,11 +141,32 @@ class Transactions:
             BrokerError: this user may not, or the broker takes no time-out as long.
         """
         self.check_ready()
-        if self._writer is None:
-            self._writer = begin_writer(self._router, self.transactional_id, self._timeout_ms)
+        if self._writer is None or self._is_epoch_spent:
+            self._check_succession()
+            self._writer = begin_writer(
+                self._router, self.transactional_id, self._timeout_ms, after=self._writer
+            )
+            self._is_epoch_spent = False
             self.is_version_2 = has_version_2(self._router, {self.transactional_id})
         self._state = _State.OPEN
         return Identity(self._writer.producer_id, self._writer.epoch, is_transactional=True)
+
+    def _check_succession(self) -> None:
+        """Refuse to take the id back from whoever has taken it over since the last end.
+
+        Who asks for the epoch after an old one is refused, but only once brokers have aborted what
+        the one who has the id has open: so it is looked at first.
+        """
+        if self._writer is None:
+            return
+        wanted = self.transactional_id
+        try:
+            found = find_transactions(self._router, {wanted})[wanted]
+        except UnsupportedVersion:  # before Kafka 3.0
+            return
+        if found is not None and found.writer != self._writer:
+            self._state = _State.FENCED
+            raise refusal(PRODUCER_FENCED, "DescribeTransactions", str(self._writer))
 
     def admit(self, partitions: Iterable[TopicPartition]) -> None:
         """Have `partitions` in the transaction before something is sent to them."""
@@ -188,13 +219,16 @@ class Transactions:
             return
         if self._state not in {_State.OPEN, ending}:
             raise LocalProtocolError(self._state.value)
+        is_late_possible, is_back_at_1 = not commit, False
         if self._is_touched:
             writer = self._checked_writer
-            is_again, self._state = self._state is ending, ending
+            self._state = ending
             try:
                 router = self._router if within_s is None else self._router.within(within_s)
-                ended = end_transactions(router, [writer], commit=commit, is_again=is_again)
-                self._writer = ended[writer]
+                ended = end_transactions(router, [writer], commit=commit, tries=self._ends)[writer]
+                self._writer = ended
+                is_late_possible |= self._ends[writer] > 1
+                is_back_at_1 = self.is_version_2 and ended == writer
             except BrokerError as error:
                 if not is_retriable(error):
                     self._forget()
@@ -202,9 +236,10 @@ class Transactions:
                     self._state = _State.FENCED if error.code in FENCED_CODES else _State.DENIED
                 raise
         self._forget()
-        if not commit and not self.is_version_2:
-            # What was given up may still reach a broker: under a new epoch it is refused.
-            self._writer = None
+        # What was given up may still reach a broker, and so may an end that nobody answered, which
+        # would end the next transaction: under a new epoch both are refused. Version 2 gives one
+        # with each end; where it does not, the cluster has gone back to version 1.
+        self._is_epoch_spent = is_back_at_1 or (is_late_possible and not self.is_version_2)
 
     def leave(self) -> Writer | None:
         """Leave the open transaction to be ended by somebody else; None where nothing is in it."""
@@ -228,6 +263,7 @@ class Transactions:
         self._state = _State.READY
         self._partitions.clear()
         self._groups.clear()
+        self._ends.clear()
 
     def _add_partitions(self, partitions: Collection[TopicPartition]) -> None:
         writer = self._checked_writer

@@ -17,7 +17,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pyspark_kafkaproto.cluster.topology import Broker, Topology
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, RemoteProtocolError
-from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
+from pyspark_kafkaproto.net import (
+    ClientConfig,
+    Connection,
+    Deadline,
+    Endpoint,
+    wait_for_answers,
+)
 from pyspark_kafkaproto.net.retry import is_retriable
 from pyspark_kafkaproto.wire.standing import message_of
 
@@ -301,8 +307,8 @@ def send_all(
     try:
         for line in lines.values():
             line.send()
-        while any(line.sent for line in lines.values()):
-            for line in lines.values():
+        while waiting := [line for line in lines.values() if line.sent]:
+            for line in _whose_turn(waiting):
                 line.receive()
                 line.send()
     finally:
@@ -337,8 +343,24 @@ def ask_all_brokers(
     return router.retrying(what, attempt, deadline)
 
 
+def _whose_turn(waiting: list[_Line]) -> list[_Line]:
+    """Those that have answered, or have no time left: who is silent keeps no other's answer out."""
+    if len(waiting) == 1:
+        return waiting
+    by_connection = {line.connection: line for line in waiting if line.connection is not None}
+    wait_s = min(line.due.remaining_s for line in waiting)
+    ready = wait_for_answers(list(by_connection), wait_s)
+    over = (line for line in waiting if line.due.has_passed and line.connection not in ready)
+    return [*map(by_connection.__getitem__, ready), *over]
+
+
 class _Line:
-    """What one broker is asked: requests not sent yet, and those whose answers are awaited."""
+    """What one broker is asked: requests not sent yet, and those whose answers are awaited.
+
+    Attributes:
+        connection: to it, once it was reached.
+        due: until when the next answer is waited for.
+    """
 
     def __init__(
         self,
@@ -355,7 +377,8 @@ class _Line:
         self._deadline = deadline
         self._versions = versions
         self._answers = answers
-        self._connection: Connection | None = None
+        self.connection: Connection | None = None
+        self.due = deadline
 
     def send(self) -> None:
         """Send as many as may be in flight."""
@@ -363,34 +386,36 @@ class _Line:
             number, request = self.unsent.popleft()
             self.sent.append(number)
             try:
-                if self._connection is None:
-                    self._connection = self._router.connect(self._place, self._soon())
+                if self.connection is None:
+                    self.connection = self._router.connect(self._place, self._soon())
                 kind = type(message_of(request))
-                version = self._connection.version_for(kind, *self._versions)
-                self._connection.send(request, self._soon(), version)
+                version = self.connection.version_for(kind, *self._versions)
+                self.connection.send(request, self._soon(), version)
+                self.due = self._soon()
             except KafkaProtoError as error:
                 self._fail(error)
 
     @property
     def _has_room(self) -> bool:
-        if self._connection is not None and self._connection.must_drain:
+        if self.connection is not None and self.connection.must_drain:
             return False
         return len(self.sent) < _MOST_IN_FLIGHT
 
     def receive(self) -> None:
         """Take one answer, if any is awaited."""
-        if self.sent and self._connection is not None:
+        if self.sent and self.connection is not None:
             try:
-                reply = self._connection.receive(self._soon())
+                reply = self.connection.receive(self.due)
             except KafkaProtoError as error:
                 self._fail(error)
             else:
                 self._answers[self.sent.popleft()] = reply.message
+                self.due = self._soon()
 
     def leave_nothing_in_flight(self) -> None:
         """Whoever comes next would take our answers for theirs: after Ctrl-C, for one."""
-        if self._connection is not None and self._connection.in_flight:
-            self._connection.close()
+        if self.connection is not None and self.connection.in_flight:
+            self.connection.close()
 
     def _soon(self) -> Deadline:
         return self._deadline.sooner(self._router.config.request_timeout_s)

@@ -94,7 +94,8 @@ class BrokerWindow:
         """
         from pyspark_kafkaproto.cluster.admin.reassignments import cancel_reassignments
 
-        return cancel_reassignments(self._router, _chosen(partitions), may_be_over=may_be_over)
+        with self._router.one_call():
+            return cancel_reassignments(self._router, _chosen(partitions), may_be_over=may_be_over)
 
     def list_reassignments(
         self, partitions: Collection[tuple[str, int]] | None = None
@@ -254,7 +255,8 @@ class BrokerWindow:
         from pyspark_kafkaproto.cluster.admin.log_dirs import describe_log_dirs
 
         used = None if brokers is None else checked_brokers("brokers", brokers)
-        return describe_log_dirs(self._router, used)
+        with self._router.one_call():
+            return describe_log_dirs(self._router, used)
 
     def move_replicas(self, folders: Mapping[Replica, str]) -> dict[Replica, bool]:
         """Have replicas in other folders of their brokers: `{Replica(1, "orders", 0): "/disk-2"}`.
@@ -318,7 +320,8 @@ class BrokerWindow:
         chosen: object = direction or Direction.UPGRADE
         if not isinstance(chosen, Direction):
             raise ConfigError("direction", chosen, "expected one of Direction.…")
-        update_features(self._router, checked, chosen, validate_only=validate_only)
+        with self._router.one_call():
+            update_features(self._router, checked, chosen, validate_only=validate_only)
 
     def unregister_broker(self, node_id: int) -> None:
         """Have the cluster forget a broker that will not come back (KIP-631).

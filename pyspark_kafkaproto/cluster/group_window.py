@@ -108,7 +108,8 @@ class GroupWindow:
         from pyspark_kafkaproto.cluster.groups.reset import reset_offsets
 
         chosen = None if partitions is None else checked_partitions(partitions)
-        return reset_offsets(self._router, group, _checked_way(to), chosen, dry_run=dry_run)
+        with self._router.one_call():
+            return reset_offsets(self._router, group, _checked_way(to), chosen, dry_run=dry_run)
 
     def delete_consumer_offsets(self, group: str, partitions: Collection[tuple[str, int]]) -> None:
         """Forget what `group` has committed for `partitions`.
@@ -175,7 +176,10 @@ class GroupWindow:
         from pyspark_kafkaproto.cluster.groups.reset import reset_share_offsets
 
         chosen = None if partitions is None else checked_partitions(partitions)
-        return reset_share_offsets(self._router, group, _checked_way(to), chosen, dry_run=dry_run)
+        with self._router.one_call():
+            return reset_share_offsets(
+                self._router, group, _checked_way(to), chosen, dry_run=dry_run
+            )
 
     def delete_share_group_offsets(self, group: str, topics: Collection[str]) -> None:
         """Forget where a share group without members is in all partitions of `topics`.
@@ -190,7 +194,8 @@ class GroupWindow:
         from pyspark_kafkaproto.cluster.groups.share_offsets import delete_share_offsets
 
         try:
-            delete_share_offsets(self._router, group, topics)
+            with self._router.one_call():
+                delete_share_offsets(self._router, group, topics)
         except KafkaProtoError as error:
             if error.usable is not None:
                 error.usable = set(error.usable)
@@ -230,7 +235,8 @@ class GroupWindow:
         """
         from pyspark_kafkaproto.cluster.groups.members import describe_groups
 
-        return describe_groups(self._router, groups)
+        with self._router.one_call():
+            return describe_groups(self._router, groups)
 
     def delete_groups(self, groups: Collection[str]) -> None:
         """Delete groups that have no members, with their offsets.
@@ -259,7 +265,8 @@ class GroupWindow:
         """
         from pyspark_kafkaproto.cluster.groups.lag import lag_of
 
-        return lag_of(self._router, groups, topics)
+        with self._router.one_call():
+            return lag_of(self._router, groups, topics)
 
 
 def _checked_way(to: ResetTo) -> ResetTo:

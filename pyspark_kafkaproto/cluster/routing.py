@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -62,6 +63,8 @@ class Router:
         brokers: that somebody has met already: who does not answer is away, and no wrong address.
     """
 
+    _tries_once = False
+
     def __init__(
         self,
         config: ClientConfig,
@@ -98,6 +101,15 @@ class Router:
         )
         hasty._end = self.deadline().sooner(timeout_s)
         return hasty
+
+    @contextmanager
+    def one_call(self) -> Iterator[None]:
+        """Inside, all questions together have the time of one call of the API."""
+        before, self._end = self._end, self.deadline()
+        try:
+            yield
+        finally:
+            self._end = before
 
     def close(self) -> None:
         """Close all connections."""
@@ -253,8 +265,23 @@ class Router:
         return self.connect(endpoint, soon).request(request, soon)
 
     def retrying(self, what: str, attempt: Callable[[], _T], deadline: Deadline) -> _T:
-        """`attempt` until it succeeds; what an error shows to be out of date is learned anew."""
-        return retrying(what, attempt, deadline, self.config.backoff, self.forget_for)
+        """`attempt` until it succeeds, or once; what an error shows is out of date is forgotten."""
+        if not self._tries_once:
+            return retrying(what, attempt, deadline, self.config.backoff, self.forget_for)
+        try:
+            return attempt()
+        except KafkaProtoError as error:
+            self.forget_for(error)
+            raise
+
+    @contextmanager
+    def trying_once(self) -> Iterator[None]:
+        """Inside, the first failure is raised."""
+        self._tries_once = True
+        try:
+            yield
+        finally:
+            self._tries_once = False
 
     # Topology
 

@@ -63,7 +63,8 @@ class TopicWindow:
         Raises:
             BrokerError: a partition refused; `usable` has what would be returned of the others.
         """
-        return delete_records(self._router, by_partition(before))
+        with self._router.one_call():
+            return delete_records(self._router, by_partition(before))
 
     def describe_configs(
         self, resources: Collection[ConfigResource]

@@ -86,7 +86,8 @@ class TransactionWindow:
         """
         from pyspark_kafkaproto.cluster.admin.transactions import describe_with_coordinators
 
-        return describe_with_coordinators(self._router, transactional_ids)
+        with self._router.one_call():
+            return describe_with_coordinators(self._router, transactional_ids)
 
     def describe_producers(
         self, partitions: Collection[tuple[str, int]]
@@ -128,15 +129,18 @@ class TransactionWindow:
         from pyspark_kafkaproto.cluster.admin.hanging import find_hanging_transactions
 
         span_s = checked_span("longer_than_s", longer_than_s)
-        if partitions is None and topics is None:
-            topology = self._router.described(None)
-            known = (name for name, topic in topology.topics.items() if not topic.error_code)
-            return find_hanging_transactions(self._router, topology.partitions_of(known), span_s)
-        chosen = set(() if partitions is None else checked_partitions(partitions))
-        if topics:
-            check_set("topics", topics)
-            chosen |= self._router.described(topics, must_exist=True).partitions_of(topics)
-        return find_hanging_transactions(self._router, chosen, span_s)
+        with self._router.one_call():
+            if partitions is None and topics is None:
+                topology = self._router.described(None)
+                known = (name for name, topic in topology.topics.items() if not topic.error_code)
+                return find_hanging_transactions(
+                    self._router, topology.partitions_of(known), span_s
+                )
+            chosen = set(() if partitions is None else checked_partitions(partitions))
+            if topics:
+                check_set("topics", topics)
+                chosen |= self._router.described(topics, must_exist=True).partitions_of(topics)
+            return find_hanging_transactions(self._router, chosen, span_s)
 
     def abort_transaction(
         self, partition: tuple[str, int], start_offset: int, *, even_if_live: bool = False
@@ -165,7 +169,8 @@ class TransactionWindow:
         from pyspark_kafkaproto.cluster.admin.hanging import abort_transaction
 
         place, start = checked_partition(partition), checked_offset("start_offset", start_offset)
-        return abort_transaction(self._router, place, start, even_if_live=even_if_live)
+        with self._router.one_call():
+            return abort_transaction(self._router, place, start, even_if_live=even_if_live)
 
     def fence_producers(self, transactional_ids: Collection[str]) -> dict[str, Writer]:
         """Fence whoever writes with each transactional id, and have what is open aborted.
@@ -183,4 +188,5 @@ class TransactionWindow:
         """
         from pyspark_kafkaproto.cluster.admin.transactions import fence_producers
 
-        return fence_producers(self._router, transactional_ids)
+        with self._router.one_call():
+            return fence_producers(self._router, transactional_ids)

@@ -155,7 +155,12 @@ def has_version_2(router: Router, transactional_ids: Collection[str]) -> bool:
     return router.retrying(what, attempt, deadline)
 
 
-def begin_writer(router: Router, transactional_id: str, timeout_ms: int | None = None) -> Writer:
+def begin_writer(
+    router: Router,
+    transactional_id: str,
+    timeout_ms: int | None = None,
+    after: Writer | None = None,
+) -> Writer:
     """A new epoch of a transactional id.
 
     Whoever had it before is fenced; what he left open is aborted before this returns.
@@ -165,13 +170,15 @@ def begin_writer(router: Router, transactional_id: str, timeout_ms: int | None =
         transactional_id: which.
         timeout_ms: how long a transaction may stay open; None: as long as the broker allows, of
             TIMEOUTS_MS.
+        after: who has to be the one that had it; None: whoever that was.
 
     Raises:
-        BrokerError: the broker allows no time-out as long, or this user may not.
+        BrokerError: the broker allows no time-out as long, or this user may not; or somebody else
+            than `after` has it.
     """
     for wanted_ms in TIMEOUTS_MS if timeout_ms is None else (timeout_ms,):
         try:
-            return _begin_writer(router, transactional_id, wanted_ms)
+            return _begin_writer(router, transactional_id, wanted_ms, after)
         except BrokerError as error:
             if error.code != INVALID_TRANSACTION_TIMEOUT:
                 raise
@@ -179,7 +186,9 @@ def begin_writer(router: Router, transactional_id: str, timeout_ms: int | None =
     raise refused
 
 
-def _begin_writer(router: Router, transactional_id: str, timeout_ms: int) -> Writer:
+def _begin_writer(
+    router: Router, transactional_id: str, timeout_ms: int, after: Writer | None
+) -> Writer:
     def read(answer: InitProducerIdResponse) -> Writer:
         subject = f"transactional id {transactional_id!r}"
         if answer.error_code == INVALID_TRANSACTION_TIMEOUT:
@@ -189,7 +198,7 @@ def _begin_writer(router: Router, transactional_id: str, timeout_ms: int) -> Wri
         checked(answer.error_code, "InitProducerId", subject)
         return Writer(transactional_id, answer.producer_id, answer.producer_epoch)
 
-    return _init_producer_id(router, "begin with", transactional_id, timeout_ms, read)
+    return _init_producer_id(router, "begin with", transactional_id, timeout_ms, read, after)
 
 
 def fence(router: Router, transactional_id: str) -> None:
@@ -217,16 +226,24 @@ def _init_producer_id(
     transactional_id: str,
     timeout_ms: int,
     read: Callable[[InitProducerIdResponse], _T],
+    after: Writer | None = None,
 ) -> _T:
     request = InitProducerIdRequest(
-        transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
+        transactional_id=transactional_id,
+        transaction_timeout_ms=timeout_ms,
+        producer_id=-1 if after is None else after.producer_id,
+        producer_epoch=-1 if after is None else after.epoch,
     )
     what = f"{what} transactional id {transactional_id!r}"
     return router.ask_coordinator(what, transactional_id, request, read, kind=TRANSACTION_KEY)
 
 
 def end_transactions(
-    router: Router, writers: Collection[Writer], *, commit: bool, is_again: bool = False
+    router: Router,
+    writers: Collection[Writer],
+    *,
+    commit: bool,
+    tries: Counter[Writer] | None = None,
 ) -> dict[Writer, Writer]:
     """End each one's transaction, all at once; an end of unknown outcome is repeated unchanged.
 
@@ -234,7 +251,8 @@ def end_transactions(
         router: whom to ask.
         writers: whose.
         commit: or abort.
-        is_again: whether the same was tried before, and nobody knows what became of it.
+        tries: how often each was asked for before, where nobody knows what became of that; those
+            of now are counted, too.
 
     Returns:
         Who writes in the next transaction of each (KIP-890: the next epoch).
@@ -243,7 +261,7 @@ def end_transactions(
         BrokerError: one could not be ended so; `usable` has those that were. Of a commit it says
             whether an earlier try may have done it.
     """
-    return _end(router, writers, _read_end, commit=commit, tried=writers if is_again else ())
+    return _end(router, writers, _read_end, commit=commit, tries=tries)
 
 
 def abort_transactions(router: Router, writers: Collection[Writer]) -> None:
@@ -265,19 +283,19 @@ def _end(
     read: Callable[[EndTxnResponse, Writer], Writer | BrokerError],
     *,
     commit: bool,
-    tried: Collection[Writer] = (),
+    tries: Counter[Writer] | None = None,
 ) -> dict[Writer, Writer]:
     if not writers:
         return {}
-    tries = Counter(tried)
+    asked: Counter[Writer] = Counter() if tries is None else tries
 
     def request(part: list[Writer]) -> EndTxnRequest:
-        tries.update(part)
+        asked.update(part)
         return _end_request(part[0], commit=commit)
 
     def outcome(answer: EndTxnResponse, part: list[Writer]) -> dict[Writer, Writer | BrokerError]:
         found = read(answer, part[0])
-        if isinstance(found, BrokerError) and commit and tries[part[0]] > 1:
+        if isinstance(found, BrokerError) and commit and asked[part[0]] > 1:
             found = _in_doubt(found)
         return {part[0]: found}
 

@@ -8,8 +8,7 @@ the generation, are the keeper's business. What is said is in `classic` and `inc
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Self, TypeVar
@@ -52,30 +51,15 @@ class MemberRouter(Router):
     """
 
     is_over = False
-    _tries_once = False
 
     def __init__(self, config: ClientConfig, anybody_s: float) -> None:
         super().__init__(config)
         self.anybody_s = anybody_s
 
-    @contextmanager
-    def trying_once(self) -> Iterator[None]:
-        """Inside, the first failure is raised."""
-        self._tries_once = True
-        try:
-            yield
-        finally:
-            self._tries_once = False
-
     def retrying(self, what: str, attempt: Callable[[], _T], deadline: Deadline) -> _T:
-        """`attempt` until it succeeds, or once; what an error shows is out of date is forgotten."""
-        if not self._tries_once:
-            return super().retrying(what, partial(self._unless_over, attempt), deadline)
-        try:
-            return attempt()
-        except KafkaProtoError as error:
-            self.forget_for(error)
-            raise
+        """See `Router.retrying`; who has ended tries nothing again."""
+        again = attempt if self._tries_once else partial(self._unless_over, attempt)
+        return super().retrying(what, again, deadline)
 
     def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
         has_others = len(self._candidates()) > 1

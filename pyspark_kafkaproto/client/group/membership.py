@@ -27,7 +27,9 @@ from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.error_codes import (
     GROUP_AUTHORIZATION_FAILED,
+    GROUP_ID_NOT_FOUND,
     GROUP_MAX_SIZE_REACHED,
+    INCONSISTENT_GROUP_PROTOCOL,
     TOPIC_AUTHORIZATION_FAILED,
     UNRELEASED_INSTANCE_ID,
 )
@@ -40,7 +42,9 @@ CLOSED = "the consumer is closed"
 # Others can undo these: who has seen the error, and polls on, asks to be let in again.
 _MAY_PASS: Final = (
     GROUP_AUTHORIZATION_FAILED,
+    GROUP_ID_NOT_FOUND,
     GROUP_MAX_SIZE_REACHED,
+    INCONSISTENT_GROUP_PROTOCOL,
     TOPIC_AUTHORIZATION_FAILED,
     UNRELEASED_INSTANCE_ID,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark_kafkaproto.arrow import to_record_batches, wanted_columns
 from pyspark_kafkaproto.client.group.reset import reset_timestamp
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 1.0  # for leaders of partitions that are not read yet
+_MOST_OF_THE_TIME: Final = 10  # others are read for so much longer than such a look took
 
 
 class Reading:
@@ -159,9 +160,10 @@ class Reading:
         self._later -= starts.keys()
 
     def _begin_later(self) -> None:
-        """Begin with partitions that nobody led before, where somebody does now."""
+        """Begin with partitions that nobody led before, or who was not reached, if that is over."""
         if not self._later or not self._look_again.has_passed:
             return
+        began = time.monotonic()
         self._look_again = Deadline.after(_LOOK_AGAIN_S)
         try:
             led = _led(self._router, self._later, self._look_again)
@@ -171,7 +173,10 @@ class Reading:
             # The partitions that are read meet it too, and tell of it where it lasts.
             _log.debug("leaders of %s were not looked up: %s", self._later, error)
             return
-        if led and (starts := self._starts_of(led)):
+        starts = self._starts_of(led) if led else None
+        took_s = time.monotonic() - began
+        self._look_again = Deadline.after(max(_LOOK_AGAIN_S, _MOST_OF_THE_TIME * took_s))
+        if starts:
             self._begin_at(starts)
             self._read_anew()
 
@@ -200,7 +205,13 @@ class Reading:
     ) -> dict[TopicPartition, CommittedOffset] | None:
         """See `starting_positions`; None where a transaction is about to commit them."""
         try:
-            return starting_positions(self._router, self._config, partitions)
+            return starting_positions(
+                self._router,
+                self._config,
+                partitions,
+                has_others=bool(self.positions),
+                level=logging.DEBUG,  # it was said as they were left out
+            )
         except BrokerError as error:
             if error.code != UNSTABLE_OFFSET_COMMIT:
                 raise
@@ -283,11 +294,13 @@ def starting_positions(
     *,
     has_others: bool = False,
     member: GroupMember | None = None,
+    level: int = logging.WARNING,
 ) -> dict[TopicPartition, CommittedOffset]:
     """Where the group goes on: what it has committed, else what auto.offset.reset says.
 
     A partition that it has committed nothing for is left out where auto.offset.reset is none, and
-    one that nobody leads where there are others: those do not wait for it.
+    one that nobody leads, or whose leader does not answer, where there are others: those do not
+    wait for it.
 
     Args:
         router: whom to ask through.
@@ -295,6 +308,7 @@ def starting_positions(
         partitions: where to begin.
         has_others: whether others are read already.
         member: who asks, in the protocol of KIP-848 alone.
+        level: at which it is logged whose leader does not answer.
 
     Raises:
         BrokerError: UNSTABLE_OFFSET_COMMIT, without a second try, where a transaction is about to
@@ -314,12 +328,37 @@ def starting_positions(
             names, why = ", ".join(map(str, sorted(missing - led))), _nothing_committed(config)
             _log.warning("%s: %s, and nobody leads it now: read once somebody does", names, why)
             missing = led
-        found = list_bounds(router, missing, timestamp)
+        has_others = bool(committed) or has_others
+        found = _begins(router, missing, timestamp, has_others=has_others, level=level)
     return {
         item: CommittedOffset(found[item]) if item in found else committed[item]
         for item in sorted(partitions)
         if item in found or item in committed
     }
+
+
+def _begins(
+    router: Router,
+    partitions: Collection[TopicPartition],
+    timestamp: int,
+    *,
+    has_others: bool,
+    level: int,
+) -> dict[TopicPartition, int]:
+    """See `list_bounds`; where there are others, without those whose leader does not answer now."""
+    try:
+        with router.trying_once():
+            return list_bounds(router, partitions, timestamp)
+    except KafkaProtoError as error:
+        if not is_retriable(error):
+            raise
+        answered = set(error.usable or ())
+        if answered or has_others:
+            names = ", ".join(map(str, sorted(set(partitions) - answered)))
+            _log.log(level, "%s: read once its leader tells where to begin: %s", names, error)
+            partitions = answered
+    # Asked once more: of a time `usable` has where the logs end.
+    return list_bounds(router, partitions, timestamp)
 
 
 def _led(

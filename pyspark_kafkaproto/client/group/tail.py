@@ -67,7 +67,10 @@ class Tail(Exchanges):
         seen: Seen,
         sessions: FetchSessions,
     ) -> None:
-        ranges = tuple(OffsetRange(*item, start, NO_END) for item, start in positions.items())
+        # Nobody has a record at the last offset of all, which would look like the end of the range.
+        ranges = tuple(
+            OffsetRange(*item, min(start, NO_END - 1), NO_END) for item, start in positions.items()
+        )
         task = ReadTask(ranges, {}, seen.topic_ids)
         self._loss: ResetPolicy
         loss = ResetPolicy(router, reset)

@@ -59,7 +59,7 @@ class Directory:
         self._renamed: Counter[str] = Counter()  # tries in a row that named another id
         self._in_vain: dict[TopicPartition, Deadline] = {}  # looked up: not again before
         self._fail_on_data_loss = fail_on_data_loss
-        self._is_old = False
+        self._old: set[TopicPartition] = set()  # leaders learned too long ago
 
     def topic_id(self, topic: str) -> bytes | None:
         """The id under which the topic was planned; None where the broker knows none."""
@@ -81,8 +81,9 @@ class Directory:
             BrokerError: none of them has one, or a topic is gone and that is to fail the read.
         """
         wanted = list(partitions)
-        if self._is_old:
-            self._is_old = False
+        if not self._old.isdisjoint(wanted):
+            # Of the others a Fetch is under way: they are learned anew once they are asked about.
+            self._old.difference_update(wanted)
             self._try_to_learn(wanted, deadline)
         missing = [partition for partition in wanted if partition not in self._leaders]
         if len(missing) < len(wanted):
@@ -130,9 +131,9 @@ class Directory:
         is stuck, answer as if nothing was written; who failed once may be well again. Leaders stay
         until new ones are told: whoever is asked may be behind.
         """
-        self._is_old = True
         self.router.forget_leaders()
         self.forget(list(self._followed))
+        self._old = set(self._leaders)
         self._led.clear()
         self._rack_id = self.router.config.client_rack
 

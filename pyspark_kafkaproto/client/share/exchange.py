@@ -294,7 +294,7 @@ class ShareExchange:
         try:
             leaders, failures = self._leaders.of(due, deadline)
         except KafkaProtoError as error:
-            self._rest(due)
+            self._rest(due, time.monotonic() - began)
             if not is_retriable(error):
                 raise
             self._failing.note(set(due), error, began)
@@ -323,7 +323,8 @@ class ShareExchange:
             connection = wire.connect(endpoint, deadline)
             self._check_versions(connection)
         except KafkaProtoError as error:
-            self._fail(set(led), error, began)
+            # As long as it was waited for: else the others would hardly ever be read.
+            self._fail(set(led), error, began, time.monotonic() - began)
             return None
         one = self._sessions[endpoint] = ShareSession(endpoint, connection, self._who)
         return one
@@ -458,9 +459,15 @@ class ShareExchange:
         if is_fetch or not is_retriable(error):
             self._fail(asked, error, since)
 
-    def _fail(self, partitions: set[TopicPartition], error: KafkaProtoError, since: float) -> None:
+    def _fail(
+        self,
+        partitions: set[TopicPartition],
+        error: KafkaProtoError,
+        since: float,
+        least_s: float = 0.0,
+    ) -> None:
         """Leave them alone for a while; what does not pass, or lasts, is an error of the reader."""
-        self._rest(partitions)
+        self._rest(partitions, least_s)
         if not isinstance(error, BrokerError):
             self._leaders.forget(partitions)
         elif error.error.refreshes_metadata and not self._leaders.knows_all(partitions):
@@ -478,8 +485,8 @@ class ShareExchange:
         if str(error) not in map(str, self._errors):
             self._errors.append(error)
 
-    def _rest(self, partitions: Collection[TopicPartition]) -> None:
-        again = Deadline.after(self._config.client.retry_backoff_s)
+    def _rest(self, partitions: Collection[TopicPartition], least_s: float = 0.0) -> None:
+        again = Deadline.after(max(least_s, self._config.client.retry_backoff_s))
         self._resting |= dict.fromkeys(partitions, again)
 
 

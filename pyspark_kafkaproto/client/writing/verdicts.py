@@ -14,6 +14,7 @@ from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.cluster.transactions import ADVICE
 from pyspark_kafkaproto.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
+    CONCURRENT_TRANSACTIONS,
     CORRUPT_MESSAGE,
     DUPLICATE_SEQUENCE_NUMBER,
     INVALID_PRODUCER_EPOCH,
@@ -38,9 +39,14 @@ _ABOUT_RECORDS = TOO_LARGE | {INVALID_TIMESTAMP, INVALID_RECORD}
 _ABOUT_THE_PRODUCER = frozenset(
     {OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH}
 )
-# Found before anything is appended. All others can come after it: a leader that is deposed while
-# it waits for its followers says NOT_LEADER_OR_FOLLOWER.
-_NOT_APPENDED = _ABOUT_RECORDS | _ABOUT_THE_PRODUCER | {CORRUPT_MESSAGE, NOT_ENOUGH_REPLICAS}
+# Found before anything is appended, as what a coordinator says when a leader asks it first
+# (KIP-890). All others can come after it: a leader that is deposed while it waits for its followers
+# says NOT_LEADER_OR_FOLLOWER.
+_NOT_APPENDED = (
+    _ABOUT_RECORDS
+    | _ABOUT_THE_PRODUCER
+    | {CORRUPT_MESSAGE, NOT_ENOUGH_REPLICAS, CONCURRENT_TRANSACTIONS}
+)
 
 WITHOUT_IDEMPOTENT_WRITE = "enable.idempotence=false does without"
 _ADVICE = {

@@ -213,6 +213,12 @@ def test_offsets_at(rows):
     assert [row["offset"] for row in rows("offsets", "orders:0", "--at=-1h")] == [0]
 
 
+@pytest.mark.usefixtures("brokers")
+def test_offsets_at_a_misspelt_word_names_all_that_there_are(command):
+    said = command("offsets", "orders", "--at", "last-stabel").stderr
+    assert "expected earliest, latest, last-stable, max-timestamp, 2026-" in said
+
+
 @pytest.mark.slow
 def test_consume_formats_and_bounds(command):
     def values(*words):
@@ -237,6 +243,15 @@ def test_consume_formats_and_bounds(command):
     assert values("--from", "-10m", "-n", "1", "--follow") == WHOLE[:1]
     first = json.loads(command("consume", "orders", "-n", "1").stdout)
     assert (first["topic"], first["partition"], first["offset"]) == ("orders", 0, 0)
+
+
+@pytest.mark.usefixtures("brokers")
+def test_a_follower_has_no_end(command):
+    """It printed, and committed, what lies behind it."""
+    done = command("consume", "orders:0", "--to", "5", "-n", "9", "--follow")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--to does not go with it" in done.stderr
+    assert command("consume", "orders:0", "--to", "latest", "-n", "9", "--follow").exit_code == 0
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from rich.text import Text
 
 from pyspark_kafkaproto.cli import output
@@ -50,6 +51,32 @@ def test_a_pipe_has_plain_columns_numbers_to_the_right():
         "a\\tb    -             -  yes",
     ]
     assert table_text([], columns) == "Topic  City  Partition  Told\n"
+
+
+@pytest.mark.parametrize("width", [200, 80, 75])
+def test_a_terminal_shows_numbers_whole_and_folds_the_texts(monkeypatch, width):
+    """Half of 598134567 on a line reads as 59813456."""
+    monkeypatch.setattr(output, "_is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    texts = {
+        "Group": "test-consumer-group",
+        "Topic": "customer-orders",
+        "Owner": "consumer-1-0a8b7c",
+    }
+    numbers = {"Partition": 12, "Offset": 27010444, "LogSize": 598134567, "Lag": 571124123}
+    row = texts | numbers
+    lines = Text.from_ansi(table_text([row], {key: key for key in row})).plain.splitlines()
+    assert max(map(len, lines)) <= width
+    words = " ".join(lines).split()
+    assert {*numbers, *map(str, numbers.values())} <= set(words)
+
+
+def test_a_narrow_terminal_shows_all_there_is(monkeypatch):
+    monkeypatch.setattr(output, "_is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    row = {"Group": "test-consumer-group", "Offset": 123456789012, "Lag": 987654321098}
+    shown = Text.from_ansi(table_text([row], {key: key for key in row})).plain
+    assert sorted(filter(str.isdigit, shown)) == sorted("123456789012987654321098")
 
 
 def test_a_table_for_a_pipe_is_not_laid_out_cell_by_cell(monkeypatch):

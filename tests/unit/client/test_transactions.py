@@ -10,6 +10,7 @@ import pytest
 from pyspark_kafkaproto.client import ProducerRecord
 from pyspark_kafkaproto.client import produce as produce_module
 from pyspark_kafkaproto.client.writing import coalescing, compressing, gathering
+from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.client.writing.refusals import REASON_HEADER, RecordRefused
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
@@ -22,7 +23,9 @@ from pyspark_kafkaproto.errors import (
 )
 from pyspark_kafkaproto.messages import add_offsets_to_txn, add_partitions_to_txn, txn_offset_commit
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
+from pyspark_kafkaproto.messages.describe_transactions import DescribeTransactionsResponse
 from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
+from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdResponse
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.records import compression
@@ -41,7 +44,7 @@ _COORDINATION = {
     "EndTxn": 5,
 }
 _NOT_ATTEMPTED, _NOT_ALLOWED = 55, 29
-_NOT_LEADER, _TOO_LARGE, _INVALID_RECORD = 6, 10, 87
+_NOT_LEADER, _TOO_LARGE, _CONCURRENT_TRANSACTIONS, _INVALID_RECORD = 6, 10, 51, 87
 
 
 def versions(brokers, level):
@@ -102,6 +105,7 @@ def level(request, brokers):
     """The version of transactions at the fake brokers, which are willing."""
     for api, most in _COORDINATION.items():
         brokers.versions[api] = (0, most)
+    brokers.versions.pop("DescribeTransactions")  # who has the id now is a test's own question
     brokers.on("ApiVersions", versions(brokers, request.param))
     brokers.on("AddPartitionsToTxn", added())
     brokers.on("AddOffsetsToTxn", add_offsets_to_txn.AddOffsetsToTxnResponse())
@@ -271,6 +275,51 @@ def test_an_end_of_unknown_outcome_is_repeated_unchanged(brokers, producer, leve
     assert len(brokers.asked("InitProducerId")) == 1
 
 
+@pytest.mark.parametrize("successor", [(1001, 1), (1002, 0), None])
+def test_who_has_aborted_does_not_take_the_id_back_from_his_successor(
+    brokers, producer, level, successor
+):
+    """In version 1 the next transaction begins with an epoch that is asked for."""
+    state = DescribeTransactionsResponse.TransactionState
+    who = dict(zip(("producer_id", "producer_epoch"), successor or (1001, 0), strict=True))
+    found = state(transactional_id="mine", transaction_state="Ongoing", **who)
+    brokers.versions["DescribeTransactions"] = (0, 0)
+    brokers.on("DescribeTransactions", DescribeTransactionsResponse(transaction_states=(found,)))
+    writer = known(producer(transactional_id="mine"))
+    writer.abort_transaction()
+    if level == 1 and successor:
+        with pytest.raises(BrokerError, match=_TAKEN_OVER):
+            writer.begin_transaction()
+    else:
+        writer.begin_transaction()
+    begun = [(item.producer_id, item.producer_epoch) for item in brokers.asked("InitProducerId")]
+    assert begun == [(-1, -1), (1001, 0)][: 2 if level == 1 and not successor else 1]
+
+
+@pytest.mark.parametrize("is_another_call", [True, False])
+def test_an_end_that_comes_late_does_not_end_the_next_transaction(
+    brokers, producer, level, is_another_call
+):
+    """In version 1 that one would have the epoch of the end which nobody answered."""
+    writer = known(producer(transactional_id="mine"))
+    answers = [_END[level]]
+    if is_another_call:
+        brokers.on("EndTxn", close())
+        with pytest.raises(KafkaProtoError):
+            writer.commit_transaction(within_s=0.2)
+    else:
+        answers.insert(0, close())
+    brokers.on("EndTxn", *answers)
+    writer.commit_transaction()
+    for _ in range(2):
+        writer.begin_transaction()
+        writer.send(ROWS)
+        writer.commit_transaction()
+    begun = [(item.producer_id, item.producer_epoch) for item in brokers.asked("InitProducerId")]
+    assert begun == [(-1, -1), (1001, 0)][: 2 if level == 1 else 1]
+    assert len({item[1:3] for item in numbers_of(brokers)}) == (2 if level == 1 else 3)
+
+
 _END = {1: EndTxnResponse(), 2: lambda call: _next_epoch(call.request)}
 
 
@@ -302,6 +351,31 @@ def test_an_end_that_failed_within_the_broker_is_asked_for_until_it_is_known(
     assert sum(item.records for item in writer.commit_transaction().values()) == len(ROWS)
     first, second = brokers.asked("EndTxn")
     assert first == second
+
+
+@pytest.mark.parametrize("level", [2], indirect=True)
+@pytest.mark.parametrize("ends", [("abort",), ("commit", "abort"), ("commit", "commit")])
+def test_a_cluster_that_goes_back_to_version_1_loses_no_row(brokers, producer, level, ends):
+    """Ends raise the epoch no more: under the old one sequences cannot begin anew."""
+    del level
+    writer = producer(transactional_id="mine")
+    brokers.on("InitProducerId", *(_identity_of(epoch) for epoch in range(9)))
+    expected = []
+    for number, end in enumerate(("commit", *ends, "commit")):
+        if number == 1:
+            brokers.on("ApiVersions", versions(brokers, 1))
+            brokers.on("EndTxn", EndTxnResponse())
+            brokers.hang_up()
+        writer.begin_transaction()
+        writer.send([ProducerRecord(f"{number}", partition=0)])
+        writer.flush()
+        getattr(writer, f"{end}_transaction")()
+        expected.append(f"{number}".encode())
+    assert values(brokers.logs["orders", 0]) == expected
+
+
+def _identity_of(epoch):
+    return InitProducerIdResponse(producer_id=7, producer_epoch=10 * epoch)
 
 
 @pytest.mark.parametrize("ends_with_abort", [True, False])
@@ -436,6 +510,19 @@ def test_a_row_that_may_be_written_and_is_put_aside_ends_the_transaction(brokers
     with pytest.raises(LocalProtocolError, match=r"orders-0, row 1 .*may still be written.*abort"):
         writer.flush()
     writer.abort_transaction()
+
+
+def test_a_row_that_had_to_wait_for_the_last_transactions_end_is_put_aside(
+    brokers, producer, level
+):
+    """Version 2: a leader asks the coordinator before it appends, and says that one is busy."""
+    del level
+    writer = known(producer(transactional_id="mine", dead_letter_topic="many"))
+    busy = refusing(_CONCURRENT_TRANSACTIONS)
+    brokers.on("Produce", busy, refusing(_INVALID_RECORD), DEFAULT)
+    writer.send(ROWS[:1])
+    writer.commit_transaction()
+    assert writer.dead_letters == 1
 
 
 @pytest.mark.slow
@@ -736,6 +823,32 @@ def test_nothing_is_sent_outside_and_nothing_is_ended_twice(brokers, producer, l
     assert brokers.asked("EndTxn") == []
     with pytest.raises(LocalProtocolError, match=r"without transactional\.id"):
         producer().begin_transaction()
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("name", ["flush", "close", "commit_transaction", "abort_transaction"])
+def test_a_call_in_the_midst_of_another_is_refused(producer, monkeypatch, name):
+    """A handler of signals makes such: what is in hand would be lost, or waited for for ever."""
+    writer = producer(transactional_id="t")
+    writer.begin_transaction()
+    take = PartitionQueue.take
+
+    def interrupted(queue):
+        batch = take(queue)
+        getattr(writer, name)()
+        return batch
+
+    writer.send(ROWS[:1])
+    with monkeypatch.context() as patch:
+        patch.setattr(PartitionQueue, "take", interrupted)
+        with pytest.raises(LocalProtocolError, match="in the midst"):
+            writer.flush()
+    with pytest.raises(LocalProtocolError, match="has ended, with LocalProtocolError"):
+        writer.flush()
+    writer.abort_transaction()
+    writer.begin_transaction()
+    writer.send(ROWS[:1])
+    assert writer.commit_transaction()[ONE].records == 1
 
 
 @pytest.mark.parametrize("level", [1], indirect=True)

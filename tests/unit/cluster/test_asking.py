@@ -12,10 +12,11 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
     RemoteProtocolError,
 )
+from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
 from pyspark_kafkaproto.net import Deadline, Endpoint
-from tests.fake_broker import Fault, close, metadata
+from tests.fake_broker import STALL, Fault, close, metadata
 from tests.fake_login import LOGIN, logged_in, want_login
 
 G = OffsetFetchResponse.Group
@@ -119,6 +120,18 @@ def test_lost_connection_loses_only_its_own_requests(brokers, kafka, clock):
     found = kafka.get_group_offsets({"g-1", "g-2"})
     assert found.keys() == {"g-1", "g-2"}
     assert len(brokers.asked("OffsetFetch", node=2)) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("silent", [1, 2])
+def test_who_is_silent_to_the_end_keeps_no_other_answer_from_being_told(brokers, kafka_at, silent):
+    folder = DescribeLogDirsResponse.LogDir(log_dir="/data")
+    brokers.on("DescribeLogDirs", DescribeLogDirsResponse(results=(folder,)))
+    brokers.on("DescribeLogDirs", STALL, node=silent)
+    kafka = kafka_at(brokers.bootstrap_servers, **{"default.api.timeout.ms": "500"})
+    with pytest.raises(KafkaProtoError, match=brokers.address(silent)) as caught:
+        kafka.describe_log_dirs()
+    assert caught.value.usable.keys() == {1, 2} - {silent}
 
 
 def test_answer_about_a_group_that_was_not_asked_for_is_refused(brokers, kafka):

@@ -18,7 +18,7 @@ from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_log import Answered, FakeLog
 from tests.fake_past import behind
 from tests.forks import in_child
-from tests.unit.client.group.polling import poll_rows, poll_until
+from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
 from tests.unit.cluster.committing import committing
 
 PARTITIONS = range(2)
@@ -171,6 +171,32 @@ def test_a_leader_that_was_left_behind_is_left(filled, group, consumer_of):
         filled.topics["orders"].move(number, 2)
         filled.logs["orders", number].fill(1)
     assert len(poll_rows(consumer, 20)) == 20
+
+
+@pytest.mark.slow
+def test_a_leader_that_was_left_behind_and_holds_a_fetch_is_left(filled, group, consumer_of):
+    """When leaders are asked about, for another one that has answered."""
+    filled.topics["orders"].move(1, 2)
+    consumer = consumer_of(metadata_max_age_ms=3_600_000)
+    assert len(poll_rows(consumer, 40)) == 40
+    asked = len(filled.asked("Metadata"))
+
+    def says_nothing_new(call):
+        filled.hold(lambda: len(filled.asked("Metadata")) > asked, PATIENCE_S)
+        return answer(
+            call,
+            lambda asked: Answered(
+                partition_index=asked.partition, high_watermark=20, last_stable_offset=20
+            ),
+        )
+
+    filled.on("Fetch", says_nothing_new, node=2)
+    before = len(filled.asked("Fetch", node=2))
+    poll_until(consumer, lambda: len(filled.asked("Fetch", node=2)) > before, "one to be held")
+    filled.topics["orders"].move(1, 1)
+    filled.logs["orders", 1].fill(1)
+    consumer._reading._tail._known_until = Deadline.after(0)
+    poll_until(consumer, lambda: consumer.positions["orders", 1] == 30, "what was written")
 
 
 @pytest.mark.usefixtures("opinions_at_once")

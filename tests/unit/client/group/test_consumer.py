@@ -430,6 +430,24 @@ def test_a_partition_without_leader_and_commit_keeps_no_other_from_beginning(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("reset", ["earliest", "by_duration:P1D"])
+def test_a_leader_that_is_away_keeps_no_other_partition_from_beginning(
+    filled, group, consumer_of, caplog, monkeypatch, reset
+):
+    monkeypatch.setattr(reading, "_LOOK_AGAIN_S", 0.01)
+    filled.topics["orders"].leaders[1] = 2
+    filled.stop(2)
+    consumer = consumer_of(auto_offset_reset=reset)
+    assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
+    assert consumer.assignment == BOTH
+    consumer.commit()
+    assert ("orders", 1) not in group.committed
+    assert caplog.text.count("orders-1: read once its leader tells where to begin") == 1
+    filled.topics["orders"].move(1, 1)
+    assert poll_rows(consumer, 20) == [(1, offset) for offset in range(20)]
+
+
+@pytest.mark.slow
 def test_a_partition_that_loses_its_leader_as_it_is_to_begin_is_read_later(
     filled, group, consumer_of, monkeypatch
 ):

@@ -67,6 +67,14 @@ def test_an_offset_that_is_not_there_is_reset(member, filled):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("offset", [2**63 - 1, 2**63 - 2])
+def test_the_largest_offset_that_can_be_sought_is_reset(member, offset):
+    """Java's Long.MAX_VALUE, by which some mean the end."""
+    member.seek(FIRST, offset)
+    assert poll_rows(member, 20) == [(0, offset) for offset in range(20)]
+
+
+@pytest.mark.slow
 def test_what_is_paused_gives_no_rows_and_goes_on_where_it_was(member, filled):
     member.pause([FIRST, ("orders", 0)])
     assert member.paused == {FIRST}
@@ -163,3 +171,11 @@ def test_what_cannot_be_moved_is_named(member, act, text):
 def test_nothing_is_sought_before_there_is_anything(consumer_of, group):
     with pytest.raises(ConfigError, match=r"it has none.*poll first"):
         consumer_of().seek(FIRST, 1)
+
+
+def test_of_nothing_all_is_paused_and_read_on(consumer_of, group):
+    """Before the first generation, and while the group shares out."""
+    consumer = consumer_of()
+    consumer.pause(consumer.assignment)
+    consumer.resume(consumer.paused)
+    assert not consumer.paused

@@ -16,6 +16,7 @@ FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
 
 DENIED_TOPIC, DENIED_GROUP, FULL, UNRELEASED = 29, 30, 81, 111
+OTHERS_SHARE_OTHERWISE, OF_CLASSIC_MEMBERS = 23, 69
 
 
 @pytest.mark.slow
@@ -26,8 +27,10 @@ DENIED_TOPIC, DENIED_GROUP, FULL, UNRELEASED = 29, 30, 81, 111
         ("consumer", DENIED_GROUP),
         ("consumer", FULL),
         ("consumer", UNRELEASED),
+        ("consumer", OF_CLASSIC_MEMBERS),
         ("classic", DENIED_GROUP),
         ("classic", FULL),
+        ("classic", OTHERS_SHARE_OTHERWISE),
     ],
 )
 def test_a_refusal_that_others_can_undo_is_no_end(filled, coordinator, member_of, protocol, code):

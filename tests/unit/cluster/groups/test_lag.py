@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition, lag_text
-from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, DeadlineExceeded
+from tests.fake_broker import DEFAULT
 from tests.unit.cluster.committing import FakeCoordinator
 from tests.unit.cluster.fake_groups import (
     assigned,
@@ -149,3 +150,21 @@ def test_the_leader_epoch_is_committed_with_an_offset_and_told(coordinator, kafk
     offsets = {"a": {FIRST: CommittedOffset(7, leader_epoch=3)}}
     kafka.set_group_offsets(offsets)
     assert kafka.get_group_offsets({"a"}) == offsets
+
+
+@pytest.mark.slow
+def test_all_that_a_call_asks_for_has_the_time_of_one_call(brokers, coordinator, kafka_at):
+    def late(answer):
+        def say(call):
+            brokers.hold(lambda: False, 0.25)
+            return answer(call) if callable(answer) else answer
+
+        return say
+
+    brokers.on("OffsetFetch", late(coordinator.fetch))
+    for api in ("Metadata", "ListOffsets"):
+        brokers.on(api, late(DEFAULT))
+    kafka = kafka_at(brokers.bootstrap_servers, **{"default.api.timeout.ms": "600"})
+    with pytest.raises(DeadlineExceeded):
+        kafka.lag({"g"})
+    assert kafka.get_consumer_offsets("g", {FIRST}) == {FIRST: 20}, "the next one has its own"
