@@ -32,10 +32,14 @@ _FOLLOW_S = 0.3
     "start",
     metavar="WHERE",
     help="earliest, latest, an offset, a time (2026-11-21T08:00, -10m), or last:N per partition.  "
-    "[default: earliest; with --group: what it has committed]",
+    "[default: earliest]  Not with --group.",
 )
 @click.option(
-    "--to", "stop", default="latest", metavar="WHERE", help="latest (as of now), offset, or time."
+    "--to",
+    "stop",
+    default="latest",
+    metavar="WHERE",
+    help="latest (as of now), offset, or time; not with --follow.",
 )
 @click.option(
     "-n", "--count", type=click.IntRange(1, 2**63 - 1), help="At most so many records in all."

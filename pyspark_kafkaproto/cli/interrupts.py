@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 _received = signal.SIGINT
+_raised_at = float("-inf")
+_TWICE_S = 0.5  # `timeout` sends its signal to the process, and then to its group
 
 
 def heed_sigterm() -> None:
@@ -57,6 +60,10 @@ def wakes(handle: Callable[[int, FrameType | None], None]) -> Iterator[tuple[int
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
+    global _raised_at
     del frame
+    before, _raised_at = _raised_at, time.monotonic()
+    if _raised_at - before < _TWICE_S:
+        return  # the same one: what the first has ended is to be shown, or committed
     note(number)
     raise KeyboardInterrupt

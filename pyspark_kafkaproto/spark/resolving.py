@@ -19,7 +19,6 @@ from pyspark_kafkaproto.spark.starts import (
     Bound,
     Committed,
     Earliest,
-    Latest,
     Limit,
     Relative,
     Specific,
@@ -55,14 +54,15 @@ def resolve_ends(
 ) -> dict[TopicPartition, Bound]:
     """Where each partition ends: an offset, or Latest, found when it is read.
 
-    A time that no record reaches is the latest offset; a partition that the group has committed
-    nothing for ends where it begins.
+    A time that no record reaches is the latest offset of the moment: what is written later may be
+    of that time, and is left out. A partition that the group has committed nothing for ends where
+    it begins.
     """
     return resolve_limit(
         cluster,
         options.end,
         partitions,
-        no_match="open",
+        no_match="latest",
         group=options.group,
         fallback=Earliest(),
     )
@@ -83,8 +83,8 @@ def resolve_limit(
         cluster: whom to ask.
         at: the limit, and the option to name in errors.
         partitions: those that are read.
-        no_match: for a time later than every record: `error`, `latest` (the end of the log as it
-            is now) or `open` (Latest).
+        no_match: for a time later than every record: `error`, or `latest` (the end of the log as
+            it is now).
         group: whose committed offsets count.
         fallback: the limit where the group has committed nothing; None for an error.
     """
@@ -141,10 +141,12 @@ def _at_times(
             "no record has this timestamp (milliseconds since 1970) or a later one; with "
             "startingOffsetsByTimestampStrategy=latest such partitions are read from their end on",
         )
-    ends: Mapping[TopicPartition, Bound] = dict.fromkeys(late, Latest())
-    if late and no_match == "latest":
+    if late:
+        # Before the times, once more: what is written between the two is told by its time.
         ends = cluster.get_latest_leader_offsets(late)
-    return {item: ends[item] if offset is None else offset for item, offset in found.items()}
+        again = cluster.get_leader_offsets_at({item: times[item] for item in late})
+        found |= {item: ends[item] if at is None else at for item, at in again.items()}
+    return {item: offset for item, offset in found.items() if offset is not None}
 
 
 def _relative(

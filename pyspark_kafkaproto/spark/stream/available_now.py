@@ -58,6 +58,11 @@ class AvailableNow:
         news = ask([item for item in partitions if item.topic not in known])
         self.ends = {**self.ends, **news}
 
+    def reach(self, starts: _Offsets) -> None:
+        """A query that starts beyond the snapshot, of which it knew later, ends where it starts."""
+        beyond = {item: at for item, at in starts.items() if at > self.ends.get(item, at)}
+        self.ends = self.ends | beyond
+
     def check(self, end: _Offsets, latest: _Offsets) -> None:
         """A batch's end against the snapshot and against what is there now.
 

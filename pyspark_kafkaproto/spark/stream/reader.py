@@ -8,6 +8,7 @@ engines ask in two ways: `limited` and `unlimited` answer it.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from functools import cached_property
@@ -17,7 +18,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.spark.read import TaskPartition, read_partition
 from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNow
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+_log = logging.getLogger(__name__)
+
 # The engine asks an idle source every 10 ms. Answered at once, that is a tenth of a core.
 _IDLE_PACE_S = 0.1
 # A look at 10,000 partitions is work for the driver and for brokers: the rest is that much longer.
@@ -53,7 +57,7 @@ class KafkaStreamReader(DataSourceStreamReader):
         self._schema = schema
         self._options = options
         self._first: Offsets | None = None  # where a query without a checkpoint starts
-        self._start_refused: ConfigError | None = None
+        self._start_refused: ConfigError | BrokerError | None = None
         self._is_asked = False  # whether this run has been asked where a batch ends
         self._available: AvailableNow | None = None  # beyond these ends no query starts
         self._idle_since: float | None = None
@@ -88,13 +92,15 @@ class KafkaStreamReader(DataSourceStreamReader):
         """Where a query without a checkpoint starts. Asked several times: the same answer.
 
         The engine also asks before it repeats a batch 0 that an earlier run has logged. Then it is
-        no error if the start does not fit partitions that were added since. So this does not raise
-        it: `latestOffset`, which the engine asks of a fresh query, does.
+        no error if the start does not fit partitions that were added since, or if a topic is gone.
+        So this does not raise it: `latestOffset`, which the engine asks of a fresh query, does.
         """
         if self._first is None:
             try:
                 self._first = self._resolve_start()
-            except ConfigError as error:
+            except (ConfigError, BrokerError) as error:
+                if isinstance(error, BrokerError) and error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
                 self._first, self._start_refused = {}, error
         return self._spoken.to_json(self._first)
 
@@ -126,9 +132,13 @@ class KafkaStreamReader(DataSourceStreamReader):
     def _resolve_start(self, among: Offsets | None = None) -> Offsets:
         snapshot = None
         if self._available is not None:
-            self._available.add_topics(self._tail.partitions(must_exist=True), self._tail.latest)
+            partitions = self._tail.partitions(must_exist=among is None)
+            self._available.add_topics(partitions, self._tail.latest)
             snapshot = self._available.ends
-        return resolve_stream_start(self._tail, self._options.read, snapshot, among)
+        first = resolve_stream_start(self._tail, self._options.read, snapshot, among)
+        if self._available is not None:
+            self._available.reach(first)
+        return first
 
     def _plan(self, at: Offsets, until: Offsets) -> list[TaskPartition]:
         tasks = plan_batch(self._tail, self._options.read, at, until)
@@ -141,10 +151,20 @@ class KafkaStreamReader(DataSourceStreamReader):
     def _start_of_batch_0(self, at: Offsets, until: Offsets, *, is_logged_empty: bool) -> Offsets:
         """Where the batch 0 begins that an earlier run has logged."""
         if self._start_refused is not None:
-            at = self._resolve_start(until)
+            at = self._start_among(until, is_logged_empty=is_logged_empty)
         return start_of_logged_batch_0(
             self._options.read, at, until, is_logged_empty=is_logged_empty
         )
+
+    def _start_among(self, until: Offsets, *, is_logged_empty: bool) -> Offsets:
+        """The start of these partitions; none where it is not found any more, nor needed."""
+        try:
+            return self._resolve_start(until)
+        except ConfigError as error:
+            if not is_logged_empty:
+                raise
+            _log.warning("batch 0 is logged, and taken to start where it ends: %s", error)
+            return {}
 
     def _note_asked(self) -> bool:
         """The engine asks where a batch ends; whether this run was asked before."""

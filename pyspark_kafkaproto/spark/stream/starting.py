@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TypeVar
 
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.spark.options import ReadOptions
+from pyspark_kafkaproto.spark.options import Chosen, ReadOptions
 from pyspark_kafkaproto.spark.resolving import resolve_starts
-from pyspark_kafkaproto.spark.starts import Committed, Earliest, Latest, Specific
+from pyspark_kafkaproto.spark.starts import Committed, Earliest, Latest, Specific, Timestamp
 from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail
 
 _log = logging.getLogger(__name__)
 
 _Offsets = Mapping[TopicPartition, int]
+_T = TypeVar("_T")
 
 
 def resolve_stream_start(
@@ -33,25 +36,54 @@ def resolve_stream_start(
         tail: the partitions.
         options: says where.
         snapshot: where a run under Trigger.AvailableNow ends. The engine has it taken before it
-            asks for the start: what comes in between is not part of the run.
-        among: the partitions that count, where an earlier run has logged which they are.
+            asks for the start: what comes in between is not part of the run, though the start may
+            lie behind it.
+        among: the partitions that count, where an earlier run has logged which they are. Those
+            that were deleted since have no start.
 
     Raises:
-        BrokerError: a topic or partition that is named is not there.
+        BrokerError: a topic or partition that is named is not there, without `among`.
         ConfigError: a start that cannot be resolved, or lies beyond the end of the log.
     """
-    partitions = tail.partitions(must_exist=True)
+    partitions = tail.partitions(must_exist=among is None)
     if snapshot is not None:
         partitions = [item for item in partitions if item in snapshot]
     if among is not None:
         partitions = [item for item in partitions if item in among]
+        options = replace(options, start=_named_among(options.start, partitions))
     bounds = resolve_starts(tail.cluster, options, partitions)
     earliest = tail.beginnings([item for item, at in bounds.items() if isinstance(at, Earliest)])
     rest = [item for item in bounds if item not in earliest]
-    ends = tail.latest(rest) if snapshot is None else snapshot
     numbers = {item: at for item in rest if isinstance(at := bounds[item], int)}
+    ends = tail.latest(rest) if snapshot is None else _ends_with(tail, snapshot, numbers)
     _check_inside(tail, options, numbers, ends)
     return earliest | {item: min(numbers.get(item, ends[item]), ends[item]) for item in rest}
+
+
+def _ends_with(tail: Tail, snapshot: _Offsets, starts: _Offsets) -> Offsets:
+    """The snapshot, asked for again where starts lie beyond it: they were found out after it.
+
+    A group that is at work may have committed what was written since.
+    """
+    beyond = [item for item, at in starts.items() if at > snapshot[item]]
+    return dict(snapshot) | tail.latest(beyond)
+
+
+def _named_among(start: Chosen, partitions: Collection[TopicPartition]) -> Chosen:
+    """The start without what it says of partitions that are gone by now."""
+    match start.limit:
+        case Specific(offsets):
+            return replace(start, limit=Specific(_among(offsets, partitions)))
+        case Timestamp(dict() as times):
+            return replace(start, limit=Timestamp(_among(times, partitions)))
+        case _:
+            return start
+
+
+def _among(
+    values: Mapping[TopicPartition, _T], partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, _T]:
+    return {item: values[item] for item in partitions if item in values}
 
 
 def start_of_logged_batch_0(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 
 import pytest
 
 from pyspark_kafkaproto.cluster.admin import Acl
 from pyspark_kafkaproto.messages.create_acls import CreateAclsResponse
+from tests.pages import DOCS
 from tests.unit.cluster.admin.test_acls import NUMBERS, READ, created, deleted, described, matching
 
 MINE = ("--principal", "User:reports")
@@ -121,6 +124,19 @@ def test_what_does_not_go_together_is_refused(command, authorizer, words, said):
     assert done.exit_code == 2
     assert said in done.stderr
     assert authorizer == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        shlex.split(text)
+        for page in sorted(DOCS.glob("*.md"))
+        for text in re.findall(r"`kafkaproto (acls add [^`]+)`", page.read_text())
+    ],
+)
+def test_what_pages_say_in_a_sentence_can_be_said(command, authorizer, words):
+    assert command(*words).exit_code == 0
+    assert authorizer
 
 
 def test_what_was_made_is_told_where_the_rest_is_refused(brokers, command):

@@ -100,6 +100,48 @@ def test_partition_added_before_batch_0_is_run_again_belongs_to_the_next(
     assert ranges(again.partitions(logged, end)) == [(0, 60, 100), (2, 0, 7)]
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        {"startingOffsets": "earliest"},
+        {"startingOffsets": "latest"},
+        {"startingOffsets": '{"orders":{"0":50,"1":-2},"other":{"0":-2}}'},
+        {"startingOffsetsByTimestamp": '{"orders":{"0":1,"1":1},"other":{"0":1}}'},
+    ],
+    ids=lambda start: next(iter(start.values()))[:9],
+)
+def test_topic_deleted_before_batch_0_is_run_again_is_a_loss_to_the_next(
+    brokers, stream, clock, start
+):
+    brokers.topics["other"] = FakeTopic(topic_id_of("other"), [1], [0])
+    brokers.logs["other", 0] = FakeLog(stop=5)
+    given = start | {"subscribe": "orders,other"}
+    logged = started(stream(**given))
+    del brokers.topics["other"]
+    strict, lenient = stream(**given), stream(failOnDataLoss="false", **given)
+    for reader in (strict, lenient):
+        assert reader.partitions(reader.initialOffset(), logged) == []
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*other-0"):
+        strict.latestOffset(logged, NO_LIMIT)
+    assert lenient.latestOffset(logged, NO_LIMIT) == END
+
+
+def test_start_that_is_not_found_any_more_is_not_needed_behind_an_empty_batch_0(
+    brokers, stream, caplog
+):
+    """All records that are so late were deleted since: a loss to the next batch, if it reads."""
+    given = {"startingTimestamp": "1"}
+    logged = started(stream(**given))
+    for number in (0, 1):
+        log = brokers.logs["orders", number]
+        log.start, log.newest_ms = log.stop, 0
+    again = stream(**given)
+    assert again.partitions(again.initialOffset(), logged) == []
+    assert "taken to start where it ends" in caplog.text
+    end = again.latestOffset(logged, NO_LIMIT)
+    assert ranges(again.partitions(logged, end)) == [(0, 10, 100), (1, 0, 30)]
+
+
 def test_fresh_query_must_name_all_partitions(brokers, stream):
     reader = stream(startingOffsets='{"orders":{"0":50}}')
     start = reader.initialOffset()
@@ -176,7 +218,7 @@ def test_restarted_query_never_looks_at_its_start(brokers, stream):
 
 def test_topic_that_is_not_there_fails_the_query(stream):
     with pytest.raises(BrokerError, match="no such topic"):
-        stream(subscribe="odrers").initialOffset()
+        started(stream(subscribe="odrers"))
 
 
 # Limits
@@ -528,6 +570,23 @@ def test_available_now_never_starts_behind_its_snapshot(brokers, stream, clock):
     assert reader.latestOffset(at, NO_LIMIT) == at
     assert reader.partitions(reader.initialOffset(), at) == []
     assert reader.latestOffset(at, NO_LIMIT) == at
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_what_a_group_commits_after_the_snapshot_is_where_the_query_starts_and_ends(
+    brokers, stream, group, strict
+):
+    """It is no offset beyond the log, and what the group has read is not read again."""
+    given = {"startingOffsets": "committed", "kafka.group.id": "g", "failOnDataLoss": strict}
+    reader = stream(**given)
+    reader.prepareForTriggerAvailableNow()
+    brokers.logs["orders", 0].stop = 110
+    group.update({TopicPartition("orders", 0): 105, TopicPartition("orders", 1): 20})
+    at = started(reader)
+    assert at == {"orders": {"0": 105, "1": 20}}
+    end = reader.latestOffset(at, NO_LIMIT)
+    assert ranges(reader.partitions(at, end)) == [(1, 20, 30)]
+    assert reader.latestOffset(end, NO_LIMIT) == end == {"orders": {"0": 105, "1": 30}}
 
 
 @pytest.mark.parametrize("strict", ["true", "false"])

@@ -7,7 +7,7 @@ import pickle
 import pytest
 from pyspark.sql.types import StructType
 
-from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
 from pyspark_kafkaproto.spark.stream.unlimited import UnlimitedStreamReader
 from tests.unit.spark.stream.partitions import add_partition, ranges
@@ -49,6 +49,20 @@ def test_fresh_query_from_the_latest_offsets_logs_them_as_an_empty_batch(brokers
     assert again.partitions(LATER, END) == [], "batch 0, once more"
     assert again.latestOffset() == LATER
     assert ranges(again.partitions(END, LATER)) == [(1, 30, 31)]
+
+
+def test_what_a_group_commits_after_the_ends_were_asked_for_is_where_the_query_starts(
+    brokers, stream, monkeypatch
+):
+    def commits_beyond(*_):
+        brokers.logs["orders", 0].stop = 110
+        return {TopicPartition("orders", 0): 105, TopicPartition("orders", 1): 20}
+
+    monkeypatch.setattr(KafkaCluster, "get_consumer_offsets", commits_beyond)
+    reader = stream(startingOffsets="committed", **{"kafka.group.id": "g"})
+    end = {"orders": {"0": 105, "1": 30}}
+    assert reader.latestOffset() == end
+    assert ranges(reader.partitions(reader.initialOffset(), end)) == [(1, 20, 30)]
 
 
 def test_batch_0_is_run_again_from_its_start(stream):
