@@ -98,6 +98,7 @@ class PartitionQueue:
     written: Written = field(default_factory=Written)
     _batches: int = 0
     _last_order: tuple[int, ...] = ()  # of the latest batch that was written
+    _stop: int = 0  # the offset behind it, or behind one before it
 
     @property
     def identity(self) -> Identity:
@@ -174,6 +175,8 @@ class PartitionQueue:
         self.sequences.note_known(now)
         if not self.is_passed(batch):
             self._last_order = batch.order
+            if base_offset >= 0:
+                self._stop = base_offset + batch.records
             self.sequences.go_on_behind(batch)
         if len(batch.order) > 1:
             self._settle_doubts(batch)
@@ -200,13 +203,19 @@ class PartitionQueue:
         """Whether a later batch was written: then, with idempotence, this one was before it."""
         return batch.order < self._last_order
 
-    def overtaken_by(self, batch: Batch) -> Batch | None:
-        """One before `batch`, which was written, that was certainly not.
+    def overtaken_by(self, batch: Batch, base_offset: int) -> Batch | None:
+        """One before `batch`, which was written at `base_offset`, that was certainly not.
 
         Only a broker that had forgotten the producer writes so: it takes any sequence for a first.
+        Offsets tell of those that may be written: where these are, others have none.
         """
-        earlier = (item for item in self.returned if item.order < batch.order)
-        return next((item for item in earlier if not item.may_be_written), None)
+        earlier = [item for item in self.returned if item.order < batch.order]
+        unknown = [item for item in earlier if not self.is_passed(item)]
+        least = self._stop + sum(item.records for item in unknown)
+        certain = [item for item in earlier if not item.may_be_written]
+        if 0 <= base_offset < least and not self.is_passed(batch):
+            certain += unknown
+        return min(certain, key=lambda item: item.order, default=None)
 
     @property
     def may_come_twice(self) -> bool:
