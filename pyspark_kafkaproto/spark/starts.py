@@ -86,7 +86,10 @@ class Committed:
 Limit = Earliest | Latest | Specific | Timestamp | Ago | Relative | Committed
 
 _EXAMPLE = '{"topicA":{"0":23,"1":-2},"topicB":{"0":-2}}'
-_FORMS = f"-10m, 2026-11-01T00:00:00Z, earliest+100, latest-100, committed or {_EXAMPLE}"
+_WORDS = "-10m, 2026-11-01T00:00:00Z, earliest+100, latest-100, committed or"
+_STARTS = f"earliest, {_WORDS} {_EXAMPLE}"
+_ALL = f"earliest, latest, {_WORDS} {_EXAMPLE}"
+_ENDS = f'latest, {_WORDS} {{"topicA":{{"0":23,"1":-1}},"topicB":{{"0":-1}}}}'
 _FALLBACKS = "error, earliest, -10m, 2026-11-01T00:00:00Z, earliest+100 or latest-100"
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DIGITS = re.compile(r"[0-9]{1,19}")
@@ -97,30 +100,25 @@ _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
 
 def parse_start(option: str, text: str) -> Limit:
     """Any form of limit; but a batch has nothing to read from `latest` on."""
-    limit = parse_limit(option, text)
+    limit = parse_limit(option, text, _STARTS)
     if isinstance(limit, Latest) or _has(limit, Latest):
-        raise ConfigError(
-            option, text, f"a batch cannot start at latest: expected earliest, {_FORMS}"
-        )
+        raise ConfigError(option, text, f"a batch cannot start at latest: expected {_STARTS}")
     return limit
 
 
 def parse_end(option: str, text: str) -> Limit:
     """Any form of limit; but a batch that ends at `earliest` has nothing to read."""
-    limit = parse_limit(option, text)
+    limit = parse_limit(option, text, _ENDS)
     if isinstance(limit, Earliest) or _has(limit, Earliest):
-        raise ConfigError(
-            option, text, f"a batch cannot end at earliest: expected latest, {_FORMS}"
-        )
+        raise ConfigError(option, text, f"a batch cannot end at earliest: expected {_ENDS}")
     return limit
 
 
-def parse_limit(option: str, text: str) -> Limit:
-    """Any form of limit, `earliest` and `latest` among them."""
+def parse_limit(option: str, text: str, words: str = _ALL) -> Limit:
+    """Any form of limit, `earliest` and `latest` among them; an error says `words`."""
     limit = _parse_word(option, text)
     if limit is not None:
         return limit
-    words = f"earliest, latest, {_FORMS}"
     return Specific(_load_numbers(option, text, _EARLIEST_OFFSET, words, _named))
 
 

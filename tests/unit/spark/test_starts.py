@@ -1,5 +1,7 @@
 """Where reading starts and ends, as Spark's users write it."""
 
+import re
+
 import pytest
 
 from pyspark_kafkaproto.cluster import TopicPartition
@@ -53,6 +55,15 @@ def test_batch_cannot_start_at_latest(text):
 def test_batch_cannot_end_at_earliest(text):
     with pytest.raises(ConfigError, match=r"endingOffsets.*cannot end at earliest"):
         parse_end("endingOffsets", text)
+
+
+@pytest.mark.parametrize("text", ["nonsense", "earliest", '{"t":{"0":-2}}'])
+def test_an_example_of_an_end_can_be_taken_as_it_stands(text):
+    with pytest.raises(ConfigError) as refused:
+        parse_end("endingOffsets", text)
+    example = re.search(r" or (\{.*\})", str(refused.value))[1]
+    assert isinstance(parse_end("endingOffsets", example), Specific)
+    assert "expected earliest" not in str(refused.value)
 
 
 def test_broken_json_is_told_with_where_it_breaks():
