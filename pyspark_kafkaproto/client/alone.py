@@ -17,12 +17,15 @@ class Alone:
 
     Args:
         what: it is, for errors.
+        nests: whether its thread may have it again in the midst of that, as callbacks do.
     """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, *, nests: bool = True) -> None:
         self._what: Final = what
         self._process = os.getpid()
         self._in_use = threading.RLock()
+        self._nests: Final = nests
+        self._is_taken = False
 
     @property
     def is_a_copy(self) -> bool:
@@ -42,7 +45,7 @@ class Alone:
         """Refuse children of the process, and a second thread: two would mix up their answers.
 
         Raises:
-            LocalProtocolError: somebody else has it.
+            LocalProtocolError: somebody else has it, or this thread where that does not nest.
         """
         self.take()
         try:
@@ -58,7 +61,19 @@ class Alone:
                 f"another thread uses this {self._what} at this moment: a {self._what} is for one "
                 "at a time"
             )
+        if self._is_taken and not self._nests:
+            self._in_use.release()
+            raise LocalProtocolError(
+                f"this {self._what} is in the midst of another call of this thread: a handler of "
+                "signals can note that it came, and whoever was called act on that afterwards"
+            )
+        self._is_taken = True
+
+    def let_in(self) -> None:
+        """Nothing is begun yet: calls in the midst of this one do no harm."""
+        self._is_taken = False
 
     def give_back(self) -> None:
         """As often as it was taken."""
+        self._is_taken = False
         self._in_use.release()

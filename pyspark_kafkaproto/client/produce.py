@@ -126,8 +126,9 @@ class Producer:
         self._compressing = _compressing(self.config, compression_threads)
         self._start_over()
         self._ended_by: str | None = None
-        self._alone = Alone("producer")
-        self._is_at_work = False
+        # A handler of signals may call in the midst of anything: what is in hand there is in no
+        # queue, so it would be waited for without end, or be missing from what `flush` returns.
+        self._alone = Alone("producer", nests=False)
 
     def __enter__(self) -> Self:
         return self
@@ -175,7 +176,7 @@ class Producer:
                 if isinstance(data, ProducerRecord):  # a tuple: its parts would be the records
                     kind = type(data).__name__
                     raise ConfigError("records", kind, "expected a list: send([record])")
-                self._is_at_work = False  # nothing is begun: what makes them may send others
+                self._alone.let_in()  # what makes them may send others
                 records = list(data)
         if self._transactions is not None:
             self._transactions.check_open()
@@ -197,7 +198,7 @@ class Producer:
         Raises:
             KafkaProtoError: something cannot be written; see `send`.
         """
-        with self._at_once():
+        with self._alone():
             return self._flush()
 
     def _flush(self) -> dict[TopicPartition, Written]:
@@ -268,7 +269,7 @@ class Producer:
                 whose `error.is_retriable`): it may be committed.
         """
         transactions = self._transactional
-        with self._at_once():
+        with self._alone():
             if transactions.is_open:
                 with self._ending():
                     self._write_out()
@@ -285,7 +286,7 @@ class Producer:
             BrokerError: another producer took over.
         """
         transactions = self._transactional
-        with self._at_once():
+        with self._alone():
             self._abort(transactions)
 
     def _abort(self, transactions: Transactions) -> None:
@@ -304,7 +305,7 @@ class Producer:
             sent.
         """
         transactions = self._transactional
-        with self._at_once():
+        with self._alone():
             self._flush()
             return transactions.leave()
 
@@ -320,7 +321,7 @@ class Producer:
         if self._is_inherited:
             self.abandon()
             return
-        with self._at_once():
+        with self._alone():
             try:
                 if self._ended_by is not None:
                     self._abort_open()
@@ -383,37 +384,11 @@ class Producer:
         """Whether this is a child process: rows, producer id and transaction are the parent's."""
         return self._alone.is_a_copy
 
-    def _begin_call(self) -> None:
-        """Have the producer alone, and not in the midst of another call of this very thread.
-
-        A handler of signals may come anywhere: what is in hand there is in no queue, so that it
-        would be waited for without end, or be missing from what `flush` says is written.
-        """
-        self._alone.take()
-        if self._is_at_work:
-            self._alone.give_back()
-            raise LocalProtocolError(
-                "this producer is in the midst of another call of this thread: a handler of "
-                "signals can note that it came, for whoever sends to close behind that call"
-            )
-
-    @contextmanager
-    def _at_once(self) -> Iterator[None]:
-        """One call of the user's, from its beginning to its end."""
-        self._begin_call()
-        try:
-            self._is_at_work = True
-            yield
-        finally:
-            self._is_at_work = False
-            self._alone.give_back()
-
     @contextmanager
     def _ending_on_error(self) -> Iterator[None]:
-        """`_at_once` and `_ending` in one, which costs a `send` less."""
-        self._begin_call()
+        """One call, alone and `_ending`, in one, which costs a `send` less."""
+        self._alone.take()
         try:
-            self._is_at_work = True
             self._check_going()
             try:
                 yield
@@ -421,7 +396,6 @@ class Producer:
                 self._end_by(error)
                 raise
         finally:
-            self._is_at_work = False
             self._alone.give_back()
 
     @contextmanager
