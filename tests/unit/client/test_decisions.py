@@ -7,13 +7,15 @@ from contextlib import ExitStack
 import pytest
 
 from pyspark_kafkaproto.client import decisions
-from pyspark_kafkaproto.client.decisions import DecisionLog
+from pyspark_kafkaproto.client.decisions import Decision, DecisionLog
+from pyspark_kafkaproto.cluster.transactions import Writer
 from pyspark_kafkaproto.errors import DeadlineExceeded, LocalProtocolError
 from pyspark_kafkaproto.net import ClientConfig, pool
 from tests.fake_broker import DEFAULT, FakeCluster, FakeTopic, metadata, topic_id_of
-from tests.fake_log import FakeLog
+from tests.fake_log import FakeLog, list_offsets
 from tests.fake_past import lead_in_the_past
 from tests.fake_produce import refusing
+from tests.unit.client.willing import be_willing
 
 TOPIC, PREFIX = "decisions", "orders"
 _NOT_ENOUGH_REPLICAS = 19
@@ -139,3 +141,76 @@ def test_a_job_that_failed_does_not_wait_for_long_to_have_it_noted(brokers, log,
     with pytest.raises(DeadlineExceeded, match="NOT_ENOUGH_REPLICAS"):
         log.give_up("some job")
     assert time.monotonic() - began < 5
+
+
+def told_before(brokers, end):
+    """An answer of a leader that has not heard yet how far its log has come."""
+
+    def answer(call):
+        log = brokers.logs[TOPIC, 0]
+        now, log.stop = log.stop, end
+        try:
+            return list_offsets(brokers, call)
+        finally:
+            log.stop = now
+
+    return answer
+
+
+@pytest.fixture
+def one_behind(brokers, log, clock):
+    """Two decisions were made; whoever reads next is told of the first alone, once."""
+    be_willing(brokers)
+    decide(brokers, "1", "done")
+    assert last(log) == "batch 1 (done, 0 transactions)"
+    decide(brokers, "2", "decided")
+    brokers.on("ListOffsets", *[told_before(brokers, 1)] * 2, DEFAULT)
+    return log
+
+
+def test_what_is_decided_is_read_by_whoever_comes_next(brokers, log, clock):
+    be_willing(brokers)
+    writers = (Writer(f"{PREFIX}-name-7-0", 1001, 3), Writer(f"{PREFIX}-name-7-1", 1002, 0))
+    decision = Decision("7", False, writers)
+    with log.deciding("name") as deciding:
+        assert deciding.last is None
+        deciding.write(decision)
+        assert deciding.last == decision
+        assert deciding.ids_to_commit == {writer.transactional_id for writer in writers}
+    assert DecisionLog(log.config, TOPIC, PREFIX).read() == {"name": decision}
+    with log.deciding("name") as again:
+        assert again.last == decision
+        again.write(Decision("7", True, writers))
+        assert again.ids_to_commit == set()
+    assert log.read() == {"name": Decision("7", True, ())}
+
+
+def test_whoever_is_not_sure_may_read_what_was(one_behind):
+    assert last(one_behind) == "batch 1 (done, 0 transactions)"
+    assert last(one_behind) == "batch 2 (decided, 0 transactions)"
+
+
+def test_whoever_has_to_be_sure_believes_no_end_of_the_past(one_behind):
+    assert str(one_behind.read(surely=True)["name"]) == "batch 2 (decided, 0 transactions)"
+
+
+def test_who_decides_is_sure_of_the_last_decision_once_that_was_asked_for(brokers, one_behind):
+    brokers.on("ListOffsets", *[told_before(brokers, 1)] * 4, DEFAULT)
+    with one_behind.deciding("name") as deciding:
+        assert str(deciding.last) == "batch 1 (done, 0 transactions)"
+        deciding.make_sure()
+        assert str(deciding.last) == "batch 2 (decided, 0 transactions)"
+
+
+def test_nothing_is_decided_behind_a_decision_that_was_not_read(brokers, one_behind):
+    refused = pytest.raises(LocalProtocolError, match=r"'name' has decided batch 2 .*offset 1")
+    with refused, one_behind.deciding("name") as deciding:
+        deciding.write(Decision("3", False, ()))
+    assert [request.committed for request in brokers.asked("EndTxn")] == [False]
+
+
+def test_what_another_has_decided_keeps_nobody_from_deciding(brokers, one_behind):
+    with one_behind.deciding("another") as deciding:
+        deciding.write(Decision("9", True, ()))
+    assert brokers.asked("EndTxn")[0].committed
+    assert str(one_behind.read()["another"]) == "batch 9 (done, 0 transactions)"

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from itertools import zip_longest
 
 import pyarrow as pa
 import pytest
@@ -22,7 +21,6 @@ from pyspark_kafkaproto.errors import (
     RemoteProtocolError,
 )
 from pyspark_kafkaproto.messages import add_offsets_to_txn, add_partitions_to_txn, txn_offset_commit
-from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.describe_transactions import DescribeTransactionsResponse
 from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
 from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdResponse
@@ -30,97 +28,24 @@ from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.records import compression
 from tests.examples import first
-from tests.fake_broker import DEFAULT, STALL, api_versions, close
+from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_produce import produce, refusing, stamped, values
+from tests.fake_sessions import with_values
 from tests.unit.client.faults import while_others_are_sent
+from tests.unit.client.willing import added, be_willing, next_epoch, offsets_committed
 
 ONE = TopicPartition("orders", 0)
 ROWS = [ProducerRecord("a", partition=0), ProducerRecord("b", partition=1)]
-_COORDINATION = {
-    "InitProducerId": 5,
-    "AddPartitionsToTxn": 5,
-    "AddOffsetsToTxn": 4,
-    "TxnOffsetCommit": 5,
-    "EndTxn": 5,
-}
 _NOT_ATTEMPTED, _NOT_ALLOWED = 55, 29
 _NOT_LEADER, _TOO_LARGE, _CONCURRENT_TRANSACTIONS, _INVALID_RECORD = 6, 10, 51, 87
-
-
-def versions(brokers, level):
-    """ApiVersions of a cluster whose transactions are of this version."""
-
-    def answer(call):
-        feature = ApiVersionsResponse.FinalizedFeature(
-            name="transaction.version", max_version_level=level, min_version_level=0
-        )
-        return ApiVersionsResponse(
-            api_keys=api_versions(brokers, call).api_keys,
-            finalized_features=(feature,),
-            finalized_features_epoch=0,
-        )
-
-    return answer
-
-
-def added(*codes):
-    """Answers AddPartitionsToTxn with a code for each partition of a topic; what is left has 0."""
-    result = add_partitions_to_txn.PartitionResult
-
-    def answer(call):
-        topics = (
-            add_partitions_to_txn.TopicResult(
-                name=topic.name,
-                results_by_partition=tuple(
-                    result(partition_index=n, partition_error_code=code)
-                    for n, code in zip_longest(topic.partitions, codes, fillvalue=0)
-                ),
-            )
-            for topic in call.request.v3_and_below_topics
-        )
-        return add_partitions_to_txn.AddPartitionsToTxnResponse(
-            results_by_topic_v3_and_below=tuple(topics)
-        )
-
-    return answer
-
-
-def offsets_committed(call):
-    """The answer to TxnOffsetCommit of a broker that is willing."""
-    part = txn_offset_commit.TxnOffsetCommitResponse.Topic
-    topics = (
-        part(
-            name=topic.name,
-            partitions=tuple(
-                part.Partition(partition_index=item.partition_index) for item in topic.partitions
-            ),
-        )
-        for topic in call.request.topics
-    )
-    return txn_offset_commit.TxnOffsetCommitResponse(topics=tuple(topics))
 
 
 @pytest.fixture(params=[1, 2], ids=["version 1", "version 2"])
 def level(request, brokers):
     """The version of transactions at the fake brokers, which are willing."""
-    for api, most in _COORDINATION.items():
-        brokers.versions[api] = (0, most)
+    be_willing(brokers, request.param)
     brokers.versions.pop("DescribeTransactions")  # who has the id now is a test's own question
-    brokers.on("ApiVersions", versions(brokers, request.param))
-    brokers.on("AddPartitionsToTxn", added())
-    brokers.on("AddOffsetsToTxn", add_offsets_to_txn.AddOffsetsToTxnResponse())
-    brokers.on("TxnOffsetCommit", offsets_committed)
-    if request.param == 1:
-        brokers.on("EndTxn", EndTxnResponse())
-    else:
-        brokers.on("EndTxn", lambda call: _next_epoch(call.request))
     return request.param
-
-
-def _next_epoch(request):
-    return EndTxnResponse(
-        producer_id=request.producer_id, producer_epoch=request.producer_epoch + 1
-    )
 
 
 def asked(brokers):
@@ -320,7 +245,7 @@ def test_an_end_that_comes_late_does_not_end_the_next_transaction(
     assert len({item[1:3] for item in numbers_of(brokers)}) == (2 if level == 1 else 3)
 
 
-_END = {1: EndTxnResponse(), 2: lambda call: _next_epoch(call.request)}
+_END = {1: EndTxnResponse(), 2: next_epoch}
 
 
 @pytest.mark.slow
@@ -363,8 +288,7 @@ def test_a_cluster_that_goes_back_to_version_1_loses_no_row(brokers, producer, l
     expected = []
     for number, end in enumerate(("commit", *ends, "commit")):
         if number == 1:
-            brokers.on("ApiVersions", versions(brokers, 1))
-            brokers.on("EndTxn", EndTxnResponse())
+            be_willing(brokers, 1)
             brokers.hang_up()
         writer.begin_transaction()
         writer.send([ProducerRecord(f"{number}", partition=0)])
@@ -458,6 +382,30 @@ def test_dead_letters_of_what_was_aborted_are_given_up_too(brokers, producer, le
     writer.begin_transaction()
     assert writer.commit_transaction() == {}
     assert brokers.asked("Produce") == []
+
+
+def test_dead_letters_of_what_a_broker_refused_are_given_up_with_an_abort(brokers, producer, level):
+    """Those that were not sent yet, as the same answer ended the transaction."""
+    del level
+    writer = known(producer(transactional_id="mine", dead_letter_topic="many"))
+    bad = ProduceResponse.Topic.Partition.RecordError(batch_index=0)
+
+    def answer(call):
+        (first,) = refusing(_INVALID_RECORD, 0, record_errors=(bad,))(call).responses
+        (second,) = refusing(_NOT_ALLOWED, 1)(call).responses
+        both = (*first.partition_responses, *second.partition_responses)
+        topic = with_values(first, partition_responses=both)
+        return ProduceResponse(responses=(topic,))
+
+    brokers.on("Produce", answer, DEFAULT)
+    writer.send([ProducerRecord("bad", partition=0), ProducerRecord("refused", partition=1)])
+    with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
+        writer.flush()
+    assert writer.dead_letters == 1
+    writer.abort_transaction()
+    writer.begin_transaction()
+    assert writer.commit_transaction() == {}
+    assert all(not log.batches for (topic, _), log in brokers.logs.items() if topic == "many")
 
 
 def known(writer):

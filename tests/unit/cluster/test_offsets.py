@@ -1,10 +1,12 @@
 """Offsets at the leaders: what is asked, in which isolation, and what -1 means."""
 
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
 
-from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster import KafkaCluster, Router, TopicPartition
+from pyspark_kafkaproto.cluster.offsets import list_bounds
 from pyspark_kafkaproto.errors import ConfigError, RemoteProtocolError, UnsupportedVersion
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 
@@ -12,10 +14,14 @@ FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 P = ListOffsetsResponse.Topic.Partition
 
 
-def answer(brokers, first, second):
+def listed(first, second):
     found = (P(partition_index=0, offset=first), P(partition_index=1, offset=second))
     topic = ListOffsetsResponse.Topic(name="orders", partitions=found)
-    brokers.on("ListOffsets", ListOffsetsResponse(topics=(topic,)))
+    return ListOffsetsResponse(topics=(topic,))
+
+
+def answer(brokers, first, second):
+    brokers.on("ListOffsets", listed(first, second))
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +64,13 @@ def test_a_log_without_a_bound_is_an_error(brokers, kafka, ask, bound):
     answer(brokers, 5, -1)
     with pytest.raises(RemoteProtocolError, match=f"where partition orders-1 {bound}"):
         ask(kafka, {FIRST, SECOND})
+
+
+@pytest.mark.parametrize("timestamp", [0, 1_700_000_000_000], ids=["the first", "another"])
+def test_where_no_record_is_that_late_the_end_is_the_bound(brokers, kafka, timestamp):
+    brokers.on("ListOffsets", listed(8, 9), listed(5, -1))
+    with closing(Router(kafka.config)) as router:
+        assert list_bounds(router, {FIRST, SECOND}, timestamp) == {FIRST: 5, SECOND: 9}
 
 
 @pytest.mark.parametrize("timestamp", [-1, -2, -5, 1.5, "now", datetime(2026, 11, 1, tzinfo=UTC)])

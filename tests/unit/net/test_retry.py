@@ -110,6 +110,13 @@ def test_jitter_stays_within_a_fifth(first_s, most_s, tries):
     assert 0.8 * nominal <= wait_s <= 1.2 * nominal
 
 
+def test_jitter_goes_both_ways():
+    """Who failed together is not to come back together."""
+    waits = [Backoff(1.0, 1.0).wait_s(1) for _ in range(200)]
+    assert 0.8 <= min(waits) < 0.95
+    assert 1.05 < max(waits) <= 1.2
+
+
 def test_gives_up_before_the_deadline_passes_with_the_only_error_there_was(clock):
     attempt = Script(REFUSED)
     with pytest.raises(ConnectionFailed) as caught:

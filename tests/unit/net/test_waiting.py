@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from contextlib import ExitStack, closing
+from select import poll
 
 import pytest
 
@@ -15,6 +16,7 @@ from pyspark_kafkaproto.net import (
     Deadline,
     Endpoint,
     wait_for_answers,
+    waiting,
 )
 from pyspark_kafkaproto.net.transport import Transport
 from pyspark_kafkaproto.wire.frame import encode_response
@@ -164,3 +166,13 @@ def test_what_is_not_answered_is_not_waited_for(brokers, connections):
     assert connection.in_flight == 0
     brokers.wait_for_call("Produce")
     assert connection.request(MetadataRequest(topics=()), Deadline.after(5)).cluster_id == "fake"
+
+
+def test_while_nothing_comes_nobody_looks_again_and_again(brokers, connections, monkeypatch):
+    brokers.on("Metadata", STALL)
+    for each in connections:
+        each.send(MetadataRequest(topics=()), Deadline.after(5))
+    looks = []
+    monkeypatch.setattr(waiting.select, "poll", lambda: looks.append(1) or poll())
+    assert wait_for_answers(connections, 0.1) == []
+    assert len(looks) <= 3

@@ -47,6 +47,15 @@ def test_sizes_are_told(decode):
     assert whole.max_batch_bytes == max(part.decompressed_bytes for part in parts)
 
 
+@pytest.mark.parametrize("sizes", [(10, 2000), (2000, 10)])
+def test_the_largest_batch_is_told_wherever_it_is(decode, sizes):
+    batches = [
+        encode_batch([NewRecord(b"x" * size)], base_offset=offset)
+        for offset, size in enumerate(sizes)
+    ]
+    assert decode(b"".join(batches)).max_batch_bytes == max(len(data) - 61 for data in batches)
+
+
 def test_a_batch_over_the_limit_is_refused(refused):
     first = encode_batch([NewRecord(b"a")])
     error = refused(first + encode_batch([NewRecord(b"x" * 2000)], base_offset=1),
@@ -56,7 +65,8 @@ def test_a_batch_over_the_limit_is_refused(refused):
     assert error.pos == len(first)
 
 
-def test_a_batch_as_large_as_the_limit(decode):
+def test_a_batch_as_large_as_the_limit(decode, refused):
     block = encode_batch([NewRecord(b"x" * 2000)])
     size = decode(block).decompressed_bytes
     assert decode(block, batch_limit_bytes=size).rows == 1
+    assert type(refused(block, batch_limit_bytes=size - 1)) is BatchTooLarge

@@ -48,9 +48,10 @@ def test_nothing_is_read_behind_the_stop(decode):
     assert (offsets(decoded), decoded.pos, decoded.next_offset) == ([10, 11], len(first), 12)
 
 
-def test_a_batch_behind_the_stop_says_that_the_range_is_read(decode):
+@pytest.mark.parametrize("base_offset", [15, 20])
+def test_a_batch_behind_the_stop_says_that_the_range_is_read(decode, base_offset):
     first = batch(10, 0)
-    decoded = decode(first + batch(20, 0), start=10, stop=15)
+    decoded = decode(first + batch(base_offset, 0), start=10, stop=15)
     assert (offsets(decoded), decoded.pos, decoded.next_offset) == ([10], len(first), 15)
     assert decoded.passed_over == 4
 

@@ -7,6 +7,7 @@ import pytest
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from tests.unit.records.batches import with_fields
+from tests.unit.records.messages import message
 
 FIRST = encode_batch([NewRecord(b"a"), NewRecord(b"b")], base_offset=10, leader_epoch=4)
 SECOND = encode_batch([], base_offset=12, last_offset_delta=7, leader_epoch=5)
@@ -24,6 +25,12 @@ def test_an_empty_block_has_no_batch(skim):
 
 def test_all_headers_of_a_block_are_read(skim):
     assert skim(BLOCK) == (20, len(BLOCK), 2, 0, 5)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_the_epoch_is_the_last_batchs_which_an_old_message_has_none_of(skim, magic):
+    block = BLOCK + message(magic, 20, b"old")
+    assert skim(block) == (21, len(block), 3, 0, -1)
 
 
 def test_what_lies_before_the_position_is_not_read(skim):

@@ -60,6 +60,23 @@ def test_a_producer_that_aborts_then_commits(decode):
     assert (decoded.next_offset, decoded.passed_over) == (4, 3)
 
 
+@pytest.mark.parametrize("first_offset", [0, 1, 2])
+def test_a_transaction_that_begins_anywhere_in_a_batch_leaves_all_of_it_out(decode, first_offset):
+    """As the Java client, which looks at the last offset of a batch."""
+    batch = encode_batch([NewRecord(b"a")] * 3, producer_id=5, attributes=TRANSACTIONAL)
+    decoded = decode(batch + data(3, b"behind", 6), aborted=[(5, first_offset)])
+    assert values(decoded) == [b"behind"]
+
+
+def test_a_control_batch_without_records_ends_nothing(decode):
+    """As compaction leaves it."""
+    empty = encode_batch(
+        [], base_offset=1, last_offset_delta=0, producer_id=5, attributes=TRANSACTIONAL | CONTROL
+    )
+    block = data(0, b"aborted", 5) + empty + data(2, b"aborted, too", 5) + data(3, b"other", 6)
+    assert values(decode(block, aborted=[(5, 0)])) == [b"other"]
+
+
 def test_the_state_is_carried_from_chunk_to_chunk(decode):
     got, pos, start, aborted = [], 0, 0, [(5, 0)]
     while pos < len(ABORTED_THEN_COMMITTED):

@@ -103,6 +103,8 @@ def pieces(spans, max_records=None, min_partitions=None):
         # There are no more pieces than offsets.
         ([(0, 2)], {"min_partitions": 10}, [(0, 0, 1), (0, 1, 2)]),
         ([(3, 3)], {"min_partitions": 10}, [(0, 3, 3)]),
+        # One without records counts for none.
+        ([(3, 3), (0, 4)], {"min_partitions": 2}, [(0, 3, 3), (1, 0, 2), (1, 2, 4)]),
     ],
 )  # fmt: skip
 def test_pieces_are_those_of_sparks_range_calculator(spans, options, expected):

@@ -204,13 +204,14 @@ def test_given_ranges_are_read_as_they_are(plan):
     assert _ranges(tasks) == [[("orders", 0, 20, 30)], [("orders", 0, 50, 60)]]
 
 
+@pytest.mark.parametrize("start", [70, 20, None])
 @pytest.mark.parametrize("strict", ["true", "false"])
-def test_an_old_leader_that_has_been_away_cuts_no_range_off(brokers, plan, clock, strict):
+def test_an_old_leader_that_has_been_away_cuts_no_range_off(brokers, plan, clock, strict, start):
     """A job would commit the end of its range behind records that it has not read."""
     lead_in_the_past(brokers, "orders", end=60)
-    given = '[["orders", 0, 70, 100]]'
-    (task,) = plan(offsetranges=given, failondataloss=strict)
-    assert _ranges([task]) == [[("orders", 0, 70, 100)]]
+    first = "null" if start is None else start
+    (task,) = plan(offsetranges=f'[["orders", 0, {first}, 100]]', failondataloss=strict)
+    assert _ranges([task]) == [[("orders", 0, start, 100)]]
     assert task.leaders[TopicPartition("orders", 0)].node_id == 2
 
 

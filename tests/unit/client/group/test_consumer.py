@@ -950,6 +950,28 @@ def held_up(brokers, *answers):
     return let_go
 
 
+def test_a_commit_that_is_refused_ends_no_membership(filled, coordinator, member_of):
+    consumer = member_of(enable_auto_commit="false")
+    poll_rows(consumer, 40)
+    filled.on("OffsetCommit", committing(OFFSET_METADATA_TOO_LARGE))
+    with pytest.raises(BrokerError, match="OFFSET_METADATA_TOO_LARGE"):
+        consumer.commit({FIRST: 5})
+    filled.logs["orders", 0].append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 20)]
+    assert consumer.assignment == BOTH
+
+
+def test_a_commit_by_an_instance_that_was_taken_over_ends_its_membership(
+    filled, coordinator, member_of
+):
+    consumer = member_of(enable_auto_commit="false", group_instance_id="till-1")
+    poll_rows(consumer, 40)
+    filled.on("OffsetCommit", committing(FENCED_INSTANCE_ID))
+    for call in (lambda: consumer.commit({FIRST: 5}), lambda: consumer.poll(0)):
+        with pytest.raises(BrokerError, match="FENCED_INSTANCE_ID"):
+            call()
+
+
 @pytest.mark.slow
 def test_a_refused_commit_takes_none_with_it_that_waited_beside_it(filled, group, consumer_of):
     told = []
@@ -1467,6 +1489,14 @@ def test_an_answer_that_is_held_is_not_late(filled, group, consumer_of):
     )
     assert consumer.poll(0.6) is None
     assert len(filled.asked("Fetch")) == 1
+
+
+def test_a_leader_is_told_how_much_is_worth_an_answer_and_how_long_to_hold_it(
+    filled, group, consumer_of
+):
+    poll_rows(consumer_of(fetch_min_bytes=7, fetch_max_wait_ms=30), 1)
+    asked = filled.asked("Fetch")[0]
+    assert (asked.min_bytes, asked.max_wait_ms) == (7, 30)
 
 
 @pytest.mark.slow

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto.client.group.membership import Membership, State
-from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
+from pyspark_kafkaproto.net import Deadline
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -56,3 +57,17 @@ def test_what_is_given_up_is_owned_no_more(joined):
     joined.lost("for a test")
     joined.released()
     assert (joined.state, joined.owned, joined.assignment) == (State.JOINING, set(), set())
+
+
+def test_what_was_given_up_is_left_out_of_commits_that_were_given_before(joined):
+    """Whoever has it now may have committed more; and whoever gave them hears of that."""
+    both = {FIRST: CommittedOffset(7), SECOND: CommittedOffset(3)}
+    first = {FIRST: CommittedOffset(8)}
+    before, alone = (joined.commit(offsets, Deadline.after(60)) for offsets in (both, first))
+    joined.give_up(frozenset({SECOND}))
+    behind = joined.commit(both, Deadline.after(60))
+    for commit in (before, alone, behind):
+        joined.leave_out(commit)
+    assert (before.left, before.is_late) == ({FIRST: CommittedOffset(7)}, True)
+    assert (alone.left, alone.is_late) == (first, False)
+    assert (behind.left, behind.is_late) == (both, False)

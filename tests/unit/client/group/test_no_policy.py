@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 import pytest
@@ -12,10 +13,11 @@ from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline
 from tests.fake_log import FakeLog
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
-from tests.unit.cluster.committing import FakeCoordinator, unstable
+from tests.unit.cluster.committing import FakeCoordinator, fetch_refused, unstable
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
+GROUP_AUTHORIZATION_FAILED = 30
 NOTHING = r"partition orders-0: .*committed nothing.*is none"
 
 
@@ -30,6 +32,17 @@ def poll_around_errors(consumer, count):
         except BrokerError:
             errors += 1
     return rows, errors
+
+
+def poll_past(consumer, text):
+    """Poll until there is another error than those with `text`, for some time."""
+    deadline = Deadline.after(PATIENCE_S)
+    while not deadline.has_passed:
+        try:
+            consumer.poll(0.01)
+        except BrokerError as error:
+            if not re.search(text, str(error)):
+                raise
 
 
 @pytest.mark.slow
@@ -57,6 +70,15 @@ def test_it_is_an_error_at_every_poll_where_there_is_no_other(coordinator, membe
         with pytest.raises(BrokerError, match=r"orders-0, orders-1: .*committed nothing.*is none"):
             consumer.poll(PATIENCE_S)
     assert consumer.assignment == BOTH
+
+
+def test_a_right_that_was_taken_away_is_no_wait_for_a_commit(filled, coordinator, member_of):
+    coordinator.committed["orders", 1] = (0, "")
+    consumer = member_of(auto_offset_reset="none")
+    poll_around_errors(consumer, 20)
+    filled.on("OffsetFetch", fetch_refused(GROUP_AUTHORIZATION_FAILED))
+    with pytest.raises(BrokerError, match="GROUP_AUTHORIZATION_FAILED"):
+        poll_past(consumer, NOTHING)
 
 
 @pytest.mark.slow

@@ -190,6 +190,18 @@ def test_a_session_is_begun_once_more_after_a_while(monkeypatch):
     assert session.next_scope(terms, is_by_id=False).session_epoch == 0
 
 
+def test_behind_the_last_epoch_comes_the_first_one_that_begins_nothing(monkeypatch):
+    """As Kafka's brokers count: 0 would be a session begun anew."""
+    monkeypatch.setattr(sessions_of_ours, "_LAST_EPOCH", 2)
+    session = FetchSession()
+    terms = [Terms(TopicPartition("a", 0), NO_ID, 0, 0, -1, 1)]
+    epochs = []
+    for _ in range(5):
+        epochs.append(session.next_scope(terms, is_by_id=False).session_epoch)
+        session.note_answer(FetchResponse(session_id=7))
+    assert epochs == [0, 1, 2, 1, 2]
+
+
 def no_memory(*_):
     raise MemoryError
 

@@ -16,7 +16,12 @@ from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.client.reading import fetch, probe
 from pyspark_kafkaproto.client.reading.ranges import Mode
 from pyspark_kafkaproto.cluster import Router, TopicPartition
-from pyspark_kafkaproto.errors import ConnectionFailed, CorruptRecords, LocalProtocolError
+from pyspark_kafkaproto.errors import (
+    ConnectionFailed,
+    CorruptRecords,
+    LocalProtocolError,
+    RemoteProtocolError,
+)
 from pyspark_kafkaproto.net import Connection, ConsumerConfig, Deadline, transport
 from pyspark_kafkaproto.net.transport import Transport
 from pyspark_kafkaproto.records import IMPLEMENTATION, NewRecord, encode_batch
@@ -98,6 +103,38 @@ def test_next_is_asked_for_when_the_last_piece_is_there(brokers, config, task, l
         assert asked(brokers) == [0, 100]
         found = rows_of(block) + [row for other in blocks for row in rows_of(other)]
     assert found == rows(0, 0, 200)
+
+
+def test_a_large_answer_about_something_else_is_refused(brokers, config, task, log):
+    records = b"".join(batch.data for batch in log.batches)
+    brokers.on("Fetch", answered(Answered(partition_index=7, high_watermark=100, records=records)))
+    with pytest.raises(RemoteProtocolError, match="orders-7 was not asked for"):
+        read(Fetcher(task((0, 0, 100)), config(), ReadSettings()))
+
+
+def test_a_first_batch_that_is_cut_does_not_end_where_another_partition_does(
+    brokers, config, task, log
+):
+    """As brokers before Fetch 3 cut it."""
+    log.cuts_first = True
+    brokers.logs["orders", 1].fill(3, size_bytes=100)
+    schema = schema_for(["partition", "offset"])
+    little = config(max_partition_fetch_bytes=2 * PIECE)
+    batches = read_batches(task((0, 0, 100), (1, 0, 30)), little, ReadSettings(), schema)
+    found = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+    assert sorted(found) == rows(0, 0, 100) + rows(1, 0, 30)
+
+
+def test_each_answer_has_all_the_time_that_a_call_has(brokers, config, task, log, clock):
+    """A read may take for ever, as long as something comes."""
+    some = config(max_partition_fetch_bytes=2 * BATCH, default_api_timeout_ms=60_000)
+    found = []
+    for block in Fetcher(task((0, 0, 100)), some, ReadSettings()).blocks():
+        found += rows_of(block)
+        clock.now += 50
+        brokers.hang_up(1)  # what is asked ahead is lost, and tried again
+    assert found == rows(0, 0, 100)
+    assert clock.now > 1200
 
 
 @pytest.mark.parametrize("at", ["cut", "stalled"])

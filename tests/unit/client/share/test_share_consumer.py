@@ -461,6 +461,11 @@ def test_no_leader_waits_for_so_long_that_locks_run_out_before_rows_arrive(
     assert poll_rows(consumer, 1) == [(0, 20, 1)]
 
 
+def test_a_leader_is_told_how_much_is_worth_an_answer(filled, shares, member_of):
+    poll_rows(member_of(fetch_min_bytes=7), 1)
+    assert filled.asked("ShareFetch")[0].min_bytes == 7
+
+
 def test_what_a_commit_does_not_hear_of_is_an_error(filled, shares, explicit_of):
     filled.on("ShareAcknowledge", ShareAcknowledgeResponse())
     consumer = explicit_of()

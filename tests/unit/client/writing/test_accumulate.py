@@ -66,3 +66,16 @@ def test_open_batches_of_many_partitions_are_within_buffer_memory_too(
     assert max(seen) <= MEMORY
     assert sum(item.records for item in written.values()) == 1000
     assert len(values(brokers.logs["many", 0])) == 502
+
+
+def test_batches_that_were_finished_take_no_room_of_open_ones(brokers, producer):
+    writer = producer(buffer_memory=MEMORY, linger_ms=60_000)
+    for _ in range(10):
+        writer.send(rows_of(20, 2))
+        writer.flush()
+    before = len(brokers.asked("Produce"))
+    writer.send(rows_of(2, 2))
+    assert writer._sender.held_bytes == 0, "they stay open"
+    assert len(brokers.asked("Produce")) == before
+    writer.flush()
+    assert len(values(brokers.logs["orders", 0])) == 101

@@ -54,6 +54,13 @@ def identities(brokers, partition=0):
     return [stamp[:2] for stamp in stamps(brokers, partition)]
 
 
+def test_whoever_has_no_transactional_id_names_none(brokers, write):
+    """To a broker an empty one is none that there can be."""
+    write(1)
+    (request,) = brokers.asked("InitProducerId")
+    assert request.transactional_id is None
+
+
 @pytest.mark.slow
 def test_the_next_producer_goes_on_with_the_id_in_the_next_epoch(brokers, write):
     for n in range(3):

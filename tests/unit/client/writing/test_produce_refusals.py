@@ -443,6 +443,19 @@ def test_a_record_that_the_broker_refuses_is_named(brokers, producer):
         writer.flush()
 
 
+def test_rows_beside_one_for_a_partition_that_is_not_there_go_where_they_would(
+    brokers, producer, letters
+):
+    """Also those that name none."""
+    writer = producer(dead_letter_topic="letters")
+    writer.send([ProducerRecord(f"{n}", partition=n) for n in (0, 1, 2)])
+    writer.send([ProducerRecord("3", partition=-1), ProducerRecord("4")])
+    writer.flush()
+    written = [value for number in (0, 1) for value in values(brokers.logs["orders", number])]
+    assert sorted(written) == texts([0, 1, 4])
+    assert values(letters) == texts([2, 3])
+
+
 @pytest.mark.slow
 def test_rows_that_cannot_be_sent_are_put_aside(brokers, producer, letters):
     writer = producer(None, dead_letter_topic="letters", max_request_size=3000)

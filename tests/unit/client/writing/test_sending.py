@@ -227,7 +227,9 @@ def test_under_a_steady_quota_all_is_written_in_its_turn(brokers, producer):
         max_request_size=100, max_in_flight_requests_per_connection=1,
     )  # fmt: skip
     writer.send([ProducerRecord(f"{n}", partition=n) for n in range(12)])
-    assert sum(written.records for written in writer.flush().values()) == 12
+    written = writer.flush().values()
+    assert sum(each.records for each in written) == 12
+    assert sum(each.retries for each in written) == 0, "to wait is no try"
 
 
 @pytest.fixture

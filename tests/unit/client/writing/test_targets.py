@@ -110,6 +110,18 @@ def test_an_older_leader_is_not_gone_back_to(brokers, producer):
     assert (queue.leader.node_id, queue.leader.epoch) == (2, 1)
 
 
+@pytest.mark.parametrize("epoch", [-1, 0], ids=["unknown", "the same"])
+def test_where_epochs_tell_nothing_the_leader_is_the_last_one_named(brokers, producer, epoch):
+    brokers.topics["orders"].epochs[0] = epoch
+    writer = producer()
+    writer.send([ProducerRecord("0", partition=0)])
+    writer.flush()
+    (queue,) = writer._targets.queues()
+    brokers.topics["orders"].leaders[0] = 2
+    writer._targets.look_again({"orders"})
+    assert (queue.leader.node_id, queue.leader.epoch) == (2, epoch)
+
+
 def test_what_is_in_flight_is_answered_before_anything_goes_to_a_newer_leader(brokers, producer):
     writer = producer()
     writer.send([ProducerRecord("0", partition=0)])

@@ -172,6 +172,13 @@ def test_listener_commits_the_batch_that_was_read(kafka, clock):
     assert listener.behind == BehindLatest(12, 12, 12.0)
 
 
+def test_listener_tells_how_far_behind_partitions_are_the_least_the_most_and_the_mean(kafka, clock):
+    listener = OffsetCommitListener(CONFIG, "g")
+    ends, latest = {"0": 8, "1": 5, "2": 30}, {"0": 20, "1": 8, "2": 30}
+    listener.onQueryProgress(progress({"orders": ends}, {"orders": latest}))
+    assert listener.behind == BehindLatest(0, 12, 5.0)
+
+
 def test_listener_reads_offsets_as_older_clients_of_spark_connect_have_them(kafka, clock):
     listener = OffsetCommitListener(CONFIG, "g")
     made = progress({})

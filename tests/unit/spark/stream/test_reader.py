@@ -7,9 +7,11 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.routing import OPINIONS
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
+from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNowFailed
 from pyspark_kafkaproto.spark.stream.limits import MOST
@@ -21,6 +23,27 @@ from tests.unit.spark.stream.partitions import add_partition, ranges
 NO_LIMIT = ReadMaxRows(MOST)
 BEGINNING = {"orders": {"0": 10, "1": 0}}
 END = {"orders": {"0": 100, "1": 30}}
+
+
+def refused(code):
+    """An answer to ListOffsets with this error of each partition."""
+
+    def answer(call):
+        part = ListOffsetsResponse.Topic
+        return ListOffsetsResponse(
+            topics=tuple(
+                part(
+                    name=topic.name,
+                    partitions=tuple(
+                        part.Partition(partition_index=item.partition_index, error_code=code)
+                        for item in topic.partitions
+                    ),
+                )
+                for topic in call.request.topics
+            )
+        )
+
+    return answer
 
 
 def started(reader):
@@ -181,6 +204,12 @@ def test_empty_batch_0_that_is_run_again_after_a_restart_stays_empty(
     assert "batch 0" in caplog.text
     assert "before orders-0 at 97" in caplog.text
     assert reader.latestOffset(logged, NO_LIMIT) == END
+
+
+def test_empty_batch_0_is_run_again_from_where_it_stands_without_a_warning(stream, caplog):
+    reader = stream(startingOffsets="earliest")
+    assert reader.partitions(reader.initialOffset(), BEGINNING) == []
+    assert not caplog.records
 
 
 def test_batch_0_with_records_is_run_again_from_where_its_start_is_now(stream):
@@ -424,6 +453,22 @@ def test_topic_that_the_pattern_does_not_mean_may_be_made_anew(brokers, stream, 
         reader.latestOffset(END, NO_LIMIT)
 
 
+@pytest.mark.parametrize(
+    ("code", "name", "opinions"),
+    [(29, "TOPIC_AUTHORIZATION_FAILED", 1), (3, "UNKNOWN_TOPIC_OR_PARTITION", OPINIONS)],
+)
+def test_ends_that_nobody_tells_are_an_error(brokers, stream, clock, code, name, opinions):
+    """Only where one knows no such topic may another know better."""
+    reader = stream(subscribe="orders")
+    looked_up = []
+    describe = reader._tail._describe
+    reader._tail._describe = lambda **given: looked_up.append(1) or describe(**given)
+    brokers.on("ListOffsets", refused(code))
+    with pytest.raises(BrokerError, match=name):
+        reader.latestOffset(END, NO_LIMIT)
+    assert len(looked_up) == opinions
+
+
 @pytest.mark.slow
 def test_end_that_came_back_is_asked_for_again_before_it_is_believed(brokers, stream, clock):
     reader, lenient = stream(), stream(failOnDataLoss="false")
@@ -533,6 +578,15 @@ def test_start_of_a_fresh_query_is_not_committed(stream, group):
     reader = stream(commitGroupId="g", startingOffsets="latest")
     assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable()) == END
     assert group == {}
+
+
+def test_fresh_query_that_has_logged_its_start_commits_it(stream, group):
+    """Tools see where it stands, whether anything comes or not."""
+    reader = stream(commitGroupId="g", startingOffsets="latest")
+    at = started(reader)
+    assert group == {}
+    assert reader.latestOffset(at, NO_LIMIT) == END
+    assert group == ALL_READ
 
 
 def test_what_is_not_read_yet_is_not_committed(brokers, stream, group):

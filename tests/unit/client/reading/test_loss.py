@@ -1,0 +1,63 @@
+"""What is missing is passed over no sooner than a broker may lag, and no further than it is."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from pyspark_kafkaproto.client import OffsetRange
+from pyspark_kafkaproto.client.reading.loss import LossPolicy
+from pyspark_kafkaproto.client.reading.progress import RangeProgress
+from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from pyspark_kafkaproto.errors import BrokerError, DataLoss
+from pyspark_kafkaproto.net import ClientConfig
+
+CONFIG = ClientConfig.parse({"bootstrap.servers": "b-1:9092", "request.timeout.ms": "30000"})
+GONE = BrokerError(3, "Metadata", "topic 'orders'")
+
+
+@pytest.fixture
+def progress():
+    """At offset 10 of a range up to 50."""
+    return RangeProgress(OffsetRange("orders", 0, 0, 50), 0, 10, 50)
+
+
+def policy(*, fail):
+    return LossPolicy(SimpleNamespace(config=CONFIG), fail_on_data_loss=fail)
+
+
+def bounds(earliest, latest):
+    found = {EARLIEST_TIMESTAMP: earliest, LATEST_TIMESTAMP: latest}
+    return SimpleNamespace(of=lambda partition, timestamp: found[timestamp])
+
+
+def test_a_topic_that_is_gone_is_passed_over_once_no_broker_has_known_it_for_long(progress, clock):
+    lenient = policy(fail=False)
+    for away_s in (0, 29):
+        clock.now += away_s
+        lenient.topic_missing(progress, GONE)
+        assert (progress.position, progress.report.passed_over) == (10, 0)
+    clock.now += 1
+    lenient.topic_missing(progress, GONE)
+    assert (progress.position, progress.report.passed_over) == (50, 40)
+
+
+def test_a_topic_that_is_gone_is_a_loss_at_once_where_that_is_to_fail(progress, clock):
+    with pytest.raises(DataLoss, match="PARTITIONS_DELETED"):
+        policy(fail=True).topic_missing(progress, GONE)
+
+
+def test_what_comes_behind_a_hole_is_waited_for_anew(progress, clock):
+    """What stood still before was something else."""
+    lenient = policy(fail=False)
+    lenient.wait_or_give_up(progress, bounds(0, 50))
+    clock.now += 29
+    lenient.reset(progress, bounds(20, 50))
+    assert (progress.position, progress.report.passed_over) == (20, 10)
+    clock.now += 2
+    lenient.wait_or_give_up(progress, bounds(20, 20))
+    assert (progress.position, progress.report.passed_over) == (20, 10)
+    clock.now += 30
+    lenient.wait_or_give_up(progress, bounds(20, 20))
+    assert (progress.position, progress.report.passed_over) == (50, 40)
