@@ -63,6 +63,7 @@ _BINARY_KINDS: Final = {
 # A record takes 7 bytes and a topic's name up to 249: what is decompressed bounds the one alone.
 TOPIC_BYTES: Final = 16 << 20
 _MOST_ROWS: Final = 2**31 - 1  # of an array
+_PIECE_KEYS: Final = 1 << 16  # so many header keys may be Python objects at a time
 
 # A surrogate in UTF-8, whole or cut behind its second byte.
 _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
@@ -226,8 +227,16 @@ def _replaced(keys: pa.Array) -> pa.Array:
     try:
         keys.validate(full=True)
     except pa.ArrowInvalid:
-        return pa.array(map(_as_java, keys.cast(pa.binary()).to_pylist()), pa.string())
+        starts = range(0, len(keys), _PIECE_KEYS)
+        return pa.concat_arrays([_all_replaced(keys.slice(at, _PIECE_KEYS)) for at in starts])
     return keys
+
+
+def _all_replaced(keys: pa.Array) -> pa.Array:
+    """One by one those that differ: few kB of a batch can hold millions of the same key."""
+    found = keys.cast(pa.binary()).dictionary_encode()
+    texts = pa.array(map(_as_java, found.dictionary.to_pylist()), pa.string())
+    return texts.take(found.indices)
 
 
 def _as_java(content: bytes) -> str:

@@ -7,7 +7,7 @@ correlation id. TLS is recognised and said so, what is neither is counted and le
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +28,10 @@ from pyspark_kafkaproto.capture.packets import Packet
 from pyspark_kafkaproto.capture.sides import Connection, Shared
 from pyspark_kafkaproto.capture.tcp import Budget
 from pyspark_kafkaproto.wire.printable import counted
+
+# How long what is missing before the ends of both streams may still come: a lost segment is sent
+# again within it, mostly.
+_LATE_NS = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class Conversation:
         self._ports = frozenset(ports)
         self._shared = Shared(Budget(self._limits.buffered_bytes), Note)
         self.flows: dict[bytes, tuple[Connection, int]] = {}
+        self._closing: dict[Connection, int] = {}  # and when it is over, whatever is missing
         self._unknown_links: set[int] = set()
         self.packets = 0
         self.time_ns = 0
@@ -79,6 +84,8 @@ class Conversation:
         """What became complete with this packet."""
         self.packets += 1
         self.time_ns = packet.time_ns
+        if self._closing:
+            self._end_late()
         if packet.comments:
             self._shared.learn_names(map(named_topic, packet.comments))
         segment = tcp_segment(packet.link_type, packet.data)
@@ -86,7 +93,7 @@ class Conversation:
             self.skipped += 1
             self._check_link(packet)
         else:
-            self._segment(segment, packet.time_ns)
+            self._segment(segment, packet)
         return self.taken()
 
     @property
@@ -108,6 +115,7 @@ class Conversation:
                 connection.finish()
                 connection.release()
         self.flows.clear()
+        self._closing.clear()
         if others := self._shared.others:
             text = f"{counted(others, 'connection')} carried neither Kafka nor TLS"
             self._shared.note(0, None, text)
@@ -123,11 +131,12 @@ class Conversation:
             text = f"link type {link_type} is not known here: its packets are passed over"
             self._shared.out.append(Note(packet.time_ns, None, text))
 
-    def _segment(self, segment: Segment, time_ns: int) -> None:
+    def _segment(self, segment: Segment, packet: Packet) -> None:
         flow, seq, ack, flags, payload, missing_bytes = segment
+        time_ns = packet.time_ns
         known = self.flows.get(flow)
         if known is None or (flags & SYN and not known[0].may_open(known[1], seq)):
-            known = self._open(segment, known)
+            known = self._open(segment, known, packet.names)
             if known is None:
                 return
         connection, side = known
@@ -139,11 +148,19 @@ class Conversation:
             connection.assemblers[side].push(seq, payload, missing_bytes, time_ns)
         if flags & ACK:
             connection.assemblers[1 - side].acknowledge(ack)
-        if flags & (FIN | RST):
-            self._close(connection, side, is_reset=bool(flags & RST))
+        if flags & FIN:
+            connection.assemblers[side].end(seq + len(payload) + missing_bytes)
+        if flags & RST:
+            for assembler in connection.assemblers:
+                assembler.end()
+        if flags & (FIN | RST) or connection in self._closing:
+            self._close(connection)
 
     def _open(
-        self, segment: Segment, known: tuple[Connection, int] | None
+        self,
+        segment: Segment,
+        known: tuple[Connection, int] | None,
+        names: Mapping[bytes, str],
     ) -> tuple[Connection, int] | None:
         """A connection for the first of its segments; side 0 is who sent that."""
         sender, receiver = int.from_bytes(segment.flow[-4:-2]), int.from_bytes(segment.flow[-2:])
@@ -158,7 +175,7 @@ class Conversation:
             return None  # the last words of a connection, or an idle one: nothing to learn
         self.connections += 1
         client = self._client(segment, sender, receiver)
-        pair = endpoints(segment.flow)
+        pair = endpoints(segment.flow, names)
         if client == 1:
             pair = pair[1], pair[0]
         peers = Peers(self.connections, *pair)
@@ -192,13 +209,23 @@ class Conversation:
 
     def _forget(self, connection: Connection) -> None:
         connection.release()
+        self._closing.pop(connection, None)
         self.flows.pop(connection.flow, None)
         self.flows.pop(reverse(connection.flow), None)
 
-    def _close(self, connection: Connection, side: int, *, is_reset: bool) -> None:
-        """An end of the stream. What is on its way may still come: the flow stays known."""
-        connection.assemblers[side].is_finished = True
-        if is_reset:
-            connection.assemblers[1 - side].is_finished = True
+    def _close(self, connection: Connection) -> None:
+        """An end of a stream. What is on its way may still come: the flow stays known."""
         if connection.is_closed:
+            self._closing.pop(connection, None)
+            connection.finish()
+        elif connection.is_closing:
+            self._closing.setdefault(connection, self.time_ns + _LATE_NS)
+
+    def _end_late(self) -> None:
+        """Wait no longer for what is missing before ends that were seen a while ago."""
+        while self._closing:
+            connection, until_ns = next(iter(self._closing.items()))
+            if until_ns > self.time_ns:
+                return
+            del self._closing[connection]
             connection.finish()

@@ -8,6 +8,7 @@ Formats: tcpdump.org's list of link types, RFC 791, RFC 8200, RFC 9293.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from struct import Struct
 from typing import NamedTuple
 
@@ -31,6 +32,8 @@ PLAIN = Struct(">HBxHxxHxBxx12sIIBB")
 TYPE_POS, IP_POS, TCP_POS, PLAIN_STOP = 12, 14, 34, 48
 PLAIN_IPV4, PLAIN_TCP = 0x45, 0x50  # their first byte; the least of the one with the header's size
 FRAGMENT_OFFSET = 0x1FFF
+NO_NAMES: Mapping[bytes, str] = {}
+_MAPPED = bytes(10) + b"\xff\xff"  # in front of an IPv4 address among IPv6 ones
 
 
 class Segment(NamedTuple):
@@ -157,12 +160,18 @@ def reverse(flow: bytes) -> bytes:
     return flow[size : 2 * size] + flow[:size] + flow[-2:] + flow[-4:-2]
 
 
-def endpoints(flow: bytes) -> tuple[str, str]:
-    """Sender and receiver as `host:port`."""
+def endpoints(flow: bytes, names: Mapping[bytes, str] = NO_NAMES) -> tuple[str, str]:
+    """Sender and receiver as `host:port`; `names` are those of made-up addresses."""
+    size = (len(flow) - 4) // 2
+    hosts = [_host(flow[:size], names), _host(flow[size : 2 * size], names)]
+    ports = [int.from_bytes(flow[-4:-2]), int.from_bytes(flow[-2:])]
+    return f"{hosts[0]}:{ports[0]}", f"{hosts[1]}:{ports[1]}"
+
+
+def _host(address: bytes, names: Mapping[bytes, str]) -> str:
     from ipaddress import ip_address  # noqa: PLC0415  takes a while, and a capture may have no TCP
 
-    size = (len(flow) - 4) // 2
-    hosts = [ip_address(flow[:size]), ip_address(flow[size : 2 * size])]
-    ports = [int.from_bytes(flow[-4:-2]), int.from_bytes(flow[-2:])]
-    shown = [f"[{host}]" if host.version == 6 else str(host) for host in hosts]
-    return f"{shown[0]}:{ports[0]}", f"{shown[1]}:{ports[1]}"
+    if name := names.get(address.removeprefix(_MAPPED)):
+        return name
+    host = ip_address(address)
+    return f"[{host}]" if host.version == 6 else str(host)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple, Protocol
+
+from pyspark_kafkaproto.capture.link import NO_NAMES
 
 # Wireshark's own limit for packets that are not from USB or the like.
 PACKET_BYTES_MAX = 262_144
@@ -15,7 +17,8 @@ class Packet(NamedTuple):
     """One captured packet.
 
     time_ns: nanoseconds since 1970 UTC. size_bytes: on the wire; `data` may be less of it.
-    comments: what somebody wrote beside it; pcapng alone has them.
+    comments: what somebody wrote beside it; names: of hosts whose addresses are made up, as far as
+    its file has told. pcapng alone has them.
     """
 
     time_ns: int
@@ -23,6 +26,7 @@ class Packet(NamedTuple):
     data: bytes
     size_bytes: int
     comments: tuple[str, ...] = ()
+    names: Mapping[bytes, str] = NO_NAMES
 
 
 class Source:

@@ -1,6 +1,7 @@
 """pcapng: packets out of sections and interfaces with options, and frames into a file of our own.
 
-Read: section, interface, enhanced, simple and the old packet block; all else is passed over.
+Read: section, interface, enhanced, simple and the old packet block, and of name-resolution blocks
+the names of hosts whose addresses `recorder.py` has made up; all else is passed over.
 Options that matter are an interface's resolution and offset of time, and a packet's comments.
 Format: draft-ietf-opsawg-pcapng.
 """
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX, Packet, Source
 
 PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
-SECTION, INTERFACE, OLD_PACKET, SIMPLE, ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
+SECTION, INTERFACE, OLD_PACKET, SIMPLE, NAMES, ENHANCED = 0x0A0D0D0A, 1, 2, 3, 4, 6
 COMMENT = 1  # an option of any block
 
 _ORDER_MAGIC = 0x1A2B3C4D
@@ -22,6 +23,9 @@ _END_OF_OPTIONS, _TSRESOL, _TSOFFSET = 0, 9, 14
 _PACKET_BLOCKS = {OLD_PACKET: 20, SIMPLE: 4, ENHANCED: 20}
 _OVERHEAD_BYTES = 12  # type, length, and the length again at the end
 _INTERFACES_MAX = 65_536
+_NAMES_MAX = 65_536
+_NAME_BYTES_MAX = 255
+_IPV4_NAME = 1  # a record of a name-resolution block
 _BLOCK_BYTES_MAX = PACKET_BYTES_MAX + (1 << 20)
 
 
@@ -46,6 +50,7 @@ class PcapngReader:
         self.damage = ""
         self._order = "<"
         self._interfaces: list[_Interface] = []
+        self._names: dict[bytes, str] = {}
         self._last_time_ns = 0
 
     @property
@@ -72,7 +77,7 @@ class PcapngReader:
         kind, size = self._unpack("II", source.pos)
         if size < _OVERHEAD_BYTES or size % 4:
             raise _Damage(f"a block of {size} bytes at byte {source.done_bytes}")
-        if kind not in {SECTION, INTERFACE, *_PACKET_BLOCKS}:
+        if kind not in {SECTION, INTERFACE, NAMES, *_PACKET_BLOCKS}:
             if not source.skip(size):
                 raise _Damage("the file ends inside a block")
             return None
@@ -86,6 +91,8 @@ class PcapngReader:
             if len(self._interfaces) >= _INTERFACES_MAX:
                 raise _Damage(f"a section with more than {_INTERFACES_MAX} interfaces")
             self._interfaces.append(self._interface(body))
+        elif kind == NAMES:
+            self._learn_names(body)
         return self._packet(kind, body) if kind in _PACKET_BLOCKS else None
 
     def _unpack(self, layout: str, pos: int) -> tuple[int, ...]:
@@ -100,6 +107,7 @@ class PcapngReader:
             raise _Damage(f"a section with the byte-order magic {magic.hex()}")
         self._order = orders[magic]
         self._interfaces = []
+        self._names = {}
 
     def _interface(self, body: bytes) -> _Interface:
         if len(body) < 8:
@@ -113,6 +121,14 @@ class PcapngReader:
             elif code == _TSOFFSET and len(value) == 8:
                 offset_ns = Struct(self._order + "q").unpack(value)[0] * 1_000_000_000
         return _Interface(link_type, ticks_per_s, offset_ns, snap_bytes)
+
+    def _learn_names(self, body: bytes) -> None:
+        for code, value in _options(body, 0, self._order):
+            address, name = value[:4], value[4:].partition(b"\0")[0]
+            if code != _IPV4_NAME or not is_made_up(address) or not name:
+                continue
+            if len(self._names) < _NAMES_MAX:
+                self._names[address] = str(name[:_NAME_BYTES_MAX], "utf-8", "replace")
 
     def _packet(self, kind: int, body: bytes) -> Packet:
         start = _PACKET_BLOCKS[kind]
@@ -130,7 +146,7 @@ class PcapngReader:
         self._last_time_ns = interface.offset_ns + ticks * 1_000_000_000 // interface.ticks_per_s
         data = body[start : start + kept]
         comments = self._comments(body, start + kept + -kept % 4)
-        return Packet(self._last_time_ns, interface.link_type, data, size, comments)
+        return Packet(self._last_time_ns, interface.link_type, data, size, comments, self._names)
 
     def _comments(self, body: bytes, pos: int) -> tuple[str, ...]:
         if pos >= len(body):
@@ -143,12 +159,18 @@ class PcapngReader:
         interface = self._interface_of(0)
         (size,) = Struct(self._order + "I").unpack_from(body)
         kept = min(size, interface.snap_bytes or size, len(body) - 4)
-        return Packet(self._last_time_ns, interface.link_type, body[4 : 4 + kept], size)
+        data = body[4 : 4 + kept]
+        return Packet(self._last_time_ns, interface.link_type, data, size, (), self._names)
 
     def _interface_of(self, number: int) -> _Interface:
         if number >= len(self._interfaces):
             raise _Damage(f"a packet of interface {number}, which the section does not have")
         return self._interfaces[number]
+
+
+def is_made_up(address: bytes) -> bool:
+    """Whether an IPv4 address is of 198.18.0.0/15, which no host has: it stands for a name."""
+    return len(address) == 4 and address[0] == 198 and address[1] & 0xFE == 18
 
 
 def _options(body: bytes, pos: int, order: str) -> Iterator[tuple[int, bytes]]:

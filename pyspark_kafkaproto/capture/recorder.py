@@ -15,16 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, ip_address
 from struct import pack
 from typing import NamedTuple
+from zlib import crc32
 
 from pyspark_kafkaproto.capture.link import ACK, FIN, RAW, SYN
 from pyspark_kafkaproto.capture.naming import naming_comment
-from pyspark_kafkaproto.capture.pcapng import COMMENT, ENHANCED, INTERFACE, SECTION
+from pyspark_kafkaproto.capture.pcapng import COMMENT, ENHANCED, INTERFACE, NAMES, SECTION
 from pyspark_kafkaproto.capture.secrets import Speakers
 from pyspark_kafkaproto.wire.cursor import Buffer
 
 Write = Callable[[bytes], object]
 
-_NAMES = 4
 _NANOSECONDS = pack("<HHBxxx", 9, 1, 9) + pack("<HH", 0, 0)  # if_tsresol, then the end
 _COMMENTS_MAX = 1000  # of a packet
 _PIECE_BYTES = 60_000  # of a frame per packet: IP counts to 65,535
@@ -113,7 +113,7 @@ class Recorder:
                     self._hosts[host] = made_up
                     record = made_up + host.encode() + b"\x00"
                     entry = pack("<HH", 1, len(record)) + record + bytes(-len(record) % 4)
-                    self._write(_block(_NAMES, entry + pack("<HH", 0, 0)))
+                    self._write(_block(NAMES, entry + pack("<HH", 0, 0)))
             return self._hosts[host]
 
 
@@ -137,11 +137,16 @@ class Track:
         self._lock = threading.Lock()
 
     def begin(self, time_ns: int) -> None:
-        """The connection's opening."""
-        self._packet(time_ns, 0, SYN, b"", 0)
-        self._seqs[0] = 1
-        self._packet(time_ns, 1, SYN | ACK, b"", 0)
-        self._seqs[1] = 1
+        """The connection's opening.
+
+        Ports are used again, in this file or in another one that is read with it: an opening with
+        the number of an earlier one would be that one, come twice, and so would all that follows.
+        """
+        first = crc32(repr((time_ns, self._ends)).encode())
+        self._seqs = [first, first]
+        for side, flags in enumerate((SYN, SYN | ACK)):
+            self._packet(time_ns, side, flags, b"", 0)
+            self._seqs[side] = (first + 1) & _MASK
 
     def sent(self, payload: Buffer, time_ns: int = 0) -> None:
         """A request, or a token."""

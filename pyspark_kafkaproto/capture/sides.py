@@ -143,8 +143,13 @@ class Connection:
             self._assign(client)
 
     @property
-    def is_closed(self) -> bool:
+    def is_closing(self) -> bool:
         """Whether both sides have ended their streams."""
+        return all(assembler.has_end for assembler in self.assemblers)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing of either stream is missing before its end, too."""
         return all(assembler.is_finished for assembler in self.assemblers)
 
     def may_open(self, side: int, seq: int) -> bool:

@@ -64,7 +64,6 @@ class Assembler:
 
     Attributes:
         sink: gets the bytes.
-        is_finished: whether the sender has ended the stream, or the connection was reset.
         retransmitted: how many segments brought nothing new.
         missing_bytes: the sum of all gaps of a known size.
         waiting: what came early, a heap of (bytes beyond the hole's start, sequence number,
@@ -75,11 +74,11 @@ class Assembler:
         "_acknowledged",
         "_base",
         "_budget",
+        "_end",
         "_first",
         "_next",
         "_strays",
         "_waits",
-        "is_finished",
         "missing_bytes",
         "retransmitted",
         "sink",
@@ -88,11 +87,11 @@ class Assembler:
 
     def __init__(self, sink: Sink, budget: Budget) -> None:
         self.sink = sink
-        self.is_finished = False
         self.retransmitted = 0
         self.missing_bytes = 0
         self._budget = budget
         self._next: int | None = None
+        self._end: int | None = None
         self._first = 0
         self._base = 0
         self.waiting: list[tuple[int, int, bytes, int, int]] = []
@@ -104,6 +103,22 @@ class Assembler:
     def next_seq(self) -> int | None:
         """The sequence number of the next byte; None before the first."""
         return self._next
+
+    @property
+    def has_end(self) -> bool:
+        """Whether the sender has ended the stream, or the connection was reset."""
+        return self._end is not None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the stream has come to its end: its FIN may stand before the last segments."""
+        if self._end is None or self._next is None:
+            return self._end is not None
+        return (self._next - self._end) & _MASK < _HALF
+
+    def end(self, seq: int | None = None) -> None:
+        """The stream ends before `seq`, that of a FIN; None: here, whatever is missing."""
+        self._end = (self._next or 0) if seq is None else seq & _MASK
 
     def begin(self, seq: int) -> None:
         """The stream begins with `seq`: that of a SYN, plus one."""

@@ -116,7 +116,9 @@ def dissect(
         messages = read_messages(reader, ports)
         items = stack.enter_context(_progress(reader, list(streams.values()), messages))
         chosen = _Chosen(selection, is_json=options["json"])
-        is_interrupted = _show(chosen.of(items), ", ".join(files), options)
+        # A name that is no text could not be written into a page.
+        title = ", ".join(map(click.format_filename, files))
+        is_interrupted = _show(chosen.of(items), title, options)
     if is_interrupted:
         ctx.exit(interrupted_code())
 

@@ -60,10 +60,11 @@ def wakes(handle: Callable[[int, FrameType | None], None]) -> Iterator[tuple[int
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    global _raised_at
+    global _raised_at  # noqa: PLW0603 - a process is ended once
     del frame
-    before, _raised_at = _raised_at, time.monotonic()
-    if _raised_at - before < _TWICE_S:
+    now = time.monotonic()
+    if now - _raised_at < _TWICE_S:
         return  # the same one: what the first has ended is to be shown, or committed
+    _raised_at = now  # not of those that were not heeded: who sends many wants it to end
     note(number)
     raise KeyboardInterrupt

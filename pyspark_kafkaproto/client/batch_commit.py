@@ -30,6 +30,7 @@ from pyspark_kafkaproto.cluster.transactions import (
     describe_transactions,
     end_transactions,
     fence,
+    find_transactions,
     list_transactions,
 )
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
@@ -44,6 +45,8 @@ _DECIDE_PART = 3
 # How long one that is left over is tried to be aborted: its abort may reach the coordinator late.
 _SWEEP_S = 5.0
 _SWEEP_PAUSE_S = 0.1
+# States of what is committed, or is to be whatever happens.
+_COMMITTED = frozenset({"PrepareCommit", "CompleteCommit"})
 # What follows a name in the ids of its writers: which job where names have several, and who in it.
 _SLOT = re.compile(r"(?:[0-9a-f]{8}-)?\d+-\d+")
 # Names are those of streaming queries, or of batch jobs. What has another one is under a longer
@@ -264,15 +267,31 @@ def _end_all(log: DecisionLog, decision: Decision) -> list[BrokerError]:
 
 
 def _end_one_by_one(log: DecisionLog, decision: Decision) -> list[BrokerError]:
-    missing = []
+    missing = {}
     for writer in decision.writers:
         try:
             end_transactions(log.router, [writer], commit=True)
         except BrokerError as error:
             if error.code not in GONE_CODES:
                 raise
-            missing.append(error)
-    return missing
+            missing[writer] = error
+    found = find_transactions(log.router, {writer.transactional_id for writer in missing})
+    return [
+        error
+        for writer, error in missing.items()
+        if not _is_committed(writer, found[writer.transactional_id])
+    ]
+
+
+def _is_committed(writer: Writer, found: DescribedTransaction | None) -> bool:
+    """Whether somebody has committed it while transactions were of the other version.
+
+    An end raises the epoch in version 2 alone, and brokers take it a second time only in the
+    version of the first. Whatever else ends a transaction does not end it by a commit.
+    """
+    if found is None or found.state not in _COMMITTED:
+        return False
+    return found.writer in {writer, writer._replace(epoch=writer.epoch + 1)}
 
 
 def _missing_text(decision: Decision, missing: Collection[BrokerError], log: DecisionLog) -> str:

@@ -29,8 +29,10 @@ from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, 
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
-from pyspark_kafkaproto.cluster.transactions import Writer
+from pyspark_kafkaproto.cluster.transactions import TIMEOUTS_MS, Writer
+from pyspark_kafkaproto.error_codes import INVALID_TRANSACTION_TIMEOUT
 from pyspark_kafkaproto.errors import (
+    BrokerError,
     DataLoss,
     KafkaProtoError,
     LocalProtocolError,
@@ -46,6 +48,7 @@ _log = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 15.0
 _PAUSE_S: Final = 0.01
 _BEHIND_PAUSE_S: Final = 0.1
+_SHOWN_BYTES: Final = 100
 _MOST_LOGS: Final = 8  # in one process: prefixes, mostly one
 
 _DONE, _DECIDED = "done", "decided"
@@ -305,9 +308,15 @@ class DecisionLog:
         settings = ReadSettings()
         for batch in read_batches(task, config, settings, schema_for(["key", "value"])):
             for key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                prefix, name = _read_key(key, self.topic)
+                prefix, name = _read_key(key) or self._passed_over(key)
                 if prefix == self.prefix and name != _NOBODY:
                     yield name, None if value is None else self._read_value(name, value)
+
+    def _passed_over(self, key: bytes | None) -> tuple[str, str]:
+        """Whoever may write here could stop all queries of all prefixes: compaction keeps it."""
+        shown = (key or b"")[:_SHOWN_BYTES]
+        _log.warning("topic %r: a record of key %r is no decision, and left", self.topic, shown)
+        return self.prefix, _NOBODY
 
     def _leaders(self) -> Mapping[TopicPartition, Leader]:
         deadline = self.router.deadline()
@@ -340,17 +349,27 @@ class Deciding:
     def __init__(self, log: DecisionLog, name: str) -> None:
         self.log = log
         self.name = name
+        try:
+            self._producer = self._begun(_TIMEOUT_S)
+        except BrokerError as error:
+            if error.code != INVALID_TRANSACTION_TIMEOUT:
+                raise
+            # Brokers allow less (transaction.max.timeout.ms), of tasks as well.
+            self._producer = self._begun(min(TIMEOUTS_MS) / 1000)
+        self.last = log.read().get(name)
+        self._read_to: int | None = log.position  # None once something is written behind it
+
+    def _begun(self, timeout_s: float) -> Producer:
         properties = ProducerConfig(
-            client=log.config,
-            transactional_id=f"{log.prefix}-driver-{name}",
-            transaction_timeout_s=_TIMEOUT_S,
+            client=self.log.config,
+            transactional_id=f"{self.log.prefix}-driver-{self.name}",
+            transaction_timeout_s=timeout_s,
             compression_type="gzip",
             max_request_size=MOST_BYTES,
         )
-        self._producer = log.producer(properties)
-        self._producer.begin_transaction()
-        self.last = log.read().get(name)
-        self._read_to: int | None = log.position  # None once something is written behind it
+        producer = self.log.producer(properties)
+        producer.begin_transaction()
+        return producer
 
     def __enter__(self) -> Self:
         return self
@@ -463,8 +482,9 @@ def _key(prefix: str, name: str) -> str:
     return json.dumps([prefix, name], separators=(",", ":"))
 
 
-def _read_key(key: bytes | None, topic: str) -> tuple[str, str]:
-    with suppress(ValueError, TypeError):
+def _read_key(key: bytes | None) -> tuple[str, str] | None:
+    """Prefix and name; None where it is not of a decision."""
+    with suppress(ValueError, TypeError, RecursionError):
         prefix, name = json.loads(key or b"")
         return str(prefix), str(name)
-    raise RemoteProtocolError(f"a record's key {key!r} is not of a decision", where=topic)
+    return None

@@ -307,6 +307,8 @@ def send_all(
     try:
         for line in lines.values():
             line.send()
+        for line in lines.values():
+            line.wait_anew()  # who was reached for in vain took of the others' time
         while waiting := [line for line in lines.values() if line.sent]:
             for line in _whose_turn(waiting):
                 line.receive()
@@ -345,7 +347,7 @@ def ask_all_brokers(
 
 def _whose_turn(waiting: list[_Line]) -> list[_Line]:
     """Those that have answered, or have no time left: who is silent keeps no other's answer out."""
-    if len(waiting) == 1:
+    if len(waiting) == 1 and not waiting[0].due.has_passed:
         return waiting
     by_connection = {line.connection: line for line in waiting if line.connection is not None}
     wait_s = min(line.due.remaining_s for line in waiting)
@@ -391,7 +393,7 @@ class _Line:
                 kind = type(message_of(request))
                 version = self.connection.version_for(kind, *self._versions)
                 self.connection.send(request, self._soon(), version)
-                self.due = self._soon()
+                self.wait_anew()
             except KafkaProtoError as error:
                 self._fail(error)
 
@@ -410,7 +412,11 @@ class _Line:
                 self._fail(error)
             else:
                 self._answers[self.sent.popleft()] = reply.message
-                self.due = self._soon()
+                self.wait_anew()
+
+    def wait_anew(self) -> None:
+        """The next answer has its whole time from now on."""
+        self.due = self._soon()
 
     def leave_nothing_in_flight(self) -> None:
         """Whoever comes next would take our answers for theirs: after Ctrl-C, for one."""

@@ -170,7 +170,7 @@ def begin_writer(
         transactional_id: which.
         timeout_ms: how long a transaction may stay open; None: as long as the broker allows, of
             TIMEOUTS_MS.
-        after: who has to be the one that had it; None: whoever that was.
+        after: who has to be the one that had it, where brokers can tell; None: whoever that was.
 
     Raises:
         BrokerError: the broker allows no time-out as long, or this user may not; or somebody else
@@ -179,6 +179,11 @@ def begin_writer(
     for wanted_ms in TIMEOUTS_MS if timeout_ms is None else (timeout_ms,):
         try:
             return _begin_writer(router, transactional_id, wanted_ms, after)
+        except UnsupportedVersion:
+            if after is None:
+                raise
+            # Before Kafka 2.5 (KIP-360) nobody can be named: whoever asks has it.
+            return begin_writer(router, transactional_id, timeout_ms)
         except BrokerError as error:
             if error.code != INVALID_TRANSACTION_TIMEOUT:
                 raise

@@ -22,7 +22,7 @@ from pyspark_kafkaproto.wire.front import Front, read_front
 from pyspark_kafkaproto.wire.path import UnwritableValue, within
 from pyspark_kafkaproto.wire.quick import Unusual
 from pyspark_kafkaproto.wire.schema import read_last, read_raw_tags, write
-from pyspark_kafkaproto.wire.types import SHORT, Text
+from pyspark_kafkaproto.wire.types import NULL, SHORT, Text
 
 AnyRequest = TypeVar("AnyRequest", bound=Request)
 AnyResponse = TypeVar("AnyResponse", bound=Response)
@@ -156,10 +156,16 @@ def _read_request_header(cls: type[Request], cursor: Cursor) -> RequestHeader:
         raise RemoteProtocolError(
             f"API key {api_key}, version {version}: expected {cls.API_KEY}, {cls.VERSIONS}"
         )
-    client_id = _CLIENT_ID.read(cursor)
+    client_id = _read_client_id(cursor)
     if has_header_tags(cls, version):
         read_raw_tags(cursor)
     return RequestHeader(api_key, version, correlation_id, client_id)
+
+
+def _read_client_id(cursor: Cursor) -> str | None:
+    """What is not UTF-8 in it is replaced, as brokers do: a client may be named in Latin-1."""
+    size = SHORT.read(cursor)
+    return None if size == NULL else str(cursor.take(size), "utf-8", "replace")
 
 
 def decode_response(
@@ -221,7 +227,6 @@ def quick_body_position(data: memoryview, *, is_request: bool, has_tags: bool) -
         if size < -1:
             raise Unusual
         pos = CLIENT_ID_POS + max(0, size)
-        str(data[CLIENT_ID_POS:pos], "utf-8")  # which it must be
     if has_tags:
         if data[pos]:  # there are some
             raise Unusual

@@ -30,9 +30,11 @@ from pyspark_kafkaproto.client import (
     decisions,
     read_batches,
 )
+from pyspark_kafkaproto.client import transactions as transactions_of_producers
 from pyspark_kafkaproto.client.decision_topic import make_topic
 from pyspark_kafkaproto.client.decisions import Deciding, DecisionLog
 from pyspark_kafkaproto.cluster import NewTopic
+from pyspark_kafkaproto.cluster import transactions as transactions_of_brokers
 from pyspark_kafkaproto.cluster.topics import create_topics
 from pyspark_kafkaproto.cluster.transactions import (
     ONGOING,
@@ -40,6 +42,7 @@ from pyspark_kafkaproto.cluster.transactions import (
     describe_transactions,
     list_transactions,
 )
+from pyspark_kafkaproto.error_codes import INVALID_TRANSACTION_TIMEOUT
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DeadlineExceeded, KafkaProtoError
 from pyspark_kafkaproto.net import ClientConfig, connections_for
 from pyspark_kafkaproto.spark.exactly_once import BATCH_JOBS, exactly_once_writer, log_of
@@ -315,6 +318,63 @@ def test_whoever_fails_behind_the_decision_is_told_that_it_holds(
     job.abort(written)
     exactly_once_writer(options)
     assert seen(options) == Counter(decided=ROWS)
+
+
+@pytest.mark.parametrize("is_first_of_2", [False, True], ids=["upgraded", "downgraded"])
+def test_what_was_committed_before_transaction_version_changed_is_not_missing(
+    options, attempt, monkeypatch, is_first_of_2
+):
+    """The driver died between its ends; an end of one version is no repeated one of the other."""
+    has_version_2, end_transactions = transactions_of_brokers.has_version_2, end_in_part()
+    job = exactly_once_writer(options)
+    written = [attempt(job, "decided", partition) for partition in range(2)]
+
+    def is_version_2_if(wanted):
+        def has(router, ids):
+            return has_version_2(router, ids) and wanted
+
+        return has
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transactions_of_brokers, "has_version_2", is_version_2_if(is_first_of_2))
+        patch.setattr(batch_commit, "end_transactions", end_transactions)
+        with pytest.raises(DeadlineExceeded, match="decided all the same"):
+            job.commit(written)
+    monkeypatch.setattr(
+        transactions_of_brokers, "has_version_2", is_version_2_if(not is_first_of_2)
+    )
+    assert batch_commit.recover(log_of(options), BATCH_JOBS) is not None
+    assert seen(options) == Counter(decided=2 * ROWS)
+
+
+def end_in_part():
+    """Commits the first transaction only."""
+    end_transactions = batch_commit.end_transactions
+
+    def end(router, writers, *, commit):
+        end_transactions(router, sorted(writers)[:1], commit=commit)
+        raise DeadlineExceeded("commit transactions", 60.0)
+
+    return end
+
+
+def test_brokers_that_allow_short_transactions_alone_have_short_decisions(
+    options, attempt, monkeypatch
+):
+    """Those with a transaction.max.timeout.ms of 10 s, which tasks make do with as well."""
+    begin_writer, asked = transactions_of_producers.begin_writer, []
+
+    def begin(router, transactional_id, timeout_ms=None, after=None):
+        asked.append(timeout_ms)
+        if timeout_ms is not None and timeout_ms > 10_000:
+            raise BrokerError(INVALID_TRANSACTION_TIMEOUT, "InitProducerId", transactional_id)
+        return begin_writer(router, transactional_id, timeout_ms, after)
+
+    monkeypatch.setattr(transactions_of_producers, "begin_writer", begin)
+    job = exactly_once_writer(options)
+    job.commit([attempt(job, "kept", 0)])
+    assert seen(options) == Counter(kept=ROWS)
+    assert 10_000 in asked
 
 
 def test_whoever_reads_decisions_waits_for_other_drivers(options, new_name):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections import deque
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from pyspark_kafkaproto.cluster import capturing, routing, topology
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -34,3 +37,15 @@ def nothing_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(capturing, "_written", [])
     monkeypatch.setattr(capturing.tempfile, "tempdir", str(folder))
     return folder
+
+
+@pytest.fixture
+def hole() -> Iterator[tuple[str, int]]:
+    """An address that lets nobody connect, and says nothing."""
+    with ExitStack() as held:
+        listening = held.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(3):  # as many as it takes until the kernel lets go of who comes next
+            waiting = held.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listening.getsockname())
+        yield listening.getsockname()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import tracemalloc
 
 import pyarrow as pa
 import pytest
@@ -221,6 +222,34 @@ def test_header_keys_are_read_as_java_does():
 def test_header_keys_as_new_string_of_java_has_them(key, read):
     batch = batch_of([NewRecord(b"", headers=[(key, None)])], schema_for(["headers"]))
     assert batch.column("headers").to_pylist() == [[{"key": read, "value": None}]]
+
+
+def test_header_keys_are_replaced_piece_by_piece(monkeypatch):
+    monkeypatch.setattr(arrow, "_PIECE_KEYS", 3)
+    keys = [b"\xff", b"a", b"\xff", b"b\xff", b"", b"a", b"\xfe", b"last"]
+    headers = [(key, b"%d" % at) for at, key in enumerate(keys)]
+    records = [NewRecord(b"", headers=headers[:2]), NewRecord(b""), NewRecord(b"", headers=headers)]
+    found = batch_of(records, schema_for(["headers"])).column("headers").to_pylist()
+    read = [{"key": key.decode(errors="replace"), "value": value} for key, value in headers]
+    assert found == [read[:2], None, read]
+
+
+@pytest.mark.parametrize("kinds", [1, 200_000])
+def test_very_many_header_keys_that_are_no_text_take_no_python_object_each(kinds):
+    """A batch of a few kB, or MB, on the wire; as objects they were some 100 bytes each."""
+    count = 200_000
+    headers = [(b"\xff%d" % (at % kinds), None) for at in range(count)]
+    schema = schema_for(["headers"])
+    block = encode_batch([NewRecord(b"", headers=headers)])
+    decoded = decode(block, start=0, stop=1, wanted=wanted_columns(schema))
+    tracemalloc.start()
+    try:
+        (batch,) = to_record_batches(decoded, "t", 0, schema)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 66 * count
+    assert batch.column("headers").values.field(0)[-1].as_py() == f"\ufffd{(count - 1) % kinds}"
 
 
 def test_a_column_that_was_not_decoded_is_a_mistake_of_the_caller():

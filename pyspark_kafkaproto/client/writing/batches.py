@@ -69,6 +69,7 @@ class Batch:
         doubtful: the place of the one that it is a part of and that may be written, of several the
             smallest; empty for none. A broker that has that one does not know it again by the
             sequences of this one.
+        overtaken_by: a later one that was written where this one would have to be; None for none.
         failures: what was tried and how it ended, different ones only.
     """
 
@@ -82,6 +83,7 @@ class Batch:
     may_be_written: bool = False
     may_come: bool = False
     doubtful: tuple[int, ...] = ()
+    overtaken_by: Batch | None = None
     failures: list[str] = field(default_factory=list)
 
     @property

@@ -174,6 +174,7 @@ class PartitionQueue:
         self.in_flight.remove(batch)
         self.sequences.note_known(now)
         if not self.is_passed(batch):
+            self._suspect_earlier(batch, base_offset)
             self._last_order = batch.order
             if base_offset >= 0:
                 self._stop = base_offset + batch.records
@@ -203,19 +204,24 @@ class PartitionQueue:
         """Whether a later batch was written: then, with idempotence, this one was before it."""
         return batch.order < self._last_order
 
-    def overtaken_by(self, batch: Batch, base_offset: int) -> Batch | None:
-        """One before `batch`, which was written at `base_offset`, that was certainly not.
+    def overtaken_by(self, batch: Batch) -> Batch | None:
+        """One before `batch`, which was written, that was certainly not.
 
         Only a broker that had forgotten the producer writes so: it takes any sequence for a first.
-        Offsets tell of those that may be written: where these are, others have none.
         """
-        earlier = [item for item in self.returned if item.order < batch.order]
-        unknown = [item for item in earlier if not self.is_passed(item)]
-        least = self._stop + sum(item.records for item in unknown)
-        certain = [item for item in earlier if not item.may_be_written]
-        if 0 <= base_offset < least and not self.is_passed(batch):
-            certain += unknown
-        return min(certain, key=lambda item: item.order, default=None)
+        earlier = (item for item in self.returned if item.order < batch.order)
+        return next((item for item in earlier if not item.may_be_written), None)
+
+    def _suspect_earlier(self, batch: Batch, base_offset: int) -> None:
+        """Those before `batch` may be written, but its offset leaves no room for them.
+
+        They are not, or offsets have gone back (a topic made again, a log cut off): what the broker
+        says to them, sent again, shows which.
+        """
+        earlier = [item for item in self.returned if self._last_order < item.order < batch.order]
+        if 0 <= base_offset < self._stop + sum(item.records for item in earlier):
+            for item in earlier:
+                item.overtaken_by = batch
 
     @property
     def may_come_twice(self) -> bool:

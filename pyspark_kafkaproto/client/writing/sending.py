@@ -374,7 +374,7 @@ class Sender:
 
     def _delivered(self, queue: PartitionQueue, batch: Batch, base_offset: int) -> None:
         self.held_bytes -= batch.size_bytes
-        overtaken = queue.overtaken_by(batch, base_offset)
+        overtaken = queue.overtaken_by(batch)
         queue.deliver(batch, base_offset, time.monotonic())
         if overtaken is not None:
             raise out_of_order(queue, overtaken, batch)

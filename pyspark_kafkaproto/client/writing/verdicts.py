@@ -79,10 +79,11 @@ def verdict_on(
     batch.may_be_written |= code not in _NOT_APPENDED
     text = "; ".join(filter(None, (data.error_message, _ADVICE.get(code))))
     error = BrokerError(code, "Produce", f"{queue.partition}, {batch}", text)
-    if code == DUPLICATE_SEQUENCE_NUMBER:
-        return Verdict.WRITTEN, error
     is_told_apart = queue.identity.is_idempotent and code in _ABOUT_RECORDS | _ABOUT_THE_PRODUCER
-    if is_told_apart and queue.is_passed(batch) and batch.may_be_written:
+    is_old = is_told_apart and queue.is_passed(batch) and batch.may_be_written
+    if is_old or code == DUPLICATE_SEQUENCE_NUMBER:
+        if batch.overtaken_by is not None:
+            return Verdict.FATAL, out_of_order(queue, batch, batch.overtaken_by)
         return Verdict.WRITTEN, error
     if code in _ABOUT_RECORDS:
         return Verdict.REFUSED, error

@@ -16,7 +16,7 @@ from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.spark.options import Chosen, ReadOptions
 from pyspark_kafkaproto.spark.resolving import resolve_starts
 from pyspark_kafkaproto.spark.starts import Committed, Earliest, Latest, Specific, Timestamp
-from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail
+from pyspark_kafkaproto.spark.stream.tail import Offsets, Tail, fail_or_warn
 
 _log = logging.getLogger(__name__)
 
@@ -101,7 +101,13 @@ def start_of_logged_batch_0(
         end: where the batch ends.
         is_logged_empty: whether this engine has it logged empty: one that ends where the start lies
             is. Else all that was in it may be deleted.
+
+    Raises:
+        DataLoss: it may have records of partitions that have no start any more, or for the moment,
+            and that is to fail the query: it is not asked for them again once it is done.
     """
+    if not is_logged_empty:
+        _refuse_without_start(options, first, end)
     starts = {item: min(first.get(item, offset), offset) for item, offset in end.items()}
     moved = {item for item, offset in end.items() if first.get(item, 0) > offset > 0}
     # What comes next is looked at by the batch that reads it, and lost there if it is gone.
@@ -120,6 +126,17 @@ def start_of_logged_batch_0(
             ", ".join(f"{item} at {starts[item]}" for item in sorted(moved | unsure)),
         )
     return starts
+
+
+def _refuse_without_start(options: ReadOptions, first: _Offsets, end: _Offsets) -> None:
+    wanted = (item for item, at in end.items() if at > 0 and not _is_latest(options, item))
+    if missing := sorted(item for item in wanted if item not in first):
+        fail_or_warn(
+            options,
+            "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS",
+            f"Cannot find initial offsets for partitions {', '.join(map(str, missing))}. They may "
+            "have been deleted.",
+        )
 
 
 def _moves(options: ReadOptions, partition: TopicPartition) -> bool:

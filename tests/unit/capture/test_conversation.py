@@ -428,6 +428,19 @@ def test_topic_ids_get_the_names_that_the_capture_tells():
     assert list(about(alone[0]).topics) == ["AAECAwQFBgcICQoLDA0ODw"]
 
 
+@pytest.mark.parametrize("seen", [1, 600])
+def test_a_client_id_that_is_not_utf_8_is_read_as_brokers_do(seen):
+    talk = Talk().open()
+    for number in range(seen):  # the last ones have a reader of their own
+        said = fetch_request(number, client_id="cafe").replace(b"cafe", b"caf\xe9")
+        talk.say(0, said).say(1, fetch_response(number))
+    messages, _ = read(talk.pcap())
+    assert {message.client_id for message in messages} == {"caf\ufffd"}
+    assert {text_of(about(message)) for message in messages[::2]} == {"orders[0@0]"}
+    assert messages[-2].body().topics[0].topic == "orders"
+    assert not any(message.problem for message in messages)
+
+
 def test_a_refused_version_is_answered_in_version_0():
     ask = encode_request(ApiVersionsRequest(), 5, 1, "new")
     answer = encode_response(ApiVersionsResponse(error_code=35), 0, 1)
@@ -619,6 +632,30 @@ def test_acknowledgements_without_bytes_open_no_connection():
     talk.packet(0)
     assert read(talk.pcap()) == ([], [])
     assert tcp  # the builder's own piece
+
+
+@pytest.mark.parametrize("late", [-3, -4, -5])
+def test_segments_that_stand_behind_the_ends_change_nothing(late):
+    """Lost on the way and sent again, or delivered by another queue of the network card."""
+    talk = fetches(Talk().open(), 2, pieces=1448).close()
+    talk.packets.append(talk.packets.pop(late))
+    messages, notes = read(talk.pcap())
+    assert told(messages) == pairs(2)
+    assert [message.lost_bytes for message in messages] == [0] * 4
+    assert notes == []
+
+
+def test_what_is_missing_before_the_ends_is_waited_for_a_while():
+    talk = Talk().open().say(0, fetch_request(1))
+    talk.lose(1, fetch_response(1)[:20]).say(1, fetch_response(1)[20:]).close()
+    conversation = Conversation()
+    told_of = []
+    for packet in open_capture(io.BytesIO(talk.pcap())):
+        told_of += conversation.feed(packet)
+    assert len(told_of) == 1
+    told_of += conversation.feed(packet._replace(time_ns=packet.time_ns + 3_000_000_000))
+    assert "20 bytes were not captured" in told_of[1].text
+    assert conversation._shared.budget.left_bytes == Limits().buffered_bytes
 
 
 @pytest.mark.parametrize("ahead", [500, 0])

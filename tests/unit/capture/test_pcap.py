@@ -22,7 +22,7 @@ def packets(data):
 @pytest.mark.parametrize(("magic", "rounding"), [(0xA1B2C3D4, 1000), (0xA1B23C4D, 1)])
 def test_all_magics_of_pcap(order, magic, rounding):
     data = pcap([(TIME_NS, DATA, 9)], link_type=RAW, order=order, magic=magic)
-    ((time_ns, link_type, read, size, _),), damage = packets(data)
+    ((time_ns, link_type, read, size, *_),), damage = packets(data)
     assert (time_ns, link_type) == (TIME_NS - TIME_NS % rounding, RAW)
     assert (read, size, damage) == (DATA, 9, "")
 

@@ -6,13 +6,15 @@ import subprocess
 
 import pytest
 
-from pyspark_kafkaproto.capture.recorder import Address, Recorder
+from pyspark_kafkaproto.capture import Message, open_capture, read_messages
+from pyspark_kafkaproto.capture.merged import MergedReader
+from pyspark_kafkaproto.capture.recorder import Address, Recorder, file_start
 from pyspark_kafkaproto.capture.report import line
 from pyspark_kafkaproto.capture.selection import Selection
 from pyspark_kafkaproto.messages.fetch import FetchRequest
 from pyspark_kafkaproto.wire.frame import encode_request
 from pyspark_kafkaproto.wire.ids import id_text
-from tests.unit.capture.wire import read
+from tests.unit.capture.wire import block, option, read
 
 
 def by_id(topic_id):
@@ -73,6 +75,52 @@ def test_what_no_topic_can_be_called_is_no_name(name):
     (message,), _ = read(recorded({topic_id: name}, [topic_id]))
     assert message.topic_names == {}
     assert line(message).endswith(f"{id_text(topic_id)}[3@5]")
+
+
+def recorded_of(broker, client="10.0.0.1", port=1):
+    """A capture of a connection to a broker that its process knows by name."""
+    out = io.BytesIO()
+    track = Recorder(out.write).connection(Address(client, port), Address(broker, 9092), time_ns=1)
+    track.on_frame("sent", [by_id(bytes(16))], 2)
+    return out.getvalue()
+
+
+def test_brokers_known_by_name_are_shown_by_it_and_told_apart():
+    """Each process makes up addresses of its own: two brokers have the same in two files."""
+    brokers = ["broker-1.example", "broker-2.example"]
+    files = [recorded_of(name, port=port) for port, name in enumerate(brokers, 1)]
+    readers = {str(number): open_capture(io.BytesIO(file)) for number, file in enumerate(files)}
+    messages = [each for each in read_messages(MergedReader(readers)) if isinstance(each, Message)]
+    assert [each.peers.broker for each in messages] == [f"{name}:9092" for name in brokers]
+    assert [each.peers.client for each in messages] == ["10.0.0.1:1", "10.0.0.1:2"]
+    (message,), _ = read(recorded_of("broker-1", client="fe80::1"))
+    assert message.peers[1:] == ("[fe80::1]:1", "broker-1:9092")
+
+
+def test_what_others_say_of_names_is_no_address_of_ours():
+    """Wireshark's files name hosts, too: those are shown by the address that packets have."""
+    resolved = block(4, option(1, bytes((10, 0, 0, 2)) + b"elsewhere\0") + option(0, b""))
+    data = recorded_of("10.0.0.2")
+    at = len(file_start())
+    (message,), _ = read(data[:at] + resolved + data[at:])
+    assert message.peers.broker == "10.0.0.2:9092"
+
+
+@pytest.mark.parametrize("is_one_file", [True, False])
+def test_a_port_that_is_used_again_is_another_connection(is_one_file):
+    """By the same process, or by a later one whose file is read with that of the first."""
+    files = [io.BytesIO() for _ in range(3)]
+    recorders = [Recorder(file.write) for file in files[: 1 if is_one_file else 3]]
+    for number in range(3):
+        recorder = recorders[number % len(recorders)]
+        client, broker = Address("10.0.0.1", 1), Address("10.0.0.2", 9092)
+        track = recorder.connection(client, broker, time_ns=10 * number + 1)
+        for said in range(3 - number):
+            track.on_frame("sent", [by_id(bytes(16))], 10 * number + said + 2)
+    written = {str(file): file.getvalue() for file in files[: len(recorders)]}
+    reader = MergedReader({name: open_capture(io.BytesIO(each)) for name, each in written.items()})
+    messages = [each for each in read_messages(reader) if isinstance(each, Message)]
+    assert [each.peers.number for each in messages] == [1, 1, 1, 2, 2, 3]
 
 
 @pytest.mark.long  # needs Debian's tshark

@@ -118,6 +118,14 @@ def test_a_page(tmp_path):
     assert "MEMBER_ID_REQUIRED" in (tmp_path / "report.html").read_text()
 
 
+def test_a_page_of_a_capture_whose_name_is_no_text(tmp_path):
+    capture = tmp_path / os.fsdecode(b"caf\xe9.pcap")
+    capture.write_bytes(CAPTURE.read_bytes())
+    page = tmp_path / "report.html"
+    assert "40 messages in" in run(capture, "--html", page).stderr
+    assert "caf\ufffd.pcap" in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.slow
 def test_a_page_on_standard_output(tmp_path):
     run(CAPTURE, "--html", tmp_path / "report.html")

@@ -34,3 +34,19 @@ def test_another_sigterm_is_a_second_one(monkeypatch):
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.usefixtures("_heeded")
+def test_who_sends_one_after_the_other_is_heeded_again(monkeypatch):
+    """As `while kill PID; do sleep 0.2; done` does, and a second one leaves at once."""
+    now = iter([0.0, 0.2, 0.4, 0.6])
+    monkeypatch.setattr(interrupts.time, "monotonic", lambda: next(now))
+    heeded = []
+    for _ in range(4):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            heeded.append(True)
+        else:
+            heeded.append(False)
+    assert heeded == [True, False, False, True]

@@ -65,6 +65,16 @@ def last(log):
     return str(log.read()["name"])
 
 
+@pytest.mark.parametrize("key", [b"", b"not JSON", b"\xff", b"[1]", b"12", b"[" * 100_000])
+def test_a_record_of_somebody_else_stops_nobody(brokers, log, caplog, key):
+    decide(brokers, "1", "done")
+    brokers.logs[TOPIC, 0].append(b"anything", key=key)
+    assert last(log) == "batch 1 (done, 0 transactions)"
+    assert "is no decision" in caplog.text
+    decide(brokers, "2", "done")
+    assert last(log) == "batch 2 (done, 0 transactions)"
+
+
 def test_what_comes_after_a_truncation_is_read_by_whoever_had_read_further(brokers, log, clock):
     for batch in ("1", "2", "3"):
         decide(brokers, batch, "done")

@@ -221,6 +221,17 @@ def test_who_has_aborted_does_not_take_the_id_back_from_his_successor(
     assert begun == [(-1, -1), (1001, 0)][: 2 if level == 1 and not successor else 1]
 
 
+@pytest.mark.parametrize("level", [1], indirect=True)
+def test_an_old_broker_is_not_told_whom_a_new_epoch_follows(brokers, producer, level):
+    """InitProducerId names him from version 3 on."""
+    del level
+    brokers.versions["InitProducerId"] = (0, 2)
+    writer = known(producer(transactional_id="mine"))
+    writer.abort_transaction()
+    writer.begin_transaction()
+    assert [item.producer_id for item in brokers.asked("InitProducerId")] == [-1, -1]
+
+
 @pytest.mark.parametrize("is_another_call", [True, False])
 def test_an_end_that_comes_late_does_not_end_the_next_transaction(
     brokers, producer, level, is_another_call

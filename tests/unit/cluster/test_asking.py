@@ -134,6 +134,22 @@ def test_who_is_silent_to_the_end_keeps_no_other_answer_from_being_told(brokers,
     assert caught.value.usable.keys() == {1, 2} - {silent}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("timeout_ms", [1500, 300])
+def test_an_answer_that_came_while_others_were_reached_for_is_taken(
+    brokers, kafka_at, hole, timeout_ms
+):
+    """Though its time, or all of it, has gone by: the second one took that."""
+    folder = DescribeLogDirsResponse.LogDir(log_dir="/data")
+    brokers.on("DescribeLogDirs", DescribeLogDirsResponse(results=(folder,)))
+    brokers.advertised = {2: hole}
+    given = {"request.timeout.ms": "300", "socket.connection.setup.timeout.ms": "300"}
+    given |= {"default.api.timeout.ms": str(timeout_ms)}
+    with pytest.raises(KafkaProtoError, match="no answer within") as caught:
+        kafka_at(brokers.bootstrap_servers, **given).describe_log_dirs()
+    assert caught.value.usable.keys() == {1}
+
+
 def test_answer_about_a_group_that_was_not_asked_for_is_refused(brokers, kafka):
     def another(call):
         said = answer(call)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import socket
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
@@ -31,18 +28,6 @@ def test_a_member_that_nobody_hears_closes_in_its_time(filled, shares, member_of
     assert took_s < TIMEOUT_S + GRACE_S
     assert all(results.values())  # what was not heard has failed
     assert results
-
-
-@pytest.fixture
-def hole() -> Iterator[tuple[str, int]]:
-    """An address that lets nobody connect, and says nothing."""
-    with ExitStack() as held:
-        listening = held.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
-        for _ in range(3):  # as many as it takes until the kernel lets go of who comes next
-            waiting = held.enter_context(socket.socket())
-            waiting.setblocking(False)
-            waiting.connect_ex(listening.getsockname())
-        yield listening.getsockname()
 
 
 def test_who_is_reached_for_in_vain_rests_for_as_long(filled, shares, member_of, hole):

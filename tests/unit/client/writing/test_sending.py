@@ -304,6 +304,27 @@ def test_what_a_forgetful_broker_lets_overtake_fails_the_write(brokers, producer
         write()
 
 
+@pytest.mark.parametrize("code", [7, 20])
+@pytest.mark.parametrize("before", [5, 50])
+def test_what_is_written_to_a_topic_that_was_made_again_is_not_taken_for_lost(
+    brokers, producer, code, before
+):
+    """There offsets begin anew, and those of before say nothing of what may be written."""
+    writer = producer(batch_size=100, max_request_size=100)
+    writer.send(numbered(before))
+    writer.flush()
+    log = brokers.logs["orders", 0] = FakeLog()
+
+    def appended(call):
+        produce(brokers, call)
+        return refusing(code)(call)
+
+    brokers.on("Produce", appended, DEFAULT)
+    writer.send(numbered(30, before))
+    writer.flush()
+    assert values(log) == expected(before + 30)[before:]
+
+
 # --- other leaders
 
 

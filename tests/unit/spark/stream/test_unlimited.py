@@ -10,6 +10,8 @@ from pyspark.sql.types import StructType
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
 from pyspark_kafkaproto.spark.stream.unlimited import UnlimitedStreamReader
+from tests.fake_broker import FakeTopic, topic_id_of
+from tests.fake_log import FakeLog
 from tests.unit.spark.stream.partitions import add_partition, ranges
 
 BEGINNING = {"orders": {"0": 10, "1": 0}}
@@ -70,6 +72,27 @@ def test_batch_0_is_run_again_from_its_start(stream):
     start = again.initialOffset()
     assert ranges(again.partitions(start, END)) == [(0, 10, 100), (1, 0, 30)]
     assert again.latestOffset() == END
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+@pytest.mark.parametrize("which", [{"subscribe": "orders,other"}, {"subscribePattern": "o.*"}])
+def test_batch_0_is_not_run_again_without_a_topic_that_is_away(
+    brokers, stream, caplog, which, strict
+):
+    """Its records would be left out for good, also where the topic is there a moment later."""
+    brokers.topics["other"] = FakeTopic(topic_id_of("other"), [1], [0])
+    brokers.logs["other", 0] = FakeLog(stop=5)
+    given = which | {"startingOffsets": "earliest", "failOnDataLoss": strict}
+    logged = stream(**given).latestOffset()
+    del brokers.topics["other"]
+    again = resumed(stream, logged, **given)
+    start = again.initialOffset()
+    if strict == "true":
+        with pytest.raises(DataLoss, match=r"INITIAL_OFFSET_NOT_FOUND.*other-0"):
+            again.partitions(start, logged)
+    else:
+        assert ranges(again.partitions(start, logged)) == [(0, 10, 100), (1, 0, 30)]
+        assert "INITIAL_OFFSET_NOT_FOUND" in caplog.text
 
 
 def test_batch_0_that_was_deleted_up_to_its_end_is_warned_of(brokers, stream, caplog):
