@@ -16,12 +16,13 @@ from pyspark_kafkaproto.cli import hanging
 from pyspark_kafkaproto.cli.connection import configured, confirmed, opened, yes_option
 from pyspark_kafkaproto.cli.output import Row, gathered, json_option, show, show_json
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.client.decisions import Decision, DecisionLog
 
 _TOPIC = "kafkaproto-decisions"
+_BATCH_JOBS = "batch"  # there are always, if not always any that have left something
 _HEADINGS = {
     "name": "name",
     "batch": "batch",
@@ -176,7 +177,14 @@ def recover(
     with _telling_no_topic(decision_topic):
         decisions = log.read(surely=True)
     waiting = {name for name, decision in decisions.items() if not decision.is_done}
-    chosen = sorted(names or waiting | batch_commit.open_transactions(log).keys())
+    left = batch_commit.open_transactions(log).keys()
+    if unknown := set(names) - decisions.keys() - left - {_BATCH_JOBS}:
+        shown = ", ".join(sorted(unknown))
+        raise click.ClickException(
+            f"nothing was decided, and nothing is open, of {shown} under {prefix}: "
+            f"kafkaproto transactions list {prefix} shows the names that there are"
+        )
+    chosen = sorted(names or waiting | left)
     if not chosen:
         if as_json:
             show_json([])
@@ -184,13 +192,22 @@ def recover(
             click.echo(f"nothing is open under {prefix}")
         return
     confirmed(f"Fence whoever writes as {', '.join(chosen)}, and recover?", is_sure=is_sure)
+    gone: list[LocalProtocolError] = []
     with gathered(as_json=as_json) as rows:
         for name in chosen:
-            completed = batch_commit.recover(log, name, accept_missing=accept_missing)
+            try:
+                completed = batch_commit.recover(log, name, accept_missing=accept_missing)
+            except LocalProtocolError as error:  # of this name: readers wait for the others too
+                gone.append(error)
+                continue
             rows.append(_recovered_row(name, completed))
             if not as_json:
                 what = "nothing was decided" if completed is None else f"completed {completed}"
                 click.echo(f"{name}: {what}; what was not decided is aborted")
+    if gone:
+        for other in gone[1:]:
+            gone[0].add_line(str(other))
+        raise gone[0]
 
 
 def _recovered_row(name: str, completed: Decision | None) -> Row:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -94,6 +94,8 @@ class Producer:
         compression_threads: how many threads of its own compress batches; 0: the caller's does.
             None: one for each processor that this process may use but one (with snappy and lz4 but
             two), up to four.
+        spare_id: makes another transactional id of one that was begun with, where no answer came.
+            None: the same is tried again, which whoever had it before is fenced by.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class Producer:
         connections: Connections | None = None,
         brokers: Collection[Endpoint] = (),
         compression_threads: int | None = None,
+        spare_id: Callable[[str], str] | None = None,
     ) -> None:
         say_which_codec()
         self.config = config if isinstance(config, ProducerConfig) else ProducerConfig.parse(config)
@@ -113,7 +116,7 @@ class Producer:
         self._owns_connections = connections is None
         self._router = Router(self.config.client, connections, brokers=brokers)
         self._refusals = Refusals(self.config, dead_letter_topic)
-        self._transactions = _transactions(self.config, self._router)
+        self._transactions = _transactions(self.config, self._router, spare_id)
         self._identity: Identity | None = None
         self._lease = Lease(self._router)
         self._intake = Intake(
@@ -613,9 +616,11 @@ def _compressing(config: ProducerConfig, threads: int | None) -> compressing.Com
     return compressing.Compressing(max(0, threads), config.buffer_memory // 2)
 
 
-def _transactions(config: ProducerConfig, router: Router) -> Transactions | None:
+def _transactions(
+    config: ProducerConfig, router: Router, spare_id: Callable[[str], str] | None
+) -> Transactions | None:
     if config.transactional_id is None:
         return None
     timeout_s = config.transaction_timeout_s
     timeout_ms = None if timeout_s is None else round(timeout_s * 1000)
-    return Transactions(router, config.transactional_id, timeout_ms)
+    return Transactions(router, config.transactional_id, timeout_ms, spare_id)

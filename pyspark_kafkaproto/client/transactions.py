@@ -25,6 +25,7 @@ from pyspark_kafkaproto.cluster.transactions import (
     FENCED,
     FENCED_CODES,
     Writer,
+    begin_new_writer,
     begin_writer,
     checked,
     end_transactions,
@@ -81,10 +82,18 @@ class Transactions:
         router: whom to ask.
         transactional_id: of the producer; whoever had it before is fenced by the first `begin`.
         timeout_ms: how long one may stay open; None for as long as the broker allows.
+        spare_id: where nobody is to be fenced: from an id with which nobody has answered the next.
     """
 
-    def __init__(self, router: Router, transactional_id: str, timeout_ms: int | None) -> None:
+    def __init__(
+        self,
+        router: Router,
+        transactional_id: str,
+        timeout_ms: int | None,
+        spare_id: Callable[[str], str] | None = None,
+    ) -> None:
         self._router = router
+        self._spare_id = spare_id
         self._timeout_ms = timeout_ms
         self._writer: Writer | None = None
         self._state = _State.READY
@@ -143,13 +152,18 @@ class Transactions:
         self.check_ready()
         if self._writer is None or self._is_epoch_spent:
             self._check_succession()
-            self._writer = begin_writer(
-                self._router, self.transactional_id, self._timeout_ms, after=self._writer
-            )
+            self._writer = self._begun()
+            self.transactional_id = self._writer.transactional_id
             self._is_epoch_spent = False
             self.is_version_2 = has_version_2(self._router, {self.transactional_id})
         self._state = _State.OPEN
         return Identity(self._writer.producer_id, self._writer.epoch, is_transactional=True)
+
+    def _begun(self) -> Writer:
+        wanted, before = self.transactional_id, self._writer
+        if self._spare_id is None or before is not None:
+            return begin_writer(self._router, wanted, self._timeout_ms, after=before)
+        return begin_new_writer(self._router, wanted, self._timeout_ms, self._spare_id)
 
     def _check_succession(self) -> None:
         """Refuse to take the id back from whoever has taken it over since the last end.

@@ -191,6 +191,39 @@ def begin_writer(
     raise refused
 
 
+def begin_new_writer(
+    router: Router, transactional_id: str, timeout_ms: int | None, spare_id: Callable[[str], str]
+) -> Writer:
+    """As `begin_writer`, of an id that nobody else has, by one request that was answered.
+
+    One that was not may reach its coordinator late, which then aborts what is open with the id,
+    also where that is decided by others to be committed. So the next try has another id.
+
+    Args:
+        router: whom to ask.
+        transactional_id: which is tried first.
+        timeout_ms: as for `begin_writer`.
+        spare_id: from the id that was tried in vain the next one.
+
+    Raises:
+        BrokerError: as `begin_writer`.
+    """
+    wanted = transactional_id
+
+    def attempt() -> Writer:
+        nonlocal wanted
+        try:
+            with router.trying_once():
+                return begin_writer(router, wanted, timeout_ms)
+        except (ConnectionFailed, DeadlineExceeded) as error:
+            if not isinstance(error, ConnectionFailed) or error.was_connected:
+                wanted = spare_id(wanted)
+            raise
+
+    what = f"begin with transactional id {transactional_id!r}"
+    return router.retrying(what, attempt, router.deadline())
+
+
 def _begin_writer(
     router: Router, transactional_id: str, timeout_ms: int, after: Writer | None
 ) -> Writer:

@@ -51,7 +51,8 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """Write one task's rows into a transaction, which stays open."""
         log = log_of(self._options)
-        report = write_rows(self._options, iterator, id_of_task(log, BATCH_JOBS, self._ids))
+        wanted = id_of_task(log, BATCH_JOBS, self._ids)
+        report = write_rows(self._options, iterator, wanted, spare_id)
         return kept_unless_over(log, BATCH_JOBS, report, lambda last: last == self._job, self._job)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -121,6 +122,15 @@ def id_of_task(log: DecisionLog, name: str, job: str = "") -> str:
     context = task_context()
     attempt = context.taskAttemptId() % _ATTEMPTS
     return f"{log.ids_of(name, job)}{context.partitionId()}-{attempt}"
+
+
+def spare_id(transactional_id: str) -> str:
+    """Another one for the same attempt: a request about this one may come late, and end all of it.
+
+    No other attempt has it, as those are counted modulo less than is added.
+    """
+    start, _, attempt = transactional_id.rpartition("-")
+    return f"{start}-{int(attempt) + _ATTEMPTS}"
 
 
 def writers_of(messages: Sequence[WriterCommitMessage | None]) -> list[Writer]:

@@ -27,6 +27,7 @@ from pyspark_kafkaproto.spark.exactly_once import (
     id_of_task,
     kept_unless_over,
     log_of,
+    spare_id,
     task_context,
     writers_of,
 )
@@ -76,7 +77,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
                 pass
             return TaskReport(0, {}, 0, None, query)
         check_order(log, query, batch, last)
-        report = write_rows(self._options, iterator, id_of_task(log, query))
+        report = write_rows(self._options, iterator, id_of_task(log, query), spare_id)
         return kept_unless_over(
             log, query, replace(report, query=query), lambda last: int(batch) <= int(last)
         )

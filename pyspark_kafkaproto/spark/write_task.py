@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -42,11 +42,15 @@ class TaskReport(WriterCommitMessage):
 
 
 def write_rows(
-    options: WriteOptions, batches: Iterable[pa.RecordBatch], transactional_id: str | None = None
+    options: WriteOptions,
+    batches: Iterable[pa.RecordBatch],
+    transactional_id: str | None = None,
+    spare_id: Callable[[str], str] | None = None,
 ) -> TaskReport:
     """Write Arrow batches, all in one producer, and flush.
 
-    With a transactional id the transaction stays open, and the report says whose it is.
+    With a transactional id the transaction stays open, and the report says whose it is. Of an id
+    that no answer came about `spare_id` makes the next.
     """
     from pyspark_kafkaproto.client import Producer  # noqa: PLC0415 - pyarrow, for tasks alone
 
@@ -64,6 +68,7 @@ def write_rows(
             connections=connections_for(options.producer.client),
             brokers=options.brokers,
             compression_threads=0,  # Spark runs as many tasks as it has processors for
+            spare_id=spare_id,
         ) as producer,
     ):
         for batch in batches:

@@ -33,8 +33,9 @@ from pyspark_kafkaproto.client import (
 from pyspark_kafkaproto.client import transactions as transactions_of_producers
 from pyspark_kafkaproto.client.decision_topic import make_topic
 from pyspark_kafkaproto.client.decisions import Deciding, DecisionLog
-from pyspark_kafkaproto.cluster import NewTopic
+from pyspark_kafkaproto.cluster import NewTopic, Router
 from pyspark_kafkaproto.cluster import transactions as transactions_of_brokers
+from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
 from pyspark_kafkaproto.cluster.topics import create_topics
 from pyspark_kafkaproto.cluster.transactions import (
     ONGOING,
@@ -43,7 +44,14 @@ from pyspark_kafkaproto.cluster.transactions import (
     list_transactions,
 )
 from pyspark_kafkaproto.error_codes import INVALID_TRANSACTION_TIMEOUT
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, DeadlineExceeded, KafkaProtoError
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    KafkaProtoError,
+)
+from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdRequest
 from pyspark_kafkaproto.net import ClientConfig, connections_for
 from pyspark_kafkaproto.spark.exactly_once import BATCH_JOBS, exactly_once_writer, log_of
 from pyspark_kafkaproto.spark.exactly_once_stream import exactly_once_stream_writer
@@ -240,6 +248,36 @@ def test_an_attempt_that_begins_late_takes_nothing_over(options, attempt):
     attempt(writer(), "again", 0, batch=2)
     writer().commit(written, 2)
     assert seen(options) == Counter(first=ROWS, second=ROWS)
+
+
+@pytest.mark.parametrize("kind", ["job", "stream"])
+def test_a_begin_that_comes_late_aborts_nothing_that_is_decided(
+    options, attempt, monkeypatch, kind
+):
+    """Its connection was lost, it was asked for again, and it arrives between decision and ends."""
+    late, real_request, end_transactions = [], Router.request, batch_commit.end_transactions
+
+    def hold_up_first(router, connection, request, *more):
+        if isinstance(request, InitProducerIdRequest) and late == []:
+            late.append(request)
+            raise ConnectionFailed(str(connection.endpoint), "receive", "connection reset")
+        return real_request(router, connection, request, *more)
+
+    def end_behind_it(router, writers, *, commit):
+        (request,) = late
+        key = request.transactional_id
+        router.ask_coordinator("come late", key, request, lambda _: None, kind=TRANSACTION_KEY)
+        return end_transactions(router, writers, commit=commit)
+
+    is_job = kind == "job"
+    writer = exactly_once_writer(options) if is_job else exactly_once_stream_writer(options)
+    monkeypatch.setattr(batch_commit, "end_transactions", end_behind_it)
+    with monkeypatch.context() as patch:
+        patch.setattr(Router, "request", hold_up_first)
+        written = [attempt(writer, "kept", 0, batch=1)]
+    writer.commit(written, *(() if is_job else (1,)))
+    assert seen(options) == Counter(kept=ROWS)
+    assert batch_commit.open_transactions(log_of(options)) == {}
 
 
 def test_whose_work_was_taken_over_is_told_of_late_attempts(options, attempt):
@@ -623,6 +661,30 @@ def test_the_command_line_shows_what_a_dead_job_left_and_aborts_it(options, atte
     assert transactions("recover", "--yes") == f"nothing is open under {options.topic}\n"
     assert transactions("recover", "--yes", "--json") == []
     assert seen(options) == Counter()
+
+
+def test_the_command_line_recovers_the_others_of_what_cannot_be_completed(
+    options, attempt, transactions, monkeypatch
+):
+    job = exactly_once_writer(options)
+    written = [attempt(job, "gone", 0)]
+    with monkeypatch.context() as patch:  # it dies once it has decided
+        patch.setattr(batch_commit, "complete", lambda *_: None)
+        patch.setattr(batch_commit, "sweep", lambda *_, **__: [])
+        job.commit(written)
+    begin_writer(log_of(options).router, written[0].writer.transactional_id)
+    attempt(exactly_once_stream_writer(options), "dead", 0, batch=1)
+    with pytest.raises(AssertionError, match="1 of its transactions are gone"):
+        transactions("recover", "--yes")
+    assert batch_commit.open_transactions(log_of(options)) == {}
+
+
+def test_the_command_line_takes_no_misspelt_name(options, attempt, transactions):
+    attempt(exactly_once_writer(options), "dead", 0)
+    with pytest.raises(AssertionError, match="nothing is open, of betch"):
+        transactions("recover", "--yes", "--name", "betch")
+    assert list_transactions(log_of(options).router, f"{options.topic}-driver-betch") == []
+    assert transactions("recover", "--yes", "--name", "batch", "--json")
 
 
 def test_the_command_line_shows_what_was_decided_last(options, attempt, transactions):

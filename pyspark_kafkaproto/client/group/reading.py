@@ -35,6 +35,7 @@ _log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 1.0  # for leaders of partitions that are not read yet
 _MOST_OF_THE_TIME: Final = 10  # others are read for so much longer than such a look took
+_LONGEST_REST_S = 30.0  # of such looks: a leader may be back, or another one lead, at any time
 
 
 class Reading:
@@ -175,7 +176,8 @@ class Reading:
             return
         starts = self._starts_of(led) if led else None
         took_s = time.monotonic() - began
-        self._look_again = Deadline.after(max(_LOOK_AGAIN_S, _MOST_OF_THE_TIME * took_s))
+        rest_s = min(_MOST_OF_THE_TIME * took_s, _LONGEST_REST_S)
+        self._look_again = Deadline.after(max(_LOOK_AGAIN_S, rest_s))
         if starts:
             self._begin_at(starts)
             self._read_anew()

@@ -52,6 +52,7 @@ def refusing(**codes):
     return lambda call: offsets(call, {int(name[1:]): code for name, code in codes.items()})
 
 
+_NOT_LEADER = 6
 _OF_METADATA = ("brokers", "cluster_id", "controller_id", "topics", "error_code")
 
 
@@ -507,3 +508,24 @@ def test_what_has_changed_is_told(brokers, kafka):
     assert kafka.describe({"orders"}).topics.keys() == {"orders"}
     brokers.topics["orders"].move(1, node_id=1)
     assert kafka.describe({"orders"}).leader(SECOND).node_id == 1
+
+
+def test_once_is_once_and_no_longer(brokers, clock):
+    """Also where it has failed: the next question is asked again until it is answered."""
+    config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
+    with closing(Router(config)) as router:
+        tries = []
+
+        def attempt():
+            tries.append(len(tries))
+            if len(tries) < 3:
+                raise BrokerError(_NOT_LEADER, "ListOffsets", "it")
+            return len(tries)
+
+        def ask():
+            return router.retrying("ask", attempt, router.deadline())
+
+        with pytest.raises(BrokerError), router.trying_once():
+            ask()
+        assert tries == [0]
+        assert ask() == 3

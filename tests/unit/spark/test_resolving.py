@@ -81,14 +81,24 @@ def test_end_at_a_time_without_a_record_is_the_latest_offset_of_the_moment():
     assert end(endingOffsetsByTimestamp='{"a":{"0":200000,"1":0}}') == {A0: 100, A1: 5}
 
 
-def test_record_that_comes_while_times_are_asked_for_is_on_its_side_of_them():
+@pytest.mark.parametrize("behind", [1, 2, 3])
+def test_record_that_comes_while_times_are_asked_for_is_on_its_side_of_them(behind):
     class Written(Cluster):
-        """a-1 gets a record of the time 5000, late enough, behind the first question."""
+        """a-1 gets a record of the time 5000, late enough, behind one of the questions."""
+
+        asked = 0
+
+        def then(self, found):
+            self.asked += 1
+            if self.asked == behind:
+                self.bounds = self.bounds | {A1: (5, 6)}
+            return found
+
+        def get_latest_leader_offsets(self, partitions):
+            return self.then(super().get_latest_leader_offsets(partitions))
 
         def get_leader_offsets_at(self, timestamps):
-            found = super().get_leader_offsets_at(timestamps)
-            self.bounds = self.bounds | {A1: (5, 6)}
-            return found
+            return self.then(super().get_leader_offsets_at(timestamps))
 
     strategy = {"startingOffsetsByTimestampStrategy": "latest"}
     given = options(startingTimestamp="4000", **strategy)

@@ -448,6 +448,29 @@ def test_a_leader_that_is_away_keeps_no_other_partition_from_beginning(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("longest_s", [0.1, 60])
+def test_how_long_a_leader_is_left_alone_that_said_nothing(
+    filled, group, consumer_of, monkeypatch, longest_s
+):
+    """Most of the time goes to the others, but not for minutes: it may have come back."""
+    monkeypatch.setattr(reading, "_LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr(reading, "_LONGEST_REST_S", longest_s)
+    filled.topics["orders"].leaders[1] = 2
+    filled.on("ListOffsets", STALL, node=2)
+    consumer = consumer_of(request_timeout_ms=300)
+    assert {number for number, _ in poll_rows(consumer, 20)} == {0}
+    looks = len(filled.asked("ListOffsets", node=2))
+    poll_until(
+        consumer, lambda: len(filled.asked("ListOffsets", node=2)) > looks, "another look at it"
+    )
+    poll_until(consumer, lambda: not consumer._reading._look_again.has_passed, "its end")
+    expected_s = longest_s if longest_s < 1 else 3.0
+    assert expected_s <= consumer._reading._look_again.timeout_s < expected_s + 1.5
+    filled.on("ListOffsets", DEFAULT, node=2)
+    assert {number for number, _ in poll_rows(consumer, 20)} == {1}
+
+
+@pytest.mark.slow
 def test_a_partition_that_loses_its_leader_as_it_is_to_begin_is_read_later(
     filled, group, consumer_of, monkeypatch
 ):

@@ -149,6 +149,18 @@ def test_topic_deleted_before_batch_0_is_run_again_is_a_loss_to_the_next(
     assert lenient.latestOffset(logged, NO_LIMIT) == END
 
 
+def test_topic_deleted_before_batch_0_is_run_again_is_not_in_the_snapshot(brokers, stream):
+    brokers.topics["other"] = FakeTopic(topic_id_of("other"), [1], [0])
+    brokers.logs["other", 0] = FakeLog(stop=5)
+    logged = started(stream(subscribe="orders,other"))
+    del brokers.topics["other"]
+    again = stream(subscribe="orders,other")
+    again.prepareForTriggerAvailableNow()
+    start = again.initialOffset()
+    with pytest.raises(AvailableNowFailed, match=r"MISMATCHED_TOPIC_PARTITIONS.*other-0"):
+        again.partitions(start, logged)
+
+
 def test_start_that_is_not_found_any_more_is_not_needed_behind_an_empty_batch_0(
     brokers, stream, caplog
 ):
