@@ -126,9 +126,10 @@ class BrokerWindow:
 
         check_set("topics", topics)
         used = None if brokers is None else checked_brokers("brokers", brokers)
-        topology = self._router.described(topics, must_exist=True)
-        proposed = propose_assignment(topology, topics, used)
-        moving = sorted(self.list_reassignments(topology.partitions_of(topics)))
+        with self._router.one_call():
+            topology = self._router.described(topics, must_exist=True)
+            proposed = propose_assignment(topology, topics, used)
+            moving = sorted(self.list_reassignments(topology.partitions_of(topics)))
         if moving:
             names = ", ".join(map(str, moving[:5]))
             text = f"replicas of {names} are being moved: expected topics of which none are"
@@ -233,13 +234,14 @@ class BrokerWindow:
         """
         from pyspark_kafkaproto.cluster.admin.elections import elect_leaders
 
-        if partitions is None:
-            topology = self._router.described(None)
-            known = (name for name, topic in topology.topics.items() if not topic.error_code)
-            chosen: Collection[TopicPartition] = topology.partitions_of(known)
-        else:
-            chosen = checked_partitions(partitions)
-        return elect_leaders(self._router, chosen, unclean=unclean)
+        with self._router.one_call():
+            if partitions is None:
+                topology = self._router.described(None)
+                known = (name for name, topic in topology.topics.items() if not topic.error_code)
+                chosen: Collection[TopicPartition] = topology.partitions_of(known)
+            else:
+                chosen = checked_partitions(partitions)
+            return elect_leaders(self._router, chosen, unclean=unclean)
 
     # Folders
 
