@@ -157,14 +157,14 @@ class KafkaStreamReader(DataSourceStreamReader):
         )
 
     def _start_among(self, until: Offsets, *, is_logged_empty: bool) -> Offsets:
-        """The start of these partitions; none where it is not found any more, nor needed."""
+        """The start of these partitions; their end where it is not found any more, nor needed."""
         try:
             return self._resolve_start(until)
         except ConfigError as error:
             if not is_logged_empty:
                 raise
             _log.warning("batch 0 is logged, and taken to start where it ends: %s", error)
-            return {}
+            return until
 
     def _note_asked(self) -> bool:
         """The engine asks where a batch ends; whether this run was asked before."""

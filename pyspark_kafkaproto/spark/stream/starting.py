@@ -106,8 +106,7 @@ def start_of_logged_batch_0(
         DataLoss: it may have records of partitions that have no start any more, or for the moment,
             and that is to fail the query: it is not asked for them again once it is done.
     """
-    if not is_logged_empty:
-        _refuse_without_start(options, first, end)
+    _refuse_without_start(options, first, end)
     starts = {item: min(first.get(item, offset), offset) for item, offset in end.items()}
     moved = {item for item, offset in end.items() if first.get(item, 0) > offset > 0}
     # What comes next is looked at by the batch that reads it, and lost there if it is gone.

@@ -149,6 +149,21 @@ def test_topic_deleted_before_batch_0_is_run_again_is_a_loss_to_the_next(
     assert lenient.latestOffset(logged, NO_LIMIT) == END
 
 
+@pytest.mark.parametrize("which", [{"subscribe": "orders,other"}, {"subscribePattern": "o.*"}])
+def test_topic_that_is_away_while_a_batch_0_with_records_is_run_again_is_a_loss(
+    brokers, stream, caplog, which
+):
+    """Trigger.Once logs such; the records would be left out for good."""
+    logged = END | {"other": {"0": 5}}
+    given = which | {"startingOffsets": "earliest"}
+    strict, lenient = stream(**given), stream(failOnDataLoss="false", **given)
+    with pytest.raises(DataLoss, match=r"INITIAL_OFFSET_NOT_FOUND.*other-0"):
+        strict.partitions(strict.initialOffset(), logged)
+    planned = lenient.partitions(lenient.initialOffset(), logged)
+    assert ranges(planned) == [(0, 10, 100), (1, 0, 30)]
+    assert "INITIAL_OFFSET_NOT_FOUND" in caplog.text
+
+
 def test_topic_deleted_before_batch_0_is_run_again_is_not_in_the_snapshot(brokers, stream):
     brokers.topics["other"] = FakeTopic(topic_id_of("other"), [1], [0])
     brokers.logs["other", 0] = FakeLog(stop=5)
