@@ -100,6 +100,7 @@ class DecisionLog:
         self.config = config
         self.router = Router(config, connections_for(config))
         self._topic_id: bytes | None = None  # of the topic that was read
+        self._has_told_of_others = False
 
     def ids_of(self, name: str, job: str = "") -> str:
         """What the transactional ids of `name` begin with, or those of one of its jobs.
@@ -314,8 +315,10 @@ class DecisionLog:
 
     def _passed_over(self, key: bytes | None) -> tuple[str, str]:
         """Whoever may write here could stop all queries of all prefixes: compaction keeps it."""
+        level = logging.DEBUG if self._has_told_of_others else logging.WARNING
+        self._has_told_of_others = True  # there may be as many as a topic holds
         shown = (key or b"")[:_SHOWN_BYTES]
-        _log.warning("topic %r: a record of key %r is no decision, and left", self.topic, shown)
+        _log.log(level, "topic %r: a record of key %r is no decision, and left", self.topic, shown)
         return self.prefix, _NOBODY
 
     def _leaders(self) -> Mapping[TopicPartition, Leader]:
