@@ -68,6 +68,15 @@ def test_longest_time_out_that_the_broker_allows_is_asked_for(brokers, router):
     assert asked == list(TIMEOUTS_MS[:2])
 
 
+@pytest.mark.parametrize(("after", "told"), [(None, (-1, -1)), (TWO, (8, 0))])
+def test_who_had_the_id_before_is_told_where_it_has_to_be_the_one(brokers, router, after, told):
+    """Without one both are -1: a broker takes no other number for nobody's."""
+    brokers.on("InitProducerId", InitProducerIdResponse(producer_id=7, producer_epoch=3))
+    begin_writer(router, "p-1", after=after)
+    (asked,) = brokers.asked("InitProducerId")
+    assert (asked.producer_id, asked.producer_epoch) == told
+
+
 def test_time_out_that_was_given_is_not_changed(brokers, router):
     brokers.on("InitProducerId", InitProducerIdResponse(error_code=_TIMEOUT_TOO_LONG))
     text = r"INVALID_TRANSACTION_TIMEOUT.*timeout\.ms is 1000000, .*transaction\.max\.timeout\.ms"

@@ -127,6 +127,30 @@ def test_broker_that_cannot_be_reached_is_left_alone_for_a_growing_while(clock):
         clock.now += 0.42 * nominal_s  # 1.21 in all: jitter is a fifth
 
 
+def test_broker_that_is_left_alone_is_not_tried(clock, monkeypatch):
+    """A port that refuses says the same each time: it is the tries that count."""
+    tries = []
+
+    def refuse(endpoint, *_, first):
+        tries.append(first)
+        raise ConnectionFailed(str(endpoint), "connect", "refused")
+
+    def get():
+        with pytest.raises(ConnectionFailed):
+            pool.get(Endpoint("b", 1), soon())
+        return len(tries)
+
+    monkeypatch.setattr(pool_module.Connection, "open", refuse)
+    properties = {"bootstrap.servers": "b:1", "reconnect.backoff.ms": 100}
+    pool = Connections(ClientConfig.parse(properties | {"reconnect.backoff.max.ms": 400}))
+    for number, nominal_s in enumerate((0.1, 0.2, 0.4, 0.4), 1):
+        assert get() == number
+        clock.now += 0.79 * nominal_s
+        assert get() == number
+        clock.now += 0.42 * nominal_s  # 1.21 in all: jitter is a fifth
+    assert tries == [0, 1, 2, 3], "each begins with another of its addresses"
+
+
 @pytest.mark.slow
 def test_broker_that_is_reached_again_begins_anew(clock, endpoint, cluster):
     properties = _properties(cluster) | {"reconnect.backoff.ms": 100}

@@ -300,6 +300,23 @@ def test_what_goes_at_once_is_sent_and_the_rest_later(joined):
     assert received == data
 
 
+def test_what_does_not_go_at_once_goes_as_soon_as_there_is_room(joined):
+    transport, other = joined
+    while transport.send_some([memoryview(bytes(1 << 20))]):
+        pass
+    reader = threading.Thread(target=receive_all, args=(other,))
+    reader.start()
+    count = transport.send_some([memoryview(b"more")], 5.0)
+    transport.close()
+    reader.join()
+    assert count == 4
+
+
+def receive_all(sock):
+    while sock.recv(1 << 20):
+        pass
+
+
 def test_more_pieces_than_one_call_takes_go_in_their_order(joined):
     transport, other = joined
     pieces = [memoryview(number.to_bytes(2)) for number in range(3000)]

@@ -24,6 +24,8 @@ from pyspark_kafkaproto.spark.write_options import TransactionOptions, parse_wri
 SERVERS = {"kafka.bootstrap.servers": "b-1:9092"}
 LEAST = SERVERS | {"topic": "orders"}
 PAIR = StructType().add("key", StringType()).add("value", BinaryType())
+TRIPLE = StructType(list(PAIR.fields)).add("more", BinaryType())
+PAIRS_OF_OTHERS = StructType().add("name", StringType()).add("value", BinaryType())
 
 
 def schema(**columns):
@@ -42,6 +44,14 @@ def test_least_that_must_be_given():
     assert (options.timestamp_column, options.dead_letter_topic) == (None, None)
     assert options.producer.enable_idempotence
     assert options.topics == {"orders"}
+    assert options.checkpoint is None
+
+
+def test_where_invalid_records_go_is_a_topic_that_is_needed_from_the_start():
+    letters = {"oninvalidrecord": "deadletter", "deadlettertopic": "letters"}
+    options = parse_write_options(LEAST | letters, VALUE)
+    assert options.dead_letter_topic == "letters"
+    assert options.topics == {"orders", "letters"}
 
 
 def test_columns_are_found_by_name_in_any_order():
@@ -66,6 +76,7 @@ def test_columns_are_found_by_name_in_any_order():
 def test_names_in_another_case_are_no_columns_as_for_sparks_own_sink(caplog):
     """A user's `Partition` says nothing about where a record goes."""
     rows = schema(Partition=StringType(), value=BinaryType(), Key=BinaryType(), VALUE=LongType())
+    rows.add("other", LongType())
     assert parse_write_options(LEAST, rows).columns == {"value": 1}
     said = [record.getMessage() for record in caplog.records]
     assert "column 'Partition' is not written: the sink's is 'partition'" in said
@@ -106,6 +117,8 @@ def test_the_time_column_that_is_written_so_comes_first():
             schema(value=StringType(), headers=ArrayType(StructType().add("key", StringType()))),
             "headers must be array<",
         ),
+        (schema(value=StringType(), headers=ArrayType(PAIRS_OF_OTHERS)), "headers must be array<"),
+        (schema(value=StringType(), headers=ArrayType(TRIPLE)), "headers must be array<"),
         (schema(value=StringType()).add("value", StringType()), "'value' is there twice"),
     ],
 )
@@ -145,7 +158,8 @@ def test_an_option_of_reading_has_no_effect_and_says_so(caplog):
 
 
 def test_sparks_own_option_is_not_called_unknown(caplog):
-    parse_write_options(LEAST | {"checkpointlocation": "folder"}, VALUE)
+    options = parse_write_options(LEAST | {"checkpointlocation": "folder"}, VALUE)
+    assert options.checkpoint == "folder", "it says whose batches a driver has left"
     assert "checkpoint" not in caplog.text
 
 

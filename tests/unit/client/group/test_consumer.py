@@ -13,6 +13,7 @@ from pyspark_kafkaproto import arrow
 from pyspark_kafkaproto.client.consumer import Consumer
 from pyspark_kafkaproto.client.group import failing, reading
 from pyspark_kafkaproto.client.group.classic.assignors import Subscriber
+from pyspark_kafkaproto.client.group.membership import State
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
@@ -46,6 +47,7 @@ from tests.unit.cluster.committing import (
     committing_each,
     unstable,
 )
+from tests.waiting import until
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -89,6 +91,8 @@ def test_a_member_joins_reads_commits_and_leaves(filled, group, consumer_of):
     join = filled.asked("JoinGroup")[-1]
     names = [item.name for item in join.protocols]
     assert names == ["range", "roundrobin", "cooperative-sticky"]
+    (sync,) = filled.asked("SyncGroup")
+    assert (sync.protocol_type, sync.protocol_name) == ("consumer", "range")
     with pytest.raises(LocalProtocolError, match="closed"):
         consumer.poll()
 
@@ -279,6 +283,20 @@ def test_a_reader_that_does_not_poll_leaves_and_comes_back(filled, group, consum
     assert noted == [("assigned", BOTH), ("lost", BOTH), ("assigned", BOTH)]
     assert filled.asked("LeaveGroup")[0].members[0].reason == "no poll for max.poll.interval.ms"
     assert not filled.asked("OffsetCommit")
+
+
+@pytest.mark.slow
+def test_a_static_member_that_did_not_poll_comes_back_as_who_it_was(
+    filled, coordinator, member_of, noted
+):
+    """It has not left for good: as another member it would have to drive itself out first."""
+    own = {"group_instance_id": "till-1", "max_poll_interval_ms": 200}
+    consumer = member_of(noted.listeners(), **own)
+    poll_rows(consumer, 40)
+    known = consumer.member_id
+    until(lambda: consumer._membership.state is not State.STABLE, what="the end of its time")
+    poll_until(consumer, noted.has("assigned", 2), "a second assignment")
+    assert consumer.member_id == known
 
 
 @pytest.mark.slow
@@ -503,6 +521,21 @@ def test_where_nobody_leads_any_partition_the_wait_ends_with_an_error(filled, gr
         poll_until(consumer, lambda: False, "the error")
     filled.topics["orders"].leaders[:] = [1, 1]
     assert len(poll_rows(consumer, 40)) == 40
+
+
+@pytest.mark.slow
+def test_what_failed_and_was_read_since_begins_to_fail_anew(filled, group, consumer_of):
+    """Two bad moments are no failure that has lasted from the first to the second."""
+    consumer = consumer_of(default_api_timeout_ms=400)
+    poll_rows(consumer, 40)
+    for _ in range(2):
+        asked = len(filled.asked("Fetch"))
+        filled.on("Fetch", close(), DEFAULT)
+        poll_until(consumer, lambda since=asked: len(filled.asked("Fetch")) > since + 2, "Fetches")
+        for partition in range(2):
+            filled.logs["orders", partition].append(b"more")
+        poll_rows(consumer, 2)
+        time.sleep(0.5)
 
 
 @pytest.mark.slow

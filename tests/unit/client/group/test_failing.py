@@ -61,3 +61,11 @@ def test_what_lasts_is_said_once_until_there_was_an_answer(fails, caplog):
     assert len(caplog.records) == 1
     fails(FIRST, after_s=6)
     assert len(caplog.records) == 2
+
+
+def test_who_was_not_polled_for_long_has_a_try_begun_long_ago_count_as_one_timeout(fails, clock):
+    """Whenever the answer came, nobody looked: that the caller was busy is no failure."""
+    fails.noted.note({FIRST}, LOST, clock.now - 3600)
+    fails(FIRST, after_s=CONFIG.default_api_timeout_s - CONFIG.request_timeout_s - 1)
+    with pytest.raises(ConnectionFailed):
+        fails(FIRST, after_s=1)

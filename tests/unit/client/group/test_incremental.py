@@ -62,6 +62,13 @@ def test_a_member_joins_reads_commits_and_leaves(filled, heartbeats, incremental
 
 
 @pytest.mark.slow
+def test_a_member_says_once_where_it_is(filled, heartbeats, incremental_of):
+    """For assignors of the brokers that look at racks."""
+    poll_rows(incremental_of(client_rack="r-1"), 40)
+    assert [item.rack_id for item in filled.asked("ConsumerGroupHeartbeat")][:2] == ["r-1", None]
+
+
+@pytest.mark.slow
 def test_what_goes_to_another_member_is_given_up_and_nothing_else(
     filled, heartbeats, incremental_of, noted
 ):

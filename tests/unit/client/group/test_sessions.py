@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from itertools import count
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
@@ -200,6 +201,38 @@ def test_behind_the_last_epoch_comes_the_first_one_that_begins_nothing(monkeypat
         epochs.append(session.next_scope(terms, is_by_id=False).session_epoch)
         session.note_answer(FetchResponse(session_id=7))
     assert epochs == [0, 1, 2, 1, 2]
+
+
+class FakeConnection(SimpleNamespace):
+    """What is asked of a connection before a request is sent on it, and what was sent."""
+
+    def __init__(self, endpoint, **states):
+        usual = dict.fromkeys(("is_throttled", "has_unsent", "in_flight"), 0)
+        open_ = {"is_idle": True, "is_open": True}
+        super().__init__(endpoint=endpoint, sent=[], **(usual | open_ | states))
+
+    def version_for(self, _):
+        return 12
+
+    def send(self, request, *_, **__):
+        self.sent.append((request.session_id, request.session_epoch))
+
+
+def test_each_broker_is_told_of_the_end_of_its_own_session_where_it_hears_it_first():
+    sessions = FetchSessions()
+    terms = [Terms(TopicPartition("a", 0), NO_ID, 0, 0, -1, 1)]
+    for number, endpoint in enumerate(("b-1", "b-2", "b-3")):
+        session = sessions.at((endpoint, ""))
+        session.next_scope(terms, is_by_id=False)
+        session.note_answer(FetchResponse(session_id=number + 1))
+    busy, free = FakeConnection("b-1", is_idle=False, in_flight=2), FakeConnection("b-1")
+    shut = FakeConnection("b-2", is_idle=False, is_open=False)
+    behind = FakeConnection("b-2", is_idle=False, in_flight=1)
+    silent = FakeConnection("b-3", is_throttled=True)
+    stuck = FakeConnection("b-3", has_unsent=True)
+    sessions.end([busy, free, shut, behind, silent, stuck])
+    assert (free.sent, behind.sent) == ([(1, -1)], [(2, -1)])
+    assert not busy.sent + shut.sent + silent.sent + stuck.sent
 
 
 def no_memory(*_):

@@ -165,6 +165,17 @@ def test_a_lost_session_is_begun_anew_and_told(filled, shares, explicit_of, code
     assert shares.done() == EVERY
 
 
+def test_what_is_left_of_a_session_that_is_lost_is_named_once(filled, shares, explicit_of):
+    consumer = explicit_of()
+    next_batch(consumer)
+    with filled.at_once():
+        shares.end_sessions()
+    consumer.acknowledge(Acknowledge.ACCEPT, FIRST, 0, 9)
+    (result,) = consumer.commit().values()
+    assert result.code == NOT_FOUND
+    assert consumer.acquired == [(FIRST, 10, 19, 1)]
+
+
 @pytest.mark.parametrize("api", ["ShareFetch", "ShareAcknowledge"])
 def test_a_lost_connection_is_told_to_who_acknowledges(filled, shares, explicit_of, api):
     consumer = explicit_of()

@@ -3,12 +3,13 @@
 import pytest
 
 from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.groups.committed import fetch_offsets
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
 from tests.fake_broker import DEFAULT, close, find_coordinator
-from tests.unit.cluster.committing import FakeCoordinator
+from tests.unit.cluster.committing import FakeCoordinator, unstable
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 OTHER = TopicPartition("empty", 0)
@@ -257,6 +258,18 @@ def test_brokers_that_cannot_wait_for_transactions_are_asked_without(brokers, ka
     assert kafka.get_consumer_offsets("g", {FIRST, SECOND}) == {FIRST: 7}
     (request,) = brokers.asked("OffsetFetch")
     assert not request.require_stable
+
+
+@pytest.mark.parametrize("most_s", [0, 2])
+def test_what_a_transaction_holds_is_waited_for_no_longer_than_is_said(
+    brokers, kafka, clock, most_s
+):
+    FakeCoordinator(brokers)
+    brokers.on("OffsetFetch", unstable)
+    began = clock.now
+    with pytest.raises(BrokerError, match="UNSTABLE_OFFSET_COMMIT"):
+        fetch_offsets(kafka._router, {"g"}, unstable_s=most_s)
+    assert most_s <= clock.now - began < most_s + 1
 
 
 def test_each_group_is_looked_up_where_brokers_take_one_key(brokers, kafka):

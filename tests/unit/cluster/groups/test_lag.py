@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition, lag_text
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, DeadlineExceeded
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    DeadlineExceeded,
+    UnsupportedVersion,
+)
 from tests.fake_broker import DEFAULT
 from tests.unit.cluster.committing import FakeCoordinator
 from tests.unit.cluster.fake_groups import (
@@ -118,6 +123,22 @@ def test_topic_that_is_gone_or_has_no_leader_keeps_its_row(brokers, coordinator,
     coordinator.offsets["g"][GONE] = (3, "")
     brokers.topics["orders"].leaders[0] = -1
     assert short(kafka.lag({"g"})) == [("g", 0, 3, None, None), ("g", 0, 20, None, None)]
+
+
+@pytest.mark.parametrize("named", [{"idle"}, None])
+def test_a_group_that_has_committed_nothing_has_no_rows_and_is_no_error(
+    brokers, coordinator, kafka, named
+):
+    describing(brokers, classic("idle"))
+    brokers.on("ListGroups", listed(("idle", "Classic", "Empty")))
+    assert kafka.lag(named) == []
+
+
+def test_a_share_group_that_is_named_is_an_error_where_brokers_do_not_tell(brokers, kafka):
+    FakeShareCoordinator(brokers, s={FIRST: (20, 7)})
+    del brokers.versions["DescribeShareGroupOffsets"]
+    with pytest.raises(UnsupportedVersion):
+        kafka.lag({"s"})
 
 
 def test_group_that_there_is_not_is_an_error(coordinator, kafka):

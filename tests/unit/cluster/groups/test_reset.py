@@ -49,6 +49,13 @@ def test_every_way_stays_within_what_is_there(coordinator, kafka, to, after):
     assert coordinator.offsets["g"] == {FIRST: (after, "")}
 
 
+def test_the_earliest_of_a_log_that_has_lost_nothing_is_its_first_record(
+    brokers, coordinator, kafka
+):
+    brokers.logs[FIRST].start = 0
+    assert kafka.reset_consumer_offsets("g", ToEarliest()) == {FIRST: Moved(20, 0)}
+
+
 @pytest.mark.parametrize(
     ("to", "said"),
     [

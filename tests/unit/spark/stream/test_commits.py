@@ -72,6 +72,44 @@ def test_what_others_have_committed_meanwhile_does_not_move_backwards(kafka, com
     assert kafka.committed == {ONE: 8}
 
 
+def test_what_others_have_committed_is_not_moved_back_to_be_kept(kafka, commits, clock):
+    commits.commit({ONE: 6})
+    kafka.committed[ONE] = 8
+    clock.now += 601
+    commits.keep_alive()
+    assert kafka.commits == [{ONE: CommittedOffset(6)}]
+
+
+def test_a_partition_that_stays_where_it_is_is_not_committed_with_others(kafka, commits):
+    commits.commit({ONE: 6, TWO: 3})
+    commits.commit({ONE: 7, TWO: 3})
+    assert kafka.commits[1:] == [{ONE: CommittedOffset(7)}]
+
+
+def test_before_there_is_anything_to_commit_nothing_is_asked(commits, monkeypatch):
+    monkeypatch.setattr(KafkaCluster, "get_consumer_offsets", lambda *_: pytest.fail("asked"))
+    commits.keep_alive()
+    commits.finish()
+
+
+@pytest.mark.parametrize(("given_ms", "most_s"), [("60000", 10.0), ("4000", 4.0)])
+def test_a_commit_holds_no_batch_up_for_long(given_ms, most_s):
+    given = {"bootstrap.servers": "b-1:9092", "default.api.timeout.ms": given_ms}
+    given["request.timeout.ms"] = "3000"
+    commits = GroupCommits(ClientConfig.parse(given), "g")
+    assert commits._cluster.config.default_api_timeout_s == most_s
+
+
+def test_the_end_closes_connections_and_commits_nothing_again(kafka, commits, monkeypatch):
+    closed = []
+    monkeypatch.setattr(KafkaCluster, "close", lambda _: closed.append(True))
+    commits.commit({ONE: 6})
+    kafka.committed = {ONE: 5}
+    commits.finish()
+    assert len(kafka.commits) == 1
+    assert closed == [True]
+
+
 def test_nothing_new_is_not_committed(kafka, commits):
     commits.commit({ONE: 6})
     commits.commit({ONE: 6})
@@ -135,6 +173,24 @@ def test_coordinator_that_does_not_answer_stops_no_query(kafka, commits, caplog)
         commits.check_free()
 
 
+def test_a_listener_takes_properties_as_kafka_names_them(kafka):
+    OffsetCommitListener({"bootstrap.servers": "b-1:9092"}, "g")
+    with pytest.raises(ConfigError, match="bootstrap"):
+        OffsetCommitListener({"bootstrap": "b-1:9092"}, "g")
+
+
+def test_a_group_that_there_is_not_yet_is_free(kafka, commits, caplog):
+    kafka.unknown = BrokerError(69, "DescribeGroups", "group 'g'")
+    commits.check_free()
+    assert not caplog.records
+
+
+def test_a_coordinator_that_is_about_to_be_elected_stops_no_query(kafka, commits, caplog):
+    kafka.unknown = BrokerError(15, "DescribeGroups", "group 'g'")
+    commits.check_free()
+    assert "whether it has members is not known" in caplog.text
+
+
 def test_group_with_members_is_refused(kafka, commits, monkeypatch):
     closed = []
     monkeypatch.setattr(KafkaCluster, "close", lambda _: closed.append(True))
@@ -194,6 +250,35 @@ def test_listener_leaves_other_queries_alone(kafka, clock):
     listener = OffsetCommitListener(CONFIG, "g", query_name="orders")
     listener.onQueryProgress(progress({"orders": {"0": 8}}, name="another"))
     assert kafka.commits == []
+    listener.onQueryProgress(progress({"orders": {"0": 8}}))
+    assert len(kafka.commits) == 1
+
+
+def test_listener_passes_over_what_was_not_told_yet(kafka, clock):
+    """Spark has null before there is an offset, and for sources that do not know their latest."""
+    listener = OffsetCommitListener(CONFIG, "g")
+    made = progress({"orders": {"0": 8}})
+    made.progress.sources = [
+        SimpleNamespace(endOffset='{"orders":{"0":8}}', latestOffset=None),
+        SimpleNamespace(endOffset=None, latestOffset=None),
+    ]
+    listener.onQueryProgress(made)
+    assert [each[ONE][0] for each in kafka.commits] == [8]
+    assert listener.behind is None
+
+
+def test_listener_asks_nothing_for_queries_that_read_no_kafka(kafka, monkeypatch):
+    monkeypatch.setattr(KafkaCluster, "get_consumer_offsets", lambda *_: pytest.fail("asked"))
+    listener = OffsetCommitListener(CONFIG, "g")
+    made = progress({})
+    made.progress.sources = [SimpleNamespace(endOffset="17", latestOffset=None)]
+    listener.onQueryProgress(made)
+
+
+def test_listener_takes_who_is_beyond_an_older_latest_for_behind_by_nothing(kafka, clock):
+    listener = OffsetCommitListener(CONFIG, "g")
+    listener.onQueryProgress(progress({"orders": {"0": 8}}, {"orders": {"0": 7}}))
+    assert listener.behind == BehindLatest(0, 0, 0.0)
 
 
 def test_listener_tells_of_the_source_and_the_query_that_are_farthest_behind(kafka, clock):

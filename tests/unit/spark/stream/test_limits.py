@@ -39,6 +39,7 @@ def test_bytes_become_offsets_by_their_mean() -> None:
     assert offsets_for_bytes(sizes, mean, 1_000) == 50
     assert offsets_for_bytes(sizes, mean, 10_000) == 200
     assert offsets_for_bytes(sizes, mean, 1) == 1
+    assert offsets_for_bytes(at(0, 0), mean, 1_000) == 1
 
 
 _OFFSETS = st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 2**40)), min_size=1, max_size=9)

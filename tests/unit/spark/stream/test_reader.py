@@ -176,6 +176,28 @@ def test_topic_deleted_before_batch_0_is_run_again_is_not_in_the_snapshot(broker
         again.partitions(start, logged)
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        {"startingOffsets": '{"orders":{"0":50,"1":-2},"other":{"0":-2}}'},
+        {"startingOffsetsByTimestamp": '{"orders":{"0":1,"1":1},"other":{"0":1}}'},
+    ],
+    ids=["offsets", "times"],
+)
+def test_a_start_that_names_a_deleted_topic_begins_a_batch_0_with_records(
+    brokers, stream, clock, start
+):
+    """What Spark's own connector has logged has them; that the topic is gone is a loss alone."""
+    brokers.topics["other"] = FakeTopic(topic_id_of("other"), [1], [0])
+    brokers.logs["other", 0] = FakeLog(stop=5)
+    given = start | {"subscribe": "orders,other"}
+    begun = stream(**given).initialOffset()["orders"]
+    del brokers.topics["other"]
+    again = stream(failOnDataLoss="false", **given)
+    planned = again.partitions(again.initialOffset(), END | {"other": {"0": 5}})
+    assert ranges(planned) == [(0, begun["0"], 100), (1, begun["1"], 30)]
+
+
 def test_start_that_is_not_found_any_more_is_not_needed_behind_an_empty_batch_0(
     brokers, stream, caplog
 ):
