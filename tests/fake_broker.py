@@ -155,6 +155,16 @@ def in_version(response: Any, version: int) -> Fault:
 Answer = Any  # a Response, a Fault, DEFAULT, or a function from Call to one of them
 
 
+def late(cluster: FakeCluster, answer: Answer, by_s: float = 0.25) -> Callable[[Call], Answer]:
+    """This answer, so much later."""
+
+    def say(call: Call) -> Answer:
+        cluster.hold(lambda: False, by_s)
+        return answer(call) if callable(answer) else answer
+
+    return say
+
+
 @dataclass(slots=True)
 class FakeTopic:
     """A topic in the fake cluster's metadata; everything may be changed while it runs."""

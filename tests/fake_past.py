@@ -43,17 +43,18 @@ def lead_in_the_past(brokers: FakeCluster, name: str, end: int) -> None:
     for partition in range(len(now.leaders)):
         now.move(partition, node_id=2)
     brokers.on("Metadata", behind(brokers, name, then), node=1)
-    brokers.on("ListOffsets", lambda call: _listed(call, end), node=1)
+    brokers.on("ListOffsets", lambda call: listed(call, offset=end), node=1)
 
 
-def _listed(call: Call, offset: int) -> ListOffsetsResponse:
+def listed(call: Call, **fields: int) -> ListOffsetsResponse:
+    """An answer to ListOffsets that says the same of each partition."""
     part = ListOffsetsResponse.Topic
     return ListOffsetsResponse(
         topics=tuple(
             part(
                 name=topic.name,
                 partitions=tuple(
-                    part.Partition(partition_index=item.partition_index, offset=offset)
+                    part.Partition(partition_index=item.partition_index, **fields)
                     for item in topic.partitions
                 ),
             )

@@ -17,6 +17,7 @@ from pyspark_kafkaproto.capture.packets import PACKET_BYTES_MAX, Packet, Source
 PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
 SECTION, INTERFACE, OLD_PACKET, SIMPLE, NAMES, ENHANCED = 0x0A0D0D0A, 1, 2, 3, 4, 6
 COMMENT = 1  # an option of any block
+IPV4_NAME = 1  # a record of a block of names
 
 _ORDER_MAGIC = 0x1A2B3C4D
 _END_OF_OPTIONS, _TSRESOL, _TSOFFSET = 0, 9, 14
@@ -24,8 +25,8 @@ _PACKET_BLOCKS = {OLD_PACKET: 20, SIMPLE: 4, ENHANCED: 20}
 _OVERHEAD_BYTES = 12  # type, length, and the length again at the end
 _INTERFACES_MAX = 65_536
 _NAMES_MAX = 65_536
+_FIRST_MADE_UP = 0xC6120001
 _NAME_BYTES_MAX = 255
-_IPV4_NAME = 1  # a record of a name-resolution block
 _BLOCK_BYTES_MAX = PACKET_BYTES_MAX + (1 << 20)
 
 
@@ -125,7 +126,7 @@ class PcapngReader:
     def _learn_names(self, body: bytes) -> None:
         for code, value in _options(body, 0, self._order):
             address, name = value[:4], value[4:].partition(b"\0")[0]
-            if code != _IPV4_NAME or not is_made_up(address) or not name:
+            if code != IPV4_NAME or not is_made_up(address) or not name:
                 continue
             if len(self._names) < _NAMES_MAX:
                 self._names[address] = str(name[:_NAME_BYTES_MAX], "utf-8", "replace")
@@ -168,9 +169,14 @@ class PcapngReader:
         return self._interfaces[number]
 
 
+def made_up_address(number: int) -> bytes:
+    """An IPv4 address of 198.18.0.0/15, which no host has: it stands for a name. From 0 on."""
+    return (_FIRST_MADE_UP + number).to_bytes(4, "big")
+
+
 def is_made_up(address: bytes) -> bool:
-    """Whether an IPv4 address is of 198.18.0.0/15, which no host has: it stands for a name."""
-    return len(address) == 4 and address[0] == 198 and address[1] & 0xFE == 18
+    """Whether an IPv4 address stands for a name; see `made_up_address`."""
+    return len(address) == 4 and (int.from_bytes(address, "big") ^ _FIRST_MADE_UP) >> 17 == 0
 
 
 def _options(body: bytes, pos: int, order: str) -> Iterator[tuple[int, bytes]]:

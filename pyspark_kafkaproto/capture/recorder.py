@@ -12,14 +12,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from ipaddress import IPv4Address, ip_address
+from ipaddress import ip_address
 from struct import pack
 from typing import NamedTuple
 from zlib import crc32
 
 from pyspark_kafkaproto.capture.link import ACK, FIN, RAW, SYN
 from pyspark_kafkaproto.capture.naming import naming_comment
-from pyspark_kafkaproto.capture.pcapng import COMMENT, ENHANCED, INTERFACE, NAMES, SECTION
+from pyspark_kafkaproto.capture.pcapng import (
+    COMMENT,
+    ENHANCED,
+    INTERFACE,
+    IPV4_NAME,
+    NAMES,
+    SECTION,
+    made_up_address,
+)
 from pyspark_kafkaproto.capture.secrets import Speakers
 from pyspark_kafkaproto.wire.cursor import Buffer
 
@@ -28,7 +36,6 @@ Write = Callable[[bytes], object]
 _NANOSECONDS = pack("<HHBxxx", 9, 1, 9) + pack("<HH", 0, 0)  # if_tsresol, then the end
 _COMMENTS_MAX = 1000  # of a packet
 _PIECE_BYTES = 60_000  # of a frame per packet: IP counts to 65,535
-_FIRST_MADE_UP = int(IPv4Address("198.18.0.1"))
 _MASK = 0xFFFFFFFF
 
 
@@ -109,10 +116,10 @@ class Recorder:
                 try:
                     self._hosts[host] = ip_address(host).packed
                 except ValueError:
-                    made_up = IPv4Address(_FIRST_MADE_UP + len(self._hosts)).packed
+                    made_up = made_up_address(len(self._hosts))
                     self._hosts[host] = made_up
                     record = made_up + host.encode() + b"\x00"
-                    entry = pack("<HH", 1, len(record)) + record + bytes(-len(record) % 4)
+                    entry = pack("<HH", IPV4_NAME, len(record)) + record + bytes(-len(record) % 4)
                     self._write(_block(NAMES, entry + pack("<HH", 0, 0)))
             return self._hosts[host]
 

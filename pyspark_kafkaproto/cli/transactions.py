@@ -16,13 +16,12 @@ from pyspark_kafkaproto.cli import hanging
 from pyspark_kafkaproto.cli.connection import configured, confirmed, opened, yes_option
 from pyspark_kafkaproto.cli.output import Row, gathered, json_option, show, show_json
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
-from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
+from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError, joined
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.client.decisions import Decision, DecisionLog
 
 _TOPIC = "kafkaproto-decisions"
-_BATCH_JOBS = "batch"  # there are always, if not always any that have left something
 _HEADINGS = {
     "name": "name",
     "batch": "batch",
@@ -172,13 +171,14 @@ def recover(
       kafkaproto transactions recover nightly --name batch --yes
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     from pyspark_kafkaproto.client import batch_commit  # noqa: PLC0415 - pyarrow
+    from pyspark_kafkaproto.client.decisions import BATCH_JOBS  # noqa: PLC0415 - pyarrow
 
     log = _log(properties, decision_topic, prefix)
     with _telling_no_topic(decision_topic):
         decisions = log.read(surely=True)
     waiting = {name for name, decision in decisions.items() if not decision.is_done}
     left = batch_commit.open_transactions(log).keys()
-    if unknown := set(names) - decisions.keys() - left - {_BATCH_JOBS}:
+    if unknown := set(names) - decisions.keys() - left - {BATCH_JOBS}:
         shown = ", ".join(sorted(unknown))
         raise click.ClickException(
             f"nothing was decided, and nothing is open, of {shown} under {prefix}: "
@@ -205,9 +205,7 @@ def recover(
                 what = "nothing was decided" if completed is None else f"completed {completed}"
                 click.echo(f"{name}: {what}; what was not decided is aborted")
     if gone:
-        for other in gone[1:]:
-            gone[0].add_line(str(other))
-        raise gone[0]
+        raise joined(gone)
 
 
 def _recovered_row(name: str, completed: Decision | None) -> Row:

@@ -53,6 +53,7 @@ _MOST_LOGS: Final = 8  # in one process: prefixes, mostly one
 
 _DONE, _DECIDED = "done", "decided"
 _NOBODY: Final = ""  # whose records decide nothing
+BATCH_JOBS: Final = "batch"  # the name of all of them; streaming queries have one each
 
 
 @dataclass(frozen=True, slots=True)

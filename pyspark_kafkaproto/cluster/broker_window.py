@@ -16,7 +16,7 @@ from pyspark_kafkaproto.cluster.given import (
     checked_partitions,
 )
 from pyspark_kafkaproto.cluster.names import check_set
-from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.routing import Router, one_call
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 
@@ -72,6 +72,7 @@ class BrokerWindow:
             self._router, checked, allow_replication_factor_change=allow_replication_factor_change
         )
 
+    @one_call
     def cancel_reassignments(
         self,
         partitions: Collection[tuple[str, int]] | None = None,
@@ -94,8 +95,7 @@ class BrokerWindow:
         """
         from pyspark_kafkaproto.cluster.admin.reassignments import cancel_reassignments
 
-        with self._router.one_call():
-            return cancel_reassignments(self._router, _chosen(partitions), may_be_over=may_be_over)
+        return cancel_reassignments(self._router, _chosen(partitions), may_be_over=may_be_over)
 
     def list_reassignments(
         self, partitions: Collection[tuple[str, int]] | None = None
@@ -105,6 +105,7 @@ class BrokerWindow:
 
         return list_reassignments(self._router, _chosen(partitions))
 
+    @one_call
     def propose_reassignment(
         self, topics: Collection[str], brokers: Collection[int] | None = None
     ) -> Assignment:
@@ -126,10 +127,9 @@ class BrokerWindow:
 
         check_set("topics", topics)
         used = None if brokers is None else checked_brokers("brokers", brokers)
-        with self._router.one_call():
-            topology = self._router.described(topics, must_exist=True)
-            proposed = propose_assignment(topology, topics, used)
-            moving = sorted(self.list_reassignments(topology.partitions_of(topics)))
+        topology = self._router.described(topics, must_exist=True)
+        proposed = propose_assignment(topology, topics, used)
+        moving = sorted(self.list_reassignments(topology.partitions_of(topics)))
         if moving:
             names = ", ".join(map(str, moving[:5]))
             text = f"replicas of {names} are being moved: expected topics of which none are"
@@ -215,6 +215,7 @@ class BrokerWindow:
 
     # Leaders
 
+    @one_call
     def elect_leaders(
         self, partitions: Collection[tuple[str, int]] | None = None, *, unclean: bool = False
     ) -> dict[TopicPartition, bool]:
@@ -234,17 +235,17 @@ class BrokerWindow:
         """
         from pyspark_kafkaproto.cluster.admin.elections import elect_leaders
 
-        with self._router.one_call():
-            if partitions is None:
-                topology = self._router.described(None)
-                known = (name for name, topic in topology.topics.items() if not topic.error_code)
-                chosen: Collection[TopicPartition] = topology.partitions_of(known)
-            else:
-                chosen = checked_partitions(partitions)
-            return elect_leaders(self._router, chosen, unclean=unclean)
+        if partitions is None:
+            topology = self._router.described(None)
+            known = (name for name, topic in topology.topics.items() if not topic.error_code)
+            chosen: Collection[TopicPartition] = topology.partitions_of(known)
+        else:
+            chosen = checked_partitions(partitions)
+        return elect_leaders(self._router, chosen, unclean=unclean)
 
     # Folders
 
+    @one_call
     def describe_log_dirs(
         self, brokers: Collection[int] | None = None
     ) -> dict[int, dict[str, LogDir]]:
@@ -257,8 +258,7 @@ class BrokerWindow:
         from pyspark_kafkaproto.cluster.admin.log_dirs import describe_log_dirs
 
         used = None if brokers is None else checked_brokers("brokers", brokers)
-        with self._router.one_call():
-            return describe_log_dirs(self._router, used)
+        return describe_log_dirs(self._router, used)
 
     def move_replicas(self, folders: Mapping[Replica, str]) -> dict[Replica, bool]:
         """Have replicas in other folders of their brokers: `{Replica(1, "orders", 0): "/disk-2"}`.
@@ -297,6 +297,7 @@ class BrokerWindow:
 
         return describe_features(self._router)
 
+    @one_call
     def update_features(
         self,
         levels: Mapping[str, int],
@@ -322,8 +323,7 @@ class BrokerWindow:
         chosen: object = direction or Direction.UPGRADE
         if not isinstance(chosen, Direction):
             raise ConfigError("direction", chosen, "expected one of Direction.…")
-        with self._router.one_call():
-            update_features(self._router, checked, chosen, validate_only=validate_only)
+        update_features(self._router, checked, chosen, validate_only=validate_only)
 
     def unregister_broker(self, node_id: int) -> None:
         """Have the cluster forget a broker that will not come back (KIP-631).

@@ -23,7 +23,7 @@ from pyspark_kafkaproto.cluster.groups.committed import (
     delete_offsets,
     fetch_offsets,
 )
-from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.routing import Router, one_call
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import KafkaProtoError
 
@@ -83,6 +83,7 @@ class GroupWindow:
         checked = {group: checked_offsets(own) for group, own in offsets.items()}
         commit_offsets(self._router, checked)
 
+    @one_call
     def reset_consumer_offsets(
         self,
         group: str,
@@ -108,8 +109,7 @@ class GroupWindow:
         from pyspark_kafkaproto.cluster.groups.reset import reset_offsets
 
         chosen = None if partitions is None else checked_partitions(partitions)
-        with self._router.one_call():
-            return reset_offsets(self._router, group, _checked_way(to), chosen, dry_run=dry_run)
+        return reset_offsets(self._router, group, _checked_way(to), chosen, dry_run=dry_run)
 
     def delete_consumer_offsets(self, group: str, partitions: Collection[tuple[str, int]]) -> None:
         """Forget what `group` has committed for `partitions`.
@@ -149,6 +149,7 @@ class GroupWindow:
             for group, own in fetch_share_offsets(self._router, groups).items()
         }
 
+    @one_call
     def reset_share_group_offsets(
         self,
         group: str,
@@ -176,11 +177,9 @@ class GroupWindow:
         from pyspark_kafkaproto.cluster.groups.reset import reset_share_offsets
 
         chosen = None if partitions is None else checked_partitions(partitions)
-        with self._router.one_call():
-            return reset_share_offsets(
-                self._router, group, _checked_way(to), chosen, dry_run=dry_run
-            )
+        return reset_share_offsets(self._router, group, _checked_way(to), chosen, dry_run=dry_run)
 
+    @one_call
     def delete_share_group_offsets(self, group: str, topics: Collection[str]) -> None:
         """Forget where a share group without members is in all partitions of `topics`.
 
@@ -194,8 +193,7 @@ class GroupWindow:
         from pyspark_kafkaproto.cluster.groups.share_offsets import delete_share_offsets
 
         try:
-            with self._router.one_call():
-                delete_share_offsets(self._router, group, topics)
+            delete_share_offsets(self._router, group, topics)
         except KafkaProtoError as error:
             if error.usable is not None:
                 error.usable = set(error.usable)
@@ -225,6 +223,7 @@ class GroupWindow:
             checked_words("type", types, GROUP_TYPES),
         )
 
+    @one_call
     def describe_groups(self, groups: Collection[str]) -> dict[str, DescribedGroup]:
         """State, members and assignments of each group, of whichever type.
 
@@ -235,8 +234,7 @@ class GroupWindow:
         """
         from pyspark_kafkaproto.cluster.groups.members import describe_groups
 
-        with self._router.one_call():
-            return describe_groups(self._router, groups)
+        return describe_groups(self._router, groups)
 
     def delete_groups(self, groups: Collection[str]) -> None:
         """Delete groups that have no members, with their offsets.
@@ -250,6 +248,7 @@ class GroupWindow:
 
         delete_groups(self._router, groups)
 
+    @one_call
     def lag(
         self, groups: Collection[str] | None = None, topics: Collection[str] | None = None
     ) -> list[Lag]:
@@ -265,8 +264,7 @@ class GroupWindow:
         """
         from pyspark_kafkaproto.cluster.groups.lag import lag_of
 
-        with self._router.one_call():
-            return lag_of(self._router, groups, topics)
+        return lag_of(self._router, groups, topics)
 
 
 def _checked_way(to: ResetTo) -> ResetTo:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from pyspark_kafkaproto.cluster.advertised import explained
 from pyspark_kafkaproto.cluster.asking import Question, ask, each_place, whole
@@ -45,6 +46,8 @@ from pyspark_kafkaproto.net import (
 from pyspark_kafkaproto.wire.standing import Standing, message_of
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
+_W = TypeVar("_W", bound="_Window")
 _log = logging.getLogger(__name__)
 
 OPINIONS = 3
@@ -528,6 +531,23 @@ class Router:
             (kind, key): place for key, place in found.items() if isinstance(place, Endpoint)
         }
         return {key: found[key] if key in found else self._coordinators[kind, key] for key in keys}
+
+
+class _Window(Protocol):
+    """A part of KafkaCluster."""
+
+    _router: Router
+
+
+def one_call(method: Callable[Concatenate[_W, _P], _T]) -> Callable[Concatenate[_W, _P], _T]:
+    """A method that asks several questions, which have the time of one call of the API together."""
+
+    @wraps(method)
+    def asked(window: _W, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with window._router.one_call():  # noqa: SLF001 - of the class whose method this is
+            return method(window, *args, **kwargs)
+
+    return asked
 
 
 def only(items: Sequence[_T], api: str) -> _T:

@@ -12,7 +12,7 @@ from pyspark_kafkaproto.cluster.configs import (
     describe_configs,
 )
 from pyspark_kafkaproto.cluster.given import by_partition
-from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.routing import Router, one_call
 from pyspark_kafkaproto.cluster.topics import (
     NewTopic,
     add_partitions,
@@ -52,6 +52,7 @@ class TopicWindow:
         """
         add_partitions(self._router, counts, validate_only=validate_only)
 
+    @one_call
     def delete_records(
         self, before: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
     ) -> dict[TopicPartition, int]:
@@ -63,8 +64,7 @@ class TopicWindow:
         Raises:
             BrokerError: a partition refused; `usable` has what would be returned of the others.
         """
-        with self._router.one_call():
-            return delete_records(self._router, by_partition(before))
+        return delete_records(self._router, by_partition(before))
 
     def describe_configs(
         self, resources: Collection[ConfigResource]

@@ -17,7 +17,7 @@ from pyspark_kafkaproto.cluster.given import (
     checked_words,
 )
 from pyspark_kafkaproto.cluster.names import check_set
-from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.routing import Router, one_call
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 
@@ -74,6 +74,7 @@ class TransactionWindow:
             pattern=pattern,
         )
 
+    @one_call
     def describe_transactions(
         self, transactional_ids: Collection[str]
     ) -> dict[str, DescribedTransaction]:
@@ -86,8 +87,7 @@ class TransactionWindow:
         """
         from pyspark_kafkaproto.cluster.admin.transactions import describe_with_coordinators
 
-        with self._router.one_call():
-            return describe_with_coordinators(self._router, transactional_ids)
+        return describe_with_coordinators(self._router, transactional_ids)
 
     def describe_producers(
         self, partitions: Collection[tuple[str, int]]
@@ -102,6 +102,7 @@ class TransactionWindow:
 
         return describe_producers(self._router, checked_partitions(partitions))
 
+    @one_call
     def find_hanging_transactions(
         self,
         partitions: Collection[tuple[str, int]] | None = None,
@@ -129,19 +130,17 @@ class TransactionWindow:
         from pyspark_kafkaproto.cluster.admin.hanging import find_hanging_transactions
 
         span_s = checked_span("longer_than_s", longer_than_s)
-        with self._router.one_call():
-            if partitions is None and topics is None:
-                topology = self._router.described(None)
-                known = (name for name, topic in topology.topics.items() if not topic.error_code)
-                return find_hanging_transactions(
-                    self._router, topology.partitions_of(known), span_s
-                )
-            chosen = set(() if partitions is None else checked_partitions(partitions))
-            if topics:
-                check_set("topics", topics)
-                chosen |= self._router.described(topics, must_exist=True).partitions_of(topics)
-            return find_hanging_transactions(self._router, chosen, span_s)
+        if partitions is None and topics is None:
+            topology = self._router.described(None)
+            known = (name for name, topic in topology.topics.items() if not topic.error_code)
+            return find_hanging_transactions(self._router, topology.partitions_of(known), span_s)
+        chosen = set(() if partitions is None else checked_partitions(partitions))
+        if topics:
+            check_set("topics", topics)
+            chosen |= self._router.described(topics, must_exist=True).partitions_of(topics)
+        return find_hanging_transactions(self._router, chosen, span_s)
 
+    @one_call
     def abort_transaction(
         self, partition: tuple[str, int], start_offset: int, *, even_if_live: bool = False
     ) -> ActiveProducer:
@@ -169,9 +168,9 @@ class TransactionWindow:
         from pyspark_kafkaproto.cluster.admin.hanging import abort_transaction
 
         place, start = checked_partition(partition), checked_offset("start_offset", start_offset)
-        with self._router.one_call():
-            return abort_transaction(self._router, place, start, even_if_live=even_if_live)
+        return abort_transaction(self._router, place, start, even_if_live=even_if_live)
 
+    @one_call
     def fence_producers(self, transactional_ids: Collection[str]) -> dict[str, Writer]:
         """Fence whoever writes with each transactional id, and have what is open aborted.
 
@@ -188,5 +187,4 @@ class TransactionWindow:
         """
         from pyspark_kafkaproto.cluster.admin.transactions import fence_producers
 
-        with self._router.one_call():
-            return fence_producers(self._router, transactional_ids)
+        return fence_producers(self._router, transactional_ids)

@@ -18,7 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pyspark_kafkaproto.client.batch_commit import abort_batch, commit_batch, recover
-from pyspark_kafkaproto.client.decisions import DecisionLog
+from pyspark_kafkaproto.client.decisions import BATCH_JOBS, DecisionLog
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.cluster.transactions import Writer, abort_transactions
 from pyspark_kafkaproto.errors import KafkaProtoError, LocalProtocolError
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-BATCH_JOBS: Final = "batch"
 _JOB_DIGITS: Final = 8
 # So many attempts later an id is used again: none is late by as many, and brokers keep all ids.
 _ATTEMPTS: Final = 1000

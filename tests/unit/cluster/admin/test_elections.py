@@ -7,7 +7,7 @@ import pytest
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded, UnsupportedVersion
 from pyspark_kafkaproto.messages.elect_leaders import ElectLeadersResponse
-from tests.fake_broker import close, metadata
+from tests.fake_broker import close, late, metadata
 
 API = "ElectLeaders"
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -105,15 +105,8 @@ def test_partition_that_is_not_there_is_not_tried_for_a_minute(brokers, kafka, c
 
 @pytest.mark.slow
 def test_looking_up_what_there_is_takes_of_the_time_of_the_call(brokers, kafka_at):
-    def late(answer):
-        def say(call):
-            brokers.hold(lambda: False, 0.25)
-            return answer(call) if callable(answer) else answer
-
-        return say
-
-    brokers.on("Metadata", late(lambda call: metadata(brokers, call)))
-    brokers.on(API, late(elected(0, 0)))
+    brokers.on("Metadata", late(brokers, lambda call: metadata(brokers, call)))
+    brokers.on(API, late(brokers, elected(0, 0)))
     kafka = kafka_at(brokers.bootstrap_servers, **{"default.api.timeout.ms": "600"})
     with pytest.raises(DeadlineExceeded):
         kafka.elect_leaders()

@@ -11,7 +11,7 @@ from pyspark_kafkaproto.errors import (
     DeadlineExceeded,
     UnsupportedVersion,
 )
-from tests.fake_broker import DEFAULT
+from tests.fake_broker import DEFAULT, late
 from tests.unit.cluster.committing import FakeCoordinator
 from tests.unit.cluster.fake_groups import (
     assigned,
@@ -175,16 +175,9 @@ def test_the_leader_epoch_is_committed_with_an_offset_and_told(coordinator, kafk
 
 @pytest.mark.slow
 def test_all_that_a_call_asks_for_has_the_time_of_one_call(brokers, coordinator, kafka_at):
-    def late(answer):
-        def say(call):
-            brokers.hold(lambda: False, 0.25)
-            return answer(call) if callable(answer) else answer
-
-        return say
-
-    brokers.on("OffsetFetch", late(coordinator.fetch))
+    brokers.on("OffsetFetch", late(brokers, coordinator.fetch))
     for api in ("Metadata", "ListOffsets"):
-        brokers.on(api, late(DEFAULT))
+        brokers.on(api, late(brokers, DEFAULT))
     kafka = kafka_at(brokers.bootstrap_servers, **{"default.api.timeout.ms": "600"})
     with pytest.raises(DeadlineExceeded):
         kafka.lag({"g"})

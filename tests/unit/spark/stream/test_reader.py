@@ -11,13 +11,12 @@ from pyspark_kafkaproto.cluster.routing import OPINIONS
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
-from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNowFailed
 from pyspark_kafkaproto.spark.stream.limits import MOST
 from tests.fake_broker import DEFAULT, FakeTopic, cut, topic_id_of
 from tests.fake_log import FakeLog
-from tests.fake_past import behind, lead_in_the_past
+from tests.fake_past import behind, lead_in_the_past, listed
 from tests.unit.spark.stream.partitions import add_partition, ranges
 
 NO_LIMIT = ReadMaxRows(MOST)
@@ -27,23 +26,7 @@ END = {"orders": {"0": 100, "1": 30}}
 
 def refused(code):
     """An answer to ListOffsets with this error of each partition."""
-
-    def answer(call):
-        part = ListOffsetsResponse.Topic
-        return ListOffsetsResponse(
-            topics=tuple(
-                part(
-                    name=topic.name,
-                    partitions=tuple(
-                        part.Partition(partition_index=item.partition_index, error_code=code)
-                        for item in topic.partitions
-                    ),
-                )
-                for topic in call.request.topics
-            )
-        )
-
-    return answer
+    return lambda call: listed(call, error_code=code)
 
 
 def started(reader):
