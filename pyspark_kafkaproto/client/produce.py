@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Self
 from pyspark_kafkaproto.arrow import write_columns
 from pyspark_kafkaproto.client.alone import Alone
 from pyspark_kafkaproto.client.codec import say_which_codec
-from pyspark_kafkaproto.client.transactions import Transactions, check_group
-from pyspark_kafkaproto.client.writing import compressing
+from pyspark_kafkaproto.client.transactions import Transactions, check_group, transactions_for
 from pyspark_kafkaproto.client.writing.accumulate import Accumulator, batch_limit_bytes
 from pyspark_kafkaproto.client.writing.batches import Rows, span_of
 from pyspark_kafkaproto.client.writing.coalescing import Part
+from pyspark_kafkaproto.client.writing.compressing import compressing_for
 from pyspark_kafkaproto.client.writing.identity import Lease, next_identity
 from pyspark_kafkaproto.client.writing.intake import TIMESTAMP, Intake
 from pyspark_kafkaproto.client.writing.picking import (
@@ -116,7 +116,7 @@ class Producer:
         self._owns_connections = connections is None
         self._router = Router(self.config.client, connections, brokers=brokers)
         self._refusals = Refusals(self.config, dead_letter_topic)
-        self._transactions = _transactions(self.config, self._router, spare_id)
+        self._transactions = transactions_for(self.config, self._router, spare_id)
         self._identity: Identity | None = None
         self._lease = Lease(self._router)
         self._intake = Intake(
@@ -126,7 +126,7 @@ class Producer:
             timestamp_column,
         )
         self._targets = Targets(self.config, self._router)
-        self._compressing = _compressing(self.config, compression_threads)
+        self._compressing = compressing_for(self.config, compression_threads)
         self._start_over()
         self._ended_by: str | None = None
         # A handler of signals may call in the midst of anything: what is in hand there is in no
@@ -605,22 +605,3 @@ class Producer:
 
     def _renew(self, before: Identity, error: BrokerError) -> Identity:
         return next_identity(self._router, before, error)
-
-
-def _compressing(config: ProducerConfig, threads: int | None) -> compressing.Compressing:
-    """The threads to compress in, if there is anything to compress."""
-    if config.compression_type == "none":
-        threads = 0
-    elif threads is None:
-        threads = compressing.spare_threads(config.compression_type)
-    return compressing.Compressing(max(0, threads), config.buffer_memory // 2)
-
-
-def _transactions(
-    config: ProducerConfig, router: Router, spare_id: Callable[[str], str] | None
-) -> Transactions | None:
-    if config.transactional_id is None:
-        return None
-    timeout_s = config.transaction_timeout_s
-    timeout_ms = None if timeout_s is None else round(timeout_s * 1000)
-    return Transactions(router, config.transactional_id, timeout_ms, spare_id)

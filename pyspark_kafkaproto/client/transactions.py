@@ -53,6 +53,7 @@ from pyspark_kafkaproto.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
+from pyspark_kafkaproto.net import ProducerConfig
 from pyspark_kafkaproto.net.retry import is_retriable
 
 # From version 4 on AddPartitionsToTxn is what brokers ask each other.
@@ -365,6 +366,17 @@ class Transactions:
 
         most = _MOST_OFFSETS_BY_NAME if self.is_version_2 else _MOST_OFFSETS_VERSION_1
         self._router.ask_coordinator(f"commit offsets in {writer}", group, request, read, most)
+
+
+def transactions_for(
+    config: ProducerConfig, router: Router, spare_id: Callable[[str], str] | None
+) -> Transactions | None:
+    """Of the producer that is configured so; None without transactional.id."""
+    if config.transactional_id is None:
+        return None
+    timeout_s = config.transaction_timeout_s
+    timeout_ms = None if timeout_s is None else round(timeout_s * 1000)
+    return Transactions(router, config.transactional_id, timeout_ms, spare_id)
 
 
 def check_group(group: object, member: object) -> None:

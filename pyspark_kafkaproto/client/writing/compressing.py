@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark_kafkaproto.client.processors import processors
 from pyspark_kafkaproto.client.writing.batches import Span
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
+from pyspark_kafkaproto.net import ProducerConfig
 from pyspark_kafkaproto.records import BatchBuilder
 
 if TYPE_CHECKING:
@@ -120,3 +121,12 @@ class Compressing:
         if self._pool is not None:
             self._pool.shutdown(wait=wait, cancel_futures=True)
             self._pool = None
+
+
+def compressing_for(config: ProducerConfig, threads: int | None) -> Compressing:
+    """With so many threads, or as many as are to spare for None, if there is anything to do."""
+    if config.compression_type == "none":
+        threads = 0
+    elif threads is None:
+        threads = spare_threads(config.compression_type)
+    return Compressing(max(0, threads), config.buffer_memory // 2)
