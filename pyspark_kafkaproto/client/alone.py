@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Final, ParamSpec, TypeVar
 
 from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.errors import LocalProtocolError
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class Alone:
@@ -17,15 +20,14 @@ class Alone:
 
     Args:
         what: it is, for errors.
-        nests: whether its thread may have it again in the midst of that, as callbacks do.
     """
 
-    def __init__(self, what: str, *, nests: bool = True) -> None:
+    def __init__(self, what: str) -> None:
         self._what: Final = what
         self._process = os.getpid()
-        self._in_use = threading.RLock()
-        self._nests: Final = nests
-        self._is_taken = False
+        self._in_use: Final = threading.Lock()
+        self._thread = 0  # that has it
+        self._call = self._in_use  # of the call under way; of a listener's own calls another one
 
     @property
     def is_a_copy(self) -> bool:
@@ -40,40 +42,54 @@ class Alone:
         """
         check_process(self._what, self._process)
 
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
+    def __call__(self) -> AbstractContextManager[Any]:
         """Refuse children of the process, and a second thread: two would mix up their answers.
 
+        A lock itself, which Python releases whatever a handler of signals raises, and when. Of two
+        threads that come at the very same moment one waits.
+
         Raises:
-            LocalProtocolError: somebody else has it, or this thread where that does not nest.
+            LocalProtocolError: somebody else has it, or this thread is in the midst of a call.
         """
-        self.take()
-        try:
-            yield
-        finally:
-            self.give_back()
+        self._check_free()
+        return self._call
 
     def take(self) -> None:
         """Have it until `give_back`; errors as for the `with` block, which costs more."""
+        self._check_free()
+        if not self._call.acquire(blocking=False):
+            raise self._is_anothers()
+
+    def letting_in(self, listener: Callable[_P, _T]) -> Callable[_P, _T]:
+        """`listener`, which may call in the midst of the call that calls it, between two steps."""
+
+        def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+            outer, self._call = self._call, threading.Lock()
+            try:
+                return listener(*args, **kwargs)
+            finally:
+                self._call = outer
+
+        return call
+
+    def give_back(self) -> None:
+        """What was taken last."""
+        self._call.release()
+
+    def _check_free(self) -> None:
         self.check_process()
-        if not self._in_use.acquire(blocking=False):
-            raise LocalProtocolError(
-                f"another thread uses this {self._what} at this moment: a {self._what} is for one "
-                "at a time"
-            )
-        if self._is_taken and not self._nests:
-            self._in_use.release()
+        me = threading.get_ident()
+        if self._in_use.locked() and self._thread != me:
+            raise self._is_anothers()
+        if self._call.locked():
             raise LocalProtocolError(
                 f"this {self._what} is in the midst of another call of this thread: a handler of "
                 "signals can note that it came, and whoever was called act on that afterwards"
             )
-        self._is_taken = True
+        self._thread = me
 
-    def let_in(self) -> None:
-        """Nothing is begun yet: calls in the midst of this one do no harm."""
-        self._is_taken = False
-
-    def give_back(self) -> None:
-        """As often as it was taken."""
-        self._is_taken = False
-        self._in_use.release()
+    def _is_anothers(self) -> LocalProtocolError:
+        return LocalProtocolError(
+            f"another thread uses this {self._what} at this moment: a {self._what} is for one "
+            "at a time"
+        )

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 from pyspark_kafkaproto.arrow import RECORD_COLUMNS, schema_for
 from pyspark_kafkaproto.client.codec import say_which_codec
@@ -72,6 +72,7 @@ _HOLDS_BACK: Final = {
     "producer, or by transaction.timeout.ms",
 }
 
+_P = ParamSpec("_P")
 Partitions = frozenset[TopicPartition]
 Listener = Callable[[Partitions], object]
 
@@ -129,7 +130,8 @@ class Consumer(Polled):
         say_which_codec()
         super().__init__(Membership(self.config.group_instance_id))
         self._schema = schema_for(columns)
-        self._on_assign, self._on_revoke, self._on_lost = on_assign, on_revoke, on_lost
+        self._on_assign, self._on_revoke = self._let_in(on_assign), self._let_in(on_revoke)
+        self._on_lost = self._let_in(on_lost)
         self._router = Router(self.config.client)
         self._reading: Reading | None = None
         self._own: Partitions = frozenset()
@@ -139,9 +141,12 @@ class Consumer(Polled):
         self._sessions = FetchSessions()
         self._held: _Held | None = None
         self._is_warned = False  # of automatic commits beside those of transactions
-        self._commits = Commits(self.config, self._membership, on_commit)
+        self._commits = Commits(self.config, self._membership, self._let_in(on_commit))
         self._keeper = _keeper(self.config, wanted, self._membership)
         self._keeper.start()
+
+    def _let_in(self, listener: Callable[_P, object] | None) -> Callable[_P, object] | None:
+        return None if listener is None else self._alone.letting_in(listener)
 
     @property
     def assignment(self) -> Partitions:
@@ -216,13 +221,15 @@ class Consumer(Polled):
         """
         return self._poll_alone(timeout_s)
 
+    def _note_arrived(self) -> None:
+        if self._reading is not None:
+            self._reading.note_arrived()
+
     def _take_back(self) -> None:
         if self._reading is not None:
             self._reading.take_back()
 
     def _poll(self, deadline: Deadline) -> pa.RecordBatch | None:
-        if self._reading is not None:
-            self._reading.note_arrived()
         self._commits.report()
         if self._reading is None:
             self._keeper.say_nobody_answers()

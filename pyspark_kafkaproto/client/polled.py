@@ -32,6 +32,8 @@ class Polled(ABC):
     def __init__(self, membership: Membership) -> None:
         self._membership = membership
         membership.read_by(self)
+        # A handler of signals may call in the midst of a poll, where positions have moved over rows
+        # that nobody was given yet: a `commit` or `close` there would have them passed over.
         self._alone = Alone("consumer")
         self._is_closing = False
         self._interrupt: BaseException | None = None  # met by `poll`, between two batches
@@ -69,28 +71,37 @@ class Polled(ABC):
         """Rows of one partition, or None where none came in `timeout_s` seconds."""
 
     def _poll_alone(self, timeout_s: float) -> pa.RecordBatch | None:
-        """What `poll` does: by one thread at a time, and what an interrupt meets comes again."""
-        with self._alone():
-            try:
+        """What `poll` does: by one thread at a time, and what an error meets comes again."""
+        is_begun = False
+        try:
+            with self._alone():
+                self._note_arrived()
+                is_begun = True
                 batch = self._poll(Deadline.after(timeout_s))
                 if batch is None:
                     # Others have the interpreter for a moment. Who polls again and again without
                     # waiting would have it back before another thread has woken up, that of the
                     # membership among them: for most of a second at a time.
                     time.sleep(0)
-            except (KeyboardInterrupt, SystemExit) as error:
+        except BaseException as error:  # of a handler of signals, perhaps as the block above ends
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 self._interrupt = error
+            if is_begun:
                 self._take_back()
-                raise
-            return batch
+            raise
+        return batch
 
     @abstractmethod
     def _poll(self, deadline: Deadline) -> pa.RecordBatch | None:
         """See `poll`."""
 
     @abstractmethod
+    def _note_arrived(self) -> None:
+        """Who polls has what the poll before gave."""
+
+    @abstractmethod
     def _take_back(self) -> None:
-        """What the poll that was interrupted would have given is to come again."""
+        """What the poll that has failed would have given is to come again."""
 
     @abstractmethod
     def _leave_block(self, *, is_done: bool) -> None:

@@ -131,7 +131,7 @@ class Producer:
         self._ended_by: str | None = None
         # A handler of signals may call in the midst of anything: what is in hand there is in no
         # queue, so it would be waited for without end, or be missing from what `flush` returns.
-        self._alone = Alone("producer", nests=False)
+        self._alone = Alone("producer")
 
     def __enter__(self) -> Self:
         return self
@@ -179,8 +179,8 @@ class Producer:
                 if isinstance(data, ProducerRecord):  # a tuple: its parts would be the records
                     kind = type(data).__name__
                     raise ConfigError("records", kind, "expected a list: send([record])")
-                self._alone.let_in()  # what makes them may send others
-                records = list(data)
+                # What makes them may send others: nothing is begun yet.
+                records = self._alone.letting_in(list)(data)
         if self._transactions is not None:
             self._transactions.check_open()
         with self._ending_on_error():
@@ -241,7 +241,9 @@ class Producer:
                 is no member any more; None is nobody, which a group with members takes as well.
 
         Raises:
-            LocalProtocolError: no transaction is open.
+            LocalProtocolError: no transaction is open. Or it has offsets of the same partition and
+                group, asked for by a request that was not answered: that one may come late, and put
+                the group back. The transaction can only be aborted then.
             ConfigError: such an offset, partition, group or member there cannot be; the transaction
                 stays open.
             BrokerError: they cannot be committed; the transaction can only be aborted then.

@@ -275,6 +275,7 @@ class Reading:
         _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)
         self.seen.epochs.pop(partition, None)  # others may come by the offset that this is of
         self._move(partition, end)
+        self._before.pop(partition)  # what showed that it was not there may not be met again
         return end
 
 

@@ -121,11 +121,13 @@ class ShareConsumer(Polled):
         """
         return self._poll_alone(timeout_s)
 
+    def _note_arrived(self) -> None:
+        self._exchange.coming.note_arrived()
+
     def _take_back(self) -> None:
         self._exchange.coming.take_back()
 
     def _poll(self, deadline: Deadline) -> pa.RecordBatch | None:
-        self._exchange.coming.note_arrived()
         self._membership.check_open()
         self._settle_given()
         self._exchange.say_in_time()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 
 import pytest
 
@@ -11,8 +13,59 @@ from pyspark_kafkaproto.errors import LocalProtocolError
 
 
 def test_a_call_that_is_refused_in_the_midst_of_another_holds_nobody_up():
-    alone = Alone("thing", nests=False)
+    alone = Alone("thing")
     with alone(), pytest.raises(LocalProtocolError, match="in the midst"):
         alone.take()
+    with ThreadPoolExecutor() as other:
+        other.submit(alone.take).result()
+
+
+def test_an_interrupt_at_the_begin_or_end_of_a_call_leaves_it_free():
+    """Python looks for signals as functions begin: none of ours may be needed to give it back."""
+    before, met = sys.gettrace(), []
+    for nth in count(1):
+        alone, left = Alone("thing"), nth
+
+        def interrupt(_frame, event, _given):
+            nonlocal left
+            left -= event == "call"
+            if not left:
+                raise KeyboardInterrupt
+
+        sys.settrace(interrupt)
+        try:
+            with alone():
+                pass
+        except KeyboardInterrupt as error:
+            sys.settrace(before)
+            with alone():  # while the error is on its way, and holds all frames that it met
+                met.append(error)
+        else:
+            break
+        finally:
+            sys.settrace(before)
+    assert len(met) > 1
+
+
+def test_a_listener_may_call_and_nobody_else_in_the_midst_of_the_call_that_calls_it():
+    alone, met = Alone("thing"), []
+
+    def listen(what):
+        with alone():
+            met.append(what)
+            with pytest.raises(LocalProtocolError, match="in the midst"):
+                alone.take()
+        with ThreadPoolExecutor() as other, pytest.raises(LocalProtocolError, match="another"):
+            other.submit(alone.take).result()
+        raise ZeroDivisionError
+
+    listener = alone.letting_in(listen)
+    with alone():
+        for what in range(2):
+            with pytest.raises(ZeroDivisionError):
+                listener(what)
+            with pytest.raises(LocalProtocolError, match="in the midst"):
+                alone.take()
+    assert met == [0, 1]
     with ThreadPoolExecutor() as other:
         other.submit(alone.take).result()

@@ -685,6 +685,26 @@ def test_a_truncation_moves_the_position_back_before_anything_is_read(filled, fi
 
 
 @pytest.mark.slow
+def test_an_interrupt_of_the_poll_that_notices_a_truncation_undoes_nothing_of_that(
+    filled, first_read, monkeypatch
+):
+    consumer = first_read()
+    next_batch = reading.Reading.next_batch
+
+    def interrupted(self, deadline):
+        if next_batch(self, deadline) is not None:
+            raise KeyboardInterrupt
+
+    with filled.at_once():
+        truncate(filled)
+        monkeypatch.setattr(reading.Reading, "next_batch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        consumer.poll(PATIENCE_S)
+    monkeypatch.undo()
+    assert poll_rows(consumer, 20) == [(0, offset) for offset in range(10, 30)]
+
+
+@pytest.mark.slow
 def test_without_a_policy_a_truncation_is_an_error_at_every_poll(filled, group, first_read):
     consumer = first_read(auto_offset_reset="none")
     truncate(filled)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import signal
 import threading
 import time
 
@@ -176,20 +177,70 @@ def test_rows_that_an_interrupt_kept_from_arriving_are_not_committed(
     assert committed(filled) == {0: 0, 1: 0} | read
 
 
+@pytest.mark.parametrize("act", ["poll", "commit", "close", "seek", "pause", "resume"])
+def test_a_handler_of_signals_calls_nothing_in_the_midst_of_a_poll(
+    filled, member_of, monkeypatch, act
+):
+    """Positions are those of rows by then that nobody was given yet."""
+    consumer, kept = member_of(), []
+    given = {"seek": (FIRST, 0), "pause": ({FIRST},), "resume": ({FIRST},)}.get(act, ())
+    next_batch = Reading.next_batch
+
+    def interrupted(self, deadline):
+        kept.append(next_batch(self, deadline))
+        if kept[-1] is not None:
+            monkeypatch.setattr(Reading, "next_batch", next_batch)
+            signal.raise_signal(signal.SIGUSR1)
+        return kept[-1]
+
+    def handle(*_):
+        with pytest.raises(LocalProtocolError, match="this consumer is in the midst of another"):
+            getattr(consumer, act)(*given)
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        monkeypatch.setattr(Reading, "next_batch", interrupted)
+        rows = poll_until(consumer, lambda: any(kept))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    rows += poll_rows(consumer, 40 - len(rows))
+    assert sorted(rows) == [(p, n) for p in range(2) for n in range(20)]
+    assert committed(filled) is None
+
+
 @pytest.mark.slow
-def test_what_was_interrupted_goes_on(filled, member_of, monkeypatch):
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError, LocalProtocolError])
+def test_what_was_interrupted_goes_on(filled, member_of, monkeypatch, kind):
+    """By whatever a handler of signals raises, as of a timer."""
     consumer = member_of()
     next_batch = Reading.next_batch
 
     def interrupted(self, deadline):
         if next_batch(self, deadline) is not None:
             monkeypatch.setattr(Reading, "next_batch", next_batch)
-            raise KeyboardInterrupt
+            raise kind
 
     monkeypatch.setattr(Reading, "next_batch", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(kind):
         poll_until(consumer, lambda: False)
     assert sorted(poll_rows(consumer, 40)) == [(p, n) for p in range(2) for n in range(20)]
+
+
+@pytest.mark.slow
+def test_an_interrupt_as_a_poll_begins_takes_nothing_back_that_has_arrived(
+    filled, member_of, monkeypatch
+):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    consumer = member_of(max_poll_records=20)
+    rows = poll_rows(consumer, 20)
+    monkeypatch.setattr(Reading, "note_arrived", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        consumer.poll(0)
+    monkeypatch.undo()
+    rows += poll_rows(consumer, 20)
+    assert sorted(rows) == [(p, n) for p in range(2) for n in range(20)]
 
 
 @pytest.mark.slow

@@ -507,6 +507,27 @@ def test_a_second_thread_is_refused_and_so_is_who_comes_too_late(filled, shares,
             call()
 
 
+def test_a_handler_of_signals_calls_nothing_in_the_midst_of_a_poll(
+    filled, shares, member_of, monkeypatch
+):
+    """What is on its way would be accepted, and may never arrive."""
+    consumer, met = member_of(), []
+    given = consumer._exchange.next_part
+
+    def interrupted():
+        part = given()
+        if part is not None:
+            for act in (consumer.commit, consumer.close, lambda: consumer.poll(0)):
+                with pytest.raises(LocalProtocolError, match="in the midst of another call"):
+                    act()
+                met.append(act)
+        return part
+
+    monkeypatch.setattr(consumer._exchange, "next_part", interrupted)
+    next_batch(consumer)
+    assert len(met) == 3
+
+
 def test_an_interrupt_loses_no_rows(filled, shares, member_of, monkeypatch):
     consumer = member_of()
     exchange = consumer._exchange
