@@ -360,6 +360,7 @@ class Deciding:
                 raise
             # Brokers allow less (transaction.max.timeout.ms), of tasks as well.
             self._producer = self._begun(min(TIMEOUTS_MS) / 1000)
+        self._is_open = True
         self.last = log.read().get(name)
         self._read_to: int | None = log.position  # None once something is written behind it
 
@@ -413,11 +414,20 @@ class Deciding:
         }
         text = json.dumps(value, separators=(",", ":"))
         key = _key(self.log.prefix, self.name)
+        self._open()
         self._producer.send([ProducerRecord(text, key=key, partition=0)])
         self._check_unseen(_written_at(self._producer))
         self._commit(decision, look())
-        self._producer.begin_transaction()
         self.last = decision
+
+    def _open(self) -> None:
+        """Begin a transaction where none is open.
+
+        Not behind each commit: that may fail, and what was decided holds by then.
+        """
+        if not self._is_open:
+            self._producer.begin_transaction()
+            self._is_open = True
 
     def _commit(self, decision: Decision, within_s: float | None) -> None:
         try:
@@ -428,6 +438,7 @@ class Deciding:
                 "Look before a batch job is run again"
             )
             raise
+        self._is_open = False
 
     @property
     def ids_to_commit(self) -> frozenset[str]:
@@ -442,9 +453,10 @@ class Deciding:
         Raises:
             BrokerError: somebody else does, or this cannot be known.
         """
+        self._open()
         mark = _written_mark(self._producer, self.log.prefix)
         self._producer.commit_transaction()
-        self._producer.begin_transaction()
+        self._is_open = False
         if self._read_to is not None:
             self.last = self.log.read_up_to(mark).get(self.name)
             self._read_to = None

@@ -37,6 +37,8 @@ from pyspark_kafkaproto.error_codes import OPERATION_NOT_ATTEMPTED, PRODUCER_FEN
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
+    ConnectionFailed,
+    DeadlineExceeded,
     LocalProtocolError,
     UnsupportedVersion,
 )
@@ -101,6 +103,8 @@ class Transactions:
         self._partitions: set[TopicPartition] = set()
         self._groups: set[str] = set()
         self._ends: Counter[Writer] = Counter()  # how often the end was asked for
+        # Groups and partitions of offsets that may come late, from a request that nobody answered.
+        self._late_offsets: set[tuple[str, TopicPartition]] = set()
         self._is_epoch_spent = False
         self.transactional_id = transactional_id
         self.is_version_2 = False
@@ -201,12 +205,20 @@ class Transactions:
         """Commit offsets of a group with the transaction.
 
         Raises:
-            LocalProtocolError: no transaction is open.
+            LocalProtocolError: no transaction is open, or earlier offsets may come late.
             BrokerError: the group knows no such member, this user may not, ….
         """
         self.check_open()
         if not offsets:
             return
+        for item in sorted(offsets):
+            if (group, item) in self._late_offsets:
+                raise LocalProtocolError(
+                    f"offset {offsets[item].offset} of group {group!r} for {item}: an earlier "
+                    "offset was asked to be committed in this transaction, which nobody answered. "
+                    "That request may come late, and put the group back: abort the transaction, "
+                    "and begin another"
+                )
         if not self.is_version_2 and group not in self._groups:
             self._add_group(group)
         self._groups.add(group)
@@ -234,7 +246,8 @@ class Transactions:
             return
         if self._state not in {_State.OPEN, ending}:
             raise LocalProtocolError(self._state.value)
-        is_late_possible, is_back_at_1 = not commit, False
+        is_late_possible = not commit or bool(self._late_offsets)
+        is_back_at_1 = False
         if self._is_touched:
             writer = self._checked_writer
             self._state = ending
@@ -252,8 +265,9 @@ class Transactions:
                 raise
         self._forget()
         # What was given up may still reach a broker, and so may an end that nobody answered, which
-        # would end the next transaction: under a new epoch both are refused. Version 2 gives one
-        # with each end; where it does not, the cluster has gone back to version 1.
+        # would end the next transaction, or such offsets, which would be committed with it: under a
+        # new epoch all are refused. Version 2 gives one with each end; where it does not, the
+        # cluster has gone back to version 1.
         self._is_epoch_spent = is_back_at_1 or (is_late_possible and not self.is_version_2)
 
     def leave(self) -> Writer | None:
@@ -279,6 +293,7 @@ class Transactions:
         self._partitions.clear()
         self._groups.clear()
         self._ends.clear()
+        self._late_offsets.clear()
 
     def _add_partitions(self, partitions: Collection[TopicPartition]) -> None:
         writer = self._checked_writer
@@ -365,7 +380,19 @@ class Transactions:
             check_complete(f"TxnOffsetCommit, {writer}, group {group!r}", offsets, codes)
 
         most = _MOST_OFFSETS_BY_NAME if self.is_version_2 else _MOST_OFFSETS_VERSION_1
-        self._router.ask_coordinator(f"commit offsets in {writer}", group, request, read, most)
+        what = f"commit offsets in {writer}"
+
+        def attempt() -> None:
+            try:
+                with self._router.trying_once():
+                    self._router.ask_coordinator(what, group, request, read, most)
+            except (ConnectionFailed, DeadlineExceeded) as error:
+                if not isinstance(error, ConnectionFailed) or error.was_connected:
+                    self._late_offsets |= {(group, item) for item in offsets}
+                raise
+
+        with self._router.one_call():
+            self._router.retrying(what, attempt, self._router.deadline())
 
 
 def transactions_for(

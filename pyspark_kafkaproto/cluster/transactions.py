@@ -221,7 +221,8 @@ def begin_new_writer(
             raise
 
     what = f"begin with transactional id {transactional_id!r}"
-    return router.retrying(what, attempt, router.deadline())
+    with router.one_call():  # or the last try would have a time of its own
+        return router.retrying(what, attempt, router.deadline())
 
 
 def _begin_writer(

@@ -10,17 +10,19 @@ from pyspark_kafkaproto.client import decisions
 from pyspark_kafkaproto.client.batch_commit import abort_batch, commit_batch, recover
 from pyspark_kafkaproto.client.decisions import Decision, DecisionLog
 from pyspark_kafkaproto.cluster.transactions import Writer
-from pyspark_kafkaproto.errors import LocalProtocolError
+from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
 from pyspark_kafkaproto.messages.describe_transactions import DescribeTransactionsResponse
+from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
 from pyspark_kafkaproto.messages.list_transactions import ListTransactionsResponse
 from pyspark_kafkaproto.net import ClientConfig
-from tests.fake_broker import FakeCluster
+from tests.fake_broker import FakeCluster, close
 from tests.fake_produce import produce
 from tests.unit.client.willing import be_willing, next_epoch
 
 TOPIC, PREFIX, NAME = "decisions", "orders", "name"
 FIRST, SECOND = (Writer(f"{PREFIX}-{NAME}-{number}-0", 2000 + number, 5) for number in range(2))
 BOTH = (FIRST, SECOND)
+SOMEBODY = Writer(f"{PREFIX}-driver-{NAME}", 2002, 5)  # who has the driver's id now
 DECIDED, DONE = Decision("7", False, BOTH), Decision("7", True, ())
 
 
@@ -50,7 +52,7 @@ class Coordinator:
 
     def describe(self, call):
         state = DescribeTransactionsResponse.TransactionState
-        known = {writer.transactional_id: writer for writer in BOTH}
+        known = {writer.transactional_id: writer for writer in (*BOTH, SOMEBODY)}
         return DescribeTransactionsResponse(
             transaction_states=tuple(
                 state(
@@ -111,6 +113,23 @@ def test_a_batch_is_committed_once(log, coordinator):
     assert last(log) == DONE
     assert not commit_batch(log, NAME, "7", BOTH)
     assert len(coordinator.ended) == 2
+
+
+def test_who_cannot_go_on_behind_a_decision_completes_it_and_says_that_it_holds(
+    brokers, log, coordinator
+):
+    """In version 1 an end that was asked for twice costs an epoch, which another driver has."""
+
+    def end(call):
+        coordinator.end(call)
+        return EndTxnResponse()
+
+    be_willing(brokers, 1)
+    brokers.on("EndTxn", close(), end)
+    with pytest.raises(BrokerError, match=r"taken over.*\n.*batch 7 .* is decided all the same"):
+        commit_batch(log, NAME, "7", BOTH)
+    assert sorted(coordinator.ended) == each(is_commit=True)
+    assert last(log) == DECIDED
 
 
 @pytest.mark.usefixtures("died_after")

@@ -261,6 +261,38 @@ def test_an_end_that_comes_late_does_not_end_the_next_transaction(
     assert len({item[1:3] for item in numbers_of(brokers)}) == (2 if level == 1 else 4)
 
 
+def test_offsets_that_come_late_are_not_committed_with_the_next_transaction(
+    brokers, producer, level
+):
+    """In version 1 that one would have the epoch of those, and the group would go back to them."""
+    brokers.on("InitProducerId", _identity_of(0), _identity_of(1))
+    writer = known(producer(transactional_id="mine"))
+    brokers.on("TxnOffsetCommit", close(), offsets_committed)
+    for offset in (10, 20, 30):
+        writer.send_offsets_to_transaction({ONE: offset}, "group")
+        writer.commit_transaction()
+        writer.begin_transaction()
+    late, again, *others = (item.producer_epoch for item in brokers.asked("TxnOffsetCommit"))
+    assert late == again
+    assert late not in others
+    assert len(brokers.asked("InitProducerId")) == (2 if level == 1 else 1)
+
+
+def test_offsets_that_come_late_are_not_put_over_later_ones(brokers, producer, level):
+    del level
+    writer = known(producer(transactional_id="mine"))
+    brokers.on("TxnOffsetCommit", close(), offsets_committed)
+    writer.send_offsets_to_transaction({ONE: 10}, "group")
+    writer.send_offsets_to_transaction({ONE: 10}, "another")
+    writer.send_offsets_to_transaction({TopicPartition("orders", 1): 10}, "group")
+    with pytest.raises(LocalProtocolError, match=r"offset 20 of group 'group' for orders-0: .*la"):
+        writer.send_offsets_to_transaction({ONE: 20}, "group")
+    writer.abort_transaction()
+    writer.begin_transaction()
+    writer.send_offsets_to_transaction({ONE: 20}, "group")
+    writer.commit_transaction()
+
+
 _END = {1: EndTxnResponse(), 2: next_epoch}
 
 

@@ -1,5 +1,6 @@
 """Transactions at their coordinators."""
 
+import time
 from contextlib import closing
 
 import pytest
@@ -9,6 +10,7 @@ from pyspark_kafkaproto.cluster.transactions import (
     TIMEOUTS_MS,
     Writer,
     abort_transactions,
+    begin_new_writer,
     begin_writer,
     end_transactions,
     list_transactions,
@@ -20,7 +22,7 @@ from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
 from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdResponse
 from pyspark_kafkaproto.messages.list_transactions import ListTransactionsResponse
 from pyspark_kafkaproto.net import ClientConfig
-from tests.fake_broker import FakeCluster, api_versions, close, find_coordinator
+from tests.fake_broker import STALL, FakeCluster, api_versions, close, find_coordinator
 
 _NO_COORDINATOR, _NOT_COORDINATOR, _INVALID_TXN_STATE, _TIMEOUT_TOO_LONG = 15, 16, 48, 50
 ONE, TWO = Writer("p-1", 7, 3), Writer("p-2", 8, 0)
@@ -66,6 +68,21 @@ def test_longest_time_out_that_the_broker_allows_is_asked_for(brokers, router):
     assert begin_writer(router, "p-1") == ONE
     asked = [item.transaction_timeout_ms for item in brokers.asked("InitProducerId")]
     assert asked == list(TIMEOUTS_MS[:2])
+
+
+def test_a_begin_that_costs_ids_ends_in_its_time(brokers):
+    """The second try has what the first one has left."""
+    brokers.on("InitProducerId", STALL)
+    properties = {"request.timeout.ms": "1000", "default.api.timeout.ms": "1300"}
+    servers = {"bootstrap.servers": brokers.bootstrap_servers, "retry.backoff.ms": "1"}
+    began = time.monotonic()
+    with (
+        closing(Router(ClientConfig.parse(servers | properties))) as router,
+        pytest.raises(DeadlineExceeded, match=r"begin with transactional id 'p-1'"),
+    ):
+        begin_new_writer(router, "p-1", 60_000, "{}-0".format)
+    assert time.monotonic() - began < 1.8
+    assert len(brokers.asked("InitProducerId")) == 2
 
 
 @pytest.mark.parametrize(("after", "told"), [(None, (-1, -1)), (TWO, (8, 0))])
