@@ -288,6 +288,10 @@ class LoadTest:
 
     def _read_news(self) -> bool:
         """Read what has been written since; whether there was any."""
+        # Partitions that were added since are written to as well, once the producer knows them.
+        topology = self._cluster.describe({self._topic}, must_exist=True)
+        added = topology.partitions_of({self._topic}) - self._positions.keys()
+        self._positions |= dict.fromkeys(added, 0)
         ends = self._cluster.get_latest_leader_offsets(self._positions.keys())
         ranges = tuple(
             OffsetRange(*item, self._positions[item], end)
@@ -297,7 +301,6 @@ class LoadTest:
         if not ranges:
             return False
         leaders = self._cluster.find_leaders([item.topic_partition for item in ranges])
-        topology = self._cluster.describe({self._topic}, must_exist=True)
         task = ReadTask(ranges, leaders, {self._topic: topology.topic(self._topic).topic_id})
         columns = schema_for(("value", "partition"))
         for batch in read_batches(task, self._config.client, ReadSettings(), columns):

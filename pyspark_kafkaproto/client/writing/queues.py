@@ -48,7 +48,8 @@ class Written:
         self.bytes += batch.size_bytes
         self.retries += batch.tries
         if base_offset >= 0:
-            if self.first_offset < 0:
+            # Not in the order of the offsets: one that timed out is heard of when it is sent again.
+            if self.first_offset < 0 or base_offset < self.first_offset:
                 self.first_offset = base_offset
             self.last_offset = max(self.last_offset, base_offset + batch.records - 1)
 

@@ -43,8 +43,9 @@ MOST_HELD_BYTES = 4 << 20
 _LETTER_BYTES = 1000  # of Python's objects for each, about
 
 _LEAST_LIMIT_BYTES = 1024
-# What a letter needs beside its record: headers, batch and request.
-_ROOM_BYTES = 2048
+# What a letter needs beside its contents: a batch's header, and lengths in its record. With more
+# values would be left out that there is room for.
+_ROOM_BYTES = 128
 _REASON_CHARACTERS = 1000
 
 _PUT_ASIDE = ". To put such records aside instead: "

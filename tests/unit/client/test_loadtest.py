@@ -4,6 +4,7 @@ import pytest
 from pyspark_kafkaproto.client import LoadTest, loadtest
 from pyspark_kafkaproto.client.loadtest import LEAST_BYTES, Messages
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from tests.fake_log import FakeLog
 from tests.fake_produce import produce, refusing
 
 RUN = b"this-run"
@@ -88,6 +89,24 @@ def test_a_rate_is_kept_and_a_stop_ends_it(brokers):
     load = test.finish()
     assert load.is_sound, load
     assert load.sent <= 200 * load.seconds + 1
+
+
+@pytest.mark.slow
+def test_partitions_that_are_added_are_read_too(brokers, monkeypatch):
+    monkeypatch.setattr(loadtest, "_QUIET_S", 0.1)
+    servers = {"bootstrap.servers": brokers.bootstrap_servers, "metadata.max.age.ms": "0"}
+    test = LoadTest(servers, "orders", seconds=60, rate=1000)
+    while test.load().valid < 20:
+        assert not test.wait(0.01)
+    brokers.logs["orders", 2] = FakeLog()
+    brokers.topics["orders"].epochs.append(0)
+    brokers.topics["orders"].leaders.append(1)
+    while not brokers.logs["orders", 2].stop:
+        assert not test.wait(0.01)
+    test.stop()
+    load = test.finish()
+    assert load.is_sound, load
+    assert load.valid == load.acknowledged
 
 
 @pytest.mark.slow

@@ -80,6 +80,23 @@ def test_a_batch_that_was_written_all_the_same_is_there_once(brokers, producer, 
     assert values(brokers.logs["orders", 0]) == EXPECTED
 
 
+def test_the_first_offset_is_the_first_one_also_where_later_ones_are_heard_of_first(
+    brokers, producer
+):
+    def written_but(call):
+        produce(brokers, call)
+        return refusing(7)(call)
+
+    writer = producer(batch_size=100)
+    writer.send(numbered(10))
+    writer.flush()
+    brokers.on("Produce", written_but, DEFAULT)  # others are in flight behind it
+    writer.send(numbered(ROWS - 10, 10))
+    written = writer.flush()[ONE]
+    assert values(brokers.logs["orders", 0]) == EXPECTED
+    assert (written.first_offset, written.last_offset) == (10, ROWS - 1)
+
+
 def written_then_closed(brokers):
     def answer(call):
         produce(brokers, call)

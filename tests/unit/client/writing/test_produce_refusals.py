@@ -773,6 +773,28 @@ def test_a_letter_is_cut_by_the_lengths_of_its_headers_too(
     assert ("a" in pairs) == (not left_out)
 
 
+@pytest.mark.parametrize("most_bytes", [500, 20_000])
+def test_a_letter_that_just_fits_keeps_its_value(brokers, producer, letters, most_bytes):
+    writer = producer(dead_letter_topic="letters", max_request_size=most_bytes)
+    # The reason and the other headers take about 250 bytes.
+    value = "x" * (most_bytes - 400)
+    writer.send([ProducerRecord(value, "k", partition=9)])
+    writer.flush()
+    (pairs,) = headers_of(letters)
+    assert "kafkaproto.left_out" not in pairs
+    assert values(letters) == [value.encode()]
+
+
+def test_letters_of_any_size_fit_a_request(producer, letters):
+    writer = producer(dead_letter_topic="letters", max_request_size=500)
+    sizes = range(100, 300)  # of the smaller ones the values are kept
+    writer.send([ProducerRecord("x" * size, "k", partition=9) for size in sizes])
+    writer.flush()
+    kept = [len(value) for value in values(letters) if value]
+    assert kept == [*sizes][: len(kept)]
+    assert 0 < len(kept) < writer.dead_letters == len(values(letters)) == len(sizes)
+
+
 @pytest.mark.parametrize(
     ("unit", "number", "words"),
     [
