@@ -278,7 +278,8 @@ class Producer:
             if transactions.is_open:
                 with self._ending():
                     self._write_out()
-            transactions.end(commit=True, within_s=within_s)
+            may_come_late = self._sender.may_come_late
+            transactions.end(commit=True, within_s=within_s, may_come_late=may_come_late)
             return self._take_written()
 
     def abort_transaction(self) -> None:

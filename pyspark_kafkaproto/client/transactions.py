@@ -224,7 +224,9 @@ class Transactions:
         self._groups.add(group)
         self._commit_offsets(offsets, group, member or _NOBODY)
 
-    def end(self, *, commit: bool, within_s: float | None = None) -> None:
+    def end(
+        self, *, commit: bool, within_s: float | None = None, may_come_late: bool = False
+    ) -> None:
         """End the transaction. Where the outcome is not known, nothing else but this can be done.
 
         What was denied is ended too: it may be aborted, which asks nobody, and the next one begins
@@ -233,6 +235,7 @@ class Transactions:
         Args:
             commit: or abort.
             within_s: gives up after this instead of default.api.timeout.ms.
+            may_come_late: whether rows of it were sent by a request that nobody answered.
 
         Raises:
             LocalProtocolError: none is open, or it is being ended the other way.
@@ -246,7 +249,7 @@ class Transactions:
             return
         if self._state not in {_State.OPEN, ending}:
             raise LocalProtocolError(self._state.value)
-        is_late_possible = not commit or bool(self._late_offsets)
+        is_late_possible = not commit or may_come_late or bool(self._late_offsets)
         is_back_at_1 = False
         if self._is_touched:
             writer = self._checked_writer
@@ -266,8 +269,10 @@ class Transactions:
         self._forget()
         # What was given up may still reach a broker, and so may an end that nobody answered, which
         # would end the next transaction, or such offsets, which would be committed with it: under a
-        # new epoch all are refused. Version 2 gives one with each end; where it does not, the
-        # cluster has gone back to version 1.
+        # new epoch all are refused. So are rows that were sent again: a leader that meets them
+        # between two transactions of an epoch refuses the next one's sequences as out of order.
+        # Version 2 gives an epoch with each end; where it does not, the cluster has gone back to
+        # version 1.
         self._is_epoch_spent = is_back_at_1 or (is_late_possible and not self.is_version_2)
 
     def leave(self) -> Writer | None:

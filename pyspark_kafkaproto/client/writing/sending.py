@@ -104,6 +104,7 @@ class Sender:
         self._ready: dict[TopicPartition, PartitionQueue] = {}
         self.held_bytes = 0
         self.offered_bytes = 0  # since the last look
+        self.may_come_late = False  # something was sent that nobody answered
         self._moment_s = min(_MOMENT_S, config.linger_s)
         self._left_at = time.monotonic()
         self._pauses: dict[int, tuple[float, float]] = {}  # the latest, by failures in a row
@@ -445,6 +446,7 @@ class Sender:
     def _lose(self, link: Link, error: KafkaProtoError) -> None:
         """The connection is of no use any more: everything in flight on it is sent again."""
         lost = [pair for sent in link.sent for pair in sent.batches.values()]
+        self.may_come_late |= bool(lost)
         link.drop()
         self._router.note_failure(link.endpoint, error)
         for queue, batch in lost:

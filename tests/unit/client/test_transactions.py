@@ -293,6 +293,19 @@ def test_offsets_that_come_late_are_not_put_over_later_ones(brokers, producer, l
     writer.commit_transaction()
 
 
+def test_rows_that_come_late_do_not_come_before_the_next_transactions(brokers, producer, level):
+    """In version 1 a leader that meets them then takes what has the sequences after for a gap."""
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    brokers.on("Produce", close(), DEFAULT)
+    for _ in range(3):  # of which none but the first was sent twice
+        writer.send(ROWS[:1])
+        writer.commit_transaction()
+        writer.begin_transaction()
+    begun = [(item.producer_id, item.producer_epoch) for item in brokers.asked("InitProducerId")]
+    assert begun == [(-1, -1), (1001, 0)][: 2 if level == 1 else 1]
+
+
 _END = {1: EndTxnResponse(), 2: next_epoch}
 
 
