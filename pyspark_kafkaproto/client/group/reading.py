@@ -35,6 +35,9 @@ _log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 1.0  # for leaders of partitions that are not read yet
 _MOST_OF_THE_TIME: Final = 10  # others are read for so much longer than such a look took
+# How long a leader that says nothing of where to begin holds the others up; after each look in vain
+# twice as long, as one may be slow, or many far away: they are connected to one after the other.
+_FIRST_LOOK_S = 3.0
 _LONGEST_REST_S = 30.0  # of such looks: a leader may be back, or another one lead, at any time
 
 
@@ -69,6 +72,7 @@ class Reading:
         self._told: set[TopicPartition] = set()  # of an error: others come before it does again
         self._has_policy = config.auto_offset_reset != "none"
         self._look_again = Deadline.after(_LOOK_AGAIN_S if self._has_policy else 0)
+        self._patience_s = 2 * _FIRST_LOOK_S
         self._config = config
         self._router = router
         self._schema = schema
@@ -175,6 +179,8 @@ class Reading:
             _log.debug("leaders of %s were not looked up: %s", self._later, error)
             return
         starts = self._starts_of(led) if led else None
+        if starts is not None and starts.keys() < led:
+            self._patience_s = min(2 * self._patience_s, self._config.client.request_timeout_s)
         took_s = time.monotonic() - began
         rest_s = min(_MOST_OF_THE_TIME * took_s, _LONGEST_REST_S)
         self._look_again = Deadline.after(max(_LOOK_AGAIN_S, rest_s))
@@ -212,6 +218,7 @@ class Reading:
                 self._config,
                 partitions,
                 has_others=bool(self.positions),
+                patience_s=self._patience_s,
                 level=logging.DEBUG,  # it was said as they were left out
             )
         except BrokerError as error:
@@ -296,6 +303,7 @@ def starting_positions(
     partitions: Collection[TopicPartition],
     *,
     has_others: bool = False,
+    patience_s: float | None = None,
     member: GroupMember | None = None,
     level: int = logging.WARNING,
 ) -> dict[TopicPartition, CommittedOffset]:
@@ -310,6 +318,7 @@ def starting_positions(
         config: the member's.
         partitions: where to begin.
         has_others: whether others are read already.
+        patience_s: for how long others wait for a leader; None: as for the first look.
         member: who asks, in the protocol of KIP-848 alone.
         level: at which it is logged whose leader does not answer.
 
@@ -332,7 +341,10 @@ def starting_positions(
             _log.warning("%s: %s, and nobody leads it now: read once somebody does", names, why)
             missing = led
         has_others = bool(committed) or has_others
-        found = _begins(router, missing, timestamp, has_others=has_others, level=level)
+        patience = Deadline.after(_FIRST_LOOK_S if patience_s is None else patience_s)
+        found = _begins(
+            router, missing, timestamp, has_others=has_others, patience=patience, level=level
+        )
     return {
         item: CommittedOffset(found[item]) if item in found else committed[item]
         for item in sorted(partitions)
@@ -346,12 +358,13 @@ def _begins(
     timestamp: int,
     *,
     has_others: bool,
+    patience: Deadline,
     level: int,
 ) -> dict[TopicPartition, int]:
     """See `list_bounds`; where there are others, without those whose leader does not answer now."""
     try:
         with router.trying_once():
-            return list_bounds(router, partitions, timestamp)
+            return list_bounds(router, partitions, timestamp, deadline=patience)
     except KafkaProtoError as error:
         if not is_retriable(error):
             raise

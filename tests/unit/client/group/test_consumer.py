@@ -489,6 +489,36 @@ def test_how_long_a_leader_is_left_alone_that_said_nothing(
 
 
 @pytest.mark.slow
+def test_a_leader_that_says_nothing_holds_up_no_other_for_long(
+    filled, group, consumer_of, monkeypatch
+):
+    monkeypatch.setattr(reading, "_FIRST_LOOK_S", 0.05)
+    monkeypatch.setattr(reading, "_LOOK_AGAIN_S", 0.01)
+    filled.topics["orders"].leaders[1] = 2
+    filled.on("ListOffsets", STALL, node=2)
+    consumer = consumer_of(request_timeout_ms=60_000, default_api_timeout_ms=90_000)
+    assert {number for number, _ in poll_rows(consumer, 20)} == {0}
+    poll_until(consumer, lambda: len(filled.asked("ListOffsets", node=2)) > 2, "more looks at it")
+
+
+@pytest.mark.slow
+def test_a_leader_that_is_slow_to_say_where_to_begin_is_waited_for_in_the_end(
+    filled, group, consumer_of, monkeypatch
+):
+    monkeypatch.setattr(reading, "_FIRST_LOOK_S", 0.05)
+    monkeypatch.setattr(reading, "_LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr(reading, "_MOST_OF_THE_TIME", 0.1)
+    filled.topics["orders"].leaders[1] = 2
+
+    def slow(call):
+        time.sleep(0.5)
+        return list_offsets(filled, call)
+
+    filled.on("ListOffsets", slow, node=2)
+    assert {number for number, _ in poll_rows(consumer_of(), 40)} == {0, 1}
+
+
+@pytest.mark.slow
 def test_a_partition_that_loses_its_leader_as_it_is_to_begin_is_read_later(
     filled, group, consumer_of, monkeypatch
 ):
