@@ -75,6 +75,7 @@ def produce(
     written: dict[TopicPartition, Written] = {}
     with ExitStack() as held:
         producer = held.enter_context(Producer(properties, topic=topic))
+        producer.config.check_without_transactions()
         count = producer.check_topics({topic})[topic]  # until here Ctrl-C leaves nothing half done
         if partition is not None and partition >= count:
             why = f"topic {topic} has no partition {partition}: it has {count}, from 0 on"

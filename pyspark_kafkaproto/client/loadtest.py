@@ -149,7 +149,7 @@ class LoadTest:
         rate: messages a second; None for as many as go.
 
     Raises:
-        ConfigError: an argument cannot be used.
+        ConfigError: an argument or a property cannot be used.
         BrokerError: there is no such topic.
     """
 
@@ -163,6 +163,7 @@ class LoadTest:
         rate: int | None = None,
     ) -> None:
         self._config = ProducerConfig.parse({"linger.ms": "5", **properties})
+        self._config.check_without_transactions()
         _check(size_bytes, seconds, rate, self._config.max_request_size)
         self._topic = topic
         self._seconds, self._rate = seconds, rate

@@ -104,6 +104,16 @@ class ProducerConfig:
         is_asked = "enable.idempotence" in properties or parsed.transactional_id is not None
         return _idempotent_or_not(parsed, prefix, is_asked=is_asked)
 
+    def check_without_transactions(self) -> None:
+        """Refuse a transactional id, for whoever begins no transactions.
+
+        Raises:
+            ConfigError: there is one.
+        """
+        if self.transactional_id is not None:
+            why = "nothing is written in transactions here: leave it out"
+            raise ConfigError("transactional.id", self.transactional_id, why)
+
     @property
     def least_delivery_s(self) -> float:
         """The time for one request: delivery.timeout.ms is as long or longer."""

@@ -67,6 +67,14 @@ class RecordRefused(KafkaProtoError):
         self.reason = reason
 
 
+class RecordsRefused(BrokerError):
+    """Records that a broker does not take; `advice` as in `RecordRefused`."""
+
+    def __init__(self, error: BrokerError, subject: str, reason: str, advice: str) -> None:
+        super().__init__(error.code, error.api, subject, f"{reason}{advice}")
+        self.advice = advice
+
+
 class Refusals:
     """What becomes of records that can never be written.
 
@@ -120,8 +128,7 @@ class Refusals:
         if not self._puts_aside(topic):
             place = TopicPartition(topic, partition) if topic and partition >= 0 else topic
             subject = str(place or "a row without a topic")
-            advice = _ADVICE_IN_SPARK if self._config.client.from_options else _ADVICE
-            raise RecordRefused(subject, row, reason, advice)
+            raise RecordRefused(subject, row, reason, self._advice)
         self._put_aside(record, row, topic or "", partition, reason)
 
     def refuse_batch(
@@ -163,7 +170,7 @@ class Refusals:
                 half = max(_LEAST_LIMIT_BYTES, decoded.max_batch_bytes // 2)
                 queue.limit_bytes = min(queue.limit_bytes, half)
             elif not self._may_be_mended(queue, error):
-                raise error
+                raise self._advised(error, error.subject, error.message)
             middle = batch.records // 2
             halves = (range(middle), range(middle, batch.records))
             return [
@@ -192,10 +199,10 @@ class Refusals:
         topic, partition = queue.partition
         if not self._puts_aside(topic):
             row, reason = next(iter(reasons.items()))
-            if len(numbers) == 1:
-                raise BrokerError(error.code, "Produce", error.subject, reason)
-            subject = error.subject.replace(", ", f", row {numbers[row]} among ", 1)
-            raise BrokerError(error.code, "Produce", subject, reason)
+            subject = error.subject
+            if len(numbers) > 1:
+                subject = subject.replace(", ", f", row {numbers[row]} among ", 1)
+            raise self._advised(error, subject, reason)
         for record, row in zip(records_of(decoded, reasons), reasons, strict=True):
             reason = f"{error.error.name}: {reasons[row]}"
             self._put_aside(record, numbers[row], topic, partition, reason, error.code)
@@ -210,6 +217,15 @@ class Refusals:
     ) -> Batch:
         data = encoded_part(decoded, rows, self._config.codec, self._config.level)
         return batch.part(index, data, (numbers[row] for row in rows))
+
+    @property
+    def _advice(self) -> str:
+        return _ADVICE_IN_SPARK if self._config.client.from_options else _ADVICE
+
+    def _advised(self, error: BrokerError, subject: str, reason: str) -> RecordsRefused:
+        """The error of records that a broker refused, with what can be done about them."""
+        advice = "" if self.dead_letter_topic else self._advice
+        return RecordsRefused(error, subject, reason or "no reason given", advice)
 
     def _puts_aside(self, topic: str | None) -> bool:
         return self.dead_letter_topic is not None and topic != self.dead_letter_topic

@@ -44,6 +44,7 @@ def test_the_result_is_a_table_or_json(run):
         (("orders", "--seconds", "nan"), 2, "expected more than 0"),
         (("orders", "--capture-to", ""), 2, "--capture-to"),
         (("orders", "-X", "acks=9"), 2, "expected all, -1, 0 or 1"),
+        (("orders", "-X", "transactional.id=t"), 2, "'t': nothing is written in transactions"),
         (("orders", "--size", "2000000"), 2, "max.request.size"),
         (("orders", "--size", "99999999999"), 2, "max.request.size"),
     ],

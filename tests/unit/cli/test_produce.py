@@ -184,6 +184,7 @@ def test_ctrl_c_ends_the_wait_for_brokers_at_once(piped, brokers):
         (("orders", "-X", "acks=9"), "expected all, -1, 0 or 1"),
         (("orders", "-p", "7"), "topic orders has no partition 7: it has 2, from 0 on"),
         (("orders", "-p", "99999999999"), "--partition"),
+        (("orders", "-X", "transactional.id=t"), "'transactional.id' is 't': nothing is written"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(run, arguments, text):

@@ -443,6 +443,20 @@ def test_a_record_that_the_broker_refuses_is_named(brokers, producer):
         writer.flush()
 
 
+@pytest.mark.parametrize("code", [MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD])
+@pytest.mark.parametrize(("rows", "text"), [(1, ""), (1, "why"), (60, "why"), (60, "")])
+def test_what_to_do_about_what_a_broker_refuses_is_said(brokers, producer, code, rows, text):
+    brokers.on("Produce", refusing(code, error_message=text))
+    writer = producer()
+    writer.send(numbered(rows))
+    with pytest.raises(BrokerError, match=r"orders-0, .*\)") as caught:
+        writer.flush()
+    said = str(caught.value)
+    assert text in said
+    assert said.endswith("To put such records aside instead: give the Producer a dead_letter_topic")
+    assert said.endswith(caught.value.advice)
+
+
 def test_rows_beside_one_for_a_partition_that_is_not_there_go_where_they_would(
     brokers, producer, letters
 ):
