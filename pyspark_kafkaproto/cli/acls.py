@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
-from pyspark_kafkaproto.cli.output import json_option, show, table_text
+from pyspark_kafkaproto.cli.output import json_option, show, table_text, was_seen
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.cluster.admin import OPERATIONS, Acl, AclFilter
 from pyspark_kafkaproto.cluster.admin.acls import CLUSTER_NAME, OPERATIONS_OF
@@ -294,11 +294,18 @@ def delete(cluster: KafkaCluster, chosen: _Chosen, is_sure: bool, as_json: bool)
         if done := [acl for own in (error.usable or {}).values() for acl in own]:
             _show_done(done, "deleted", as_json=as_json)
         raise
-    _show_done(found, "deleted", as_json=as_json)
+    if was_seen(is_sure=is_sure, as_json=as_json):
+        _count_done(found, "deleted")
+    else:
+        _show_done(found, "deleted", as_json=as_json)
 
 
 def _show_done(done: Collection[Acl], result: str, *, as_json: bool) -> None:
     show([asdict(acl) | {"result": result} for acl in sorted(done)], _COLUMNS, as_json=as_json)
+    _count_done(done, result)
+
+
+def _count_done(done: Collection[Acl], result: str) -> None:
     click.echo(f"{counted(len(done), 'ACL')} {result}", err=True)
 
 

@@ -10,7 +10,14 @@ import click
 from pyspark_kafkaproto.cli.connection import confirmed, connected, telling_deleted, yes_option
 from pyspark_kafkaproto.cli.described import group_rows, show_groups
 from pyspark_kafkaproto.cli.moments import parse_span, parse_time
-from pyspark_kafkaproto.cli.output import gathered, json_option, show, show_json, table_text
+from pyspark_kafkaproto.cli.output import (
+    gathered,
+    json_option,
+    show,
+    show_json,
+    table_text,
+    was_seen,
+)
 from pyspark_kafkaproto.cli.refused import Refused, merged
 from pyspark_kafkaproto.cli.values import find_partitions, parse_topic_offsets
 from pyspark_kafkaproto.cluster import (
@@ -237,6 +244,7 @@ def reset(
             f"group {group} has no offsets: name what to reset, --topic TOPIC"
         ) from error
     if not dry_run:
+        seen = planned
         if not is_sure:
             click.echo(table_text(_moved_rows(planned), _MOVED), err=True)
         confirmed(f"Move the offsets of group {group}?", is_sure=is_sure)
@@ -248,6 +256,9 @@ def reset(
             if error.usable:  # some partitions are moved, though others were refused
                 show(_moved_rows(error.usable), _MOVED, as_json=as_json)
             raise
+        if planned == seen and was_seen(is_sure=is_sure, as_json=as_json):
+            click.echo(f"moved the offsets of group {group}", err=True)
+            return
     show(_moved_rows(planned), _MOVED, as_json=as_json)
 
 

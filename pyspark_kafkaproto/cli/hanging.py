@@ -12,7 +12,7 @@ import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.moments import parse_span, show_time
-from pyspark_kafkaproto.cli.output import Row, json_option, show, show_json, tell
+from pyspark_kafkaproto.cli.output import Row, json_option, show, tell
 from pyspark_kafkaproto.cli.values import find_partitions
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.admin import (
@@ -239,8 +239,6 @@ def fence(
     except KafkaProtoError as error:
         if error.usable:
             _tell_fenced(error.usable.values(), as_json=as_json)
-        elif as_json:
-            show_json([])
         raise
     _tell_fenced(fenced.values(), as_json=as_json)
 

@@ -50,13 +50,19 @@ def show(rows: Iterable[Row], columns: Mapping[str, str], *, as_json: bool) -> N
 
 @contextmanager
 def gathered(*, as_json: bool) -> Iterator[list[Row]]:
-    """Rows of what is done one after the other: JSON at the end, also where the rest is refused."""
+    """Rows of what is done one after the other: JSON at the end, also where the rest is refused.
+
+    Where nothing is done, and all is refused, the error stands alone, as with every command.
+    """
     rows: list[Row] = []
     try:
         yield rows
-    finally:
-        if as_json:
+    except BaseException:
+        if as_json and rows:
             show_json(rows)
+        raise
+    if as_json:
+        show_json(rows)
 
 
 def tell(rows: Iterable[Row], text: str, *, as_json: bool) -> None:
@@ -65,6 +71,14 @@ def tell(rows: Iterable[Row], text: str, *, as_json: bool) -> None:
         show_json(list(rows))
     else:
         click.echo(text, err=True)
+
+
+def was_seen(*, is_sure: bool, as_json: bool) -> bool:
+    """Whether a table that was shown before a question need not be shown once more.
+
+    Who was asked at a terminal has it before his eyes; a file or a program has not got it yet.
+    """
+    return not is_sure and not as_json and _is_terminal()
 
 
 def show_json(value: object) -> None:

@@ -98,7 +98,14 @@ def propose(
     if without is not None:
         used = _all_but(topology.brokers, parse_ids("--without", without))
     names = {name for name, topic in topology.topics.items() if not topic.error_code}
-    proposed = cluster.propose_reassignment(names, used)
+    try:
+        proposed = cluster.propose_reassignment(names, used)
+    except ConfigError as error:
+        option, given = ("--brokers", brokers) if without is None else ("--without", without)
+        if error.option != "brokers" or given is None:  # as Python has it
+            raise
+        left = "" if without is None else ", to be left"
+        raise ConfigError(option, given, f"{error.allowed}{left}") from error
     present = {item: topology.partition(item).replicas for item in topology.partitions_of(names)}
     click.echo(assignment_text(proposed))
     copies = sum(len(set(own) - set(present[item])) for item, own in proposed.items())

@@ -204,8 +204,8 @@ def recover(
             if not as_json:
                 what = "nothing was decided" if completed is None else f"completed {completed}"
                 click.echo(f"{name}: {what}; what was not decided is aborted")
-    if gone:
-        raise joined(gone)
+        if gone:
+            raise joined(gone)
 
 
 def _recovered_row(name: str, completed: Decision | None) -> Row:

@@ -156,6 +156,35 @@ def test_a_string_column_takes_utf_8_alone(spark, broker, new_topic):
         reader.schema("value string").load().collect()
 
 
+def test_arrow_batches_have_a_limit(spark, both):
+    theirs, ours = both()
+    setting = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    for number in (0, -1):
+        spark.conf.set(setting, number)
+        try:
+            assert theirs.count() == 30
+            assert "maximum arrow batch size should be greater than 0" in refused(ours)
+        finally:
+            spark.conf.unset(setting)
+    assert ours.count() == 30
+
+
+@pytest.mark.parametrize(
+    "value", ['{"TOPIC": {"0": 1.0}}', '{"TOPIC": {"0": 1}} x'], ids=["fraction", "more behind"]
+)
+def test_json_is_whole_numbers_and_nothing_behind(both, events, value):
+    theirs, ours = both(startingOffsets=value.replace("TOPIC", events))
+    assert theirs.count() == 29
+    assert "startingOffsets" in refused(ours)
+
+
+@pytest.mark.parametrize("name", ["kafka_fetch.max.bytes", "kafka_max.partition.fetch.bytes"])
+def test_a_fetch_has_at_least_a_byte(both, name):
+    theirs, ours = both(**{name: 0})
+    assert theirs.count() == 30
+    assert name.replace("_", ".") in refused(ours)
+
+
 # Writes
 
 

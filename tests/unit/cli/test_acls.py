@@ -8,6 +8,7 @@ import shlex
 
 import pytest
 
+from pyspark_kafkaproto.cli import output
 from pyspark_kafkaproto.cluster.admin import Acl
 from pyspark_kafkaproto.messages.create_acls import CreateAclsResponse
 from tests.pages import DOCS
@@ -203,6 +204,18 @@ def test_delete_shows_asks_and_deletes_just_what_was_shown(brokers, command):
         "User:reports",
         "*",
     )
+
+
+def test_what_was_shown_before_the_question_is_not_shown_again_on_a_terminal(
+    brokers, command, monkeypatch
+):
+    brokers.on("DescribeAcls", described(READ))
+    brokers.on("DeleteAcls", deleted((matching(READ),)))
+    monkeypatch.setattr(output, "_is_terminal", lambda: True)
+    done = command("acls", "delete", "--topic", "orders", input="y\n")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr.endswith("1 ACL deleted\n")
+    assert done.stderr.count("User:reports") == 1
 
 
 def test_delete_of_a_right_that_is_newer_than_we_are_is_by_its_number(brokers, command):

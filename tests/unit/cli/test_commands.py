@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import click
 import pytest
 
-from pyspark_kafkaproto.cli import connection, consume
+from pyspark_kafkaproto.cli import connection, consume, output
 from pyspark_kafkaproto.cli import lag as lag_command
 from pyspark_kafkaproto.cli.root import kafkaproto
 from pyspark_kafkaproto.cluster import routing
@@ -448,6 +448,17 @@ def test_reset_moves_after_a_yes(brokers, command, way, after):
     assert done.exit_code == 0
     assert done.stdout.splitlines()[1].split() == ["orders", "0", "20", str(after)]
     assert coordinator.offsets["g"] == {("orders", 0): (after, "")}
+
+
+def test_reset_shows_a_terminal_its_table_once(brokers, command, monkeypatch):
+    coordinator = FakeCoordinator(brokers, g={("orders", 0): (20, "")})
+    monkeypatch.setattr(output, "_is_terminal", lambda: True)
+    done = command("groups", "reset", "g", "--to-earliest", input="y\n")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr.count("orders") == 1
+    assert done.stderr.endswith("moved the offsets of group g\n")
+    assert coordinator.offsets["g"] == {("orders", 0): (0, "")}
+    assert "orders" in command("groups", "reset", "g", "--to-latest", "--yes").stdout
 
 
 def test_reset_of_a_group_that_is_new_asks_for_topics_by_their_option(brokers, command):

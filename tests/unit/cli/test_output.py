@@ -25,6 +25,18 @@ def test_a_table_has_a_line_for_each_row_whatever_is_in_it():
     assert plain.split() == ["naïve", "☃", "-"]
 
 
+@pytest.mark.parametrize(("done", "told"), [([], ""), ([{"topic": "a"}], '[{"topic": "a"}]\n')])
+def test_rows_are_told_where_the_rest_is_refused_and_no_rows_where_all_is(capsys, done, told):
+    def run():
+        with output.gathered(as_json=True) as rows:
+            rows.extend(done)
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        run()
+    assert capsys.readouterr().out == told
+
+
 def test_a_line_of_a_pipe_is_as_long_as_its_row():
     """A member of a group may read ten thousand partitions, or more."""
     many = [f"orders-{number}" for number in range(20_000)]
