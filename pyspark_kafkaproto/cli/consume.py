@@ -78,7 +78,8 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
     With --share-group records that this member is given, each accepted once it is printed; what is
     not printed goes back to the group.
 
-    A template has {topic}, {partition}, {offset}, {timestamp}, {key}, {value}, {headers}.
+    A template has {topic}, {partition}, {offset}, {timestamp}, {key}, {value}, {headers}; in it
+    \\t is a tab, \\n a line break and \\0 a zero byte.
 
     \b
     Examples:

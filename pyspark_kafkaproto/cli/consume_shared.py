@@ -26,6 +26,8 @@ def print_shared(
     What is not printed goes back to the group. That of an acknowledgement that was not taken comes
     again, which is said on standard error.
     """
+    if not group:
+        raise ConfigError("--share-group", group, "expected the name of a group")
     if cluster.config.is_read_committed:
         allowed = "with --share-group it is a configuration of the group: share.isolation.level"
         raise ConfigError("isolation.level", cluster.config.isolation_level, allowed)

@@ -41,7 +41,12 @@ _HEADINGS = {
 @configured
 @click.argument("topic")
 @click.argument("file", type=click.File("rb"), default="-")
-@click.option("-k", "--key-separator", metavar="TEXT", help="What stands before it is the key.")
+@click.option(
+    "-k",
+    "--key-separator",
+    metavar="TEXT",
+    help="What stands before it is the key. Taken as it stands: \\t is no tab.",
+)
 @click.option("-p", "--partition", type=click.IntRange(0, 2**31 - 1), help="For all records.")
 @click.option("-H", "--header", "headers", metavar="KEY=VALUE", multiple=True, help="For all.")
 @click.option("--null-marker", metavar="TEXT", help="A key or value of exactly this is null.")
@@ -62,6 +67,7 @@ def produce(
     Examples:
       kafkaproto produce orders lines.txt
       kafkaproto produce orders -k : -X compression.type=zstd < pairs.txt
+      kafkaproto produce orders -k $'\\t' < table.tsv      bash's way to write a tab
       echo gone: | kafkaproto produce orders -k : --null-marker ''
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     from pyspark_kafkaproto.client import Producer  # noqa: PLC0415 - pyarrow, for this alone

@@ -156,11 +156,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--max-records", type=_count, help="of all partitions; default: all there are"
     )
-    parser.add_argument("--out", type=Path, default=Path("out"), help="a local folder")
-    parser.add_argument("--events", type=int, default=1000, help="sample events for the dev broker")
+    parser.add_argument("--out", type=_folder, default=Path("out"), help="a local folder")
+    parser.add_argument(
+        "--events", type=_events, default=1000, help="sample events for the dev broker"
+    )
     parser.add_argument(
         "--broker-data",
-        type=Path,
+        type=_folder,
         default=default_data_dir(),
         help="where the dev broker keeps its data",
     )
@@ -171,6 +173,17 @@ def _name(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("expected a name")
     return text
+
+
+def _folder(text: str) -> Path:
+    """Not the working directory where a variable of the shell is not set."""
+    return Path(_name(text))
+
+
+def _events(text: str) -> int:
+    if text != "0" and not _COUNT.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, not {text!r}")
+    return int(text)
 
 
 def _count(text: str) -> int:

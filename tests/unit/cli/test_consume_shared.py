@@ -96,3 +96,10 @@ def test_what_a_share_group_does_not_take_is_refused(shares, command, more):
     assert (done.exit_code, done.stdout) == (2, "")
     assert command("consume", "orders:0", "--share-group", "g").exit_code == 2
     assert not shares.heard
+
+
+def test_a_group_without_a_name_is_refused_as_wrong_usage(shares, command):
+    done = command("consume", "orders", "--share-group", "")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "Error: option '--share-group' is '': expected the name of a group\n"
+    assert not shares.heard

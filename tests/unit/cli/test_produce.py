@@ -192,3 +192,12 @@ def test_what_cannot_be_done_is_one_line(run, arguments, text):
     assert done.exit_code in (1, 2)
     assert text in done.output
     assert "Traceback" not in done.output
+
+
+def test_a_separator_is_taken_as_it_stands_and_the_help_says_so(run, brokers):
+    assert run("orders", "-p", "0", "-k", r"\t", lines="a\\tb\n").exit_code == 0
+    assert run("orders", "-p", "0", "-k", "\t", lines="c\td\\te\n").exit_code == 0
+    assert values(brokers.logs["orders", 0]) == [b"b", rb"d\te"]
+    assert "$'\\t'" in run("--help").stdout
+    shown = CliRunner().invoke(kafkaproto, ["consume", "--help"]).stdout
+    assert r"\t is a tab, \n a line break and \0 a zero byte" in shown

@@ -78,7 +78,11 @@ def test_sample_events_are_keyed_lines():
         ("--max-records", "0"),
         ("--max-records", "1e6"),
         ("--max-records", "9" * 30),
+        ("--events", "-5"),
+        ("--events", "1e3"),
         ("--group", ""),
+        ("--out", ""),
+        ("--broker-data", ""),
     ],
 )
 def test_a_bad_value_names_its_flag(capsys, flag, value):
