@@ -54,12 +54,6 @@ class Alone:
         self._check_free()
         return self._call
 
-    def take(self) -> None:
-        """Have it until `give_back`; errors as for the `with` block, which costs more."""
-        self._check_free()
-        if not self._call.acquire(blocking=False):
-            raise self._is_anothers()
-
     def letting_in(self, listener: Callable[_P, _T]) -> Callable[_P, _T]:
         """`listener`, which may call in the midst of the call that calls it, between two steps."""
 
@@ -72,24 +66,17 @@ class Alone:
 
         return call
 
-    def give_back(self) -> None:
-        """What was taken last."""
-        self._call.release()
-
     def _check_free(self) -> None:
         self.check_process()
         me = threading.get_ident()
         if self._in_use.locked() and self._thread != me:
-            raise self._is_anothers()
+            raise LocalProtocolError(
+                f"another thread uses this {self._what} at this moment: a {self._what} is for one "
+                "at a time"
+            )
         if self._call.locked():
             raise LocalProtocolError(
                 f"this {self._what} is in the midst of another call of this thread: a handler of "
                 "signals can note that it came, and whoever was called act on that afterwards"
             )
         self._thread = me
-
-    def _is_anothers(self) -> LocalProtocolError:
-        return LocalProtocolError(
-            f"another thread uses this {self._what} at this moment: a {self._what} is for one "
-            "at a time"
-        )

@@ -238,9 +238,9 @@ class Reading:
                     # What failed so far is fetched again: the position moves with the rows alone.
                     batches = self._batches(found, item)
                     for batch, end in _all_but_last(batches, found):
-                        self._move(item, end)
+                        self._move(item, end, has_rows=True)
                         yield batch
-                self._move(item, reading.position)
+                self._move(item, reading.position, has_rows=bool(batches))
                 if reading.position == block.end:
                     self.seen.epochs[item] = (block.end, self._tail.read_epoch(item))
                 yield from batches[-1:]
@@ -255,8 +255,11 @@ class Reading:
             batch.slice(start, most) for batch in batches for start in range(0, len(batch), most)
         ]
 
-    def _move(self, partition: TopicPartition, offset: int) -> None:
-        self._before.setdefault(partition, self.positions[partition])
+    def _move(self, partition: TopicPartition, offset: int, *, has_rows: bool = False) -> None:
+        # Over what gives no row it stays: an error of others at every poll would hold it up for
+        # ever. And so does a reset: what showed that it was not there may not be met again.
+        if has_rows:
+            self._before.setdefault(partition, self.positions[partition])
         self.positions[partition] = offset
         self.seen.astray.discard(partition)
 
@@ -282,7 +285,6 @@ class Reading:
         _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)
         self.seen.epochs.pop(partition, None)  # others may come by the offset that this is of
         self._move(partition, end)
-        self._before.pop(partition)  # what showed that it was not there may not be met again
         return end
 
 

@@ -1,12 +1,15 @@
 """A producer's transactions: what is asked of whom, in which order, in both versions."""
 
+import contextlib
+import sys
 import threading
 import time
+from itertools import count
 
 import pyarrow as pa
 import pytest
 
-from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.client import ProducerRecord, alone
 from pyspark_kafkaproto.client import produce as produce_module
 from pyspark_kafkaproto.client.writing import coalescing, compressing, gathering
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
@@ -851,6 +854,35 @@ def test_a_call_in_the_midst_of_another_is_refused(producer, monkeypatch, name):
     writer.begin_transaction()
     writer.send(ROWS[:1])
     assert writer.commit_transaction()[ONE].records == 1
+
+
+@pytest.mark.usefixtures("level")
+def test_an_interrupt_at_the_begin_or_end_of_a_send_holds_up_no_abort(producer):
+    """Python looks for signals as functions begin: none of ours may be needed to end the call."""
+    before, own = sys.gettrace(), {alone.__file__, produce_module.__file__, contextlib.__file__}
+    writer, met = producer(transactional_id="t"), []
+    for nth in count(1):
+        writer.begin_transaction()
+        left = nth
+
+        def interrupt(frame, event, _given):
+            nonlocal left
+            left -= event == "call" and frame.f_code.co_filename in own
+            if not left:
+                raise KeyboardInterrupt
+
+        sys.settrace(interrupt)
+        try:
+            writer.send(ROWS[:1])
+        except KeyboardInterrupt as error:
+            sys.settrace(before)
+            writer.abort_transaction()  # while the error holds all frames that it met
+            met.append(error)
+        else:
+            break
+        finally:
+            sys.settrace(before)
+    assert len(met) > 10
 
 
 @pytest.mark.parametrize("level", [1], indirect=True)

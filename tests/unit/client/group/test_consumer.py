@@ -32,6 +32,7 @@ from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.records import NewRecord, encode_batch
 from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, Fault, close, metadata, topic_id_of
 from tests.fake_log import NOT_LEADER, Answered, Batch, FakeLog, fetch, list_offsets
@@ -1376,6 +1377,20 @@ def test_damaged_records_are_an_error_at_every_poll_and_stay_unread(filled, grou
     assert consumer.positions[FIRST] == 10
     filled.logs["orders", 0].batches[1] = whole
     assert poll_rows(consumer, 10) == [(0, offset) for offset in range(10, 20)]
+
+
+@pytest.mark.slow
+def test_what_gives_no_row_is_passed_beside_damaged_records(filled, group, consumer_of):
+    """A position that moves over no row is not taken back with the error of another partition."""
+    first, second = (filled.logs["orders", number].batches for number in range(2))
+    marker = encode_batch([NewRecord(bytes(30), key=bytes(4))] * 10, attributes=1 << 5)
+    first[0] = Batch(marker, first[0].next_offset)
+    second[0] = Batch(second[0].data[:-1] + b"?", second[0].next_offset)
+    consumer, rows = consumer_of(max_partition_fetch_bytes=300), []
+    for _ in range(10):
+        with suppress(CorruptRecords):
+            rows += rows_of(consumer.poll(PATIENCE_S))
+    assert set(rows) == {(0, offset) for offset in range(10, 20)}
 
 
 @pytest.mark.slow
