@@ -34,7 +34,7 @@ _SELECTIONS = ("assign", "subscribe", "subscribePattern")
 _RANGES = "offsetRanges"
 _CAPTURE_TO = "captureTo"
 # What Spark hands over though it is for Spark alone.
-_SPARKS_OWN = frozenset({"checkpointlocation"})
+_SPARKS_OWN = frozenset({"checkpointlocation", "queryname"})
 # The first that is given counts; the others are not even read, as in Spark's own connector.
 STARTS = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 ENDS = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")

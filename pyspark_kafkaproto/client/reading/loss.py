@@ -140,7 +140,8 @@ class LossPolicy:
         A new leader knows its high watermark only after its followers have spoken (KIP-207).
 
         Raises:
-            DeadlineExceeded: the leader lists the records, but none came for request.timeout.ms.
+            DeadlineExceeded: the leader lists the records, but none came for request.timeout.ms;
+                or they belong to a transaction that is open, and wait for its end.
             DataLoss: the leader does not list them, and that is to fail the read.
         """
         if not self._has_stalled(progress):
@@ -150,8 +151,27 @@ class LossPolicy:
         if latest > progress.position:
             what = f"{progress.topic_partition}: records from offset {progress.position} on"
             raise DeadlineExceeded(f"{what}, which ends at {latest}", timeout_s)
+        self._check_held_back(progress, latest)
         why = f"it ends at offset {latest}, and nothing came in {timeout_s:g} s"
         self._pass_over(progress, progress.stop, why)
+
+    def _check_held_back(self, progress: RangeProgress, stable: int) -> None:
+        """Records of an open transaction are not lost: they may still be committed.
+
+        Ranges end behind the last stable offset where others have planned them: an earlier run of
+        a stream with another isolation.level.
+        """
+        if not self._router.config.is_read_committed:
+            return
+        partition = progress.topic_partition
+        end = list_bounds(self._router, [partition], LATEST_TIMESTAMP, read_committed=False)
+        if end[partition] > progress.position:
+            raise DeadlineExceeded(
+                f"{partition}: records from offset {progress.position} on, of a transaction that "
+                f"is open: read_committed waits at {stable} for its end, and `kafkaproto "
+                "transactions list` shows whose it is",
+                self._router.config.request_timeout_s,
+            )
 
     def _has_stalled(self, progress: RangeProgress) -> bool:
         """Whether it has stood still for request.timeout.ms, this time included."""

@@ -163,6 +163,11 @@ def test_sparks_own_option_is_not_called_unknown(caplog):
     assert "checkpoint" not in caplog.text
 
 
+def test_the_name_of_a_query_is_not_called_unknown(caplog):
+    parse_write_options(LEAST | {"queryname": "orders"}, VALUE)
+    assert not caplog.text, "writeStream.queryName(...) gives it, and Spark names the query by it"
+
+
 def test_no_topic_is_refused_in_sparks_words():
     with pytest.raises(ConfigError, match="required when no 'topic' attribute is present"):
         parse_write_options(SERVERS, VALUE)

@@ -619,6 +619,20 @@ def test_records_that_never_come_are_passed_over_when_told_so(brokers, config, t
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("settings", [ReadSettings(), LENIENT], ids=["strict", "lenient"])
+def test_records_of_an_open_transaction_are_no_loss(brokers, config, task, clock, settings):
+    """They are there, and may still be committed: a query that went on would never read them."""
+    log = brokers.logs["orders", 0].fill(1)
+    log.stop, log.stable = 20, 10
+    brokers.on("Fetch", _holding(clock))
+    found = []
+    with pytest.raises(DeadlineExceeded, match=r"from offset 10 .* is open.*transactions list"):
+        read(task((0, 0, 20)), config(isolation_level="read_committed"), settings, found)
+    assert found == rows(0, 0, 10)
+    assert 30 <= clock.now - 1000 < 32
+
+
+@pytest.mark.slow
 def test_records_that_come_a_little_later_are_read(brokers, config, task, clock):
     log = brokers.logs["orders", 0].fill(1)
 
