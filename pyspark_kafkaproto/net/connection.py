@@ -18,6 +18,7 @@ from pyspark_kafkaproto.errors import (
     DeadlineExceeded,
     KafkaProtoError,
     LocalProtocolError,
+    RemoteProtocolError,
 )
 from pyspark_kafkaproto.messages import response_class
 from pyspark_kafkaproto.net.arrival import Arrival
@@ -30,6 +31,7 @@ from pyspark_kafkaproto.net.outgoing import Outgoing
 from pyspark_kafkaproto.net.transport import Endpoint, Transport
 from pyspark_kafkaproto.net.versions import BrokerVersions, version_of_answer
 from pyspark_kafkaproto.wire.frame import decode_response, request_pieces
+from pyspark_kafkaproto.wire.path import within
 from pyspark_kafkaproto.wire.standing import Standing, message_of
 
 _log = logging.getLogger(__name__)
@@ -310,10 +312,14 @@ class Connection:
         with _closing_on_error(self):
             waiting = self._incoming.finish(arrival, deadline)
             version = version_of_answer(waiting.response, arrival.payload, waiting.version)
-            if waiting.standing is None:
-                _, message = decode_response(waiting.response, arrival.payload, version)
-            else:
-                message = waiting.standing.read_answer(waiting.response, arrival.payload, version)
+            try:
+                if waiting.standing is None:
+                    _, message = decode_response(waiting.response, arrival.payload, version)
+                else:
+                    read = waiting.standing.read_answer
+                    message = read(waiting.response, arrival.payload, version)
+            except RemoteProtocolError as error:  # of several brokers one may be damaged
+                raise within(error, f"broker {self.endpoint}, {error.where}") from None
         latency_s = time.monotonic() - waiting.sent_at
         self._note_throttle(getattr(message, "throttle_time_ms", 0))
         _log.debug(

@@ -162,12 +162,20 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class _Refused(Exception):
+    """The endpoint answers with another status than 200: that, its name, and the body."""
+
+    def __init__(self, code: int, reason: str, body: bytes) -> None:
+        super().__init__(code)
+        self.code, self.reason, self.body = code, reason, body
+
+
 def _from_endpoint(config: SecurityConfig, options: Mapping[str, str], deadline: Deadline) -> str:
     url = config.sasl_token_endpoint_url or ""
     ask = functools.partial(_post, _token_request(config, options), deadline)
     try:
         answer = call_within(ask, deadline)
-    except urllib.error.HTTPError as error:
+    except _Refused as error:
         raise _refused(config, url, error) from None
     except OSError as error:
         reason = getattr(error, "reason", None) or error
@@ -210,8 +218,12 @@ def _token_request(config: SecurityConfig, options: Mapping[str, str]) -> urllib
 def _post(request: urllib.request.Request, deadline: Deadline) -> bytes:
     https = urllib.request.HTTPSHandler(context=_tls_context())
     opener = urllib.request.build_opener(_NoRedirects, https)
-    with opener.open(request, timeout=max(0.001, deadline.remaining_s)) as answer:
-        return bytes(answer.read(_LARGEST_ANSWER_BYTES))
+    try:
+        with opener.open(request, timeout=max(0.001, deadline.remaining_s)) as answer:
+            return bytes(answer.read(_LARGEST_ANSWER_BYTES))
+    except urllib.error.HTTPError as error:
+        with error:  # what it says may come as slowly as any answer: it is read within the time
+            raise _Refused(error.code, error.reason, error.read(_LARGEST_ANSWER_BYTES)) from None
 
 
 def _tls_context() -> ssl.SSLContext:
@@ -226,15 +238,14 @@ def _tls_context() -> ssl.SSLContext:
 
 
 def _refused(
-    config: SecurityConfig, url: str, error: urllib.error.HTTPError
+    config: SecurityConfig, url: str, error: _Refused
 ) -> AuthenticationFailed | ConnectionFailed:
-    with error:
-        if error.code in _TRY_AGAIN:
-            return ConnectionFailed(url, "token", f"the token endpoint answers HTTP {error.code}")
-        try:
-            said = json.loads(error.read(_LARGEST_ANSWER_BYTES))["error"]
-        except (*_NOT_THAT_JSON, OSError):
-            said = error.reason
+    if error.code in _TRY_AGAIN:
+        return ConnectionFailed(url, "token", f"the token endpoint answers HTTP {error.code}")
+    try:
+        said = json.loads(error.body)["error"]
+    except _NOT_THAT_JSON:
+        said = error.reason
     detail = f"the token endpoint answers HTTP {error.code} {str(said)[:_SHOWN_CHARACTERS]!r}"
     advice = f"check clientId, clientSecret and scope in {config.named('sasl.jaas.config')}"
     return AuthenticationFailed(url, OAUTHBEARER, f"{detail}: {advice}")

@@ -135,6 +135,17 @@ def _endpoint_url(name: str, given: str) -> str:
     if "@" in given.strip().split("/")[2]:
         why = "expected https://host/path: clientId and clientSecret stand in sasl.jaas.config"
         raise ConfigError(name, HIDDEN, why)
+    # Those pay for the room of URLs who have one.
+    from urllib.parse import urlsplit  # noqa: PLC0415
+
+    try:
+        parts = urlsplit(given.strip())
+        of_host = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigError(name, given, f"expected https://host/path ({error})") from None
+    if not of_host[0] or not re.fullmatch(r"[!-~]*", parts.path + parts.query):
+        why = "expected https://host/path, where %XX stands for blanks and what is not ASCII"
+        raise ConfigError(name, given, why)
     return given.strip()
 
 

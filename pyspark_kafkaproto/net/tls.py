@@ -199,6 +199,14 @@ def _no_1_3(context: ssl.SSLContext, config: SecurityConfig, name: str, value: s
     context.maximum_version = ssl.TLSVersion.TLSv1_2
 
 
+def _no_1_2(context: ssl.SSLContext, config: SecurityConfig, name: str, value: str) -> None:
+    if context.maximum_version == ssl.TLSVersion.TLSv1_2:
+        protocols = " or ".join(map(config.named, ("ssl.protocol", "ssl.enabled.protocols")))
+        why = f"it names suites of TLSv1.3 alone, which {protocols} excludes: name some of TLSv1.2"
+        raise ConfigError(config.named(name), value, why)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+
+
 def _choose_suites(context: ssl.SSLContext, config: SecurityConfig) -> None:
     name, suites = "ssl.cipher.suites", config.ssl_cipher_suites
     shown = ",".join(suites)
@@ -211,6 +219,9 @@ def _choose_suites(context: ssl.SSLContext, config: SecurityConfig) -> None:
         why += f"{config.named('ssl.enabled.protocols')} to TLSv1.2"
         raise ConfigError(config.named(name), shown, why)
     older = [suite for suite in suites if suite not in _SUITES_1_3]
+    if not older:
+        # TLS 1.2 would take OpenSSL's own suites, of which nobody named one; Java offers none then.
+        _no_1_2(context, config, name, shown)
     try:
         # OpenSSL passes over names that it does not know as long as it knows one.
         for suite in older:

@@ -102,7 +102,11 @@ ERRORS = [
     pytest.param(
         raw(b"\x15\x03\x03\x00\x02"), RemoteProtocolError, "a TLS alert.*security.protocol to SSL"
     ),
-    pytest.param(raw(bytes([0, 0, 0, 4, 0, 0, 0, 1])), RemoteProtocolError, "Metadata response"),
+    pytest.param(
+        raw(bytes([0, 0, 0, 4, 0, 0, 0, 1])),
+        RemoteProtocolError,
+        ", Metadata response v13, header: ",
+    ),
     pytest.param(in_version(FINE, 1), RemoteProtocolError, "Metadata response v13"),
 ]
 
@@ -111,8 +115,9 @@ ERRORS = [
 def test_bad_answer_is_its_error_and_closes(cluster, fault, error, text):
     cluster.on("Metadata", fault)
     with opened(cluster, receive_message_max_bytes=65536) as connection:
-        with pytest.raises(error, match=text):
+        with pytest.raises(error, match=text) as caught:
             connection.request(ALL_TOPICS, soon(SOON_S if error is DeadlineExceeded else 5))
+        assert f"broker {cluster.address()}" in str(caught.value)
         assert not connection.is_open
         assert not connection.is_idle
         assert connection.in_flight == 0

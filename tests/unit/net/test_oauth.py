@@ -1,6 +1,7 @@
 """Tokens: from an endpoint, from a function, made up; kept while they live, never shown."""
 
 import base64
+import contextlib
 import json
 import socket
 import sys
@@ -240,6 +241,45 @@ def test_an_endpoint_that_does_not_speak_http_is_named():
         with pytest.raises(ConnectionFailed, match=r"does not answer in HTTP .*endpoint\.url"):
             token(found)
         thread.join(10)
+
+
+@pytest.mark.parametrize(
+    ("head", "pieces", "error", "said"),
+    [
+        ("Content-Length: 99999", [b"{"] * 40, ConnectionFailed, "no answer within 0.4 s"),
+        ("Transfer-Encoding: chunked", [b"5\r\n{"], ConnectionFailed, "in HTTP .IncompleteRead"),
+        ("Content-Length: 99999", [b"{"], AuthenticationFailed, "HTTP 401 'No'"),
+    ],
+)
+def test_a_refusal_that_does_not_come_to_its_end(head, pieces, error, said):
+    """What it says has no more time than the token has."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        is_over = threading.Event()
+
+        def answer_once():
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(f"HTTP/1.1 401 No\r\n{head}\r\n\r\n".encode())
+                for piece in pieces:
+                    with contextlib.suppress(OSError):
+                        connection.sendall(piece)
+                    if len(pieces) > 1 and is_over.wait(0.1):
+                        return
+
+        thread = threading.Thread(target=answer_once)
+        thread.start()
+        endpoint = types.SimpleNamespace(url=f"http://127.0.0.1:{port}/token")
+        began = time.monotonic()
+        try:
+            with pytest.raises(error, match=said) as caught:
+                token(with_endpoint(endpoint), 0.4)
+            assert time.monotonic() - began < 2
+        finally:
+            is_over.set()
+            thread.join(10)
+        assert endpoint.url in str(caught.value)
 
 
 def test_a_function_gets_the_options_and_gives_the_token(function):

@@ -164,6 +164,20 @@ BAD = [
         "sasl.oauthbearer.token.endpoint.url",
         "https://",
     ),
+    *(
+        (
+            WITH_OAUTH | {"sasl.oauthbearer.token.endpoint.url": url},
+            "sasl.oauthbearer.token.endpoint.url",
+            said,
+        )
+        for url, said in (
+            ("https://[::1/token", "expected https://host/path (Invalid IPv6 URL)"),
+            ("https://host:port/token", "expected https://host/path (Port could not"),
+            ("https://host/t\u00f6ken", "%XX stands for blanks and what is not ASCII"),
+            ("https://host/token?realm=a b", "%XX stands for blanks and what is not ASCII"),
+            ("https://:443/token", "expected https://host/path"),
+        )
+    ),
     (
         WITH_OAUTH | {"sasl.login.callback.handler.class": "com.example.Tokens"},
         "sasl.login.callback.handler.class",

@@ -413,12 +413,26 @@ def test_cipher_suites_have_javas_names(java, openssl):
     assert context.maximum_version == ssl.TLSVersion.TLSv1_2
 
 
+_ALL_OF_1_3 = "TLS_AES_128_GCM_SHA256,TLS_AES_256_GCM_SHA384,TLS_CHACHA20_POLY1305_SHA256"
+
+
+def test_suites_of_1_3_alone_leave_1_2_out():
+    """As in Java: with OpenSSL's own suites it would take some that nobody named."""
+    context = make_context(config(ssl_cipher_suites=_ALL_OF_1_3))
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_3
+
+
 @pytest.mark.parametrize(
     ("properties", "said"),
     [
         ({"ssl_cipher_suites": "TLS_NO_SUCH_SUITE"}, "OpenSSL has not all"),
         ({"ssl_cipher_suites": "TLS_AES_128_GCM_SHA256"}, "cannot choose among"),
         ({"ssl_protocol": "TLSv1.2", "ssl_enabled_protocols": "TLSv1.3"}, "excludes TLSv1.3"),
+        ({"ssl_protocol": "TLSv1.2", "ssl_cipher_suites": _ALL_OF_1_3}, "suites of TLSv1.3 alone"),
+        (
+            {"ssl_enabled_protocols": "TLSv1.2", "ssl_cipher_suites": _ALL_OF_1_3},
+            r"suites of TLSv1\.3 alone, which ssl\.protocol or ssl\.enabled\.protocols excludes",
+        ),
     ],
 )
 def test_what_python_cannot_do_is_refused(properties, said):
