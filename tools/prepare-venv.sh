@@ -132,8 +132,15 @@ make_venv() {
 install_package() {
     say "installing pyspark-kafkaproto[$1] into $venv (a minute or two the first time)"
     remove_build
+    # pip deals with Ctrl-C and ends with 1, as if an install had failed, and bash goes on then.
+    interrupted=""
+    trap 'interrupted=yes' INT
+    pip_code=0
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
-        "$root[$1]" >&2 || fail_to_install $?
+        "$root[$1]" >&2 || pip_code=$?
+    trap - INT
+    [ -z "$interrupted" ] || exit 130
+    [ "$pip_code" -eq 0 ] || fail_to_install "$pip_code"
     remove_build
     # Only speed: Spark would do without.
     "$venv/bin/python" "$root/tools/compile_spark_zip.py" 2>/dev/null ||

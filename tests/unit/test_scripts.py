@@ -36,6 +36,7 @@ case "$*" in
         ;;
     "-m pip --version") ;;
     "-m pip install "*)
+        trap 'exit 1' INT  # as pip does
         while [ -e "$FAKE/slow pip" ]; do sleep 0.02; done
         [ ! -e "$FAKE/cut in pip" ] || exit 1
         [ ! -e "$FAKE/no kernel" ] || exit 0
@@ -276,6 +277,22 @@ def test_a_run_waits_for_what_a_killed_one_is_still_installing(machine):
         code, _, err = second.result()
     assert code == 7
     assert "waiting" in err
+
+
+def test_ctrl_c_while_it_installs_is_no_failed_install(machine):
+    """pip ends with 1 then, and it was asked whether a package index is reached."""
+    machine.set("slow pip")
+    script = str(machine.root / "spark-submit.sh")
+    started = {"env": machine.environ(), "start_new_session": True, "stderr": subprocess.PIPE}
+    with subprocess.Popen(["bash", script], text=True, **started) as stopped:
+        until(machine.installs)
+        os.killpg(stopped.pid, signal.SIGINT)
+        _, err = stopped.communicate(timeout=30)
+    assert stopped.returncode == 130
+    assert "PIP_INDEX_URL" not in err
+    machine.set("slow pip", on=False)
+    assert machine.run()[0] == 7
+    assert len(machine.installs()) == 2
 
 
 @pytest.mark.slow
