@@ -19,11 +19,13 @@ class KafkaProtoError(Exception):
 
     `patience_s` is how long the same failure is worth a retry: whoever raises an error that time
     will hardly mend (a topic nobody knows, no bootstrap server ever reached) sets it low.
-    `usable` is what was done or answered all the same, where many things were asked for at once.
+    `usable` is what was done or answered all the same, where many things were asked for at once,
+    and `refused` what was refused for good: what is neither may have been done, and nobody said so.
     """
 
     patience_s: float = inf
     usable: Any = None
+    refused: Any = None
 
     def add_line(self, text: str) -> None:
         """Say more, in a line of its own: in `str` too, where notes of exceptions are not."""

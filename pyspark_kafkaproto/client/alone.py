@@ -58,6 +58,7 @@ class Alone:
         """`listener`, which may call in the midst of the call that calls it, between two steps."""
 
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+            self._thread = threading.get_ident()  # whoever came in vain may have written its own
             outer, self._call = self._call, threading.Lock()
             try:
                 return listener(*args, **kwargs)

@@ -55,7 +55,7 @@ from pyspark_kafkaproto.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from pyspark_kafkaproto.net import ProducerConfig
+from pyspark_kafkaproto.net import Connection, ProducerConfig
 from pyspark_kafkaproto.net.retry import is_retriable
 
 # From version 4 on AddPartitionsToTxn is what brokers ask each other.
@@ -386,13 +386,21 @@ class Transactions:
 
         most = _MOST_OFFSETS_BY_NAME if self.is_version_2 else _MOST_OFFSETS_VERSION_1
         what = f"commit offsets in {writer}"
+        is_met = False
+
+        def most_of(_: Connection) -> int:
+            nonlocal is_met  # by the coordinator: the request is what it gets next
+            is_met = True
+            return most
 
         def attempt() -> None:
+            nonlocal is_met
+            is_met = False
             try:
                 with self._router.trying_once():
-                    self._router.ask_coordinator(what, group, request, read, most)
-            except (ConnectionFailed, DeadlineExceeded) as error:
-                if not isinstance(error, ConnectionFailed) or error.was_connected:
+                    self._router.ask_coordinator(what, group, request, read, most_of)
+            except (ConnectionFailed, DeadlineExceeded):
+                if is_met:
                     self._late_offsets |= {(group, item) for item in offsets}
                 raise
 

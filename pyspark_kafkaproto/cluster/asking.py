@@ -183,7 +183,7 @@ class _Inquiry(Generic[_K, _T]):
             last = error
         worst = self._worst(last)
         if worst is not None:
-            worst.usable = dict(self._done)
+            worst.usable, worst.refused = dict(self._done), set(self._failed)
             raise worst
         return self._done
 

@@ -97,12 +97,18 @@ class Router:
 
         A single request has a third of that, so that a broker that hangs is not all that is tried.
         """
-        hasty: Router = copy(self)
-        hasty.config = replace(
-            self.config,
-            request_timeout_s=min(self.config.request_timeout_s, timeout_s / 3),
-        )
+        hasty: Router = self.waiting(timeout_s / 3)
         hasty._end = self.deadline().sooner(timeout_s)
+        return hasty
+
+    def waiting(self, timeout_s: float) -> Router:
+        """This router, knowing what it knows, which waits for no broker longer than `timeout_s`.
+
+        For each, so that one that takes its time leaves the others theirs.
+        """
+        hasty: Router = copy(self)
+        timeout_s = min(self.config.request_timeout_s, timeout_s)
+        hasty.config = replace(self.config, request_timeout_s=timeout_s)
         return hasty
 
     @contextmanager

@@ -36,7 +36,8 @@ _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 1.0  # for leaders of partitions that are not read yet
 _MOST_OF_THE_TIME: Final = 10  # others are read for so much longer than such a look took
 # How long a leader that says nothing of where to begin holds the others up; after each look in vain
-# twice as long, as one may be slow, or many far away: they are connected to one after the other.
+# twice as long, as one may be slow, or far away. Each of them: they are connected to one after the
+# other, and who hangs there is to leave the next one its time.
 _FIRST_LOOK_S = 3.0
 _LONGEST_REST_S = 30.0  # of such looks: a leader may be back, or another one lead, at any time
 
@@ -320,7 +321,7 @@ def starting_positions(
         config: the member's.
         partitions: where to begin.
         has_others: whether others are read already.
-        patience_s: for how long others wait for a leader; None: as for the first look.
+        patience_s: for how long others wait for each leader; None: as for the first look.
         member: who asks, in the protocol of KIP-848 alone.
         level: at which it is logged whose leader does not answer.
 
@@ -343,9 +344,9 @@ def starting_positions(
             _log.warning("%s: %s, and nobody leads it now: read once somebody does", names, why)
             missing = led
         has_others = bool(committed) or has_others
-        patience = Deadline.after(_FIRST_LOOK_S if patience_s is None else patience_s)
+        waits_s = _FIRST_LOOK_S if patience_s is None else patience_s
         found = _begins(
-            router, missing, timestamp, has_others=has_others, patience=patience, level=level
+            router, missing, timestamp, has_others=has_others, patience_s=waits_s, level=level
         )
     return {
         item: CommittedOffset(found[item]) if item in found else committed[item]
@@ -360,13 +361,14 @@ def _begins(
     timestamp: int,
     *,
     has_others: bool,
-    patience: Deadline,
+    patience_s: float,
     level: int,
 ) -> dict[TopicPartition, int]:
     """See `list_bounds`; where there are others, without those whose leader does not answer now."""
+    hasty = router.waiting(patience_s)
     try:
-        with router.trying_once():
-            return list_bounds(router, partitions, timestamp, deadline=patience)
+        with hasty.trying_once():
+            return list_bounds(hasty, partitions, timestamp)
     except KafkaProtoError as error:
         if not is_retriable(error):
             raise

@@ -98,7 +98,10 @@ def lists_changed(replicas: Replicas, change: Change) -> dict[ConfigResource, li
 def set_or_take_back(
     router: Router, changes: Mapping[ConfigResource, Sequence[ConfigChange]], before: Settings
 ) -> None:
-    """Make `changes`; what was set is made what it was `before` where some of it is refused."""
+    """Make `changes`; what was set is made what it was `before` where some of it is refused.
+
+    So is what may have been set: whoever did not answer may have done it.
+    """
     try:
         alter_configs(router, changes)
     except KafkaProtoError as error:
@@ -106,12 +109,13 @@ def set_or_take_back(
             resource: [
                 put_back(item.name, before[resource].get(item.name)) for item in changes[resource]
             ]
-            for resource in error.usable or ()
+            for resource in changes.keys() - set(error.refused or ())
         }
         try:
             alter_configs(router, done)
         except KafkaProtoError as second:
-            error.add_line(f"and what was set before that could not be taken back: {second}")
+            text = f"and what was set, or may have been, could not be taken back: {second}"
+            error.add_line(text)
         error.usable = None
         raise
 

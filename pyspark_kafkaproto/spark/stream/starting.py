@@ -56,6 +56,7 @@ def resolve_stream_start(
     rest = [item for item in bounds if item not in earliest]
     numbers = {item: at for item in rest if isinstance(at := bounds[item], int)}
     ends = tail.latest(rest) if snapshot is None else _ends_with(tail, snapshot, numbers)
+    ends = ends | tail.held_back(numbers, ends)
     _check_inside(tail, options, numbers, ends)
     return earliest | {item: min(numbers.get(item, ends[item]), ends[item]) for item in rest}
 

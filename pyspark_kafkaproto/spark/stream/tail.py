@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.client.reading.probe import probe_bytes_per_offset
@@ -36,6 +37,7 @@ class Tail:
 
     def __init__(self, options: ReadOptions) -> None:
         self.cluster = KafkaCluster(options.driver)
+        self._whole: KafkaCluster | None = None  # sees open transactions, too
         self._options = options
         self._topology: Topology | None = None
         self._selected: tuple[Topology, list[TopicPartition]] | None = None
@@ -46,6 +48,8 @@ class Tail:
     def close(self) -> None:
         """Close all connections."""
         self.cluster.close()
+        if self._whole is not None:
+            self._whole.close()
 
     def topology(self, *, must_exist: bool = False) -> Topology:
         """The topics, not older than a second.
@@ -84,12 +88,17 @@ class Tail:
     def ends(self, known: Offsets) -> Offsets:
         """Where each partition ends now: `known` itself if that is there still.
 
+        Under read_committed that is where the first open transaction begins, but not before
+        `known`.
+
         Args:
             known: offsets that were there already; where one is not there now, all is asked again.
         """
         for is_last in self.cluster.opinions():
             try:
                 found = self.latest(self.partitions())
+                if found != known:
+                    found = found | self.held_back(known, found)
             except BrokerError as error:
                 # Deleted since the topics were looked up: they are looked up again.
                 if error.code != UNKNOWN_TOPIC_OR_PARTITION or is_last:
@@ -101,6 +110,21 @@ class Tail:
                     break
             self._topology = None
         return found
+
+    def held_back(self, known: Offsets, found: Offsets) -> Offsets:
+        """Those of `known` that are there, though an open transaction lies before them.
+
+        An earlier run has read them that was read_uncommitted. A stream that went back to the last
+        stable offset would read them again.
+        """
+        driver = self._options.driver
+        before = [item for item, at in known.items() if found.get(item, at) < at]
+        if not before or not driver.is_read_committed:
+            return {}
+        if self._whole is None:
+            self._whole = KafkaCluster(replace(driver, isolation_level="read_uncommitted"))
+        ends = self._whole.get_latest_leader_offsets(before)
+        return {item: known[item] for item in before if ends[item] >= known[item]}
 
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """Where each of these ends now; under read_committed, the last stable offset."""

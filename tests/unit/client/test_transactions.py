@@ -296,6 +296,18 @@ def test_offsets_that_come_late_are_not_put_over_later_ones(brokers, producer, l
     writer.commit_transaction()
 
 
+def test_offsets_that_nobody_was_asked_for_do_not_come_late(brokers, producer, level):
+    """A coordinator that hangs up as it is connected to has not got them."""
+    del level
+    writer = known(producer(transactional_id="mine"))
+    brokers.coordinators["group"] = 2
+    brokers.on("ApiVersions", close(), DEFAULT, node=2)
+    for offset in (10, 20):
+        writer.send_offsets_to_transaction({ONE: offset}, "group")
+    writer.commit_transaction()
+    assert len(brokers.asked("InitProducerId")) == 1
+
+
 def test_rows_that_come_late_do_not_come_before_the_next_transactions(brokers, producer, level):
     """In version 1 a leader that meets them then takes what has the sequences after for a gap."""
     writer = producer(transactional_id="mine")

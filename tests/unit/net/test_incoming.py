@@ -161,6 +161,18 @@ def test_the_rest_of_an_answer_joins_what_was_taken_in():
         assert frames == [("received", answer[4:])]
 
 
+def test_who_observes_is_told_once_it_is_seen_that_all_of_an_answer_is_there(cluster):
+    """Not when somebody comes for it: that may be long after."""
+    seen = []
+    with opened(cluster, lambda direction, *_: seen.append(direction)) as connection:
+        del seen[:]
+        connection.send(ALL_TOPICS, soon())
+        take_in_until(connection, connection.take_in)
+        assert seen == ["sent", "received"]
+        connection.receive(soon())
+        assert seen == ["sent", "received"]
+
+
 def test_an_answer_is_taken_into_the_callers_memory():
     memory = memoryview(bytearray(2000))
     with joined() as (connection, peer):

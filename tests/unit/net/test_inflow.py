@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from pyspark_kafkaproto import records
+from pyspark_kafkaproto.net import transport
 from pyspark_kafkaproto.records import IMPLEMENTATION, Columns, NewRecord, decode, encode_batch
 
 if IMPLEMENTATION == "pure":
@@ -38,6 +40,14 @@ def joined():
     ours, theirs = socket.socketpair()
     with ours, theirs:
         yield ours, theirs
+
+
+@pytest.mark.parametrize(("implementation", "found"), [("native", Inflow), ("pure", None)])
+def test_answers_are_received_natively_where_records_are_decoded_so(
+    monkeypatch, implementation, found
+):
+    monkeypatch.setattr(records, "IMPLEMENTATION", implementation)
+    assert transport._inflow_class.__wrapped__() is found
 
 
 class Answer:

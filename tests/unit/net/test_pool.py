@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from pyspark_kafkaproto.errors import ConnectionFailed, DeadlineExceeded
-from pyspark_kafkaproto.messages.metadata import MetadataRequest
+from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connections, Deadline, Endpoint, connections_for
 from pyspark_kafkaproto.net import pool as pool_module
 from pyspark_kafkaproto.net.ports import free_ports
@@ -209,6 +209,30 @@ def test_pools_of_configurations_that_nobody_uses_are_let_go(cluster, endpoint, 
     busy.close()
 
 
+def test_so_many_pools_are_kept_and_no_more(cluster, monkeypatch):
+    monkeypatch.setattr(pool_module, "_pools", {})
+    monkeypatch.setattr(pool_module, "MOST_POOLS", 2)
+    first, second, third = (
+        ClientConfig.parse(_properties(cluster) | {"client.id": f"job {number}"})
+        for number in range(3)
+    )
+    pools = [connections_for(first), connections_for(second)]
+    assert list(pool_module._pools.values()) == pools
+    connections_for(third)
+    assert list(pool_module._pools) == [second, third]
+    monkeypatch.setattr(pool_module, "MOST_POOLS", 1)
+    connections_for(first)
+    assert list(pool_module._pools) == [first]
+
+
+def test_brokers_that_want_silence_are_known(pool, endpoint, cluster):
+    connection = pool.get(endpoint, soon())
+    assert pool.throttling == set()
+    cluster.on("Metadata", MetadataResponse(throttle_time_ms=60_000))
+    connection.request(ALL_TOPICS, soon())
+    assert pool.throttling == {endpoint}
+
+
 def test_threads_have_connections_of_their_own(pool, endpoint):
     def get():
         found.append(pool.get(endpoint, soon()))
@@ -281,6 +305,7 @@ def test_child_process_does_not_use_its_parents_connections(pool, endpoint, clus
         try:
             own = pool.get(endpoint, soon())
             works = own is not first and own.request(ALL_TOPICS, soon()).cluster_id == "fake"
+            works = works and pool.get(endpoint, soon()) is own  # which it keeps
             os._exit(0 if works and not first.is_open else 1)
         finally:
             os._exit(2)

@@ -4,10 +4,30 @@ import errno
 import queue
 from types import SimpleNamespace
 
+import pytest
+
 from pyspark_kafkaproto.net import relay
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.relay import FrameStream, Listener
-from pyspark_kafkaproto.net.transport import open_socket
+from pyspark_kafkaproto.net.transport import Endpoint, open_socket
+
+
+@pytest.mark.parametrize("sent", [b"", b"\0\0", b"\0\0\0\x04ab"])
+def test_a_stream_may_end_anywhere(sent):
+    served = queue.SimpleQueue()
+    listener = Listener("127.0.0.1", 0, served.put)
+    listener.start()
+    with open_socket(listener.endpoint, Deadline.after(5)) as client:
+        stream = served.get(timeout=5)
+        here = Endpoint(*client.getsockname())
+        client.sendall(b"\0\0\0\x04four" + sent)
+    try:
+        assert (stream.here, stream.there) == (listener.endpoint, here)
+        assert stream.receive() == b"four"
+        assert stream.receive() is None
+    finally:
+        stream.close()
+        listener.close()
 
 
 def test_a_listener_without_descriptors_waits_for_some(monkeypatch):

@@ -98,6 +98,20 @@ def test_a_challenge_that_is_wrong_is_refused(challenge, said):
     assert "pencil" not in str(caught.value)
 
 
+def test_the_most_rounds_that_are_accepted_are_made():
+    conversation = rfc()
+    next(conversation)
+    assert conversation.send(SERVER_FIRST.replace("4096", "100000").encode()).startswith(b"c=biws,")
+
+
+def test_words_of_a_broker_are_cut():
+    conversation = rfc()
+    next(conversation)
+    with pytest.raises(SaslRefused) as caught:
+        conversation.send(f"e={'x' * 150}\n{'y' * 150}".encode())
+    assert str(caught.value) == f"the broker answers '{'x' * 150}\\n{'y' * 49}'"
+
+
 @pytest.mark.parametrize("final", [SERVER_FINAL.replace("6rri", "7rri"), "v=", "", "e=other-error"])
 def test_a_broker_that_does_not_know_the_password_is_refused(final):
     conversation = rfc()

@@ -503,6 +503,18 @@ def test_a_leader_that_says_nothing_holds_up_no_other_for_long(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1])  # which of the two is asked first is left to chance
+def test_a_leader_that_says_nothing_to_who_connects_keeps_no_other_from_beginning(
+    filled, group, consumer_of, monkeypatch, number
+):
+    monkeypatch.setattr(reading, "_FIRST_LOOK_S", 0.05)
+    filled.topics["orders"].leaders[number] = 2
+    filled.on("ApiVersions", STALL, node=2)
+    consumer = consumer_of(socket_connection_setup_timeout_ms=200)
+    assert {number for number, _ in poll_rows(consumer, 20)} == {1 - number}
+
+
+@pytest.mark.slow
 def test_a_leader_that_is_slow_to_say_where_to_begin_is_waited_for_in_the_end(
     filled, group, consumer_of, monkeypatch
 ):

@@ -19,6 +19,7 @@ from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from pyspark_kafkaproto.net import Endpoint
+from tests.fake_broker import close
 from tests.unit.cluster.admin.fake_settings import (
     ALTER,
     DESCRIBE,
@@ -136,6 +137,22 @@ def test_throttle_that_is_refused_in_part_is_taken_back(brokers, kafka, settings
         kafka.throttle_reassignment({FIRST: (3,)}, 5000)
     assert caught.value.usable is None
     assert settings["broker", "1"] == settings["topic", "orders"] == {}
+
+
+def test_throttle_that_a_broker_may_have_taken_is_taken_back(brokers, kafka, settings, clock):
+    """It does as it is told, and its answers are lost: nobody knows what it has taken."""
+    alter = brokers._scripts[ALTER, None][0]
+
+    def unanswered(call):
+        alter(call)
+        return close()
+
+    brokers.on(ALTER, unanswered, node=2)
+    with pytest.raises(KafkaProtoError, match="closed the connection") as caught:
+        kafka.throttle_reassignment({FIRST: (3,)}, 5000)
+    assert "what was set, or may have been, could not be taken back: " in str(caught.value)
+    assert caught.value.usable is None
+    assert settings["broker", "1"] == settings["broker", "2"] == settings["topic", "orders"] == {}
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5, "5"])

@@ -516,6 +516,32 @@ def test_end_that_came_back_is_asked_for_again_before_it_is_believed(brokers, st
     assert lenient.partitions(END, end) == []
 
 
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_an_open_transaction_brings_no_stream_back(brokers, stream, clock, strict):
+    """Its first run was read_uncommitted, and has read beyond where read_committed ends now."""
+    given = {"kafka.isolation.level": "read_committed", "failOnDataLoss": strict}
+    log = brokers.logs["orders", 0]
+    log.stable, log.stop = 80, 110
+    reader = stream(**given)
+    assert reader.latestOffset(END, NO_LIMIT) == END
+    brokers.logs["orders", 1].stop = 31
+    assert reader.latestOffset(END, NO_LIMIT) == {"orders": {"0": 100, "1": 31}}
+    log.stable = None
+    assert reader.latestOffset(END, NO_LIMIT) == {"orders": {"0": 110, "1": 31}}
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_a_start_behind_an_open_transaction_is_where_it_was_given(brokers, stream, clock, strict):
+    given = {"kafka.isolation.level": "read_committed", "failOnDataLoss": strict}
+    log = brokers.logs["orders", 0]
+    log.stable, log.stop = 80, 110
+    reader = stream(startingOffsets='{"orders":{"0":90,"1":30}}', **given)
+    assert started(reader) == {"orders": {"0": 90, "1": 30}}
+    assert reader.latestOffset(started(reader), NO_LIMIT) == {"orders": {"0": 90, "1": 30}}
+    log.stable = None
+    assert reader.latestOffset(started(reader), NO_LIMIT) == {"orders": {"0": 110, "1": 30}}
+
+
 SMALLER = FakeTopic(topic_id_of("orders"), [1], [0])
 BEFORE = FakeTopic(topic_id_of("orders before"), [1, 1], [0, 0])
 
