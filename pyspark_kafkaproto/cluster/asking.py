@@ -25,6 +25,7 @@ from pyspark_kafkaproto.net import (
     wait_for_answers,
 )
 from pyspark_kafkaproto.net.retry import is_retriable
+from pyspark_kafkaproto.wire.path import within
 from pyspark_kafkaproto.wire.standing import message_of
 
 _K = TypeVar("_K")
@@ -269,11 +270,15 @@ def _results(
     """An answer's result or error per thing; what is wrong with the whole of it is so for each."""
     if isinstance(answer, KafkaProtoError):
         return dict.fromkeys(part, answer)
+    where = f"{question.what}, broker {place}"
     try:
         results = question.read(answer, part)
+        check_complete(where, part, results)
     except BrokerError as error:
         return dict.fromkeys(part, error.at(str(place)))
-    check_complete(f"{question.what}, broker {place}", part, results)
+    except RemoteProtocolError as error:  # raised later: what others have done is to be told, too
+        named = error if error.where == where else within(error, f"{where}, {error.where}")
+        return dict.fromkeys(part, named)
     return {
         thing: result.at(str(place)) if isinstance(result, BrokerError) else result
         for thing, result in results.items()

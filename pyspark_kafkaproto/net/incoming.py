@@ -98,7 +98,7 @@ class Incoming:
             try:
                 count = self._transport.receive_some(arrival.rest, deadline)
             except ConnectionFailed as error:
-                raise self._explain_end(error) from error
+                raise self._explain_end(error, arrival) from error
             if not count:
                 return False
             arrival.note(count)
@@ -122,7 +122,7 @@ class Incoming:
                 self._make_room(arrival, make_buffer)
             self.receive(arrival, piece_bytes, deadline)
         except ConnectionFailed as error:
-            raise self._explain_end(error) from error
+            raise self._explain_end(error, arrival) from error
         waiting = self.in_flight[0]
         self._check_answers(waiting, arrival.payload)
         if not arrival.is_whole:
@@ -203,11 +203,14 @@ class Incoming:
                 where=f"broker {self._transport.endpoint}, {waiting.response.API_NAME}",
             )
 
-    def _explain_end(self, error: ConnectionFailed) -> ConnectionFailed:
-        """A listener with SASL answers ApiVersions to anybody, and hangs up at what comes next."""
+    def _explain_end(self, error: ConnectionFailed, arrival: Arrival) -> ConnectionFailed:
+        """A listener with SASL answers ApiVersions to anybody, and hangs up at what comes next.
+
+        Whoever has begun to answer that is none.
+        """
         is_known = self._versions.are_known
         is_first = is_known and not self._was_served and not self._config.uses_sasl
-        if not is_first:
+        if not is_first or arrival.is_sized:
             return error
         why = f"{error.reason} at the first request ({hints.of_first_request(self._config)})"
         return ConnectionFailed(error.broker, error.stage, why)

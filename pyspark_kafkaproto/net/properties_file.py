@@ -20,6 +20,7 @@ _LINE = re.compile(
     rf"(?P<key>(?:[^\\=:{_BLANKS}]|\\.)*)[{_BLANKS}]*[=:]?[{_BLANKS}]*(?P<value>.*)", re.DOTALL
 )
 _ESCAPE = re.compile(r"\\(?:u(?P<code>[0-9a-fA-F]{4})|(?P<plain>.))", re.DOTALL)
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -73,4 +74,9 @@ def _unescaped(text: str) -> str:
             return chr(int(match["code"], 16))
         return _NAMED.get(match["plain"], match["plain"])
 
-    return _ESCAPE.sub(plain, text)
+    # Java's text is UTF-16: beyond its first plane a character is two escapes.
+    return _PAIR.sub(_joined, _ESCAPE.sub(plain, text))
+
+
+def _joined(pair: re.Match[str]) -> str:
+    return pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")

@@ -174,8 +174,9 @@ class SecurityConfig:
     ssl_keystore_type: str | None = kafka_property("ssl.keystore.type", _store_type)
     ssl_keystore_location: str | None = kafka_property("ssl.keystore.location", text)
     ssl_keystore_key: Secret | None = kafka_property("ssl.keystore.key", secret)
-    ssl_keystore_certificate_chain: str | None = kafka_property(
-        "ssl.keystore.certificate.chain", text
+    # A secret to Java, too: one file often holds the key with the chain.
+    ssl_keystore_certificate_chain: Secret | None = kafka_property(
+        "ssl.keystore.certificate.chain", secret
     )
     ssl_keystore_password: Secret | None = kafka_property("ssl.keystore.password", secret)
     ssl_key_password: Secret | None = kafka_property("ssl.key.password", secret)
@@ -247,6 +248,10 @@ class SecurityConfig:
             raise ConfigError(name, module.name, expected)
         check = _check_oauth if mechanism == OAUTHBEARER else _check_password
         check(name, module)
+        try:
+            "".join(module.options.values()).encode()
+        except UnicodeEncodeError:  # half a character, or bytes of a terminal's other encoding
+            raise ConfigError(name, HIDDEN, "expected text that can be UTF-8") from None
         return module
 
     def check_security(self, given: Collection[str]) -> None:

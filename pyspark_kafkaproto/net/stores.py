@@ -59,8 +59,8 @@ def own_identity(config: SecurityConfig) -> KeyPair | None:
     if config.ssl_keystore_key and config.ssl_keystore_certificate_chain:
         text = config.ssl_keystore_key.reveal()
         key = _rewrapped(config.named("ssl.keystore.key"), text, HIDDEN)
-        chain = config.ssl_keystore_certificate_chain
-        chain = _rewrapped(config.named("ssl.keystore.certificate.chain"), chain)
+        chain = config.ssl_keystore_certificate_chain.reveal()
+        chain = _rewrapped(config.named("ssl.keystore.certificate.chain"), chain, HIDDEN)
         return KeyPair(Secret(key + chain), config.ssl_key_password)
     if config.ssl_keystore_location is None:
         return None

@@ -265,9 +265,12 @@ def _identify(context: ssl.SSLContext, identity: KeyPair, config: SecurityConfig
         file.flush()
         try:
             context.load_cert_chain(file.name, password=password)
-        except OSError as error:
-            reason = getattr(error, "reason", None) or "bad decrypt"
-            if identity.password is not None and "BEGIN ENC" in identity.pem.reveal():
+        except ConfigError:
+            raise
+        except (OSError, ValueError) as error:  # the latter of a password that is too long
+            reason = getattr(error, "reason", None) or str(error) or "bad decrypt"
+            # `BEGIN ENCRYPTED …`, or `Proc-Type: 4,ENCRYPTED` in OpenSSL's older form
+            if identity.password is not None and "ENCRYPTED" in identity.pem.reveal():
                 why = f"it does not decrypt the private key ({reason})"
                 raise ConfigError(password_name, HIDDEN, why) from None
             why = f"expected a private key and its certificate in PEM ({reason})"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, TopicPartition
+from pyspark_kafkaproto.cluster.admin import Acl
 from pyspark_kafkaproto.cluster.asking import send_all
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -12,7 +13,9 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
     RemoteProtocolError,
 )
+from pyspark_kafkaproto.messages.create_acls import CreateAclsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
+from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
 from pyspark_kafkaproto.net import Deadline, Endpoint
@@ -158,6 +161,29 @@ def test_answer_about_a_group_that_was_not_asked_for_is_refused(brokers, kafka):
     brokers.on("OffsetFetch", another)
     with pytest.raises(RemoteProtocolError, match="g-9: answered, but not asked about"):
         kafka.get_group_offsets({"g-1"})
+
+
+def test_answer_that_is_about_something_else_hides_nothing_that_others_have_done(brokers, kafka):
+    part = IncrementalAlterConfigsResponse.Resource
+    done = part(resource_type=4, resource_name="2")
+    brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=()), node=1)
+    brokers.on(
+        "IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(done,)), node=2
+    )
+    first, second = ConfigResource("broker", "1"), ConfigResource("broker", "2")
+    change = [ConfigChange("background.threads", "4")]
+    place = brokers.address(1)
+    with pytest.raises(RemoteProtocolError, match=f"broker {place}: .*: not answered") as caught:
+        kafka.alter_configs({first: change, second: change})
+    assert caught.value.usable.keys() == {second}
+
+
+def test_answer_with_too_few_results_names_its_broker(brokers, kafka):
+    brokers.on("CreateAcls", CreateAclsResponse())
+    acl = Acl("topic", "orders", principal="User:a", operation="read")
+    place = brokers.address(1)
+    with pytest.raises(RemoteProtocolError, match=f"broker {place}.*asked about 1, answered 0"):
+        kafka.create_acls([acl])
 
 
 def test_interrupted_question_leaves_no_answer_for_the_next_one(brokers, kafka, monkeypatch):

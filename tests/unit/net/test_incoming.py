@@ -201,6 +201,18 @@ def test_what_is_wrong_with_an_answer_is_said_to_whoever_receives_it():
             connection.receive(soon())
 
 
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_first_answer_that_breaks_off_is_no_want_of_a_login(cluster, is_taken):
+    cluster.on("Metadata", cut(named("x"), 9))
+    with opened(cluster) as connection:
+        connection.send(ALL_TOPICS, soon())
+        if is_taken:
+            take_in_until(connection, connection.take_in)
+        with pytest.raises(ConnectionFailed) as caught:
+            connection.receive(soon())
+    assert caught.value.reason == "the broker closed the connection"
+
+
 def test_who_takes_answers_in_is_told_of_a_reset():
     with joined() as (connection, peer):
         connection.send(ALL_TOPICS, soon(), 9)

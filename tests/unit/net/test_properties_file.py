@@ -19,6 +19,7 @@ from pyspark_kafkaproto.net.properties_file import parse_properties, read_proper
         ("a=\\\n# no comment here", {"a": "# no comment here"}),
         ("a=1\\\\\nb=2", {"a": "1\\", "b": "2"}),
         ("a\\:b\\=c=\\u00fcx\\ty\\n", {"a:b=c": "üx\ty\n"}),
+        ("a=\\uD83D\\uDE00 \\uDE00\\uD83D", {"a": "\U0001f600 \ude00\ud83d"}),
         ("a=b=c:d", {"a": "b=c:d"}),
         ("a=b\r\nc=d", {"a": "b", "c": "d"}),
         ("a=1\na=2", {"a": "2"}),

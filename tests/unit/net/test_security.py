@@ -53,7 +53,13 @@ GOOD = [
     (WITH_KEY, "ssl.keystore.type", "PKCS12", "ssl_keystore_type", "PKCS12"),
     (SSL, "ssl.keystore.location", "/key", "ssl_keystore_location", "/key"),
     (WITH_PEM, "ssl.keystore.key", "PEM", "ssl_keystore_key", Secret("PEM")),
-    (WITH_PEM, "ssl.keystore.certificate.chain", "C", "ssl_keystore_certificate_chain", "C"),
+    (
+        WITH_PEM,
+        "ssl.keystore.certificate.chain",
+        "C",
+        "ssl_keystore_certificate_chain",
+        Secret("C"),
+    ),
     (WITH_KEY, "ssl.keystore.password", "x", "ssl_keystore_password", Secret("x")),
     (SSL, "ssl.key.password", "x", "ssl_key_password", Secret("x")),
     (SSL, "ssl.key.password", "\tx y\u00a0 ", "ssl_key_password", Secret("x y\u00a0")),
@@ -91,6 +97,14 @@ BAD = [
         WITH_OAUTH | {"sasl.oauthbearer.token.endpoint.url": "https://me:hunter2@host/token"},
         "sasl.oauthbearer.token.endpoint.url",
         "stand in sasl.jaas.config",
+    ),
+    *(
+        (
+            given | {"sasl.jaas.config": given["sasl.jaas.config"].replace("hunter2", "\udce4")},
+            "sasl.jaas.config",
+            "expected text that can be UTF-8",
+        )
+        for given in (WITH_PLAIN, WITH_OAUTH)
     ),
     (SERVERS | {"security.protocol": "TLS"}, "security.protocol", "SASL_SSL"),
     (SSL | {"ssl.protocol": "SSLv3"}, "ssl.protocol", "unsafe"),

@@ -4,6 +4,11 @@ import pickle
 import sys
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+)
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig
@@ -144,6 +149,36 @@ def test_an_encrypted_key_needs_its_password(me, password, said):
     with pytest.raises(ConfigError, match=said) as caught:
         make_context(found)
     assert caught.value.option == "ssl.key.password"
+
+
+@pytest.mark.parametrize(
+    ("form", "password", "said"),
+    [
+        (PrivateFormat.TraditionalOpenSSL, "wrong", "does not decrypt"),
+        (PrivateFormat.TraditionalOpenSSL, None, "the private key is encrypted"),
+        (PrivateFormat.PKCS8, "hunter2" * 200, "longer than 1024 bytes"),
+    ],
+)
+def test_password_of_a_key_is_named_whatever_the_key_looks_like(me, form, password, said):
+    hiding = BestAvailableEncryption(b"pw")
+    key = me.key.private_bytes(Encoding.PEM, form, hiding).decode()
+    more = {} if password is None else {"ssl_key_password": password}
+    found = config(ssl_keystore_key=key, ssl_keystore_certificate_chain=me.chain_pem, **more)
+    with pytest.raises(ConfigError, match=said) as caught:
+        make_context(found)
+    assert caught.value.option == "ssl.key.password"
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_key_that_stands_with_the_chain_is_not_shown(me):
+    both = me.chain_pem + me.key_pem()
+    found = config(ssl_keystore_key=me.key_pem(), ssl_keystore_certificate_chain=both)
+    assert "BEGIN" not in repr(found)
+    found = config(ssl_keystore_key=me.key_pem(), ssl_keystore_certificate_chain="MIIEvQ")
+    with pytest.raises(ConfigError, match="expected PEM") as caught:
+        make_context(found)
+    assert caught.value.option == "ssl.keystore.certificate.chain"
+    assert "MIIEvQ" not in str(caught.value)
 
 
 @pytest.mark.slow
