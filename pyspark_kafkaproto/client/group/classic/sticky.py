@@ -38,8 +38,8 @@ def assign_sticky(members: Sequence[Subscriber], partitions: Mapping[str, int]) 
     """
     shares = _Shares(in_order(members), partitions)
     holders = {item: who for item, who in _holders(members).items() if shares.may_have(who, item)}
-    for item, who in holders.items():
-        shares.give(who, item)
+    for item in sorted(holders):  # whoever leads the group decides alike: the last ones go first
+        shares.give(holders[item], item)
     shares.give_out(shares.wanted - holders.keys())
     shares.level()
     return shares.assignment

@@ -85,6 +85,15 @@ def test_who_has_given_the_last_of_a_topic_gives_of_others():
     )
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_last_ones_go_first_in_whatever_order_they_are_claimed(order):
+    """Claims are sets, in which names come in another order in each process."""
+    held = [TopicPartition("a", number) for number in range(4)][::order]
+    members = [Subscriber("m1", {"a"}, claim=Claim(held, 1)), Subscriber("m2", {"a"})]
+    given = assign_sticky(members, {"a": 4})
+    assert as_text(given) == {"m1": ["a-0", "a-1"], "m2": ["a-2", "a-3"]}
+
+
 def test_what_somebody_may_still_be_reading_is_nobodys_for_now():
     members = [holding("m1", {"a"}, ("a", 0), ("a", 1)), Subscriber("m2", {"a"})]
     assert as_text(assign_cooperatively(members, {"a": 2})) == {"m1": ["a-0"], "m2": []}
