@@ -37,8 +37,6 @@ from pyspark_kafkaproto.error_codes import OPERATION_NOT_ATTEMPTED, PRODUCER_FEN
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
-    ConnectionFailed,
-    DeadlineExceeded,
     LocalProtocolError,
     UnsupportedVersion,
 )
@@ -370,7 +368,11 @@ class Transactions:
             topics=_topics(offsets),
         )
 
+        asked = answered = 0
+
         def read(answer: TxnOffsetCommitResponse) -> None:
+            nonlocal answered
+            answered += 1
             codes = {
                 TopicPartition(topic.name, item.partition_index): item.error_code
                 for topic in answer.topics
@@ -385,27 +387,19 @@ class Transactions:
             check_complete(f"TxnOffsetCommit, {writer}, group {group!r}", offsets, codes)
 
         most = _MOST_OFFSETS_BY_NAME if self.is_version_2 else _MOST_OFFSETS_VERSION_1
-        what = f"commit offsets in {writer}"
-        is_met = False
 
         def most_of(_: Connection) -> int:
-            nonlocal is_met  # by the coordinator: the request is what it gets next
-            is_met = True
+            nonlocal asked  # the coordinator is reached: the request is what it gets next
+            asked += 1
             return most
 
-        def attempt() -> None:
-            nonlocal is_met
-            is_met = False
-            try:
-                with self._router.trying_once():
-                    self._router.ask_coordinator(what, group, request, read, most_of)
-            except (ConnectionFailed, DeadlineExceeded):
-                if is_met:
-                    self._late_offsets |= {(group, item) for item in offsets}
-                raise
-
-        with self._router.one_call():
-            self._router.retrying(what, attempt, self._router.deadline())
+        try:
+            self._router.ask_coordinator(
+                f"commit offsets in {writer}", group, request, read, most_of
+            )
+        finally:
+            if asked > answered:
+                self._late_offsets |= {(group, item) for item in offsets}
 
 
 def transactions_for(

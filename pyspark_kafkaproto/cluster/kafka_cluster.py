@@ -216,6 +216,13 @@ class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow, Transac
         chosen = checked_partitions(partitions)
         return list_bounds(self._router, chosen, LATEST_TIMESTAMP, read_committed=True)
 
+    def get_high_watermarks(
+        self, partitions: Collection[tuple[str, int]]
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last record, of open transactions too, whatever isolation.level."""
+        chosen = checked_partitions(partitions)
+        return list_bounds(self._router, chosen, LATEST_TIMESTAMP, read_committed=False)
+
     def get_max_timestamp_offsets(
         self, partitions: Collection[tuple[str, int]]
     ) -> dict[TopicPartition, Found | None]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.client.reading.probe import probe_bytes_per_offset
@@ -37,7 +36,6 @@ class Tail:
 
     def __init__(self, options: ReadOptions) -> None:
         self.cluster = KafkaCluster(options.driver)
-        self._whole: KafkaCluster | None = None  # sees open transactions, too
         self._options = options
         self._topology: Topology | None = None
         self._selected: tuple[Topology, list[TopicPartition]] | None = None
@@ -48,8 +46,6 @@ class Tail:
     def close(self) -> None:
         """Close all connections."""
         self.cluster.close()
-        if self._whole is not None:
-            self._whole.close()
 
     def topology(self, *, must_exist: bool = False) -> Topology:
         """The topics, not older than a second.
@@ -117,13 +113,10 @@ class Tail:
         An earlier run has read them that was read_uncommitted. A stream that went back to the last
         stable offset would read them again.
         """
-        driver = self._options.driver
         before = [item for item, at in known.items() if found.get(item, at) < at]
-        if not before or not driver.is_read_committed:
+        if not before or not self._options.driver.is_read_committed:
             return {}
-        if self._whole is None:
-            self._whole = KafkaCluster(replace(driver, isolation_level="read_uncommitted"))
-        ends = self._whole.get_latest_leader_offsets(before)
+        ends = self.cluster.get_high_watermarks(before)
         return {item: known[item] for item in before if ends[item] >= known[item]}
 
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:

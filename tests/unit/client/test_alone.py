@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import sys
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import pytest
 
+from pyspark_kafkaproto.client import alone as alone_module
+from pyspark_kafkaproto.client import process
 from pyspark_kafkaproto.client.alone import Alone
 from pyspark_kafkaproto.errors import LocalProtocolError
+from tests.interrupted import Interrupted
 
 
 def take(alone):
@@ -27,28 +30,17 @@ def test_a_call_that_is_refused_in_the_midst_of_another_holds_nobody_up():
 
 def test_an_interrupt_at_the_begin_or_end_of_a_call_leaves_it_free():
     """Python looks for signals as functions begin: none of ours may be needed to give it back."""
-    before, met = sys.gettrace(), []
+    met, own = [], {alone_module.__file__, process.__file__, contextlib.__file__}
     for nth in count(1):
-        alone, left = Alone("thing"), nth
-
-        def interrupt(_frame, event, _given):
-            nonlocal left
-            left -= event == "call"
-            if not left:
-                raise KeyboardInterrupt
-
-        sys.settrace(interrupt)
+        alone = Alone("thing")
         try:
-            with alone():
+            with Interrupted(nth, own), alone():
                 pass
         except KeyboardInterrupt as error:
-            sys.settrace(before)
             with alone():  # while the error is on its way, and holds all frames that it met
                 met.append(error)
         else:
             break
-        finally:
-            sys.settrace(before)
     assert len(met) > 1
 
 

@@ -1,7 +1,6 @@
 """A producer's transactions: what is asked of whom, in which order, in both versions."""
 
 import contextlib
-import sys
 import threading
 import time
 from itertools import count
@@ -34,6 +33,7 @@ from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_produce import produce, refusing, stamped, values
 from tests.fake_sessions import with_values
+from tests.interrupted import Interrupted
 from tests.unit.client.faults import while_others_are_sent
 from tests.unit.client.willing import added, be_willing, next_epoch, offsets_committed
 
@@ -871,29 +871,18 @@ def test_a_call_in_the_midst_of_another_is_refused(producer, monkeypatch, name):
 @pytest.mark.usefixtures("level")
 def test_an_interrupt_at_the_begin_or_end_of_a_send_holds_up_no_abort(producer):
     """Python looks for signals as functions begin: none of ours may be needed to end the call."""
-    before, own = sys.gettrace(), {alone.__file__, produce_module.__file__, contextlib.__file__}
+    own = {alone.__file__, produce_module.__file__, contextlib.__file__}
     writer, met = producer(transactional_id="t"), []
     for nth in count(1):
         writer.begin_transaction()
-        left = nth
-
-        def interrupt(frame, event, _given):
-            nonlocal left
-            left -= event == "call" and frame.f_code.co_filename in own
-            if not left:
-                raise KeyboardInterrupt
-
-        sys.settrace(interrupt)
         try:
-            writer.send(ROWS[:1])
+            with Interrupted(nth, own):
+                writer.send(ROWS[:1])
         except KeyboardInterrupt as error:
-            sys.settrace(before)
             writer.abort_transaction()  # while the error holds all frames that it met
             met.append(error)
         else:
             break
-        finally:
-            sys.settrace(before)
     assert len(met) > 10
 
 

@@ -123,6 +123,7 @@ def test_plain_tuples_are_partitions_wherever_these_are_asked_for(brokers, kafka
     assert kafka.get_earliest_leader_offsets(plain) == {FIRST: 0}
     assert kafka.get_latest_leader_offsets(plain) == {FIRST: 5}
     assert kafka.get_last_stable_offsets(plain) == {FIRST: 5}
+    assert kafka.get_high_watermarks(plain) == {FIRST: 5}
     assert kafka.get_leader_offsets(plain, 0).keys() == {FIRST}
     kafka.set_consumer_offsets("g", {("orders", 0): 3})
     assert coordinator.offsets["g"] == {FIRST: (3, "")}
