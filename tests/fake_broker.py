@@ -200,6 +200,8 @@ class FakeCluster:
         advertised: the address of each node in metadata, where it is not the real one.
         versions: API name to (least, most) that the nodes offer; APIs may be left out.
         sessions: what they remember of Fetches. `calls` has each with all that it asks for.
+        on_end: called with a node and the number of one of its connections once that has ended,
+            while nobody is answered.
     """
 
     def __init__(self, topics: Mapping[str, int] | None = None, nodes: int = 1) -> None:
@@ -214,6 +216,7 @@ class FakeCluster:
         self.advertised: dict[int, tuple[str, int]] = {}
         self.versions = dict(VERSIONS)
         self.sessions = FakeSessions()
+        self.on_end: Callable[[int, int], None] = lambda _node_id, _connection: None
         self._scripts: dict[tuple[str, int | None], list[Answer]] = {}
         self._changed = threading.Condition()
         self._errors: list[Exception] = []
@@ -391,7 +394,9 @@ class _Node:
             while (payload := _receive_frame(sock)) is not None:
                 if not self._reply(sock, number, payload):
                     sock.shutdown(socket.SHUT_RDWR)
-                    return
+                    break
+        with self._cluster.at_once():
+            self._cluster.on_end(self.node_id, number)
 
     def _reply(self, sock: socket.socket, number: int, payload: bytes) -> bool:
         """Answer one request; whether the connection goes on."""

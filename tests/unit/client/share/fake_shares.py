@@ -1,8 +1,8 @@
 """A fake share group by Kafka's rules: its coordinator at node 1, and leaders of its partitions.
 
 A leader knows members by their sessions: each request has the next epoch, acknowledgements are only
-taken in one, the last epoch gives back what was acquired, as does the end of the connection
-(`hang_up`). Of a partition all acknowledgements of a request are taken, or none.
+taken in one, the last epoch gives back what was acquired, as does the end of the connection.
+Of a partition all acknowledgements of a request are taken, or none.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ class FakeShares:
         self.brokers.on("ShareGroupHeartbeat", self.beat)
         self.brokers.on("ShareFetch", self.fetch)
         self.brokers.on("ShareAcknowledge", self.acknowledge)
+        self.brokers.on_end = self._end_with_connection
 
     # The coordinator
 
@@ -311,12 +312,17 @@ class FakeShares:
     # What befalls members
 
     def end_session(self, node_id, member_id):
-        """As when its connection has ended: what was acquired there goes back."""
+        """What was acquired there goes back."""
         if self.sessions.pop((node_id, member_id), None) is None:
             return
         for (name, number), offsets in self.offsets.items():
             if self.brokers.topics[name].leaders[number] == node_id:
                 self._give_back(offsets, member_id)
+
+    def _end_with_connection(self, node_id, connection):
+        for place, session in list(self.sessions.items()):
+            if place[0] == node_id and session.connection == connection:
+                self.end_session(*place)
 
     def end_sessions(self):
         """All of them."""

@@ -157,12 +157,26 @@ def test_a_lost_session_is_begun_anew_and_told(filled, shares, explicit_of, code
     assert result.code == code
     assert "comes again" in str(result)
     assert "acknowledgements were not taken" in caplog.text
-    with filled.at_once():
-        shares.end_sessions()
     rows = poll_rows(consumer, 40, consumer.acknowledge)
     assert sorted(rows) == [(n, at, 2) for n in range(2) for at in range(20)], "what was held, too"
     assert set(consumer.commit().values()) == {None}
     assert shares.done() == EVERY
+
+
+def test_a_session_that_is_refused_before_the_end_ends_with_its_connection(
+    filled, shares, explicit_of
+):
+    consumer = explicit_of()
+    next_batch(consumer)
+    with filled.at_once():
+        for session in shares.sessions.values():
+            session.epoch += 1
+    consumer.acknowledge()
+    (result,) = consumer.commit().values()
+    assert result.code == INVALID_EPOCH
+    consumer.close()
+    filled.wait_until_left()
+    assert not shares.sessions
 
 
 def test_what_is_left_of_a_session_that_is_lost_is_named_once(filled, shares, explicit_of):
