@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _TESTS = Path(__file__).parent
 _MARKED_FOLDERS = ("broker", "differential", "fault", "spark")
 
-# Two processes share the files out as they come. Those of these folders take longest: last, one
+# Processes share the files out as they come. Those of these folders take longest: last, one
 # process would wait for the other.
 _FOLDERS_FIRST = ("tests/notebooks/", "tests/fault/", "tests/spark/")
 
