@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import shutil
@@ -245,8 +246,17 @@ ALL = (*_SPARK, _VALUE, _PLAN, *_CLIENTS)
 
 
 def parts_of_names(text: str) -> list[str]:
-    """For `measures_of`; a comma within a name, as in `Spark, ours`, has a space behind it."""
-    return re.split(",(?! )", text)
+    """For `measures_of`; a comma within a name, as in `Spark, ours`, has a space behind it.
+
+    Raises:
+        argparse.ArgumentTypeError: a part that no name holds.
+    """
+    parts = re.split(",(?! )", text)
+    for part in parts:
+        if not any(part in measure.name for measure in ALL):
+            names = "; ".join(measure.name for measure in ALL)
+            raise argparse.ArgumentTypeError(f"no row's name holds {part!r}: they are {names}")
+    return parts
 
 
 def measures_of(workload: Workload, only: Sequence[str], *, slow_rival: bool) -> Iterator[Measure]:

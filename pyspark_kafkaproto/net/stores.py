@@ -85,9 +85,10 @@ def own_identity(config: SecurityConfig) -> KeyPair | None:
 def _read(name: str, path: str) -> bytes:
     try:
         return Path(path).read_bytes()
-    except OSError as error:
-        why = f"the file cannot be read here ({error.strerror}): it must be there on the driver "
-        why += "and on every executor; PEM text in the properties needs no file"
+    except (OSError, ValueError) as error:  # the latter of a name with a zero byte
+        reason = getattr(error, "strerror", error)
+        why = f"the file cannot be read here ({reason}): it must be there on the driver and on "
+        why += "every executor; PEM text in the properties needs no file"
         raise ConfigError(name, path, why) from error
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import argparse
+
 import pytest
 from reading.measures import (
     ALL,
@@ -60,3 +62,9 @@ def test_a_name_with_a_comma_is_one() -> None:
     assert parts_of_names("kcat,bare") == ["kcat", "bare"]
     parts = parts_of_names("Spark, ours,Spark, engine's")
     assert _names(_NARROW, *parts) == [SPARK_OURS, SPARK_CEILING, SPARK_VALUE]
+
+
+@pytest.mark.parametrize("text", ["zzz", "kcat,zzz"])
+def test_a_part_of_no_name_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=r"'zzz': they are .*; kcat;"):
+        parts_of_names(text)

@@ -111,8 +111,9 @@ def test_jks_is_refused_with_the_command_that_converts_it(tmp_path, store, read,
 
 
 @pytest.mark.parametrize("read", [trusted_certificates, own_identity])
-def test_a_file_that_is_not_there_is_named(read):
-    found = config(ssl_truststore_location="/no/ca", ssl_keystore_location="/no/key")
+@pytest.mark.parametrize("end", ["", "\0"])
+def test_a_file_that_is_not_there_is_named(read, end):
+    found = config(ssl_truststore_location="/no/ca" + end, ssl_keystore_location="/no/key" + end)
     with pytest.raises(ConfigError, match=r"/no/.*on every executor"):
         read(found)
 
