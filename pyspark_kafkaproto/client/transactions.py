@@ -18,13 +18,15 @@ from typing import Any
 from pyspark_kafkaproto.client.writing.sequences import Identity
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.asking import check_complete
-from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
+from pyspark_kafkaproto.cluster.coordinators import GROUP_KEY, TRANSACTION_KEY
 from pyspark_kafkaproto.cluster.groups.committed import NO_MEMBER_ANY_MORE, GroupMember
 from pyspark_kafkaproto.cluster.topology import by_topic, numbers_by_topic
 from pyspark_kafkaproto.cluster.transactions import (
     FENCED,
     FENCED_CODES,
+    ONGOING,
     Writer,
+    abort_transactions,
     begin_new_writer,
     begin_writer,
     checked,
@@ -103,6 +105,7 @@ class Transactions:
         self._ends: Counter[Writer] = Counter()  # how often the end was asked for
         # Groups and partitions of offsets that may come late, from a request that nobody answered.
         self._late_offsets: set[tuple[str, TopicPartition]] = set()
+        self._unanswered = 0  # requests of this transaction that may come late, but for its ends
         self._is_epoch_spent = False
         self.transactional_id = transactional_id
         self.is_version_2 = False
@@ -172,7 +175,9 @@ class Transactions:
         """Refuse to take the id back from whoever has taken it over since the last end.
 
         Who asks for the epoch after an old one is refused, but only once brokers have aborted what
-        the one who has the id has open: so it is looked at first.
+        the one who has the id has open: so it is looked at first. That may be ourselves, where
+        partitions or groups were announced by a request that nobody answered: it is aborted here,
+        as brokers abort it by a fence, and then refuse us as well.
         """
         if self._writer is None:
             return
@@ -184,6 +189,8 @@ class Transactions:
         if found is not None and found.writer != self._writer:
             self._state = _State.FENCED
             raise refusal(PRODUCER_FENCED, "DescribeTransactions", str(self._writer))
+        if found is not None and found.state == ONGOING:
+            abort_transactions(self._router, [found.writer])
 
     def admit(self, partitions: Iterable[TopicPartition]) -> None:
         """Have `partitions` in the transaction before something is sent to them."""
@@ -247,7 +254,7 @@ class Transactions:
             return
         if self._state not in {_State.OPEN, ending}:
             raise LocalProtocolError(self._state.value)
-        is_late_possible = not commit or may_come_late or bool(self._late_offsets)
+        is_late_possible = not commit or may_come_late or self._unanswered > 0
         is_back_at_1 = False
         if self._is_touched:
             writer = self._checked_writer
@@ -266,9 +273,10 @@ class Transactions:
                 raise
         self._forget()
         # What was given up may still reach a broker, and so may an end that nobody answered, which
-        # would end the next transaction, or such offsets, which would be committed with it: under a
-        # new epoch all are refused. So are rows that were sent again: a leader that meets them
-        # between two transactions of an epoch refuses the next one's sequences as out of order.
+        # would end the next transaction, or such offsets, which would be committed with it, or such
+        # partitions and groups, which would begin it, and have its time run out: under a new epoch
+        # all are refused. So are rows that were sent again: a leader that meets them between two
+        # transactions of an epoch refuses the next one's sequences as out of order.
         # Version 2 gives an epoch with each end; where it does not, the cluster has gone back to
         # version 1.
         self._is_epoch_spent = is_back_at_1 or (is_late_possible and not self.is_version_2)
@@ -297,6 +305,7 @@ class Transactions:
         self._groups.clear()
         self._ends.clear()
         self._late_offsets.clear()
+        self._unanswered = 0
 
     def _add_partitions(self, partitions: Collection[TopicPartition]) -> None:
         writer = self._checked_writer
@@ -321,7 +330,7 @@ class Transactions:
                 checked(codes[item], "AddPartitionsToTxn", f"{writer}, {item}")
             check_complete(f"AddPartitionsToTxn, {writer}", partitions, codes)
 
-        self._ask("add partitions", request, read, _MOST_ADD_PARTITIONS)
+        self._announce("add partitions", request, read, _MOST_ADD_PARTITIONS)
 
     def _add_group(self, group: str) -> None:
         writer = self._checked_writer
@@ -335,20 +344,35 @@ class Transactions:
         def read(answer: AddOffsetsToTxnResponse) -> None:
             checked(answer.error_code, "AddOffsetsToTxn", f"{writer}, group {group!r}")
 
-        self._ask("add offsets", request, read, None)
+        self._announce("add offsets", request, read, None)
 
-    def _ask(
+    def _announce(
         self, what: str, request: object, read: Callable[[Any], None], most: int | None
     ) -> None:
         writer = self._checked_writer
-        self._router.ask_coordinator(
-            f"{what} to {writer}",
-            writer.transactional_id,
-            request,
-            read,
-            most,
-            TRANSACTION_KEY,
-        )
+        key = writer.transactional_id
+        self._ask(f"{what} to {writer}", key, request, read, most, TRANSACTION_KEY)
+
+    def _ask(
+        self,
+        what: str,
+        key: str,
+        request: object,
+        read: Callable[[Any], None],
+        most: int | None,
+        kind: int = GROUP_KEY,
+    ) -> None:
+        """As `Router.ask_coordinator`; tries that nobody answers are counted."""
+
+        def read_answer(answer: Any) -> None:
+            self._unanswered -= 1
+            read(answer)
+
+        def most_of(_: Connection) -> int | None:
+            self._unanswered += 1  # the coordinator is reached: the request is what it gets next
+            return most
+
+        self._router.ask_coordinator(what, key, request, read_answer, most_of, kind)
 
     def _commit_offsets(
         self,
@@ -368,11 +392,7 @@ class Transactions:
             topics=_topics(offsets),
         )
 
-        asked = answered = 0
-
         def read(answer: TxnOffsetCommitResponse) -> None:
-            nonlocal answered
-            answered += 1
             codes = {
                 TopicPartition(topic.name, item.partition_index): item.error_code
                 for topic in answer.topics
@@ -387,18 +407,11 @@ class Transactions:
             check_complete(f"TxnOffsetCommit, {writer}, group {group!r}", offsets, codes)
 
         most = _MOST_OFFSETS_BY_NAME if self.is_version_2 else _MOST_OFFSETS_VERSION_1
-
-        def most_of(_: Connection) -> int:
-            nonlocal asked  # the coordinator is reached: the request is what it gets next
-            asked += 1
-            return most
-
+        unanswered = self._unanswered
         try:
-            self._router.ask_coordinator(
-                f"commit offsets in {writer}", group, request, read, most_of
-            )
+            self._ask(f"commit offsets in {writer}", group, request, read, most)
         finally:
-            if asked > answered:
+            if self._unanswered > unanswered:
                 self._late_offsets |= {(group, item) for item in offsets}
 
 

@@ -39,6 +39,7 @@ class Commits:
         self._on_commit = on_commit
         self._unwaited: list[Commit] = []
         self._known: dict[TopicPartition, CommittedOffset] = {}  # committed last
+        self._may_come_late = False  # an earlier one, which puts the group back
         self._due_at = time.monotonic() + config.auto_commit_interval_s
 
     @property
@@ -66,11 +67,17 @@ class Commits:
             self._unwaited.append(commit)
 
     def moved(self, positions: Positions) -> dict[TopicPartition, CommittedOffset]:
-        """Those of them that were not committed yet, or not given to be."""
+        """Those of them that were not committed yet, or not given to be.
+
+        Where an earlier commit may come late, what was committed since is said again, as it was.
+        """
         known = dict(self._known)
         for commit in self._unwaited:
             known |= commit.offsets
-        return {item: at for item, at in positions.items() if _has_moved(known.get(item), at)}
+        moved = {item: at for item, at in positions.items() if _has_moved(known.get(item), at)}
+        if self._may_come_late:
+            return {item: known[item] for item in positions.keys() - moved.keys()} | moved
+        return moved
 
     def give_when_due(self, positions: Callable[[], Positions]) -> None:
         """What earlier polls gave, every auto.commit.interval.ms; without waiting."""
@@ -113,8 +120,7 @@ class Commits:
         done = [commit for commit in self._unwaited if commit in answered]
         self._unwaited = [commit for commit in self._unwaited if commit not in answered]
         for commit in done:
-            if commit.error is None:
-                self._known |= commit.offsets
+            self._note(commit)
             self._tell(commit, commit.error)
 
     def _tell(self, commit: Commit, error: KafkaProtoError | None) -> None:
@@ -133,9 +139,14 @@ class Commits:
     def _see_through(self, commit: Commit, deadline: Deadline) -> None:
         self._membership.wait_for(commit, deadline)
         self.report()
+        self._note(commit)
         if commit.error is not None:
             raise commit.error
-        self._known |= commit.offsets
+
+    def _note(self, commit: Commit) -> None:
+        self._may_come_late |= commit.is_in_doubt
+        if commit.error is None:
+            self._known |= commit.offsets
 
 
 def _has_moved(known: CommittedOffset | None, now: CommittedOffset) -> bool:

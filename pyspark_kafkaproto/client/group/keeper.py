@@ -345,6 +345,7 @@ class Keeper(ABC, Generic[_C]):
         wait_s = self._config.client.backoff.wait_s(self._failed_commits)
         self._commit_at = time.monotonic() + wait_s
         for commit in commits:
+            commit.is_in_doubt |= not isinstance(error, BrokerError)
             why = _given_up(commit, error, wait_s)
             if why is None:
                 again.append(commit)

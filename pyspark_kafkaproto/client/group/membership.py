@@ -73,6 +73,7 @@ class Commit:
         left: what of `offsets` is not committed yet, as far as is known.
         is_apart: whether it goes in a request of its own.
         is_late: whether something of it was given up before it was committed.
+        is_in_doubt: whether a request for it was not answered, which may come late.
         failures: what kept it from being done, and when that was met first.
         is_done: whether it was answered, well or with `error`.
     """
@@ -84,6 +85,7 @@ class Commit:
     left: Mapping[TopicPartition, CommittedOffset] = field(init=False)
     is_apart: bool = False
     is_late: bool = False
+    is_in_doubt: bool = False
     failures: dict[str, float] = field(default_factory=dict)
     is_done: bool = False
     error: KafkaProtoError | None = None

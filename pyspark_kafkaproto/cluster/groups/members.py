@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
+from pyspark_kafkaproto.cluster.controller import ask_controller
 from pyspark_kafkaproto.cluster.groups.committed import GROUPS_PER_REQUEST, check_groups, named
 from pyspark_kafkaproto.cluster.groups.described import (
     CLASSIC,
@@ -140,7 +141,7 @@ def delete_groups(router: Router, groups: Collection[str]) -> None:
         _read_deleted,
         cut(GROUPS_PER_REQUEST),
     )
-    ask(router, question, groups, router.coordinators)
+    ask_controller(router, question, groups, GROUP_ID_NOT_FOUND, router.coordinators)
 
 
 def check_can_be_moved(router: Router, group: str, *, is_share: bool) -> None:

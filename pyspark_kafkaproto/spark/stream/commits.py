@@ -150,9 +150,10 @@ class GroupCommits:
     def _ahead(self, *, again: bool) -> dict[TopicPartition, int]:
         """What there is to commit: never an offset before one that is committed.
 
-        The group is asked each time: others may commit to it, and partitions may be new here.
+        The group is asked each time: others may commit to it, partitions may be new here, and those
+        of a topic that was made anew are not as far as before: brokers forgot what was committed.
         """
-        if again or self._done is None or self._beyond(self._done):
+        if again or self._done is None or self._wanted.items() - self._done.items():
             self._done = self._cluster.get_consumer_offsets(self._group, self._wanted)
         return self._beyond(self._done) | (self._equal(self._done) if again else {})
 

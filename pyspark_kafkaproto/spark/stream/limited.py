@@ -81,7 +81,10 @@ class LimitedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):
             self._is_batch_0_logged = True
             at = self._start_of_batch_0(at, until, is_logged_empty=True)
         if self._available is not None:
-            self._available.check(until, self._tail.ends(until))
+            latest = self._tail.ends(until)
+            # What an earlier run has logged is planned before anybody asks where the query is.
+            self._available.ends_beyond(until, lambda _: latest)
+            self._available.check(until, latest)
         return super()._plan(at, until)
 
     def _is_fresh(self, at: Offsets) -> bool:

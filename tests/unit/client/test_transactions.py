@@ -225,6 +225,29 @@ def test_who_has_aborted_does_not_take_the_id_back_from_his_successor(
 
 
 @pytest.mark.parametrize("level", [1], indirect=True)
+def test_what_was_begun_without_an_answer_is_aborted_before_the_next_begin(
+    brokers, producer, level, clock
+):
+    """Brokers refuse the epoch after one that has something open: they fence it to abort that."""
+    del level, clock
+    state = DescribeTransactionsResponse.TransactionState
+    found = state(transactional_id="mine", transaction_state="Ongoing", producer_id=1001)
+    brokers.versions["DescribeTransactions"] = (0, 0)
+    brokers.on("DescribeTransactions", DescribeTransactionsResponse(transaction_states=(found,)))
+    brokers.on("AddOffsetsToTxn", close())
+    writer = producer(transactional_id="mine", default_api_timeout_ms=1000)
+    writer.begin_transaction()
+    with pytest.raises(KafkaProtoError):
+        writer.send_offsets_to_transaction({ONE: 10}, "group")
+    writer.abort_transaction()
+    assert not brokers.asked("EndTxn")
+    writer.begin_transaction()
+    ends = [name for name in asked(brokers) if name in {"EndTxn", "InitProducerId"}]
+    assert ends == ["InitProducerId", "EndTxn", "InitProducerId"]
+    assert [item.committed for item in brokers.asked("EndTxn")] == [False]
+
+
+@pytest.mark.parametrize("level", [1], indirect=True)
 def test_an_old_broker_is_not_told_whom_a_new_epoch_follows(brokers, producer, level):
     """InitProducerId names him from version 3 on."""
     del level
@@ -306,6 +329,27 @@ def test_offsets_that_nobody_was_asked_for_do_not_come_late(brokers, producer, l
         writer.send_offsets_to_transaction({ONE: offset}, "group")
     writer.commit_transaction()
     assert len(brokers.asked("InitProducerId")) == 1
+
+
+@pytest.mark.parametrize(
+    ("api", "answer"),
+    [
+        ("AddPartitionsToTxn", added()),
+        ("AddOffsetsToTxn", add_offsets_to_txn.AddOffsetsToTxnResponse()),
+    ],
+)
+def test_what_is_announced_and_comes_late_does_not_begin_the_next_transaction(
+    brokers, producer, level, api, answer
+):
+    """In version 1 its time would run from then on, and whoever is slow be fenced by its end."""
+    brokers.on(api, close(), answer)
+    writer = known(producer(transactional_id="mine"))
+    for _ in range(3):  # of which none but the first announced anything twice
+        writer.send_offsets_to_transaction({ONE: 10}, "group")
+        writer.commit_transaction()
+        writer.begin_transaction()
+    begun = [(item.producer_id, item.producer_epoch) for item in brokers.asked("InitProducerId")]
+    assert begun == [(-1, -1), (1001, 0)][: 2 if level == 1 else 1]
 
 
 def test_rows_that_come_late_do_not_come_before_the_next_transactions(brokers, producer, level):

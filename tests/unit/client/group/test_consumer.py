@@ -119,6 +119,26 @@ def test_automatic_commits_name_what_earlier_polls_gave(filled, group, consumer_
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("is_at_the_end", [False, True])
+def test_automatic_commits_are_said_again_where_an_earlier_one_may_come_late(
+    filled, coordinator, member_of, is_at_the_end
+):
+    """Whoever reads next would get the rows again."""
+    consumer = member_of(auto_commit_interval_ms=0)
+    poll_rows(consumer, 40)
+    filled.on("OffsetCommit", close(), coordinator.commit)
+    both = {("orders", 0): (20, ""), ("orders", 1): (20, "")}
+    poll_until(consumer, lambda: coordinator.committed == both, "a commit")
+    consumer.poll(0.1)
+    coordinator.committed["orders", 0] = (10, "")  # here it comes
+    if is_at_the_end:
+        consumer.close()
+    else:
+        poll_until(consumer, lambda: coordinator.committed == both, "another commit")
+    assert coordinator.committed == both
+
+
+@pytest.mark.slow
 def test_rows_that_met_an_error_are_not_committed(filled, group, brokers):
     config = {"bootstrap.servers": brokers.bootstrap_servers, "group.id": "g"}
 

@@ -164,6 +164,16 @@ def test_group_with_members_is_not_deleted_and_the_others_are(brokers, kafka, cl
     assert caught.value.usable.keys() == {"a"}
 
 
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_group_that_is_not_there_is_told_perhaps_of_an_earlier_try(
+    brokers, kafka, clock, is_lost
+):
+    brokers.on("DeleteGroups", *([close()] if is_lost else []), deleted(a=69))
+    with pytest.raises(BrokerError, match=r"group 'a'.*there is no such group") as caught:
+        kafka.delete_groups({"a"})
+    assert ("an earlier try may have done it" in str(caught.value)) == is_lost
+
+
 def test_one_name_is_not_a_set_of_names(kafka):
     for call in (kafka.describe_groups, kafka.delete_groups, kafka.lag, kafka.get_group_offsets):
         with pytest.raises(ConfigError, match="expected a set of names"):

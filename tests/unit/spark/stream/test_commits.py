@@ -56,6 +56,14 @@ def test_offsets_never_move_backwards(kafka, commits):
     assert kafka.commits == [{TWO: CommittedOffset(3)}, {ONE: CommittedOffset(6)}]
 
 
+def test_offsets_that_went_with_their_topic_are_committed_for_the_one_made_anew(kafka, commits):
+    """Brokers forget them with the topic, and the stream goes on before where it was."""
+    commits.commit({ONE: 6, TWO: 6})
+    kafka.committed = {}
+    commits.commit({ONE: 3, TWO: 6})
+    assert kafka.committed == {ONE: 3, TWO: 6}
+
+
 def test_partition_that_comes_later_does_not_move_backwards(kafka, commits):
     kafka.committed = {TWO: 9}
     commits.commit({ONE: 3})

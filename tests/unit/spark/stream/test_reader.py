@@ -723,6 +723,27 @@ def test_a_brokers_bad_moment_does_not_stay_in_the_snapshot(brokers, stream, clo
     assert reader.latestOffset(end, NO_LIMIT) == end
 
 
+@pytest.mark.parametrize("moment", ["no topic", "an end that is too early"])
+def test_a_brokers_bad_moment_does_not_fail_a_batch_that_is_run_again(
+    brokers, stream, clock, moment
+):
+    """The engine takes the snapshot, and then plans what an earlier run has logged."""
+    reader = stream()
+    if moment == "no topic":
+        orders = brokers.topics.pop("orders")
+        reader.prepareForTriggerAvailableNow()
+        brokers.topics["orders"] = orders
+    else:
+        brokers.logs["orders", 0].stop = 20
+        reader.prepareForTriggerAvailableNow()
+    brokers.logs["orders", 0].stop = 110
+    assert ranges(reader.partitions(BEGINNING, END)) == [(0, 10, 100), (1, 0, 30)]
+    end = reader.latestOffset(END, NO_LIMIT)
+    assert end == {"orders": {"0": 110, "1": 30}}
+    brokers.logs["orders", 0].stop = 120
+    assert reader.latestOffset(end, NO_LIMIT) == end
+
+
 def test_topic_that_a_snapshot_lacks_wholly_is_part_of_a_fresh_query(brokers, stream, clock):
     """Left out, the next run would take it for added, and read from its first offset."""
     reader = stream()
