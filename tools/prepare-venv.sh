@@ -27,6 +27,11 @@ java_version() {
 
 require_tools() {
     missing=0
+    # Java would say nothing of its version.
+    if ! pwd -P >/dev/null 2>&1; then
+        say "the working directory was deleted: change to one that is there (cd)"
+        exit 1
+    fi
     if ! python=$(find_python); then
         found=$(python3 --version 2>/dev/null || echo "no python3 on PATH")
         say "Python 3.11 or later is needed ($found): install it" \

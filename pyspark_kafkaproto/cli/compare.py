@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import Path
 
 import click
 
@@ -57,6 +58,7 @@ def compare(
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     if find_spec("pyspark") is None:
         raise click.ClickException("Spark is not there: pip install 'pyspark-kafkaproto[spark]'")
+    Path.cwd()  # raises where Spark would not start
     options = {f"kafka.{name}": value for name, value in properties.items()}
     given = dict(map(_pair, reading))
     if topics and "subscribe" in map(str.lower, given):

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from pyspark_kafkaproto.devbroker import (
     find_running,
 )
 from pyspark_kafkaproto.devbroker.jars import cache_dir, class_path, resolve_version
+from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.exit_codes import NOT_WELL
 
 _PAUSE_S = 0.3
@@ -37,8 +39,17 @@ _STATUS_COLUMNS = {
 }
 
 
+def _default_dir() -> Path | None:
+    try:
+        return default_data_dir()
+    except ConfigError:
+        return None
+
+
 def _data_dir_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    shown = str(default_data_dir()).replace(str(Path.home()), "~", 1)
+    shown = str(_default_dir() or "none, as this user has no home")
+    with suppress(RuntimeError):  # no home
+        shown = shown.replace(str(Path.home()), "~", 1)
     return click.option(
         "--data-dir",
         type=click.Path(file_okay=False, resolve_path=True, path_type=Path),
@@ -128,7 +139,7 @@ def start(
         return
     broker.start(detached=True)
     _show_started(data_dir, as_json=as_json)
-    folder = "" if data_dir == default_data_dir() else f" --data-dir {data_dir}"
+    folder = "" if data_dir == _default_dir() else f" --data-dir {data_dir}"
     click.echo(f"data in {data_dir}; to stop it: kafkaproto devbroker stop{folder}", err=True)
 
 

@@ -1,8 +1,8 @@
 """Tables for people, JSON for programs.
 
-On a terminal a table has lines and colours, and folds what is too wide; in a pipe it is plain
-columns, one line per row, nothing cut. Texts come from anybody: a name may hold what moves a
-terminal's cursor, or ends a line.
+On a terminal a table has lines and colours, and folds what is too wide; in a pipe, and where a
+terminal has no room for it, it is plain columns, one line per row, nothing cut. Texts come from
+anybody: a name may hold what moves a terminal's cursor, or ends a line.
 """
 
 from __future__ import annotations
@@ -102,10 +102,12 @@ def json_text(value: object, indent: int | None = None) -> str:
 
 def table_text(rows: Sequence[Row], columns: Mapping[str, str]) -> str:
     """The table as `show` prints it."""
-    if not _is_terminal():
-        return "".join(f"{line.rstrip()}\n" for line in _plain_lines(rows, columns))
     out = StringIO()
     console = Console(file=out, force_terminal=True, highlight=False)
+    # Of a table that is wider, folded as it may be, rich leaves out the columns to the right.
+    has_room = console.width > (1 + _BETWEEN) * len(columns)
+    if not (has_room and _is_terminal()):
+        return "".join(f"{line.rstrip()}\n" for line in _plain_lines(rows, columns))
     console.print(table_of(rows, columns, console.width))
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any
@@ -60,7 +61,8 @@ def _template(text: str) -> Render:
         raise ConfigError("--format", text, f"{expected}, and neither ! nor : in them")
     if not names or not set(names) <= set(FIELDS):
         raise ConfigError("--format", text, expected)
-    pieces = [(_unescaped(literal).encode("utf-8"), name) for literal, name, _, _ in parts]
+    # As it was given, whatever its encoding.
+    pieces = [(os.fsencode(_unescaped(literal)), name) for literal, name, _, _ in parts]
 
     def render(record: Record) -> bytes:
         # Bytes stay bytes: a key is written as it came, whatever its encoding.

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -122,16 +123,27 @@ class _Commands(click.Group):
 
 @contextmanager
 def _full_disk() -> Iterator[None]:
-    """Standard output that cannot be written, as an error of one line."""
+    """Standard output that cannot be written, or no folder to be in, as an error of one line."""
     try:
         yield
     except OSError as error:
-        # A file's own error has its name; what is left is where all commands write to.
+        # A file's own error has its name; what is left is where commands are, and write to.
+        if error.filename is None and _is_nowhere():
+            text = "the working directory was deleted: change to one that is there (cd)"
+            raise click.ClickException(text) from error
         if error.filename is not None or error.errno not in _NO_ROOM:
             raise
         _leave_output()
         text = f"standard output cannot be written: {error.strerror}"
         raise click.ClickException(text) from error
+
+
+def _is_nowhere() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _leave_output() -> None:

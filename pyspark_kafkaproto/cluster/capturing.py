@@ -194,8 +194,9 @@ def add_packets(error: KafkaProtoError) -> None:
     from pyspark_kafkaproto.capture.recorder import Recorder  # noqa: PLC0415  for errors alone
 
     name = _ERROR_FILES.replace("*", f"{os.getpid()}-{time_ns() // 1_000_000}")
-    path = Path(tempfile.gettempdir()) / name
     with suppress(OSError):
+        # Where nothing can be written, as in a container, there is no such folder.
+        path = Path(tempfile.gettempdir()) / name
         with _private_file(path) as stream:
             recorder = Recorder(stream.write)
             recorder.name_topics(NAMES)

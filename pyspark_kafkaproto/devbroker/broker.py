@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pyspark_kafkaproto.devbroker.files import FileLock
+from pyspark_kafkaproto.devbroker.files import FileLock, user_folder
 from pyspark_kafkaproto.devbroker.jars import Report, class_path, report_to_stderr, version_key
 from pyspark_kafkaproto.devbroker.node import Node, PortTaken, kill_nodes, stop_nodes
 from pyspark_kafkaproto.devbroker.running import ClusterFile, find_running
@@ -31,9 +30,7 @@ _PAUSE_S = 0.05
 
 def default_data_dir() -> Path:
     """Where the broker of the command line and of the main job keeps its data."""
-    root = os.environ.get("XDG_STATE_HOME")
-    state = Path(root) if root else Path.home() / ".local" / "state"
-    return state / "pyspark-kafkaproto" / "devbroker"
+    return user_folder("XDG_STATE_HOME", ".local/state") / "devbroker"
 
 
 class DevBroker(KafkaTools):

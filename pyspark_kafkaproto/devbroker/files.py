@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TypeVar
 
-from pyspark_kafkaproto.errors import DevBrokerFailed
+from pyspark_kafkaproto.errors import ConfigError, DevBrokerFailed
 
 _T = TypeVar("_T")
 
@@ -66,3 +66,18 @@ def write_whole(path: Path, text: str) -> None:
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
+
+
+def user_folder(variable: str, below_home: str) -> Path:
+    """The folder of this package in that of XDG's `variable`, else in the one below the home.
+
+    Raises:
+        ConfigError: `variable` is not set, and the user has no home, as in some containers.
+    """
+    root = os.environ.get(variable)
+    try:
+        folder = Path(root) if root else Path.home() / below_home
+    except RuntimeError:
+        allowed = "this user has no home, so HOME or this has to name a folder to write to"
+        raise ConfigError(variable, None, allowed) from None
+    return folder / "pyspark-kafkaproto"

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import Timer
 
-from pyspark_kafkaproto.devbroker.files import FileLock
+from pyspark_kafkaproto.devbroker.files import FileLock, user_folder
 from pyspark_kafkaproto.devbroker.java import find_java, proxy_options
 from pyspark_kafkaproto.devbroker.processes import ending_with_us
 from pyspark_kafkaproto.errors import ConfigError, DevBrokerFailed
@@ -112,8 +112,7 @@ def fetch(
 
 def cache_dir() -> Path:
     """Where fetched jars are kept: XDG_CACHE_HOME's, else ~/.cache's folder of this package."""
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "pyspark-kafkaproto"
+    return user_folder("XDG_CACHE_HOME", ".cache")
 
 
 def _version_in(home: Path, asked: str | None) -> str:

@@ -31,8 +31,14 @@ def find_java() -> str:
     """The path of the Java launcher: JAVA_HOME's, else the one on PATH.
 
     Raises:
-        DevBrokerFailed: there is none, or it is older than 17; the text says what to install.
+        DevBrokerFailed: there is none, or it is older than 17; the text says what to install. Or
+            there is no folder to start it in.
     """
+    try:
+        Path.cwd()
+    except FileNotFoundError:  # Java would not start, nor tell its version
+        text = "the working directory was deleted: change to one that is there (cd)"
+        raise DevBrokerFailed(text) from None
     java_home = os.environ.get("JAVA_HOME")
     java = str(Path(java_home, "bin", "java")) if java_home else shutil.which("java")
     if java is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ssl
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
@@ -252,6 +253,20 @@ def _trust(context: ssl.SSLContext, pem: str, config: SecurityConfig) -> None:
 
 
 def _identify(context: ssl.SSLContext, identity: KeyPair, config: SecurityConfig) -> None:
+    # OpenSSL takes keys from a file alone: one that only this user reads, for a moment.
+    try:
+        with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+            Path(file.name).write_text(identity.pem.reveal(), encoding="utf-8")
+            _load_identity(context, file.name, identity, config)
+    except OSError as error:  # of the file itself
+        why = f"the key is in a temporary file for a moment, which failed ({error.strerror}): "
+        why += "set TMPDIR to a folder that can be written"
+        raise ConfigError(config.named("ssl.keystore"), HIDDEN, why) from None
+
+
+def _load_identity(
+    context: ssl.SSLContext, file: str, identity: KeyPair, config: SecurityConfig
+) -> None:
     password_name = config.named("ssl.key.password")
 
     def password() -> str:
@@ -259,22 +274,18 @@ def _identify(context: ssl.SSLContext, identity: KeyPair, config: SecurityConfig
             raise ConfigError(password_name, None, "required: the private key is encrypted")
         return identity.password.reveal()
 
-    # OpenSSL takes keys from a file alone: one that only this user reads, for a moment.
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-        file.write(identity.pem.reveal())
-        file.flush()
-        try:
-            context.load_cert_chain(file.name, password=password)
-        except ConfigError:
-            raise
-        except (OSError, ValueError) as error:  # the latter of a password that is too long
-            reason = getattr(error, "reason", None) or str(error) or "bad decrypt"
-            # `BEGIN ENCRYPTED …`, or `Proc-Type: 4,ENCRYPTED` in OpenSSL's older form
-            if identity.password is not None and "ENCRYPTED" in identity.pem.reveal():
-                why = f"it does not decrypt the private key ({reason})"
-                raise ConfigError(password_name, HIDDEN, why) from None
-            why = f"expected a private key and its certificate in PEM ({reason})"
-            raise ConfigError(config.named("ssl.keystore"), HIDDEN, why) from None
+    try:
+        context.load_cert_chain(file, password=password)
+    except ConfigError:
+        raise
+    except (OSError, ValueError) as error:  # the latter of a password that is too long
+        reason = getattr(error, "reason", None) or str(error) or "bad decrypt"
+        # `BEGIN ENCRYPTED …`, or `Proc-Type: 4,ENCRYPTED` in OpenSSL's older form
+        if identity.password is not None and "ENCRYPTED" in identity.pem.reveal():
+            why = f"it does not decrypt the private key ({reason})"
+            raise ConfigError(password_name, HIDDEN, why) from None
+        why = f"expected a private key and its certificate in PEM ({reason})"
+        raise ConfigError(config.named("ssl.keystore"), HIDDEN, why) from None
 
 
 def _explain(

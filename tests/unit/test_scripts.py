@@ -359,6 +359,16 @@ def test_each_missing_thing_gets_one_line_before_anything_happens(machine, state
     assert not (machine.root / ".venv").exists()
 
 
+def test_a_working_directory_that_was_deleted_is_named(machine, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    program = 'cd "$1"; "$REAL_PYTHON" -c "import os; os.rmdir(\'$1\')"; exec bash "$2"'
+    words = ["bash", "-c", program, "sh", str(gone), str(machine.root / "spark-submit.sh")]
+    done = subprocess.run(words, env=machine.environ(), capture_output=True, text=True, check=False)
+    said = "the working directory was deleted: change to one that is there (cd)"
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, said)
+
+
 def test_all_missing_things_are_named_at_once(machine):
     machine.set("too old")
     machine.set("old java")

@@ -13,7 +13,8 @@ from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.cli import devbroker as commands
 from pyspark_kafkaproto.cli.root import kafkaproto
 from pyspark_kafkaproto.devbroker import RunningBroker
-from pyspark_kafkaproto.errors import DevBrokerFailed
+from pyspark_kafkaproto.devbroker.jars import cache_dir
+from pyspark_kafkaproto.errors import ConfigError, DevBrokerFailed
 
 RUNNING = RunningBroker(
     Path("/data"),
@@ -261,3 +262,41 @@ def test_no_command_imports_pyspark():
         "except SystemExit as end: print(end.code, 'pyspark' in sys.modules)"
     )
     assert _python(program).stdout.splitlines()[-1] == "3 False"
+
+
+@pytest.mark.usefixtures("fake_broker")
+def test_a_user_without_a_home_names_a_folder(run, tmp_path, monkeypatch):
+    """As in a container that runs under any number."""
+
+    def unknown():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", unknown)
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    done = run("devbroker", "status")
+    assert done.exit_code == 2
+    assert "'XDG_STATE_HOME' is missing: this user has no home, so HOME or this" in done.stderr
+    done = run("devbroker", "start", "--data-dir", str(tmp_path))
+    assert (done.exit_code, done.stdout) == (0, "127.0.0.1:9092\n")
+    assert "--data-dir DIRECTORY" in run("devbroker", "start", "--help").output
+    with pytest.raises(ConfigError, match="'XDG_CACHE_HOME' is missing: this user has no home"):
+        cache_dir()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["devbroker", "status", "--data-dir", "x"], ["devbroker", "start"], ["compare", "orders"]],
+)
+def test_a_working_directory_that_was_deleted_is_named(run, tmp_path, monkeypatch, words):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "localhost:1")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    done = run(*words)
+    assert done.exit_code == 1
+    assert done.stderr == (
+        "Error: the working directory was deleted: change to one that is there (cd)\n"
+    )

@@ -83,9 +83,10 @@ def test_a_terminal_shows_numbers_whole_and_folds_the_texts(monkeypatch, width):
     assert {*numbers, *map(str, numbers.values())} <= set(words)
 
 
-def test_a_narrow_terminal_shows_all_there_is(monkeypatch):
+@pytest.mark.parametrize("width", [30, 13, 12, 1, 0])
+def test_a_narrow_terminal_shows_all_there_is(monkeypatch, width):
     monkeypatch.setattr(output, "_is_terminal", lambda: True)
-    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("COLUMNS", str(width))
     row = {"Group": "test-consumer-group", "Offset": 123456789012, "Lag": 987654321098}
     shown = Text.from_ansi(table_text([row], {key: key for key in row})).plain
     assert sorted(filter(str.isdigit, shown)) == sorted("123456789012987654321098")

@@ -120,6 +120,7 @@ def test_raw_and_templates_keep_bytes():
         r"{topic}-{partition}@{offset}\t{key}: {value} {{{headers}}} {timestamp}"
     )
     assert template(RECORD) == b"orders-1@7\tk: \xff {h=v,n=} 2023-11-14T22:13:20.123Z\n"
+    assert make_render("ü\udcff{offset}")(RECORD) == b"\xc3\xbc\xff7\n"  # as a shell gave it
 
 
 def test_timestamp_beyond_pythons_dates_is_a_number():

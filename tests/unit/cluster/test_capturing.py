@@ -220,6 +220,16 @@ def test_errors_come_without_packets_when_that_is_asked_for(nothing_remembered):
     assert list(nothing_remembered.iterdir()) == []
 
 
+def test_where_nothing_can_be_written_an_error_stays_as_it_is(nothing_remembered, monkeypatch):
+    """Python finds no temporary folder then, and raises."""
+    monkeypatch.setattr(capturing.tempfile, "tempdir", None)
+    nowhere = [str(nothing_remembered / "no" / "such")]
+    monkeypatch.setattr(capturing.tempfile, "_candidate_tempdir_list", lambda: nowhere)
+    with pytest.raises(KafkaProtoError) as caught:
+        failing()
+    assert "dissect" not in str(caught.value)
+
+
 def test_a_process_that_fails_again_and_again_leaves_few_files(nothing_remembered):
     ring = Ring("127.0.0.1:1", Endpoint("127.0.0.1", 2))
     ring.on_frame("sent", [memoryview(bytes(20))], time_ns())

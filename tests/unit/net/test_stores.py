@@ -2,6 +2,8 @@
 
 import pickle
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import (
@@ -222,3 +224,18 @@ def test_what_fails_at_the_connection_has_the_name_it_was_given_by(
 def test_configurations_that_mean_the_same_share_connections_however_they_were_named():
     ours, sparks = ClientConfig.parse(SSL), ClientConfig.parse(SSL, "kafka.")
     assert (ours, hash(ours), repr(ours)) == (sparks, hash(sparks), repr(sparks))
+
+
+@pytest.mark.parametrize("room", ["read-only", "full"])
+def test_where_no_temporary_file_can_be_written_the_key_is_named(me, tmp_path, monkeypatch, room):
+    nowhere = [str(tmp_path / "no" / "such")]
+    if room == "read-only":
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: nowhere)
+    else:
+        full = Path("/dev/full")
+        monkeypatch.setattr(tempfile, "NamedTemporaryFile", lambda *_, **__: full.open("w"))
+    found = config(ssl_keystore_key=me.key_pem(), ssl_keystore_certificate_chain=me.chain_pem)
+    with pytest.raises(ConfigError, match=r"temporary file .*: set TMPDIR") as caught:
+        make_context(found)
+    assert caught.value.option == "ssl.keystore"
