@@ -339,7 +339,7 @@ class DecisionLog:
                 for suffix, producer_id, epoch in found["transactions"]
             )
             return Decision(str(found["batch"]), found["state"] == _DONE, writers)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             text = f"a record of {name!r} is no decision: {error}"
             raise RemoteProtocolError(text, where=self.topic) from error
 

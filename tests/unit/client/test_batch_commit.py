@@ -1,6 +1,7 @@
 """Deciding for many transactions: what is left over is aborted. With real brokers in `broker`."""
 
 from contextlib import ExitStack
+from itertools import chain
 
 import pytest
 
@@ -89,6 +90,30 @@ def test_an_abort_that_takes_long_holds_up_no_other(sweeping, clock):
 
 def test_one_that_is_busy_is_aborted_after_that(sweeping):
     assert sweeping(3, busy=2) == set()
+
+
+@pytest.mark.usefixtures("clock")
+def test_what_is_open_is_told_by_name_and_nothing_of_a_longer_prefix():
+    query = "8c6f4bb2-3f1c-4f2e-9b57-0a4f4b1f7f11"
+    theirs = {
+        query: [f"{PREFIX}-{query}-0-7", f"{PREFIX}-{query}-12-34"],
+        "batch": [f"{PREFIX}-batch-{JOB}-0-0", f"{PREFIX}-batch-3-1"],
+    }
+    others = [
+        f"{PREFIX}-driver-{query}",
+        f"{PREFIX}-{query}-0",
+        f"{PREFIX}-eu-{query}-0-7",
+        f"{PREFIX}-batch-batch-3-1",
+        f"{PREFIX}{query}-0-7",
+    ]
+    with FakeCluster() as brokers, ExitStack() as held:
+        config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
+        held.callback(connections_for(config).close)
+        Coordinator(brokers, [*others, *chain.from_iterable(theirs.values())])
+        found = batch_commit.open_transactions(DecisionLog(config, "decisions", PREFIX))
+    assert {
+        name: sorted(item.transactional_id for item in items) for name, items in found.items()
+    } == theirs
 
 
 @pytest.mark.slow

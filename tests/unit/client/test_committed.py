@@ -93,6 +93,16 @@ def test_an_end_before_what_was_committed_is_asked_of_others_first():
     assert plan(cluster) == ranges((7, 10))
 
 
+def test_one_end_before_what_was_committed_is_enough_to_ask_others():
+    cluster = Cluster(earliest=[3, 0], latest=[5, 8], committed={0: 7, 1: 8}, truth=[10, 9])
+    assert plan(cluster) == ranges((7, 10), (8, 9))
+
+
+def test_where_all_that_is_there_was_committed_nobody_else_is_asked():
+    cluster = Cluster(earliest=[3, 0], latest=[7, 8], committed={0: 7, 1: 6}, truth=[10, 9])
+    assert plan(cluster) == ranges((7, 7), (6, 8))
+
+
 @pytest.mark.parametrize("offset", [25, 5])
 def test_committed_offset_that_is_not_there_is_never_committed_over(offset):
     cluster = Cluster(earliest=[8], latest=[10], committed={0: offset})
@@ -108,6 +118,7 @@ def test_records_are_capped_in_proportion():
     cluster = Cluster(earliest=[0, 5, 0], latest=[60, 25, 0])
     assert plan(cluster, max_records=8) == ranges((0, 6), (5, 7), (0, 0))
     assert plan(cluster, max_records=80) == plan(cluster)
+    assert plan(cluster, max_records=1) == ranges((0, 1), (5, 5), (0, 0))
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -9,13 +10,15 @@ import pytest
 from pyspark_kafkaproto.client import decisions
 from pyspark_kafkaproto.client.batch_commit import abort_batch, commit_batch, recover
 from pyspark_kafkaproto.client.decisions import Decision, DecisionLog
-from pyspark_kafkaproto.cluster.transactions import Writer
+from pyspark_kafkaproto.cluster.transactions import TIMEOUTS_MS, Writer
 from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
 from pyspark_kafkaproto.messages.describe_transactions import DescribeTransactionsResponse
 from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
+from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdResponse
 from pyspark_kafkaproto.messages.list_transactions import ListTransactionsResponse
 from pyspark_kafkaproto.net import ClientConfig
-from tests.fake_broker import FakeCluster, close
+from tests.fake_broker import DEFAULT, FakeCluster, close
+from tests.fake_log import list_offsets
 from tests.fake_produce import produce
 from tests.unit.client.willing import be_willing, next_epoch
 
@@ -23,6 +26,7 @@ TOPIC, PREFIX, NAME = "decisions", "orders", "name"
 FIRST, SECOND = (Writer(f"{PREFIX}-{NAME}-{number}-0", 2000 + number, 5) for number in range(2))
 BOTH = (FIRST, SECOND)
 SOMEBODY = Writer(f"{PREFIX}-driver-{NAME}", 2002, 5)  # who has the driver's id now
+_INVALID_PRODUCER_EPOCH, _INVALID_TIMEOUT, _ID_NOT_ALLOWED = 47, 50, 53
 DECIDED, DONE = Decision("7", False, BOTH), Decision("7", True, ())
 
 
@@ -31,11 +35,15 @@ class Coordinator:
 
     ended: the transactional id of each that was ended, and whether it was committed; of those of
         the driver, who decides, nothing is noted.
+    gone: the ids of which no end is taken. now: who writes under an id, where that is another.
+    open_for_s, timeout_ms: of each transaction.
     """
 
     def __init__(self, brokers):
         self.ended = []
         self.states = {}
+        self.gone, self.now = set(), {}
+        self.open_for_s, self.timeout_ms = 0.0, 900_000
         self.left_over = ""  # an id with an open transaction, which is swept
         be_willing(brokers)
         brokers.versions |= {"ListTransactions": (0, 1), "DescribeTransactions": (0, 0)}
@@ -52,14 +60,14 @@ class Coordinator:
 
     def describe(self, call):
         state = DescribeTransactionsResponse.TransactionState
-        known = {writer.transactional_id: writer for writer in (*BOTH, SOMEBODY)}
+        known = {writer.transactional_id: writer for writer in (*BOTH, SOMEBODY)} | self.now
         return DescribeTransactionsResponse(
             transaction_states=tuple(
                 state(
                     transactional_id=name,
                     transaction_state=self.states.get(name, "Ongoing"),
-                    transaction_timeout_ms=900_000,
-                    transaction_start_time_ms=int(time.time() * 1000),
+                    transaction_timeout_ms=self.timeout_ms,
+                    transaction_start_time_ms=int((time.time() - self.open_for_s) * 1000),
                     producer_id=known[name].producer_id,
                     producer_epoch=known[name].epoch,
                 )
@@ -69,6 +77,8 @@ class Coordinator:
 
     def end(self, call):
         name = call.request.transactional_id
+        if name in self.gone:
+            return EndTxnResponse(error_code=_INVALID_PRODUCER_EPOCH)
         if not name.startswith(f"{PREFIX}-driver-"):
             self.ended.append((name, call.request.committed))
         return next_epoch(call)
@@ -163,6 +173,63 @@ def test_nothing_is_decided_where_a_transaction_is_gone(brokers, log, coordinato
     assert brokers.asked("Produce") == []
 
 
+def test_nothing_is_decided_where_somebody_else_has_taken_a_transaction_over(
+    brokers, log, coordinator
+):
+    other = coordinator.now[SECOND.transactional_id] = SECOND._replace(epoch=SECOND.epoch + 1)
+    with pytest.raises(
+        LocalProtocolError, match=rf"nothing of it is: .*of {re.escape(str(other))}"
+    ):
+        commit_batch(log, NAME, "7", BOTH)
+    assert coordinator.ended == []
+    assert brokers.asked("Produce") == []
+
+
+@pytest.mark.parametrize(("timeout_s", "most_s"), [(900, 855), (60, 30), (90, 45), (100, 55)])
+def test_a_transaction_of_which_too_little_time_is_left_is_not_decided(
+    log, coordinator, timeout_s, most_s
+):
+    coordinator.timeout_ms = timeout_s * 1000
+    coordinator.open_for_s = most_s + 1
+    text = rf"open for {most_s + 1} of its {timeout_s} s by this machine's clock"
+    with pytest.raises(LocalProtocolError, match=text):
+        commit_batch(log, NAME, "7", BOTH)
+    assert coordinator.ended == []
+    coordinator.open_for_s = most_s - 5
+    assert commit_batch(log, NAME, "7", BOTH)
+
+
+@pytest.mark.usefixtures("died_after")
+@pytest.mark.parametrize("later", [0, 1])
+def test_what_somebody_has_committed_meanwhile_is_complete(log, coordinator, later):
+    """In version 2 of transactions its end has raised the epoch."""
+    name = SECOND.transactional_id
+    coordinator.gone.add(name)
+    coordinator.states[name] = "CompleteCommit"
+    coordinator.now[name] = SECOND._replace(epoch=SECOND.epoch + later)
+    assert recover(log, NAME) == DECIDED
+    assert set(coordinator.ended) == {(FIRST.transactional_id, True)}
+    assert last(log) == DONE
+
+
+@pytest.mark.usefixtures("died_after")
+@pytest.mark.parametrize(
+    ("state", "later"), [("CompleteAbort", 0), ("CompleteAbort", 1), ("CompleteCommit", 2)]
+)
+def test_what_is_gone_is_said_and_accepted_when_that_is_asked_for(log, coordinator, state, later):
+    name = SECOND.transactional_id
+    coordinator.gone.add(name)
+    coordinator.states[name] = state
+    coordinator.now[name] = SECOND._replace(epoch=SECOND.epoch + later)
+    text = rf"batch 7 .* was decided, but 1 of its transactions are gone.*{name}.*--accept-missing"
+    with pytest.raises(LocalProtocolError, match=text):
+        recover(log, NAME)
+    assert set(coordinator.ended) == {(FIRST.transactional_id, True)}, "the rest is committed"
+    assert last(log) == DECIDED
+    assert recover(log, NAME, accept_missing=True) == DECIDED
+    assert last(log) == DONE
+
+
 def test_what_was_not_decided_is_aborted(log, coordinator):
     assert abort_batch(log, NAME, "7", BOTH)
     assert sorted(coordinator.ended) == each(is_commit=False)
@@ -172,6 +239,30 @@ def test_what_was_not_decided_is_aborted(log, coordinator):
 @pytest.mark.usefixtures("died_after")
 def test_what_was_decided_is_committed_by_who_comes_to_abort_it(log, coordinator):
     assert not abort_batch(log, NAME, "7", BOTH)
+    assert sorted(coordinator.ended) == each(is_commit=True)
+    assert last(log) == DONE
+
+
+@pytest.mark.usefixtures("died_after")
+@pytest.mark.parametrize("does", ["abort", "recover"])
+def test_what_a_broker_that_is_behind_does_not_tell_is_committed_all_the_same(
+    brokers, log, coordinator, monkeypatch, does
+):
+    monkeypatch.setattr(decisions, "_seen", {})  # by another process
+
+    def told_before(call):
+        now, kept.stop = kept.stop, 0
+        try:
+            return list_offsets(brokers, call)
+        finally:
+            kept.stop = now
+
+    kept = brokers.logs[TOPIC, 0]
+    brokers.on("ListOffsets", *[told_before] * 3, DEFAULT)
+    if does == "abort":
+        assert not abort_batch(log, NAME, "7", BOTH)
+    else:
+        assert recover(log, NAME) == DECIDED
     assert sorted(coordinator.ended) == each(is_commit=True)
     assert last(log) == DONE
 
@@ -206,6 +297,56 @@ def test_what_is_left_over_is_swept_unless_another_driver_has_come_after(
     coordinator.left_over = left_over = f"{PREFIX}-{NAME}-5-0"
     assert abort_batch(log, NAME, batch, [FIRST])
     assert fenced(brokers) == ([] if batch == "6" else [left_over])
+
+
+@pytest.mark.usefixtures("died_after")
+def test_what_is_decided_is_never_swept(brokers, log, coordinator):
+    """It is to be committed, by whoever completes that batch."""
+    coordinator.left_over = SECOND.transactional_id
+    assert abort_batch(log, NAME, "8", [])
+    assert fenced(brokers) == []
+    assert coordinator.ended == []
+
+
+@pytest.mark.parametrize("rest", ["8c6f4bb2-3f1c-4f2e-9b57-0a4f4b1f7f11-0-0", "0", "x-0"])
+def test_what_only_begins_like_our_ids_is_never_swept(brokers, log, coordinator, rest):
+    """Somebody else's prefix may be ours and a name."""
+    coordinator.left_over = f"{PREFIX}-{NAME}-{rest}"
+    assert abort_batch(log, NAME, "8", [FIRST])
+    assert fenced(brokers) == []
+
+
+def test_nothing_more_is_swept_once_somebody_else_decides(brokers, log, coordinator):
+    """What is open may be decided by now."""
+    coordinator.left_over = f"{PREFIX}-{NAME}-5-0"
+    refused = EndTxnResponse(error_code=_INVALID_PRODUCER_EPOCH)
+    brokers.on("EndTxn", coordinator.end, refused)
+    with pytest.raises(BrokerError, match="INVALID_PRODUCER_EPOCH"):
+        recover(log, NAME)
+    assert fenced(brokers) == []
+
+
+def test_behind_a_commit_what_killed_attempts_have_left_open_is_swept(brokers, log, coordinator):
+    coordinator.left_over = left_over = f"{PREFIX}-{NAME}-5-0"
+    assert commit_batch(log, NAME, "7", BOTH)
+    assert fenced(brokers) == [left_over]
+
+
+def test_where_it_is_not_known_what_was_decided_nothing_is_aborted(brokers, log, coordinator):
+    refused = InitProducerIdResponse(error_code=_ID_NOT_ALLOWED)
+    brokers.on("InitProducerId", refused)
+    text = r"(?s)TRANSACTIONAL_ID.*Whether batch 7 is decided is not known.*recover"
+    with pytest.raises(BrokerError, match=text):
+        abort_batch(log, NAME, "7", BOTH)
+    assert coordinator.ended == []
+
+
+def test_who_decides_takes_less_time_where_brokers_do_not_allow_as_much(brokers, log, coordinator):
+    refused = InitProducerIdResponse(error_code=_INVALID_TIMEOUT)
+    brokers.on("InitProducerId", refused, DEFAULT)
+    assert commit_batch(log, NAME, "7", BOTH)
+    asked, taken = brokers.asked("InitProducerId")
+    assert asked.transaction_timeout_ms > taken.transaction_timeout_ms == min(TIMEOUTS_MS)
 
 
 def test_a_transaction_that_ends_while_its_batch_is_decided_keeps_all_from_being_committed(

@@ -9,7 +9,11 @@ import pytest
 from pyspark_kafkaproto.client import decisions
 from pyspark_kafkaproto.client.decisions import Decision, DecisionLog
 from pyspark_kafkaproto.cluster.transactions import Writer
-from pyspark_kafkaproto.errors import DeadlineExceeded, LocalProtocolError
+from pyspark_kafkaproto.errors import (
+    DeadlineExceeded,
+    LocalProtocolError,
+    RemoteProtocolError,
+)
 from pyspark_kafkaproto.net import ClientConfig, pool
 from tests.fake_broker import DEFAULT, FakeCluster, FakeTopic, metadata, topic_id_of
 from tests.fake_log import FakeLog, list_offsets
@@ -54,10 +58,10 @@ def log(cluster):
     return cluster[1]
 
 
-def decide(brokers, batch, state):
+def decide(brokers, batch, state, prefix=PREFIX):
     """Write a decision of the query `name` as its driver would."""
     value = json.dumps({"batch": batch, "state": state, "transactions": []})
-    key = json.dumps([PREFIX, "name"])
+    key = json.dumps([prefix, "name"])
     brokers.logs[TOPIC, 0].append(value.encode(), key=key.encode())
 
 
@@ -73,6 +77,37 @@ def test_a_record_of_somebody_else_stops_nobody(brokers, log, caplog, key):
     assert "is no decision" in caplog.text
     decide(brokers, "2", "done")
     assert last(log) == "batch 2 (done, 0 transactions)"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"\xff",
+        b"no JSON",
+        b"[]",
+        b"7",
+        b'{"batch": "1", "state": "done"}',
+        b'{"batch": "1", "transactions": []}',
+        b'{"state": "done", "transactions": []}',
+        b'{"batch": "1", "state": "decided", "transactions": 5}',
+        b'{"batch": "1", "state": "decided", "transactions": [["0-0", 7]]}',
+        b'{"batch": "1", "state": "decided", "transactions": [["0-0", "x", 7]]}',
+    ],
+)
+def test_what_is_no_decision_and_stands_where_one_is_to_be_is_an_error(brokers, log, value):
+    """Something may be decided: nobody goes on as if nothing were."""
+    brokers.logs[TOPIC, 0].append(value, key=json.dumps([PREFIX, "name"]).encode())
+    with pytest.raises(RemoteProtocolError, match=rf"{TOPIC}.*record of 'name' is no decision"):
+        log.read()
+
+
+def test_what_is_decided_under_another_prefix_is_none_of_ours(brokers, log):
+    for prefix in (PREFIX, f"{PREFIX}-eu", ""):
+        decide(brokers, f"of {prefix}", "done", prefix)
+    assert log.read() == {"name": Decision(f"of {PREFIX}", True, ())}
+    other = DecisionLog(log.config, TOPIC, f"{PREFIX}-eu")
+    assert other.read() == {"name": Decision(f"of {PREFIX}-eu", True, ())}
 
 
 def test_what_comes_after_a_truncation_is_read_by_whoever_had_read_further(brokers, log, clock):
@@ -96,6 +131,20 @@ def test_decisions_that_somebody_deletes_are_an_error_once(brokers, log, clock):
     with pytest.raises(LocalProtocolError, match=r"from offset 1 to 4 .*nothing is decided"):
         log.read()
     assert last(log) == "batch 4 (done, 0 transactions)"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"[" * 100_000,
+        b'{"batch": "1", "state": "decided", "transactions": [["0-0", Infinity, 1]]}',
+    ],
+    ids=["deep", "infinite"],
+)
+def test_a_value_that_python_gives_up_on_is_said_to_be_no_decision(brokers, log, value):
+    brokers.logs[TOPIC, 0].append(value, key=json.dumps([PREFIX, "name"]).encode())
+    with pytest.raises(RemoteProtocolError, match=rf"{TOPIC}.*record of 'name' is no decision"):
+        log.read()
 
 
 def test_nothing_is_read_anew_for_a_leader_that_has_been_away(new_log, clock, caplog):
@@ -193,6 +242,23 @@ def test_what_is_decided_is_read_by_whoever_comes_next(brokers, log, clock):
         again.write(Decision("7", True, writers))
         assert again.ids_to_commit == set()
     assert log.read() == {"name": Decision("7", True, ())}
+
+
+def test_who_is_about_to_decide_is_waited_for(brokers, log, monkeypatch):
+    decide(brokers, "1", "done")
+    decide(brokers, "2", "decided")
+    kept = brokers.logs[TOPIC, 0]
+    kept.stable = 1
+    looks = []
+
+    def sleep(seconds):
+        looks.append(len(brokers.asked("Fetch")))
+        if len(looks) == 3:
+            kept.stable = None
+
+    monkeypatch.setattr(decisions.time, "sleep", sleep)
+    assert last(log) == "batch 2 (decided, 0 transactions)"
+    assert looks == [0, 0, 0], "nothing is read before"
 
 
 def test_whoever_is_not_sure_may_read_what_was(one_behind):

@@ -134,6 +134,16 @@ def test_an_offset_is_committed_with_the_epoch_and_text_that_are_given(brokers, 
     assert sent == [(17, "by me", 3), (18, "", -1)]
 
 
+def test_a_transaction_of_offsets_alone_is_ended(brokers, producer, level):
+    writer = producer(transactional_id="mine")
+    for is_commit in (True, False):
+        writer.begin_transaction()
+        writer.send_offsets_to_transaction({ONE: 17}, "group")
+        (writer.commit_transaction if is_commit else writer.abort_transaction)()
+    assert [request.committed for request in brokers.asked("EndTxn")] == [True, False]
+    assert len(brokers.asked("AddOffsetsToTxn")) == (2 if level == 1 else 0)
+
+
 def test_offsets_are_taken_as_a_commit_takes_them(brokers, producer, level):
     del level
     writer = producer(transactional_id="mine")

@@ -218,10 +218,11 @@ def test_driver_and_tasks_have_deadlines_of_their_own():
 
 
 def test_ranges_take_the_place_of_a_selection():
-    text = '[["b",0,1,5],["a",1,7,9],["a",1,null,3]]'
+    text = '[["b",0,1,5],["a",1,7,9],["a",1,null,3],["a",1,3,6]]'
     ranges = parse_read_options(SERVERS | {"offsetranges": text}).ranges
     assert ranges == (
         OffsetRange("a", 1, None, 3),
+        OffsetRange("a", 1, 3, 6),
         OffsetRange("a", 1, 7, 9),
         OffsetRange("b", 0, 1, 5),
     )
@@ -238,6 +239,7 @@ def test_ranges_take_the_place_of_a_selection():
         *(('[["a",0,-2,2]]', "start, stop"), ('[["a",0,5,2]]', "ends before it starts")),
         ('[["a",0,1,5],["a",0,4,9]]', "may not overlap"),
         ('[["a",0,1,null],["a",0,4,9]]', "may not overlap"),
+        ('[["a",0,null,5],["a",0,null,9]]', "may not overlap"),
         ('[["a",0,1,2],["a",1]]', r"\['a', 1\]: expected"),
         ('[["a",0,1,2]', "no JSON .*line 1 column 13.*expected JSON like"),
     ],

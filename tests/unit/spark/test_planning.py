@@ -1,5 +1,7 @@
 """The driver's questions to a cluster, and the tasks it makes of the answers."""
 
+import itertools
+import json
 import logging
 
 import pytest
@@ -9,7 +11,7 @@ from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
 from pyspark_kafkaproto.net import connection, deadline, incoming, retry
 from pyspark_kafkaproto.spark.options import parse_read_options
-from pyspark_kafkaproto.spark.planning import plan_tasks
+from pyspark_kafkaproto.spark.planning import plan_closed_ranges, plan_tasks
 from tests.clock import stop_clock
 from tests.fake_broker import FakeCluster
 from tests.fake_past import lead_in_the_past
@@ -200,23 +202,25 @@ def test_partition_in_an_election_is_planned_without_leader(brokers, plan):
 
 
 def test_given_ranges_are_read_as_they_are(plan):
-    tasks = plan(offsetranges='[["orders",0,20,30],["orders",0,50,60],["reorders",0,0,0]]')
-    assert _ranges(tasks) == [[("orders", 0, 20, 30)], [("orders", 0, 50, 60)]]
+    tasks = plan(offsetranges='[["orders",0,20,30],["orders",0,50,51],["reorders",0,7,7]]')
+    assert _ranges(tasks) == [[("orders", 0, 20, 30)], [("orders", 0, 50, 51)]]
 
 
-@pytest.mark.parametrize("start", [70, 20, None])
+@pytest.mark.parametrize(("start", "stop"), [(70, 100), (20, 100), (None, 100), (70, None)])
 @pytest.mark.parametrize("strict", ["true", "false"])
-def test_an_old_leader_that_has_been_away_cuts_no_range_off(brokers, plan, clock, strict, start):
+def test_an_old_leader_that_has_been_away_cuts_no_range_off(
+    brokers, plan, clock, strict, start, stop
+):
     """A job would commit the end of its range behind records that it has not read."""
     lead_in_the_past(brokers, "orders", end=60)
-    first = "null" if start is None else start
-    (task,) = plan(offsetranges=f'[["orders", 0, {first}, 100]]', failondataloss=strict)
-    assert _ranges([task]) == [[("orders", 0, start, 100)]]
+    given = json.dumps([["orders", 0, start, stop]])
+    (task,) = plan(offsetranges=given, failondataloss=strict)
+    assert _ranges([task]) == [[("orders", 0, start, stop)]]
     assert task.leaders[TopicPartition("orders", 0)].node_id == 2
 
 
 def test_given_range_beyond_the_end_is_named_by_its_own_option(plan, clock):
-    with pytest.raises(ConfigError, match=r"offsetRanges.*'orders-0': 500.*10 to 100"):
+    with pytest.raises(ConfigError, match=r"offsetRanges.*500\}: the partition holds .* 10 to 100"):
         plan(offsetranges='[["orders",0,20,500]]')
     with pytest.raises(BrokerError, match="orders-9"):
         plan(offsetranges='[["orders",9,20,30]]')
@@ -230,6 +234,23 @@ def test_large_partitions_are_split_and_open_bounds_stay_open(brokers, plan):
         [("orders", 1, None, None)],
     ]
     assert len(plan(subscribe="orders", maxrecordsperpartition="30")) == 4
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "edges"),
+    [(50, 90, [50, 70, 90]), (50, None, [50, 75, None]), (None, 90, [None, 50, 90])],
+)
+def test_pieces_begin_and_end_with_what_was_given(plan, start, stop, edges):
+    given = json.dumps([["orders", 0, start, stop]])
+    pieces = [[("orders", 0, *piece)] for piece in itertools.pairwise(edges)]
+    assert _ranges(plan(offsetranges=given, minpartitions="2")) == pieces
+
+
+def test_a_start_beyond_the_end_reads_nothing_nor_what_is_written_later(plan, clock):
+    """Whether it has an end that was given, or none."""
+    for stop in (150, 200, None):
+        given = json.dumps([["orders", 0, 150, stop]])
+        assert plan(offsetranges=given, failondataloss="false") == []
 
 
 def test_least_that_is_there_already_asks_for_no_sizes(brokers, plan):
@@ -258,6 +279,12 @@ def test_start_beyond_the_end_shows_before_anything_is_asked(brokers, plan, give
     assert brokers.asked("ListOffsets") == []
 
 
+def test_start_beyond_the_end_that_a_time_means_is_an_error(plan):
+    given = {"startingoffsets": '{"orders":{"0":50}}', "endingtimestamp": "5"}
+    with pytest.raises(ConfigError, match=r"\[RESOLVED_START.*50.*which is 10"):
+        plan(assign='{"orders":[0]}', **given)
+
+
 def test_starts_and_ends_must_be_of_the_same_partitions(plan):
     with pytest.raises(ConfigError, match=r"\[MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START"):
         plan(
@@ -265,6 +292,15 @@ def test_starts_and_ends_must_be_of_the_same_partitions(plan):
             startingoffsets='{"orders":{"0":50,"1":0}}',
             endingoffsets='{"orders":{"0":60}}',
         )
+
+
+def test_what_is_meant_at_this_moment_is_told_in_offsets(brokers, clock):
+    given = {"startingoffsets": '{"orders":{"0":50,"1":-2}}', "endingoffsets": "latest"}
+    servers = {"kafka.bootstrap.servers": brokers.bootstrap_servers, "subscribe": "orders"}
+    read = parse_read_options(servers | given)
+    with KafkaCluster(read.client) as cluster:
+        closed = plan_closed_ranges(cluster, read)
+    assert closed == [OffsetRange("orders", 0, 50, 100), OffsetRange("orders", 1, 0, 30)]
 
 
 @pytest.mark.parametrize("given", [{"assign": "{}"}, {"offsetranges": "[]"}])

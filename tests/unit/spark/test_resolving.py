@@ -29,6 +29,7 @@ class Cluster:
     def get_leader_offsets_at(self, timestamps):
         found = {}
         for item, timestamp in timestamps.items():
+            assert timestamp >= 0, "others mean something else to brokers: -1 is the end"
             first, last = self.bounds[item]
             offset = max(first, -(-timestamp // 1000))
             found[item] = offset if offset < last else None

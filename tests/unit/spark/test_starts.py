@@ -103,7 +103,7 @@ def test_assigned_partitions_are_read():
     "text",
     [
         *("", "a", "[]", '{"a":0}', '{"a":["0"]}', '{"a":[-1]}'),
-        *('{"a":[1.0]}', '{"a":[true]}', '{"a":null}'),
+        *('{"a":[1.0]}', '{"a":[true]}', '{"a":null}', '{"a":[0,-1]}'),
     ],
 )
 def test_bad_partitions_name_option_and_value(text):

@@ -12,12 +12,14 @@ import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_kafkaproto.client.writing import identity
+from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import Endpoint, pool
 from pyspark_kafkaproto.spark import write_task
 from pyspark_kafkaproto.spark.write import batch_writer
 from pyspark_kafkaproto.spark.write_options import parse_write_options
 from tests.fake_broker import FakeCluster
 from tests.fake_produce import values
+from tests.unit.client.willing import be_willing
 
 
 @pytest.fixture
@@ -47,6 +49,28 @@ def test_tasks_of_a_worker_write_one_after_the_other_under_one_producer_id(broke
     logs = [brokers.logs["orders", partition] for partition in (0, 1)]
     assert sorted(value for log in logs for value in values(log)) == [b"0", b"1", b"2"]
     assert len({one for log in logs for one in log.producers}) == 1
+
+
+def test_a_transaction_is_begun_with_the_first_row_and_left_open(brokers):
+    be_willing(brokers)
+    options = parse_write_options(
+        {"kafka.bootstrap.servers": brokers.address(), "topic": "orders"},
+        StructType([StructField("value", StringType())]),
+    )
+    empty, *rows = (
+        pa.RecordBatch.from_pydict({"value": pa.array(each, pa.string())})
+        for each in ([], ["a"], ["b"])
+    )
+    none = write_task.write_rows(options, [empty], "t")
+    assert (none.rows, none.writer, brokers.asked("InitProducerId")) == (0, None, [])
+    some = write_task.write_rows(options, [empty, *rows, empty], "t")
+    assert (some.rows, some.writer.transactional_id) == (2, "t")
+    assert not brokers.asked("EndTxn")
+
+
+def test_nothing_is_overwritten():
+    with pytest.raises(ConfigError, match=r"mode.*'overwrite'.*use append"):
+        batch_writer(StructType(), {}, overwrite=True)
 
 
 def test_a_task_asks_the_brokers_that_the_driver_has_met(brokers):

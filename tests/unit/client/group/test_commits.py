@@ -26,3 +26,19 @@ def test_of_who_closes_those_that_were_answered_have_not_failed():
     assert other == {FIRST: 8}
     assert isinstance(unheard, DeadlineExceeded)
     assert commits.is_at(FIRST, 7)
+
+
+def test_what_is_under_way_is_not_committed_again_unless_it_fails():
+    config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
+    membership = Membership()
+    commits = Commits(config, membership, None)
+    before, now = ({FIRST: CommittedOffset(offset, leader_epoch=3)} for offset in (7, 8))
+    for positions in (before, now):
+        assert commits.moved(positions) == positions
+        commits.give(positions, wait=False)
+        assert commits.moved(positions) == {}
+    assert commits.moved(before) == before
+    membership.answer(membership.take_commits(), DeadlineExceeded("commit offsets", 30.0))
+    assert commits.moved(now) == {}, "nobody has said so yet"
+    commits.report()
+    assert commits.moved(now) == now

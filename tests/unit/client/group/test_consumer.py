@@ -10,6 +10,7 @@ from contextlib import suppress
 import pytest
 
 from pyspark_kafkaproto import arrow
+from pyspark_kafkaproto.client import consumer as consumer_module
 from pyspark_kafkaproto.client.consumer import Consumer
 from pyspark_kafkaproto.client.group import failing, reading
 from pyspark_kafkaproto.client.group.classic.assignors import Subscriber
@@ -1520,6 +1521,29 @@ def test_a_transaction_that_holds_the_offsets_holds_no_poll_up(filled, group, co
     FakeCoordinator(filled, g=group.committed)
     assert rows_of(consumer.poll(PATIENCE_S)) == [(0, offset) for offset in range(7, 20)]
     assert not caplog.records
+
+
+def test_offsets_that_are_held_once_more_are_a_wait_of_their_own(
+    filled, group, consumer_of, monkeypatch
+):
+    """Else it would be said at once, and asked about as seldom as the last one at its end."""
+    consumer = consumer_of(retry_backoff_ms=1, retry_backoff_max_ms=1)
+    held = BrokerError(UNSTABLE_OFFSET_COMMIT, "OffsetFetch", "group g")
+    answers = iter([held, held, {}, held])
+
+    def answer(*_, **__):
+        found = next(answers)
+        if isinstance(found, BrokerError):
+            raise found
+        return found
+
+    monkeypatch.setattr(consumer_module, "starting_positions", answer)
+    found = []
+    for _ in range(4):
+        starts = consumer._starting_positions(frozenset({FIRST}), GroupMember("m", 1))
+        found.append((starts, consumer._held and consumer._held.tries))
+        time.sleep(0.01)  # more than the rest that is given to the coordinator
+    assert found == [(None, 1), (None, 2), ({}, None), (None, 1)]
 
 
 @pytest.mark.slow

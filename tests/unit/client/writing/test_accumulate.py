@@ -3,6 +3,8 @@
 import pyarrow as pa
 import pytest
 
+from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.client.writing.refusals import RecordRefused
 from tests.fake_produce import values
 
 MEMORY = 1 << 17
@@ -79,3 +81,15 @@ def test_batches_that_were_finished_take_no_room_of_open_ones(brokers, producer)
     assert len(brokers.asked("Produce")) == before
     writer.flush()
     assert len(values(brokers.logs["orders", 0])) == 101
+
+
+def test_a_record_of_just_max_request_size_is_written_and_no_larger_one(brokers, producer):
+    most = 500
+    writer = producer(max_request_size=most, batch_size=100)
+    fits = most - 70  # the headers of a batch and of its record take so much
+    writer.send([ProducerRecord("x" * fits, partition=0)])
+    writer.flush()
+    (batch,) = brokers.logs["orders", 0].batches
+    assert len(batch.data) == most
+    with pytest.raises(RecordRefused, match=f"takes {most + 1} bytes, max.request.size is {most}"):
+        writer.send([ProducerRecord("x" * (fits + 1), partition=0)])

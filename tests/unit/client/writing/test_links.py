@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto.client.writing.links import _HURRIED_S, _STALL_S, Link, SentProduce
+from pyspark_kafkaproto.errors import DeadlineExceeded
 from pyspark_kafkaproto.net import ClientConfig, Deadline, Endpoint, ProducerConfig
 
 LEADER = Endpoint("b-1", 9092)
@@ -18,12 +19,18 @@ class FakeConnection:
 
     def __init__(self):
         self.sent = []
+        self.answers = 0
 
     def version_for(self, request, most):
         return 9
 
     def send(self, request, deadline, version, **options):
         self.sent.append(options)
+
+    def receive(self, deadline):
+        self.answers -= 1
+        if self.answers < 0:
+            raise DeadlineExceeded("receive", 30.0)
 
 
 class FakeRouter:
@@ -84,3 +91,19 @@ def test_while_nobody_sends_the_rest_of_a_request_its_time_stands_still(router, 
     link.sent.extend(SentProduce({}, {}, deadline) for deadline in (before, last))
     link.excuse(7.0)
     assert [sent.deadline.at for sent in link.sent] == [100.0, 207.0 if has_unsent else 200.0]
+
+
+@pytest.mark.parametrize("has_unsent", [False, True])
+@pytest.mark.parametrize("answers", [1, 3])
+def test_answers_are_heard_out_of_what_has_left_as_a_whole(router, answers, has_unsent):
+    """What may still be written is known then: all that was not answered."""
+    link = Link(LEADER)
+    link.connection = router.connection
+    link.connection.has_unsent, link.connection.answers = has_unsent, answers
+    sent = [SentProduce({}, {}, Deadline.after(30)) for _ in range(3)]
+    link.sent.extend(sent)
+    link.hear_out(Deadline.after(30))
+    asked = min(answers, 2 if has_unsent else 3)
+    assert list(link.sent) == sent[asked:]
+    waits_in_vain = answers == 1
+    assert link.connection.answers == answers - asked - waits_in_vain

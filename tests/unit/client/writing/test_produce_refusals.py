@@ -799,14 +799,29 @@ def test_a_letter_that_just_fits_keeps_its_value(brokers, producer, letters, mos
     assert values(letters) == [value.encode()]
 
 
-def test_letters_of_any_size_fit_a_request(producer, letters):
-    writer = producer(dead_letter_topic="letters", max_request_size=500)
+@pytest.mark.parametrize("headers", [0, 50])
+def test_letters_of_any_size_fit_a_request(producer, letters, headers):
+    """What the lengths of their headers take counts, too."""
+    writer = producer(dead_letter_topic="letters", max_request_size=500 + 3 * headers)
     sizes = range(100, 300)  # of the smaller ones the values are kept
-    writer.send([ProducerRecord("x" * size, "k", partition=9) for size in sizes])
+    given = [("h", None)] * headers
+    records = [ProducerRecord("x" * size, "k", partition=9, headers=given) for size in sizes]
+    writer.send(records)
     writer.flush()
     kept = [len(value) for value in values(letters) if value]
     assert kept == [*sizes][: len(kept)]
     assert 0 < len(kept) < writer.dead_letters == len(values(letters)) == len(sizes)
+
+
+def test_where_every_record_is_put_aside_no_batch_without_records_is_sent(
+    brokers, producer, letters
+):
+    writer = producer(dead_letter_topic="letters")
+    writer.send(numbered(3, headers=[(None, b"x")]))
+    assert [written.records for written in writer.flush().values()] == [3]
+    topics = [topic for call in brokers.asked("Produce") for topic in call.topic_data]
+    assert {topic.name for topic in topics} == {"letters"}
+    assert values(letters) == texts(range(3))
 
 
 @pytest.mark.parametrize(

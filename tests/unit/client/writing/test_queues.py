@@ -8,6 +8,8 @@ from pyspark_kafkaproto.client.writing.batches import Batch
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue, Written
 from pyspark_kafkaproto.client.writing.sequences import Identity, Sequences
 from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.records import NewRecord, encode_batch
 
 NOT_SAID = -1
 
@@ -78,3 +80,31 @@ def test_a_part_that_is_written_settles_the_doubts_of_its_own_whole():
     queue.in_flight.extend([part, below])
     queue.deliver(part, 5, 0.0)
     assert [item.doubtful for item in (beside, below, another)] == [(), (), (2,)]
+
+
+def test_while_nobody_was_there_to_send_no_time_has_passed():
+    """Of those alone whose time runs: of their batches, and of errors that may last for a while."""
+    sent, returned, new = batch(1), batch(2), batch(3)
+    sent.deadline, returned.deadline = Deadline(100.0, 30.0), Deadline(110.0, 30.0)
+    queue = queue_of(returned)
+    queue.in_flight.append(sent)
+    queue.waiting.append(new)
+    queue.first_seen = {"it leads no more": 90.0, "it is not there": 95.0}
+    queue.excuse(7.0)
+    assert [sent.deadline.at, returned.deadline.at, new.deadline] == [107.0, 117.0, None]
+    assert queue.first_seen == {"it leads no more": 97.0, "it is not there": 102.0}
+
+
+def test_what_a_later_one_has_passed_is_sent_again_under_the_sequence_that_it_had():
+    """The broker has it, and knows it by that: under another one it would be written twice."""
+    records = encode_batch([NewRecord(b"x", None)], base_offset=0, leader_epoch=0)
+    first, second, third = (
+        Batch(records, 1, (place,), sequence, []) for sequence, place in enumerate((1, 2, 4))
+    )
+    queue = queue_of(first, third)
+    queue.in_flight.append(second)
+    queue.deliver(second, 1, 0.0)
+    queue.sequences.is_misnumbered = True
+    third.base_sequence = 3  # as a row before it was refused, which had 2
+    assert queue.take() is first
+    assert (first.base_sequence, third.base_sequence) == (0, 2)

@@ -37,3 +37,14 @@ def test_nothing_is_passed_over_where_sequences_are_to_begin_anew():
     sequences.restart(SECOND, (2,))
     assert not sequences.pass_over(batch(1, base_sequence=0, records=7))
     assert not sequences.is_overtaking(batch(2, base_sequence=0))
+
+
+def test_a_broker_that_has_heard_nothing_of_the_next_identity_gets_one_batch_at_a_time():
+    """It would take the second for a first one, and what is before it could not be written."""
+    sequences = Sequences(FIRST)
+    assert sequences.most_in_flight(100.0) == 1
+    sequences.note_known(100.0)
+    assert sequences.most_in_flight(101.0) > 1
+    sequences.restart(SECOND, (2,))
+    sequences.begin_anew()
+    assert sequences.most_in_flight(101.0) == 1

@@ -19,6 +19,30 @@ def test_ends_that_were_given_out_are_not_changed():
     assert added == {FIRST: 5, SECOND: 2}
 
 
+def test_ends_that_lie_before_the_query_are_asked_for_again_once():
+    """That it is beyond what is there now, too, is its loss: no run lasts until that has passed."""
+    asked = []
+
+    def ask(at):
+        asked.append(at)
+        return {FIRST: 5, SECOND: 3}
+
+    snapshot = AvailableNow({FIRST: 5, SECOND: 2})
+    for _ in range(2):
+        assert snapshot.ends_beyond({FIRST: 6}, ask) == {FIRST: 5, SECOND: 2}
+    assert asked == [{FIRST: 6}]
+
+
+def test_ends_that_do_not_lie_before_the_query_are_not_asked_for_again():
+    """Those of partitions that it has not got yet are, though nothing lies before 0."""
+    asked = []
+    snapshot = AvailableNow({FIRST: 5})
+    assert snapshot.ends_beyond({FIRST: 5}, asked.append) == {FIRST: 5}
+    assert asked == []
+    snapshot = AvailableNow({FIRST: 5})
+    assert snapshot.ends_beyond({SECOND: 0}, lambda _: {SECOND: 0}) == {FIRST: 5, SECOND: 0}
+
+
 def test_a_query_that_starts_beyond_the_snapshot_ends_where_it_starts():
     snapshot = AvailableNow({FIRST: 5})
     snapshot.reach({FIRST: 4, SECOND: 3})

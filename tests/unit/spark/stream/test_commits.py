@@ -64,6 +64,12 @@ def test_offsets_that_went_with_their_topic_are_committed_for_the_one_made_anew(
     assert kafka.committed == {ONE: 3, TWO: 6}
 
 
+def test_the_first_offset_of_all_is_committed_where_nothing_is(kafka, commits):
+    """Else tools would not see that the whole partition is still to be read."""
+    commits.commit({ONE: 0, TWO: 0})
+    assert kafka.commits == [{TWO: CommittedOffset(0)}]
+
+
 def test_partition_that_comes_later_does_not_move_backwards(kafka, commits):
     kafka.committed = {TWO: 9}
     commits.commit({ONE: 3})

@@ -44,6 +44,7 @@ def test_ends_are_refused(name):
         ({"maxTriggerDelay": "soon"}, "maxTriggerDelay"),
         ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "minOffsetsPerTrigger"),
         ({"commitGroupId": " "}, "commitGroupId"),
+        ({"minPartitions": "9", "maxPartitions": "8"}, "minPartitions"),
         ({"startingOffsets": "committed"}, "kafka.group.id"),
         ({"assign": '{"orders":[0]}'}, "assign / subscribe"),
     ],

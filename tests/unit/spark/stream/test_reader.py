@@ -136,8 +136,8 @@ def test_topic_deleted_before_batch_0_is_run_again_is_a_loss_to_the_next(
 def test_topic_that_is_away_while_a_batch_0_with_records_is_run_again_is_a_loss(
     brokers, stream, caplog, which
 ):
-    """Trigger.Once logs such; the records would be left out for good."""
-    logged = END | {"other": {"0": 5}}
+    """Trigger.Once logs such; the records would be left out for good, were it but one."""
+    logged = END | {"other": {"0": 1}}
     given = which | {"startingOffsets": "earliest"}
     strict, lenient = stream(**given), stream(failOnDataLoss="false", **given)
     with pytest.raises(DataLoss, match=r"INITIAL_OFFSET_NOT_FOUND.*other-0"):
@@ -195,6 +195,23 @@ def test_start_that_is_not_found_any_more_is_not_needed_behind_an_empty_batch_0(
     assert "taken to start where it ends" in caplog.text
     end = again.latestOffset(logged, NO_LIMIT)
     assert ranges(again.partitions(logged, end)) == [(0, 10, 100), (1, 0, 30)]
+
+
+def test_start_that_does_not_name_what_a_logged_empty_batch_0_has_is_not_needed(stream, caplog):
+    """The options were changed since: what they say is of no query that has begun."""
+    again = stream(startingOffsets='{"orders":{"0":50}}')
+    assert again.partitions(again.initialOffset(), END) == []
+    assert "taken to start where it ends" in caplog.text
+    assert again.latestOffset(END, NO_LIMIT) == END
+
+
+def test_a_query_that_was_not_run_before_warns_of_no_earlier_run(stream, caplog):
+    reader = stream(startingOffsets="earliest")
+    at = started(reader)
+    assert reader.partitions(at, at) == []
+    assert reader.latestOffset(at, NO_LIMIT) == END
+    assert ranges(reader.partitions(at, END)) == [(0, 10, 100), (1, 0, 30)]
+    assert not caplog.records
 
 
 def test_fresh_query_must_name_all_partitions(brokers, stream):
@@ -283,6 +300,11 @@ def test_topic_that_is_not_there_fails_the_query(stream):
 
 
 # Limits
+
+
+def test_without_a_limit_there_is_a_number_all_the_same(stream):
+    """What says to read all there is means Trigger.Once."""
+    assert stream().getDefaultReadLimit() == NO_LIMIT
 
 
 def test_limit_is_shared_in_proportion(stream):
@@ -438,9 +460,20 @@ def test_added_partition_that_has_lost_records_already_fails_the_query(brokers, 
     assert ranges(stream(failOnDataLoss="false").partitions(END, end)) == [(2, 3, 7)]
 
 
+def test_an_added_partition_that_is_gone_before_it_was_read_is_a_loss(brokers, stream, clock):
+    """Its topic was deleted when the batch was logged: nobody knows where it began."""
+    end = END | {"other": {"0": 5}}
+    which = {"subscribePattern": "o.*"}
+    with pytest.raises(DataLoss, match=r"INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS.*other-0"):
+        stream(**which).partitions(BEGINNING, end)
+    planned = stream(failOnDataLoss="false", **which).partitions(BEGINNING, end)
+    assert ranges(planned) == [(0, 10, 100), (1, 0, 30)]
+
+
+@pytest.mark.parametrize("which", [{"subscribe": "orders"}, {"assign": '{"orders":[0,1]}'}])
 @pytest.mark.parametrize("seconds_later", [0, 2])
-def test_deleted_topic_fails_the_query_or_is_left_out(brokers, stream, clock, seconds_later):
-    strict, lenient = stream(), stream(failOnDataLoss="false")
+def test_deleted_topic_fails_the_query_or_is_left_out(brokers, stream, clock, seconds_later, which):
+    strict, lenient = stream(**which), stream(failOnDataLoss="false", **which)
     for reader in (strict, lenient):
         reader.latestOffset(END, NO_LIMIT)
     brokers.topics.clear()
@@ -517,17 +550,28 @@ def test_end_that_came_back_is_asked_for_again_before_it_is_believed(brokers, st
 
 
 @pytest.mark.parametrize("strict", ["true", "false"])
-def test_an_open_transaction_brings_no_stream_back(brokers, stream, clock, strict):
+@pytest.mark.parametrize("stop", [100, 110])
+def test_an_open_transaction_brings_no_stream_back(brokers, stream, clock, strict, stop):
     """Its first run was read_uncommitted, and has read beyond where read_committed ends now."""
     given = {"kafka.isolation.level": "read_committed", "failOnDataLoss": strict}
     log = brokers.logs["orders", 0]
-    log.stable, log.stop = 80, 110
+    log.stable, log.stop = 80, stop
     reader = stream(**given)
     assert reader.latestOffset(END, NO_LIMIT) == END
     brokers.logs["orders", 1].stop = 31
     assert reader.latestOffset(END, NO_LIMIT) == {"orders": {"0": 100, "1": 31}}
     log.stable = None
-    assert reader.latestOffset(END, NO_LIMIT) == {"orders": {"0": 110, "1": 31}}
+    assert reader.latestOffset(END, NO_LIMIT) == {"orders": {"0": stop, "1": 31}}
+
+
+def test_an_open_transaction_hides_no_loss_of_what_lies_behind_it(brokers, stream, clock):
+    given = {"kafka.isolation.level": "read_committed"}
+    log = brokers.logs["orders", 0]
+    log.stable, log.stop = 80, 99
+    with pytest.raises(DataLoss, match="orders-0 offset was changed from 100 to 80"):
+        stream(**given).latestOffset(END, NO_LIMIT)
+    lenient = stream(failOnDataLoss="false", **given)
+    assert lenient.latestOffset(END, NO_LIMIT) == {"orders": {"0": 80, "1": 30}}
 
 
 @pytest.mark.parametrize("strict", ["true", "false"])
@@ -655,6 +699,13 @@ def test_what_is_not_read_yet_is_not_committed(brokers, stream, group):
     reader.commit(at)
     assert reader.latestOffset(END, NO_LIMIT) == END
     assert group == ALL_READ, "it asks for the next batch when it is done with the last"
+
+
+def test_what_the_engine_has_done_with_is_committed(stream, group):
+    stream().commit(END)  # to no group
+    assert group == {}
+    stream(commitGroupId="g").commit(END)
+    assert group == ALL_READ
 
 
 # Trigger.AvailableNow
@@ -845,12 +896,23 @@ def test_bytes_of_a_batch_go_by_the_size_of_the_logs(sized, stream):
     )
     topics = (folder.Topic(name="orders", partitions=partitions),)
     sized.on("DescribeLogDirs", DescribeLogDirsResponse(results=(folder(topics=topics),)))
-    reader = stream(startingOffsets="earliest", maxBytesPerTrigger=str(sum(sizes) // 4 + 9))
+    limited = {"startingOffsets": "earliest", "maxBytesPerTrigger": str(sum(sizes) // 4 + 9)}
+    reader = stream(**limited)
 
     end = reader.latestOffset(started(reader), NO_LIMIT)
 
     assert end == {"orders": {"0": 25, "1": 25}}
+    sized.logs["orders", 0].start = 50  # the same size with half of the offsets
+    reader = stream(**limited)
+    assert reader.latestOffset(started(reader), NO_LIMIT) == {"orders": {"0": 62, "1": 24}}
     assert not sized.asked("Fetch")
+
+
+def test_trigger_once_reads_all_there_is_whatever_the_limits(sized, stream):
+    limits = {"maxBytesPerTrigger": "500", "maxOffsetsPerTrigger": "5"}
+    reader = stream(startingOffsets="earliest", **limits)
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert end == {"orders": {"0": 100, "1": 100}}
 
 
 @pytest.mark.parametrize(

@@ -32,11 +32,19 @@ def resumed(make, logged, **options):
     return reader
 
 
-def test_fresh_query_reads_from_its_start_to_where_all_ends(stream):
+def test_fresh_query_reads_from_its_start_to_where_all_ends(stream, caplog):
     reader = stream(startingOffsets="earliest")
     assert reader.latestOffset() == END
     assert reader.initialOffset() == BEGINNING
     assert ranges(reader.partitions(BEGINNING, END)) == [(0, 10, 100), (1, 0, 30)]
+    assert "logged by an earlier run" not in caplog.text
+
+
+def test_where_a_batch_0_with_records_begins_has_to_be_found_again(stream):
+    """The options were changed since; to take it for empty would leave all of it out."""
+    again = resumed(stream, END, startingOffsets='{"orders":{"0":10}}')
+    with pytest.raises(ConfigError, match=r"startingOffsets.*all partitions that are read"):
+        again.partitions(again.initialOffset(), END)
 
 
 def test_fresh_query_from_the_latest_offsets_logs_them_as_an_empty_batch(brokers, stream):
