@@ -218,6 +218,7 @@ class Consumer(Polled):
             CorruptRecords: names topic, partition and base offset.
             DeadlineExceeded, ConnectionFailed: nobody, or one of the leaders, answered for
                 default.api.timeout.ms. Partitions of other leaders are read meanwhile.
+            ConfigError: `timeout_s` is no number of seconds.
         """
         return self._poll_alone(timeout_s)
 

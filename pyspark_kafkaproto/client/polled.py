@@ -9,11 +9,13 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from numbers import Real
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from pyspark_kafkaproto.client.alone import Alone
 from pyspark_kafkaproto.client.group.membership import Membership, State
+from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import Deadline
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ class Polled(ABC):
 
     def _poll_alone(self, timeout_s: float) -> pa.RecordBatch | None:
         """What `poll` does: by one thread at a time, and what an error meets comes again."""
+        _check_seconds(timeout_s)
         is_begun = False
         try:
             with self._alone():
@@ -110,3 +113,10 @@ class Polled(ABC):
     @property
     def _is_closed(self) -> bool:
         return self._membership.state is State.CLOSED
+
+
+def _check_seconds(timeout_s: object) -> None:
+    """Refuse what no clock can tell the end of: of NaN it would never say that it has passed."""
+    if not isinstance(timeout_s, Real) or timeout_s != timeout_s:  # noqa: PLR0124 - NaN alone
+        allowed = "expected seconds: 0 waits for nothing, math.inf until there are rows"
+        raise ConfigError("timeout_s", timeout_s, allowed)

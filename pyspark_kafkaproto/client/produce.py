@@ -179,6 +179,9 @@ class Producer:
                 if isinstance(data, ProducerRecord):  # a tuple: its parts would be the records
                     kind = type(data).__name__
                     raise ConfigError("records", kind, "expected a list: send([record])")
+                if not isinstance(data, Iterable):
+                    kind, allowed = type(data).__name__, "expected records, or an Arrow batch"
+                    raise ConfigError("records", kind, allowed)
                 # What makes them may send others: nothing is begun yet.
                 records = self._alone.letting_in(list)(data)
         if self._transactions is not None:

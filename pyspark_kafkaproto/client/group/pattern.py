@@ -57,14 +57,16 @@ def checked_names(topics: Collection[str], otherwise: str = "") -> frozenset[str
     Raises:
         ConfigError: they are no such set.
     """
-    if isinstance(topics, str | bytes) or not isinstance(topics, Iterable) or not topics:
+    is_set = isinstance(topics, Iterable) and not isinstance(topics, str | bytes)
+    names = list(topics) if is_set else []  # an iterator gives them once
+    if not names:
         allowed = f"expected a set of names, at least one{otherwise}"
         raise ConfigError("topics", topics, allowed)
-    for name in topics:
+    for name in names:
         if not is_topic_name(name):
             allowed = f"no topic is called so: {TOPIC_NAMES}{otherwise}"
             raise ConfigError("topics", name, allowed)
-    return frozenset(topics)
+    return frozenset(names)
 
 
 def compiled(pattern: SubscriptionPattern) -> re.Pattern[str]:

@@ -115,6 +115,7 @@ class ShareConsumer(Polled):
                 group, and is tried as often as group.share.delivery.count.limit says.
             DeadlineExceeded, ConnectionFailed: nobody, or one of the leaders, answered for
                 default.api.timeout.ms. Partitions of other leaders are read meanwhile.
+            ConfigError: `timeout_s` is no number of seconds.
             LocalProtocolError: share.acknowledgement.mode is explicit, and not all that was given
                 is acknowledged.
             UnsupportedVersion: the brokers have no share groups.

@@ -89,7 +89,7 @@ def _owned(record: Any) -> tuple[ProducerRecord, int]:
     try:
         # An empty tuple, which nobody changes, is what most have.
         if type(value) in _CHANGING or type(key) in _CHANGING or headers != ():
-            headers = [(_fixed(name), _fixed(content)) for name, content in headers]
+            headers = [_header(given) for given in headers]
             value, key = _fixed(value), _fixed(key)
             record = record._replace(value=value, key=key, headers=headers)
         size = _RECORD_BYTES + _length(value) + _length(key)
@@ -98,6 +98,14 @@ def _owned(record: Any) -> tuple[ProducerRecord, int]:
     except (TypeError, ValueError) as error:
         raise cannot_be(record, error) from error
     return record, size
+
+
+def _header(given: Any) -> tuple[Any, Any]:
+    """A header that nobody changes any more. Two letters are none: a dict would give such."""
+    if isinstance(given, str):
+        raise TypeError(f"a header is a pair (key, value), not {given!r}; of a dict give items()")
+    name, content = given
+    return _fixed(name), _fixed(content)
 
 
 def _fixed(content: Any) -> Any:

@@ -5,11 +5,12 @@ Slow by nature, an object per record: the way of the data never comes through he
 
 from __future__ import annotations
 
+import operator
 import reprlib
 import time
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark_kafkaproto.arrow import as_binary, write_columns
 from pyspark_kafkaproto.client.writing.int32 import int32s
@@ -97,7 +98,7 @@ def _columns_of(given: Sequence[ProducerRecord], times_ms: Sequence[int]) -> dic
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     micros = [
-        (now_ms if record.timestamp_ms is None else record.timestamp_ms) * _MICROS
+        (now_ms if record.timestamp_ms is None else _as_int(record.timestamp_ms)) * _MICROS
         for record, now_ms in zip(given, times_ms, strict=True)
     ]
     columns = {
@@ -109,12 +110,22 @@ def _columns_of(given: Sequence[ProducerRecord], times_ms: Sequence[int]) -> dic
     if any(record.key is not None for record in given):
         columns["key"] = pa.array([record.key for record in given], pa.large_binary())
     if any(record.partition is not None for record in given):
-        columns["partition"] = pa.array([record.partition for record in given], pa.int32())
+        # Arrow would cut a fraction off.
+        partitions = [
+            None if record.partition is None else operator.index(record.partition)
+            for record in given
+        ]
+        columns["partition"] = pa.array(partitions, pa.int32())
     if any(record.headers for record in given):
         pair = pa.struct([("key", pa.binary()), ("value", pa.binary())])
         headers = [[(key, value) for key, value in record.headers] for record in given]
         columns["headers"] = pa.array(headers, pa.list_(pair))
     return columns
+
+
+def _as_int(number: Any) -> Any:
+    """A whole number as Python's: NumPy's may be too short to multiply, and Arrow takes none."""
+    return operator.index(number) if hasattr(number, "__index__") else number
 
 
 def record_at(batch: pa.RecordBatch, row: int, timestamp_column: str | None) -> ProducerRecord:

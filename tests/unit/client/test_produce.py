@@ -325,7 +325,10 @@ def test_a_column_that_is_there_twice_is_refused_where_it_counts(producer, name)
         ProducerRecord(b"", headers=[("one", b"", "too many")]),
         ProducerRecord(b"", headers=[b"no pair"]),
         ProducerRecord(b"", headers=5),
+        ProducerRecord(b"", headers={"id": b"1"}),  # its keys would be pairs of letters
+        ProducerRecord(b"", headers=["id"]),
         ProducerRecord(b"", partition=1 << 32),
+        ProducerRecord(b"", partition=0.5),
         ProducerRecord(b"", timestamp_ms="now"),
         ProducerRecord(b"", timestamp_ms=1 << 60),
     ],
@@ -342,6 +345,12 @@ def test_what_is_no_record_is_refused(producer, record):
     kind = type(record).__name__
     with pytest.raises(ConfigError, match=rf"records.*{kind}.*expected ProducerRecord"):
         producer().send([record])
+
+
+@pytest.mark.parametrize("data", [None, 5])
+def test_what_is_no_list_is_refused(producer, data):
+    with pytest.raises(ConfigError, match=r"records.*(NoneType|int).*expected records"):
+        producer().send(data)
 
 
 def test_one_record_by_itself_is_refused_for_what_it_is(producer):
@@ -478,6 +487,19 @@ def test_a_gathered_record_has_the_time_at_which_it_was_sent(brokers, producer, 
     first = 1_700_000_000_000
     expected = [first + 1000, first + 2000, first + 3000, 5, first + 5000]
     assert times_of(brokers.logs["orders", 0]) == expected
+
+
+def test_numbers_that_are_not_pythons_own_are_numbers(brokers, producer):
+    """NumPy's among them, as a table's rows have them: Arrow takes those for no times."""
+
+    class Whole:
+        def __index__(self):
+            return 1
+
+    writer = producer()
+    writer.send([ProducerRecord("x", partition=Whole(), timestamp_ms=Whole())])
+    writer.flush()
+    assert times_of(brokers.logs["orders", 1]) == [1]
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from pyspark_kafkaproto import Consumer
 from pyspark_kafkaproto.client.group.classic import keeper
 from pyspark_kafkaproto.client.group.classic.subscription import assignment_bytes, read_subscriber
-from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
+from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern, checked_names
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.groups.members import read_assignment
 from pyspark_kafkaproto.cluster.routing import OPINIONS
@@ -308,3 +308,8 @@ def test_each_row_is_read_once_while_topics_and_members_come_and_go(
 ):
     answers = {"JoinGroup": sharing.join, "SyncGroup": sharing.sync, "Heartbeat": sharing.beat}
     TopicHappenings(seed, filled, pattern_of, answers).check_each_row_once(80)
+
+
+def test_names_that_come_once_are_all_subscribed_to():
+    """As of a generator: whoever looked at them would have none left."""
+    assert checked_names(iter(["orders", "more"])) == {"orders", "more"}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import math
 import re
 import signal
 import threading
 import time
+from datetime import timedelta
 
 import pytest
 
@@ -346,6 +348,7 @@ def test_it_is_said_once_that_nobody_answers(monkeypatch, caplog):
         ({"a" * 250}, "no topic is called so"),
         ({b"orders"}, "b'orders'.*no topic is called so"),
         (b"orders", "expected a set of names"),
+        (iter(()), "expected a set of names, at least one"),
         (5, "expected a set of names"),
     ],
 )
@@ -366,6 +369,15 @@ def test_what_a_consumer_cannot_use_is_named(brokers, given, text):
     config = {"bootstrap.servers": brokers.bootstrap_servers, "group.id": "g"}
     with pytest.raises(ConfigError, match=text):
         Consumer(config, {"orders"}, **given)
+
+
+@pytest.mark.parametrize("timeout_s", [None, "1", math.nan, timedelta(seconds=1)])
+def test_a_poll_for_no_time_that_there_is_says_so(filled, member_of, timeout_s):
+    """By a clock that is asked about NaN no poll without rows would ever end."""
+    consumer = member_of()
+    with pytest.raises(ConfigError, match=r"'timeout_s' is .*expected seconds.*math\.inf"):
+        consumer.poll(timeout_s)
+    assert poll_rows(consumer, 40), "it goes on"
 
 
 @pytest.mark.slow
