@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Any, ClassVar, Final
 
 from pyspark_kafkaproto.client.group.incremental.assigned import IdPartition
-from pyspark_kafkaproto.client.group.incremental.coordinator import Coordinator
+from pyspark_kafkaproto.client.group.incremental.coordinator import Beaten, Coordinator
 from pyspark_kafkaproto.client.group.incremental.keeper import IncrementalKeeper
 from pyspark_kafkaproto.client.share.answers import SWITCHED_OFF, TOO_OLD
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
@@ -66,3 +66,12 @@ class ShareKeeper(IncrementalKeeper):
     """Keeps a membership by ShareGroupHeartbeat."""
 
     _speaks: ClassVar[type[Coordinator]] = ShareCoordinator
+
+    def _take(self, answer: Beaten) -> None:
+        """A heartbeat that comes late is told what is new, in an answer that nobody gets.
+
+        Coordinators take the epoch before it then, and tell its member of the next one alone.
+        """
+        if answer.assignment is None and answer.member_epoch != self._membership.member.generation:
+            self._said = None  # ask for all of it
+        super()._take(answer)

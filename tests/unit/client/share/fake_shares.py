@@ -199,7 +199,9 @@ class FakeShares:
         session = self.sessions.get(key)
         if session is None:
             return NOT_FOUND
-        assert session.connection == call.connection, "a session has one connection"
+        if call.connection < session.connection:
+            return INVALID_EPOCH  # it was sent before the connection of an earlier session ended
+        assert call.connection == session.connection, "a session has one connection"
         if request.share_session_epoch == -1:
             return 0
         if request.share_session_epoch != session.epoch:
@@ -343,12 +345,13 @@ class FakeShares:
 
     def done(self):
         """(topic, number, offset) of what nobody is given any more."""
-        return {
-            (*place, offset)
-            for place, offsets in self.offsets.items()
-            for offset, found in offsets.items()
-            if found.state == "done"
-        }
+        with self.brokers.at_once():
+            return {
+                (*place, offset)
+                for place, offsets in self.offsets.items()
+                for offset, found in offsets.items()
+                if found.state == "done"
+            }
 
     @staticmethod
     def _give_back(offsets, member_id):

@@ -23,6 +23,7 @@ from pyspark_kafkaproto.errors import (
 )
 from pyspark_kafkaproto.messages.share_acknowledge import ShareAcknowledgeResponse
 from pyspark_kafkaproto.messages.share_fetch import ShareFetchResponse
+from pyspark_kafkaproto.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from pyspark_kafkaproto.records.layout import CONTROL
@@ -398,6 +399,20 @@ def test_rows_whose_lock_may_have_run_out_are_not_handed_out(
     assert set(consumer.commit().values()) == {None}, "nothing was said of what ran out"
     assert "orders-0: not handed out" in caplog.text
     assert "max.poll.records" in caplog.text
+
+
+def test_what_an_answer_told_that_nobody_got_is_asked_for(filled, shares, member_of):
+    """One to a heartbeat that came late: of those that follow the epoch alone is another."""
+
+    def tell_by_the_epoch_alone(call):
+        answer = shares.beat(call)
+        if call.request.member_epoch == 0:
+            return with_values(answer, assignment=ShareGroupHeartbeatResponse.Assignment())
+        shares.members[call.request.member_id] = shares.epoch + 1
+        return with_values(answer, member_epoch=shares.epoch + 1)
+
+    filled.on("ShareGroupHeartbeat", tell_by_the_epoch_alone)
+    poll_rows(member_of(), 40)
 
 
 def test_a_commit_waits_for_what_a_fetch_has_taken_along(filled, shares, explicit_of):
