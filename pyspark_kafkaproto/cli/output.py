@@ -32,6 +32,7 @@ Row = Mapping[str, object]
 
 _NARROW = 6  # of a text, which is folded where the numbers beside it are not
 _BETWEEN = 3  # blanks, of one column and the next
+_WIDEST = 2  # cells of a letter
 
 
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,8 +105,9 @@ def table_text(rows: Sequence[Row], columns: Mapping[str, str]) -> str:
     """The table as `show` prints it."""
     out = StringIO()
     console = Console(file=out, force_terminal=True, highlight=False)
-    # Of a table that is wider, folded as it may be, rich leaves out the columns to the right.
-    has_room = console.width > (1 + _BETWEEN) * len(columns)
+    # Of a table that is wider, folded as it may be, rich leaves out the columns to the right; in a
+    # column of one cell, letters that take two.
+    has_room = console.width > (_WIDEST + _BETWEEN) * len(columns)
     if not (has_room and _is_terminal()):
         return "".join(f"{line.rstrip()}\n" for line in _plain_lines(rows, columns))
     console.print(table_of(rows, columns, console.width))

@@ -128,10 +128,11 @@ def _full_disk() -> Iterator[None]:
         yield
     except OSError as error:
         # A file's own error has its name; what is left is where commands are, and write to.
-        if error.filename is None and _is_nowhere():
+        is_unnamed = error.filename is None
+        if is_unnamed and isinstance(error, FileNotFoundError) and _is_nowhere():
             text = "the working directory was deleted: change to one that is there (cd)"
             raise click.ClickException(text) from error
-        if error.filename is not None or error.errno not in _NO_ROOM:
+        if not is_unnamed or error.errno not in _NO_ROOM:
             raise
         _leave_output()
         text = f"standard output cannot be written: {error.strerror}"

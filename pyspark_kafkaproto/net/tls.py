@@ -6,10 +6,10 @@ empty. An `ssl` socket knows no kernel time-outs and gives at most one record (1
 
 from __future__ import annotations
 
+import os
 import ssl
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
@@ -256,7 +256,10 @@ def _identify(context: ssl.SSLContext, identity: KeyPair, config: SecurityConfig
     # OpenSSL takes keys from a file alone: one that only this user reads, for a moment.
     try:
         with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-            Path(file.name).write_text(identity.pem.reveal(), encoding="utf-8")
+            # Not by its name, which may be another's file by now; what is left in a buffer when the
+            # disk is full would keep `file` from being removed.
+            with os.fdopen(file.fileno(), "w", encoding="utf-8", closefd=False) as text:
+                text.write(identity.pem.reveal())
             _load_identity(context, file.name, identity, config)
     except OSError as error:  # of the file itself
         why = f"the key is in a temporary file for a moment, which failed ({error.strerror}): "

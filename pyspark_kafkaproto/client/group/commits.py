@@ -137,7 +137,10 @@ class Commits:
         return self._membership.commit(offsets, Deadline.after(self.timeout_s))
 
     def _see_through(self, commit: Commit, deadline: Deadline) -> None:
-        self._membership.wait_for(commit, deadline)
+        try:
+            self._membership.wait_for(commit, deadline)
+        finally:  # whoever gave up waiting does not hear what became of it
+            self._may_come_late |= not commit.is_done
         self.report()
         self._note(commit)
         if commit.error is not None:

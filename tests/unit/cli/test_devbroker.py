@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 
 from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.cli import devbroker as commands
+from pyspark_kafkaproto.cli import root
 from pyspark_kafkaproto.cli.root import kafkaproto
 from pyspark_kafkaproto.devbroker import RunningBroker
 from pyspark_kafkaproto.devbroker.jars import cache_dir
@@ -300,3 +302,25 @@ def test_a_working_directory_that_was_deleted_is_named(run, tmp_path, monkeypatc
     assert done.stderr == (
         "Error: the working directory was deleted: change to one that is there (cd)\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(BrokenPipeError(errno.EPIPE, "gone"), 141), (OSError(errno.ENOSPC, "no room"), 1)],
+)
+def test_who_reads_and_a_full_disk_are_told_where_the_working_directory_was_deleted(
+    run, tmp_path, monkeypatch, error, code
+):
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(commands, "find_running", lambda _: RUNNING)
+    monkeypatch.setattr(commands, "table_text", fails)
+    monkeypatch.setattr(root, "_leave_output", lambda: None)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    done = run("devbroker", "status", "--data-dir", str(tmp_path))
+    said = {141: "", 1: "Error: standard output cannot be written: no room\n"}
+    assert (done.exit_code, done.stderr) == (code, said[code])

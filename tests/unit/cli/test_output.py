@@ -92,6 +92,15 @@ def test_a_narrow_terminal_shows_all_there_is(monkeypatch, width):
     assert sorted(filter(str.isdigit, shown)) == sorted("123456789012987654321098")
 
 
+@pytest.mark.parametrize("width", range(10, 20))
+def test_letters_that_are_two_cells_wide_are_not_left_out(monkeypatch, width):
+    monkeypatch.setattr(output, "_is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    row = {"Group": "日本語", "Client": "日本", "Host": "日"}
+    shown = Text.from_ansi(table_text([row], {key: key for key in row})).plain
+    assert sorted(filter("日本語".__contains__, shown)) == sorted("日本語日本日")
+
+
 def test_a_table_for_a_pipe_is_not_laid_out_cell_by_cell(monkeypatch):
     """That took half a millisecond a row: lags of a thousand groups are tens of thousands."""
     cells = []

@@ -239,3 +239,23 @@ def test_where_no_temporary_file_can_be_written_the_key_is_named(me, tmp_path, m
     with pytest.raises(ConfigError, match=r"temporary file .*: set TMPDIR") as caught:
         make_context(found)
     assert caught.value.option == "ssl.keystore"
+
+
+def test_a_key_is_never_written_to_a_file_that_others_have_put_in_its_place(
+    me, tmp_path, monkeypatch
+):
+    """Folders for temporary files that all may write to are not always sticky."""
+    theirs, make = tmp_path / "theirs", tempfile.NamedTemporaryFile
+    theirs.touch()
+
+    def replaced(*arguments, **options):
+        file = make(*arguments, dir=tmp_path, **options)
+        Path(file.name).unlink()
+        Path(file.name).symlink_to(theirs)
+        return file
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", replaced)
+    found = config(ssl_keystore_key=me.key_pem(), ssl_keystore_certificate_chain=me.chain_pem)
+    with pytest.raises(ConfigError, match=r"ssl\.keystore"):
+        make_context(found)
+    assert theirs.read_text() == ""

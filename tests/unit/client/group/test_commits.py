@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pyspark_kafkaproto.client.group.commits import Commits
 from pyspark_kafkaproto.client.group.membership import Membership
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
@@ -40,5 +42,21 @@ def test_what_is_under_way_is_not_committed_again_unless_it_fails():
     assert commits.moved(before) == before
     membership.answer(membership.take_commits(), DeadlineExceeded("commit offsets", 30.0))
     assert commits.moved(now) == {}, "nobody has said so yet"
+    commits.report()
+    assert commits.moved(now) == now
+
+
+def test_what_was_waited_for_in_vain_may_come_late():
+    """As what nobody waited for: the next automatic commits are to put the group right again."""
+    config = ConsumerConfig.parse(
+        {"bootstrap.servers": "b:1", "group.id": "g", "default.api.timeout.ms": "1"}
+    )
+    membership = Membership()
+    commits = Commits(config, membership, None)
+    before, now = ({FIRST: CommittedOffset(offset)} for offset in (7, 8))
+    with pytest.raises(DeadlineExceeded):
+        commits.give(before, wait=True)
+    commits.give(now, wait=False)
+    membership.answer(membership.take_commits(), None)
     commits.report()
     assert commits.moved(now) == now
