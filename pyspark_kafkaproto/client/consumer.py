@@ -247,6 +247,7 @@ class Consumer(Polled):
                 self._membership.wait_for_change(view, self._sooner_if_held(view, turn))
             if batch is not None or deadline.has_passed:
                 return batch
+            self._commits.report()  # it may be a long wait
 
     def _next_batch(self, reading: Reading, turn: Deadline) -> pa.RecordBatch | None:
         """See `Reading.next_batch`; nothing where it is being looked up whether a topic is gone."""

@@ -1113,6 +1113,24 @@ def test_a_commit_by_an_instance_that_was_taken_over_ends_its_membership(
 
 
 @pytest.mark.slow
+def test_a_long_poll_tells_what_becomes_of_commits_while_it_waits(filled, group, consumer_of):
+    class Told(Exception):
+        pass
+
+    def tell(offsets, error):
+        raise Told(offsets, error)
+
+    consumer = consumer_of(listeners={"on_commit": tell}, enable_auto_commit="false")
+    poll_rows(consumer, 40)
+    let_go = held_up(filled, group.commit)
+    consumer.commit({FIRST: 1}, wait=False)
+    threading.Timer(0.1, let_go.set).start()
+    with pytest.raises(Told) as told:
+        consumer.poll(PATIENCE_S)
+    assert told.value.args == ({FIRST: 1}, None)
+
+
+@pytest.mark.slow
 def test_a_refused_commit_takes_none_with_it_that_waited_beside_it(filled, group, consumer_of):
     told = []
     consumer = consumer_of(
