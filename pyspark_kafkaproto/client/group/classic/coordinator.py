@@ -13,7 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from pyspark_kafkaproto.client.group.classic.assignors import ASSIGNORS
-from pyspark_kafkaproto.client.group.classic.subscriber import NOTHING, Assignment, Claim
+from pyspark_kafkaproto.client.group.classic.subscriber import (
+    NOTHING,
+    Assignment,
+    Claim,
+    numbered,
+)
 from pyspark_kafkaproto.client.group.classic.subscription import (
     assignment_bytes,
     read_subscriber,
@@ -24,7 +29,12 @@ from pyspark_kafkaproto.client.group.conversation import Conversation
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern, compiled, matching
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import INSTANCE_TAKEN_OVER, GroupMember
-from pyspark_kafkaproto.cluster.groups.members import read_assignment
+from pyspark_kafkaproto.cluster.groups.described import (
+    CLASSIC,
+    CONSUMER_PROTOCOL,
+    ListedGroup,
+)
+from pyspark_kafkaproto.cluster.groups.members import find_listed, read_assignment
 from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,
@@ -63,7 +73,7 @@ class Joined:
     """A generation as its member sees it.
 
     `shared` has the number of partitions of each topic where this member leads the group and has
-    shared them out; None where another one does.
+    shared them out, or found them so as it came back; None where another one does.
     """
 
     member: GroupMember
@@ -267,8 +277,23 @@ class Coordinator(Conversation):
         self.wanted = frozenset(topic for item in members for topic in item.topics)
         counts = self.count_partitions(self.wanted)
         if joined.skip_assignment:  # a static leader has come back: what was shared out stays
-            return counts, {}
+            return self._read_whole(counts), {}
         return counts, ASSIGNORS[name](members, counts)
+
+    def _read_whole(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """Those topics whose partitions all have a reader; the others are to be shared out anew.
+
+        They may have come, or grown, since the leader looked before it went: nobody else looks.
+        """
+        ours = ListedGroup(self._group, CLASSIC, "", CONSUMER_PROTOCOL)
+        group = find_listed(self.router, [ours])[self._group]
+        members = () if group is None else group.members
+        read = {item for member in members for item in member.assignment}
+        return {
+            topic: count
+            for topic, count in counts.items()
+            if read.issuperset(numbered(topic, 0, count))
+        }
 
     def _metadata(self, assignor: str, held: Claim) -> bytes:
         rack_id = self._config.client.client_rack

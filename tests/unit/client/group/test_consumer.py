@@ -347,6 +347,39 @@ def test_the_leader_shares_out_anew_when_a_topic_grows_or_comes(filled, group, c
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_a_static_leader_that_comes_back_shares_out_what_grew_meanwhile(
+    filled, group, consumer_of, assignor
+):
+    """It is not asked to share out (KIP-814), and nobody else would notice."""
+    own = {"group_instance_id": "till-1", "partition_assignment_strategy": assignor}
+    with consumer_of(**own) as gone:
+        poll_rows(gone, 40)
+        group.returns = gone.member_id
+    grown = filled.topics["orders"]
+    filled.logs["orders", 2] = type(filled.logs["orders", 0])()
+    grown.epochs.append(0)
+    grown.leaders.append(1)
+    back = consumer_of(**own, metadata_max_age_ms=20)
+    poll_until(back, lambda: back.assignment == BOTH, "what it had")
+    poll_until(back, lambda: len(back.assignment) == 3, "the new partition")
+    assert filled.asked("JoinGroup")[-1].reason == "topics have changed"
+
+
+@pytest.mark.slow
+def test_a_static_leader_that_comes_back_disturbs_nobody(filled, group, consumer_of):
+    group.others = (Subscriber("z", ["orders"]),)
+    with consumer_of(group_instance_id="till-1") as gone:
+        poll_until(gone, lambda: gone.assignment, "an assignment")
+        group.returns = gone.member_id
+    back = consumer_of(group_instance_id="till-1", metadata_max_age_ms=20)
+    poll_until(back, lambda: back.assignment, "what it had")
+    asked = len(filled.asked("Metadata"))
+    poll_until(back, lambda: len(filled.asked("Metadata")) > asked + 3, "looks at the topics")
+    assert group.generation == 1
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reset", "position"),
     [("earliest", 5), ("latest", 20), ("by_duration:PT1H", 5), ("by_duration:PT0S", 20)],
