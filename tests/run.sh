@@ -2,7 +2,7 @@
 # The whole suite from a bare checkout: brings what it needs into .venv, checks the sources, runs
 # every test. Needs Python 3.11, Java 17 and, for the kernel's tests, a C compiler.
 #
-#   tests/run.sh            everything, in some 20 minutes on two cores
+#   tests/run.sh            everything, in some 23 minutes on two cores
 #   tests/run.sh --long     with the long schedules
 #   tests/run.sh --checks   the checks of the sources alone
 set -eu
@@ -96,8 +96,8 @@ if [ -z "$only_checks" ]; then
     step "Apache Kafka 4.0" env -u KAFKA_HOME kafkaproto devbroker fetch --kafka-version 4.0.1
     # pytest's exit code 5, nothing collected, is an error like any other: a mark that no test
     # carries is a mistake here.
-    # -n 3 here and below: two processes leave much of two cores idle, as many tests wait. Deadlines
-    # leave room for neighbours. Plain pytest draws fewer inputs.
+    # -n 3: two processes leave a third of two cores idle, as many of these tests wait. Deadlines
+    # leave room for neighbours: with -n 8 all pass. Plain pytest draws fewer inputs.
     step "tests without a broker" \
         python -m pytest -q -n 3 --hypothesis-profile=full -m "$length and not ($needs_broker)"
     # Most of the Java programs end before what is optimised in them would pay.
@@ -108,7 +108,7 @@ if [ -z "$only_checks" ]; then
     # Each process has brokers and a Spark of its own, and whole files, so that those are shared.
     use_archives
     step "tests with a broker" env "JDK_JAVA_OPTIONS=$java_options" \
-        python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --hypothesis-profile=full \
+        python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --hypothesis-profile=full \
         -m "$length and ($needs_broker)"
 fi
 

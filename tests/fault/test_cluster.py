@@ -31,6 +31,7 @@ def loss(trio, kafka, topic, new_name):
     lead_as_at_first(trio)  # other tests have killed nodes
     partitions = kafka.get_partitions({topic})
     kafka.set_consumer_offsets(group, dict.fromkeys(partitions, 4))
+    wait_for_all(trio, "__consumer_offsets")  # else nobody may coordinate behind the one killed
     found = {}
 
     def is_led_by_the_coordinator():  # elections take a moment, and nodes hear of them one by one
