@@ -103,15 +103,19 @@ def json_text(value: object, indent: int | None = None) -> str:
 
 def table_text(rows: Sequence[Row], columns: Mapping[str, str]) -> str:
     """The table as `show` prints it."""
-    out = StringIO()
-    console = Console(file=out, force_terminal=True, highlight=False)
-    # Of a table that is wider, folded as it may be, rich leaves out the columns to the right; in a
-    # column of one cell, letters that take two.
-    has_room = console.width > (_WIDEST + _BETWEEN) * len(columns)
-    if not (has_room and _is_terminal()):
-        return "".join(f"{line.rstrip()}\n" for line in _plain_lines(rows, columns))
-    console.print(table_of(rows, columns, console.width))
-    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+    if _is_terminal():
+        out = StringIO()
+        console = Console(file=out, force_terminal=True, highlight=False)
+        # Of a table that is wider, folded as it may be, rich leaves out the columns to the right;
+        # in a column of one cell, letters that take two.
+        if console.width > (_WIDEST + _BETWEEN) * len(columns):
+            console.print(table_of(rows, columns, console.width))
+            return _stripped(out.getvalue().splitlines())
+    return _stripped(_plain_lines(rows, columns))
+
+
+def _stripped(lines: Iterable[str]) -> str:
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def _plain_lines(rows: Sequence[Row], columns: Mapping[str, str]) -> Iterator[str]:

@@ -97,7 +97,7 @@ class _Commands(click.Group):
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         try:  # for --help and --version
-            with _full_disk():
+            with _in_one_line():
                 return super().make_context(*arguments, **options)
         except BrokenPipeError:
             _leave_output()
@@ -105,7 +105,7 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _full_disk():
+            with _in_one_line():
                 result = super().invoke(ctx)
                 sys.stdout.flush()  # here, where a reader that has gone is no traceback
         except KafkaProtoError as error:
@@ -122,7 +122,7 @@ class _Commands(click.Group):
 
 
 @contextmanager
-def _full_disk() -> Iterator[None]:
+def _in_one_line() -> Iterator[None]:
     """Standard output that cannot be written, or no folder to be in, as an error of one line."""
     try:
         yield

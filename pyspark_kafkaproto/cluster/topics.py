@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark_kafkaproto.cluster.asking import Question, each_place, nothing_done_yet
+from pyspark_kafkaproto.cluster.changing import change
 from pyspark_kafkaproto.cluster.controller import ask_controller, controller_of, timeout_ms
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
@@ -151,7 +152,7 @@ def _delete_by_id(router: Router, names: Collection[str]) -> None:
         return _read_deleted(answer, {ids[name]: name for name in part})
 
     question = Question(f"delete {_names(names)}", make_request, read)
-    ask_controller(router, question, names, UNKNOWN_TOPIC_ID, find_places, is_ours=True)
+    change(router, question, names, find_places, UNKNOWN_TOPIC_ID, is_ours=True)
 
 
 def _delete_by_name(router: Router, names: Collection[str]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, ask_all_brokers, cut
-from pyspark_kafkaproto.cluster.controller import ask_controller
+from pyspark_kafkaproto.cluster.changing import change
 from pyspark_kafkaproto.cluster.groups.committed import GROUPS_PER_REQUEST, check_groups, named
 from pyspark_kafkaproto.cluster.groups.described import (
     CLASSIC,
@@ -141,7 +141,7 @@ def delete_groups(router: Router, groups: Collection[str]) -> None:
         _read_deleted,
         cut(GROUPS_PER_REQUEST),
     )
-    ask_controller(router, question, groups, GROUP_ID_NOT_FOUND, router.coordinators)
+    change(router, question, groups, router.coordinators, GROUP_ID_NOT_FOUND)
 
 
 def check_can_be_moved(router: Router, group: str, *, is_share: bool) -> None:
@@ -227,9 +227,10 @@ def _consumer_group(item: ConsumerGroupDescribeResponse.Group) -> DescribedGroup
 # Classic groups
 
 
-def _find_classic_groups(
+def find_classic_groups(
     router: Router, groups: Collection[str]
 ) -> dict[str, DescribedGroup | None]:
+    """As `find_groups`, of those with the classic protocol alone."""
     question = Question(
         f"describe {named(groups)}",
         lambda part: DescribeGroupsRequest(groups=tuple(part)),
@@ -340,7 +341,7 @@ _DELETE_ADVICE = {
 # In the order in which they are asked for groups whose type is not known.
 _FINDERS = {
     CONSUMER: _find_consumer_groups,
-    CLASSIC: _find_classic_groups,
+    CLASSIC: find_classic_groups,
     SHARE: find_share_groups,
     STREAMS: find_streams_groups,
 }

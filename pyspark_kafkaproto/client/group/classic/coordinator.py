@@ -29,12 +29,7 @@ from pyspark_kafkaproto.client.group.conversation import Conversation
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern, compiled, matching
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import INSTANCE_TAKEN_OVER, GroupMember
-from pyspark_kafkaproto.cluster.groups.described import (
-    CLASSIC,
-    CONSUMER_PROTOCOL,
-    ListedGroup,
-)
-from pyspark_kafkaproto.cluster.groups.members import find_listed, read_assignment
+from pyspark_kafkaproto.cluster.groups.members import find_classic_groups, read_assignment
 from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,
@@ -285,8 +280,7 @@ class Coordinator(Conversation):
 
         They may have come, or grown, since the leader looked before it went: nobody else looks.
         """
-        ours = ListedGroup(self._group, CLASSIC, "", CONSUMER_PROTOCOL)
-        group = find_listed(self.router, [ours])[self._group]
+        group = find_classic_groups(self.router, [self._group])[self._group]
         members = () if group is None else group.members
         read = {item for member in members for item in member.assignment}
         return {

@@ -1,0 +1,72 @@
+"""Changes asked of whoever makes them, and what the answer to a second try means.
+
+A change whose answer was lost is asked for again, and may have been made by then. Who makes it (the
+controller, a coordinator) is told by the caller, as for `asking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pyspark_kafkaproto.cluster.asking import Asker, Question, ask
+from pyspark_kafkaproto.error_codes import REQUEST_TIMED_OUT
+from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.net import Deadline, Endpoint
+
+_K = TypeVar("_K")
+
+_EARLIER_TRY = "an earlier try may have done it: its answer was lost, or told of no end"
+
+
+def change(
+    router: Asker,
+    question: Question[_K, None],
+    things: Collection[_K],
+    find_places: Callable[[set[_K], Deadline], Mapping[_K, Endpoint | BrokerError]],
+    done: int | None = None,
+    *,
+    is_ours: bool = False,
+) -> None:
+    """Change something.
+
+    Args:
+        router: whom to ask through.
+        question: what to ask.
+        things: what it is about.
+        find_places: as for `ask`.
+        done: the error code that a second try meets where the first one came through: if there may
+            have been such a first try, the error's text says so.
+        is_ours: whether `done` tells after such a try that it was that one.
+    """
+    sent: set[_K] = set()
+    doubtful: set[_K] = set()  # sent before, and not known to have changed nothing
+
+    def request(part: list[_K]) -> Any:
+        doubtful.update(sent.intersection(part))
+        sent.update(part)
+        return question.make_request(part)
+
+    def outcome(thing: _K, error: BrokerError | None) -> BrokerError | None:
+        if error is None or error.code == REQUEST_TIMED_OUT:
+            return error
+        sent.discard(thing)
+        if error.code != done or thing not in doubtful:
+            return error
+        return None if is_ours else _perhaps_ours(error)
+
+    def outcomes(answer: Any, part: list[_K]) -> dict[_K, BrokerError | None]:
+        return {
+            thing: outcome(thing, error) for thing, error in question.read(answer, part).items()
+        }
+
+    asked = replace(question, make_request=request, read=outcomes)
+    ask(router, asked, things, find_places)
+
+
+def _perhaps_ours(error: BrokerError) -> BrokerError:
+    text = "; ".join(filter(None, (error.message, _EARLIER_TRY)))
+    told = BrokerError(error.code, error.api, error.subject, text)
+    told.patience_s = error.patience_s
+    return told
