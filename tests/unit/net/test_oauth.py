@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import http.client
 import json
 import socket
 import sys
@@ -221,6 +222,14 @@ def test_an_endpoint_that_is_not_there_is_worth_a_retry(endpoint):
         token(with_endpoint(endpoint))
 
 
+def take_request(connection):
+    """All of it, in pieces as it comes: what is not read makes a connection's end a reset."""
+    with connection.makefile("rb") as request:
+        request.readline()
+        head = http.client.parse_headers(request)
+        request.read(int(head["Content-Length"]))
+
+
 @pytest.mark.slow
 def test_an_endpoint_that_does_not_speak_http_is_named():
     """The URL may be that of a broker."""
@@ -230,7 +239,7 @@ def test_an_endpoint_that_does_not_speak_http_is_named():
         def answer_once():
             connection, _ = listening.accept()
             with connection:
-                connection.recv(65536)
+                take_request(connection)
                 connection.sendall(b"\0\0\0\x04 no HTTP at all\r\n\r\n")
 
         thread = threading.Thread(target=answer_once)
@@ -260,7 +269,7 @@ def test_a_refusal_that_does_not_come_to_its_end(head, pieces, error, said):
         def answer_once():
             connection, _ = listening.accept()
             with connection:
-                connection.recv(65536)
+                take_request(connection)
                 connection.sendall(f"HTTP/1.1 401 No\r\n{head}\r\n\r\n".encode())
                 for piece in pieces:
                     with contextlib.suppress(OSError):
