@@ -53,6 +53,9 @@ _log = logging.getLogger(__name__)
 OPINIONS = 3
 """How many brokers have to agree. Spark's own connector asks three times too, but any broker."""
 _BETWEEN_OPINIONS_S = 0.3
+# Who hangs still takes connections, and says nothing then. Others agree on a version sooner, nearly
+# always; where nobody does, the last one tried has all the time there is, and so has each later.
+_ANSWERS_WITHIN_S = 3.0
 _BOOTSTRAP = "bootstrap"  # the stage behind those of a connection
 
 
@@ -265,13 +268,22 @@ class Router:
         endpoints = (broker.endpoint for broker in known)
         every = dict.fromkeys((*endpoints, *self._told, *self.config.bootstrap_servers))
         first = [endpoint for endpoint in every if endpoint not in self._silent]
-        # Who wants silence would be waited for, while another one may answer at once.
+        # Who wants silence would be waited for, while another one may answer at once; so would who
+        # did not answer somebody else of this process.
         first.sort(key=self.connections.throttling.__contains__)
+        first.sort(key=self.connections.has_failed)
         return first + [endpoint for endpoint in self._silent if endpoint in every]
 
     def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
         soon = deadline.sooner(self.config.request_timeout_s)
-        return self.connect(endpoint, soon).request(request, soon)
+        others = {other for other in self._candidates() if not self._is_doubted(other)} - {endpoint}
+        in_haste = others and not self._is_doubted(endpoint)
+        connected = soon.sooner(_ANSWERS_WITHIN_S) if in_haste else soon
+        return self.connect(endpoint, connected).request(request, soon)
+
+    def _is_doubted(self, endpoint: Endpoint) -> bool:
+        """Whether it was asked in vain the last time, here or by somebody else of this process."""
+        return endpoint in self._silent or self.connections.has_failed(endpoint)
 
     def retrying(self, what: str, attempt: Callable[[], _T], deadline: Deadline) -> _T:
         """`attempt` until it succeeds, or once; what an error shows is out of date is forgotten."""

@@ -24,6 +24,8 @@ from pyspark_kafkaproto.net.transport import Endpoint
 # Jobs on one worker rarely differ in more than the user they run as.
 MOST_POOLS = 8
 
+_unreached: set[Endpoint] = set()  # by this process, the last time, with whatever configuration
+
 
 @dataclass(slots=True)
 class _Place:
@@ -87,6 +89,15 @@ class Connections:
         """The brokers that want silence for now: a request to one has to wait (KIP-219)."""
         return {one.endpoint for one in self.kept if one.is_throttled}
 
+    @staticmethod
+    def has_failed(endpoint: Endpoint) -> bool:
+        """Whether this process could not open the last connection that it wanted to this broker.
+
+        All of a process's pools know: planning makes a new one each time, and would each time wait
+        for the same broker that hangs.
+        """
+        return endpoint in _unreached
+
     def get(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
         """An open connection to `endpoint` with nothing in flight: a kept one, or a new one.
 
@@ -116,11 +127,13 @@ class Connections:
         try:
             connection = Connection.open(endpoint, self.config, deadline, first=place.address)
         except (ConnectionFailed, DeadlineExceeded) as error:
+            _unreached.add(endpoint)
             place.failures += 1
             place.address += 1
             place.error = copy.copy(error)  # who catches this one may write on it
             place.quiet = Deadline.after(self.config.reconnect_backoff.wait_s(place.failures))
             raise
+        _unreached.discard(endpoint)
         place.failures, place.error = 0, None
         return connection
 

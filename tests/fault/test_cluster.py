@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import pytest
 
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.coordinators import GROUP_KEY, find_coordinators
-from pyspark_kafkaproto.net import Deadline
-from tests.fault.conftest import PAUSE_S, RECORDS, killed, lead_as_at_first, wait_for_all
+from pyspark_kafkaproto.net import Deadline, pool
+from tests.fault.conftest import (
+    PAUSE_S,
+    RECORDS,
+    killed,
+    lead_as_at_first,
+    stalled,
+    wait_for_all,
+)
 from tests.waiting import until
 
 pytestmark = pytest.mark.fault
@@ -21,6 +29,22 @@ class Loss(NamedTuple):
     group: str
     partition: TopicPartition
     epoch: int
+
+
+def test_who_hangs_first_among_the_bootstrap_servers_costs_a_process_seconds_once(
+    trio, topic, monkeypatch
+):
+    monkeypatch.setattr(pool, "_unreached", set())  # other tests have killed nodes
+    times = []
+    with stalled(trio, 1):
+        for _ in range(2):
+            began = time.monotonic()
+            with KafkaCluster({"bootstrap.servers": trio.bootstrap_servers}) as other:
+                assert other.get_partitions({topic})
+            times.append(time.monotonic() - began)
+    first, second = times
+    assert 2.5 < first < 9, "socket.connection.setup.timeout.ms is 10 s"
+    assert second < 2.5
 
 
 @pytest.fixture(scope="module")

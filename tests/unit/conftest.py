@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyspark_kafkaproto.cluster import capturing, routing, topology
+from pyspark_kafkaproto.net import pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def nobody_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test has failed to reach a broker, whose port the next one's may have."""
+    monkeypatch.setattr(pool, "_unreached", set())
 
 
 @pytest.fixture

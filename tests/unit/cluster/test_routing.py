@@ -16,7 +16,7 @@ from pyspark_kafkaproto.errors import (
 from pyspark_kafkaproto.messages.list_groups import ListGroupsResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
-from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint
+from pyspark_kafkaproto.net import ClientConfig, Connection, Connections, Deadline, Endpoint
 from pyspark_kafkaproto.net.ports import free_ports
 from tests.clock import stop_clock
 from tests.fake_broker import STALL, FakeCluster, close, metadata, raw
@@ -174,6 +174,49 @@ def test_broker_that_was_silent_is_asked_last_the_next_time(brokers):
     assert set(router.topology({"orders"}, Deadline.after(5)).topics) == {"orders"}
     assert [call.node_id for call in brokers.calls if call.api == "Metadata"] == [1, 2]
     router.close()
+
+
+class _Hanging(Connections):
+    """Everybody takes connections and says nothing; notes how long each was waited for."""
+
+    def __init__(self, config, clock):
+        super().__init__(config)
+        self.waited, self._clock = [], clock
+
+    def _open(self, place, endpoint, deadline):
+        timeout_s = min(deadline.remaining_s, self.config.connection_setup_timeout_s)
+        self.waited.append((str(endpoint), timeout_s))
+        self._clock.sleep(timeout_s)
+        return super()._open(place, endpoint, Deadline.after(0))
+
+
+def test_who_hangs_is_not_waited_for_as_long_while_there_are_others(clock):
+    """The last one has the whole time of a connection, and so has everybody the next time."""
+    config = ClientConfig.parse({"bootstrap.servers": "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"})
+    connections = _Hanging(config, clock)
+    for _ in range(2):
+        with pytest.raises(ConnectionFailed):
+            Router(config, connections).topology((), Deadline.after(60))
+        clock.sleep(2)  # so long they are left alone
+    first, second, third = config.bootstrap_servers
+    assert connections.waited == [
+        (str(first), 3),
+        (str(second), 3),
+        (str(third), 10),
+        (str(first), 10),
+        (str(second), 10),
+        (str(third), 10),
+    ]
+
+
+def test_who_hangs_is_asked_last_by_everybody_in_this_process(brokers, monkeypatch):
+    monkeypatch.setattr(routing, "_ANSWERS_WITHIN_S", 0.05)
+    brokers.on("ApiVersions", STALL, node=1)
+    config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
+    for _ in range(2):
+        with closing(Router(config)) as router:
+            assert set(router.topology({"orders"}, Deadline.after(5)).topics) == {"orders"}
+    assert [call.node_id for call in brokers.calls] == [1, 2, 2, 2, 2]
 
 
 def test_each_opinion_is_of_another_broker(monkeypatch):
