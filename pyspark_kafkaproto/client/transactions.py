@@ -157,11 +157,12 @@ class Transactions:
         """
         self.check_ready()
         if self._writer is None or self._is_epoch_spent:
-            self._check_succession()
-            self._writer = self._begun()
-            self.transactional_id = self._writer.transactional_id
-            self._is_epoch_spent = False
-            self.is_version_2 = has_version_2(self._router, {self.transactional_id})
+            with self._router.one_call():
+                self._check_succession()
+                self._writer = self._begun()
+                self.transactional_id = self._writer.transactional_id
+                self._is_epoch_spent = False
+                self.is_version_2 = has_version_2(self._router, {self.transactional_id})
         self._state = _State.OPEN
         return Identity(self._writer.producer_id, self._writer.epoch, is_transactional=True)
 

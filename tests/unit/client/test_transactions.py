@@ -39,7 +39,7 @@ from tests.unit.client.willing import added, be_willing, next_epoch, offsets_com
 
 ONE = TopicPartition("orders", 0)
 ROWS = [ProducerRecord("a", partition=0), ProducerRecord("b", partition=1)]
-_NOT_ATTEMPTED, _NOT_ALLOWED = 55, 29
+_NOT_ATTEMPTED, _NOT_ALLOWED, _LOADING = 55, 29, 14
 _NOT_LEADER, _TOO_LARGE, _CONCURRENT_TRANSACTIONS, _INVALID_RECORD = 6, 10, 51, 87
 
 
@@ -255,6 +255,27 @@ def test_what_was_begun_without_an_answer_is_aborted_before_the_next_begin(
     ends = [name for name in asked(brokers) if name in {"EndTxn", "InitProducerId"}]
     assert ends == ["InitProducerId", "EndTxn", "InitProducerId"]
     assert [item.committed for item in brokers.asked("EndTxn")] == [False]
+
+
+@pytest.mark.parametrize("level", [1], indirect=True)
+def test_all_that_a_begin_asks_has_the_time_of_one_call(brokers, producer, level, clock):
+    del level
+    brokers.versions["DescribeTransactions"] = (0, 0)
+    writer = known(producer(transactional_id="mine"))
+    writer.abort_transaction()
+    state = DescribeTransactionsResponse.TransactionState
+    found = state(transactional_id="mine", transaction_state="Ongoing", producer_id=1001)
+
+    def describe(_):
+        clock.sleep(20)
+        return DescribeTransactionsResponse(transaction_states=(found,))
+
+    brokers.on("DescribeTransactions", describe)
+    brokers.on("EndTxn", EndTxnResponse(error_code=_LOADING))
+    began = clock.now
+    with pytest.raises(BrokerError, match="COORDINATOR_LOAD_IN_PROGRESS"):
+        writer.begin_transaction()
+    assert 55 < clock.now - began <= 61, "default.api.timeout.ms is 60 s"
 
 
 @pytest.mark.parametrize("level", [1], indirect=True)
