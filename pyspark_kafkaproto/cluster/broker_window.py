@@ -235,13 +235,7 @@ class BrokerWindow:
         """
         from pyspark_kafkaproto.cluster.admin.elections import elect_leaders
 
-        if partitions is None:
-            topology = self._router.described(None)
-            known = (name for name, topic in topology.topics.items() if not topic.error_code)
-            chosen: Collection[TopicPartition] = topology.partitions_of(known)
-        else:
-            chosen = checked_partitions(partitions)
-        return elect_leaders(self._router, chosen, unclean=unclean)
+        return elect_leaders(self._router, _chosen(partitions), unclean=unclean)
 
     # Folders
 

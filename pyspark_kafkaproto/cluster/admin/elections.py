@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
 from pyspark_kafkaproto.cluster.controller import controller_places, timeout_ms
 from pyspark_kafkaproto.cluster.routing import Router
-from pyspark_kafkaproto.cluster.topology import TopicPartition, numbers_by_topic, while_news_travels
+from pyspark_kafkaproto.cluster.topology import (
+    TopicPartition,
+    Topology,
+    numbers_by_topic,
+    while_news_travels,
+)
 from pyspark_kafkaproto.error_codes import (
     ELECTION_NOT_NEEDED,
     ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -31,13 +36,16 @@ _ADVICE = {
 
 
 def elect_leaders(
-    router: Router, partitions: Collection[TopicPartition], *, unclean: bool = False
+    router: Router,
+    partitions: Collection[TopicPartition] | None = None,
+    *,
+    unclean: bool = False,
 ) -> dict[TopicPartition, bool]:
     """Have the preferred leader lead, the first of a partition's replicas.
 
     Args:
         router: whom to ask through.
-        partitions: which.
+        partitions: which; None: all there are.
         unclean: whether to elect, for partitions without a leader, one of the replicas that are
             there, though it lacks records: those are lost.
 
@@ -48,8 +56,19 @@ def elect_leaders(
         BrokerError: there is no such partition, or nobody who could lead it; `usable` has what
             would be returned of the others.
     """
+    if partitions is not None and not partitions:
+        return {}
+    topology = router.described(None if partitions is None else {item.topic for item in partitions})
+    if partitions is None:
+        known = (name for name, topic in topology.topics.items() if not topic.error_code)
+        partitions = topology.partitions_of(known)
+    wanting = set(_wanting(topology, partitions, unclean=unclean))
+    asked: set[TopicPartition] = set()
+    elected_before: set[TopicPartition] = set()  # unless the brokers say that it is needed still
 
     def make_request(part: list[TopicPartition]) -> ElectLeadersRequest:
+        elected_before.update(wanting.intersection(asked, part))
+        asked.update(part)
         return ElectLeadersRequest(
             election_type=_UNCLEAN if unclean else _PREFERRED,
             topic_partitions=tuple(
@@ -62,7 +81,7 @@ def elect_leaders(
     question = Question(
         "elect leaders",
         make_request,
-        lambda answer, _: _read(answer),
+        lambda answer, _: _read(answer, elected_before),
         cut(_PARTITIONS_PER_REQUEST),
         least=_FIRST_WITH_TYPES if unclean else 0,
     )
@@ -70,14 +89,35 @@ def elect_leaders(
     return ask(router, question, partitions, partial(controller_places, router))
 
 
-def _read(answer: ElectLeadersResponse) -> dict[TopicPartition, bool | BrokerError]:
+def _wanting(
+    topology: Topology, partitions: Collection[TopicPartition], *, unclean: bool
+) -> Iterator[TopicPartition]:
+    """Those that an election is needed for, as far as they may be seen."""
+    for item in partitions:
+        topic = topology.topics.get(item.topic)
+        found = topic and topic.partitions.get(item.partition)
+        if found and found.replicas:
+            leads = found.leader_id >= 0 if unclean else found.leader_id == found.replicas[0]
+            if not leads:
+                yield item
+
+
+def _read(
+    answer: ElectLeadersResponse, elected_before: Collection[TopicPartition]
+) -> dict[TopicPartition, bool | BrokerError]:
+    """What became of each.
+
+    elected_before: those that were asked for before, as they needed it. Need they none any more,
+    that has come through, though its answer was lost.
+    """
     if answer.error_code:
         raise BrokerError(answer.error_code, answer.API_NAME, "the cluster")
     results: dict[TopicPartition, bool | BrokerError] = {}
     for topic in answer.replica_election_results:
         for item in topic.partition_result:
             partition = TopicPartition(topic.topic, item.partition_id)
-            results[partition] = item.error_code != ELECTION_NOT_NEEDED
+            is_needed = item.error_code != ELECTION_NOT_NEEDED
+            results[partition] = is_needed or partition in elected_before
             if item.error_code not in (0, ELECTION_NOT_NEEDED):
                 text = _ADVICE.get(item.error_code, item.error_message or "")
                 subject = f"partition {partition}"

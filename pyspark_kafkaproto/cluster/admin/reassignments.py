@@ -6,6 +6,7 @@ brokers copy what is missing, and then let go of what is too much; it is under w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -42,6 +43,8 @@ from pyspark_kafkaproto.messages.list_partition_reassignments import (
 PARTITIONS_PER_REQUEST = 1000
 
 _FIRST_WITH_FIXED_FACTOR = 1  # of AlterPartitionReassignments: Kafka 4.1
+_NEWS_TRAVELS_S = 1.0
+_BETWEEN_LOOKS_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,8 @@ def cancel_reassignments(
             `usable` has those cancelled.
     """
     may_be_over = may_be_over or partitions is None
-    chosen = set(list_reassignments(router) if partitions is None else partitions)
+    moving = list_reassignments(router, partitions) if may_be_over else {}
+    chosen = set(moving if partitions is None else partitions)
     try:
         reassign_partitions(router, dict.fromkeys(chosen))
     except BrokerError as error:
@@ -145,8 +149,41 @@ def cancel_reassignments(
         is_over = error.code == NO_REASSIGNMENT_IN_PROGRESS and may_be_over
         if not is_over or list_reassignments(router, chosen):
             raise
-        return set(error.usable)
+        done = set(error.usable)
+        # An earlier try may have done it: its answer was lost, and the next one found nothing.
+        return done | _left_where_they_were(router, moving, moving.keys() - done)
     return chosen
+
+
+def _left_where_they_were(
+    router: Router,
+    moving: Mapping[TopicPartition, Reassignment],
+    partitions: Collection[TopicPartition],
+) -> set[TopicPartition]:
+    """Those of `partitions` whose replicas were `moving`, and are those of before."""
+    if not partitions:
+        return set()
+    topics = {item.topic for item in partitions}
+    deadline = router.deadline().sooner(_NEWS_TRAVELS_S)
+    while True:
+        topology = router.described(topics)
+        present = {item: _replicas(topology, item) for item in partitions}  # deleted ones have none
+        # Nothing is under way, as the controller says; a broker may have yet to hear of it.
+        is_old = any(present[item] == set(moving[item].replicas) for item in partitions)
+        if not is_old or deadline.has_passed:
+            break
+        time.sleep(_BETWEEN_LOOKS_S)
+    return {
+        item
+        for item, replicas in present.items()
+        if replicas == set(moving[item].replicas) - set(moving[item].adding)
+    }
+
+
+def _replicas(topology: Topology, partition: TopicPartition) -> set[int]:
+    topic = topology.topics.get(partition.topic)
+    found = topic and topic.partitions.get(partition.partition)
+    return set(found.replicas) if found else set()
 
 
 def list_reassignments(

@@ -15,11 +15,16 @@ import re
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Real
 from typing import Any, Final
 
-from pyspark_kafkaproto.cluster.asking import Question, send_all
-from pyspark_kafkaproto.cluster.controller import ask_controller, ask_controller_once
+from pyspark_kafkaproto.cluster.asking import Question, ask, send_all
+from pyspark_kafkaproto.cluster.controller import (
+    ask_controller,
+    ask_controller_once,
+    controller_places,
+)
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.error_codes import (
@@ -29,6 +34,7 @@ from pyspark_kafkaproto.error_codes import (
     DELEGATION_TOKEN_OWNER_MISMATCH,
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
     INVALID_PRINCIPAL_TYPE,
+    REQUEST_TIMED_OUT,
 )
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
 from pyspark_kafkaproto.messages.create_delegation_token import (
@@ -47,6 +53,7 @@ from pyspark_kafkaproto.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
+from pyspark_kafkaproto.net.retry import is_retriable
 from pyspark_kafkaproto.net.secret import HIDDEN, Secret
 from pyspark_kafkaproto.net.security import token_login
 
@@ -57,6 +64,7 @@ _AS_BROKERS_SAY = -1  # for a period: what they are configured with; for an end:
 _MOST_MS = 2**62  # added to the time of a broker it still is a time
 _NEWS_TRAVELS_S = 10.0
 _BETWEEN_LOOKS_S = 0.1
+_COMMON = ("owner", "requester", "renewers")  # what tokens of one call have in common
 _PRINCIPAL = re.compile("[^:]+:.+", re.DOTALL)
 
 # What each error is about, and what to do; brokers send no text of their own.
@@ -152,13 +160,34 @@ def create_delegation_token(
     )
     subject = "a token of this user" if owner is None else f"a token of {owner!r}"
 
-    def read(answer: CreateDelegationTokenResponse) -> DelegationToken:
-        _check(answer, "CreateDelegationToken", subject)
-        return _made(answer, tuple(sorted(set(renewers))))
+    in_doubt = 0  # tries that may have made one
 
+    def make_request(_: list[str]) -> CreateDelegationTokenRequest:
+        nonlocal in_doubt
+        in_doubt += 1
+        return request
+
+    def read(answer: CreateDelegationTokenResponse, part: list[str]) -> dict[str, DelegationToken]:
+        nonlocal in_doubt
+        in_doubt -= answer.error_code != REQUEST_TIMED_OUT
+        _check(answer, "CreateDelegationToken", subject)
+        return dict.fromkeys(part, _made(answer, tuple(sorted(set(renewers)))))
+
+    what = "create a delegation token"
     least = 0 if owner is None else _SINCE_OWNERS
-    made = ask_controller_once(router, "create a delegation token", request, read, least)
+    question = Question(what, make_request, read, least=least)
+    begun = time.monotonic()
+    try:
+        made = ask(router, question, [what], partial(controller_places, router))[what]
+    except KafkaProtoError as error:
+        if in_doubt and is_retriable(error):
+            error.add_line(
+                "a token may have been made, whose answer was lost: kafkaproto tokens list shows it"
+            )
+        raise
     _await_everywhere(router, made)
+    if in_doubt:
+        _tell_of_others(router, made, time.monotonic() - begun)
     return made
 
 
@@ -292,6 +321,27 @@ def _await_everywhere(router: Router, token: DelegationToken) -> None:
     if silent is not None:
         told = "token %r is made, and some brokers may not know it yet: %s"
         _log.warning(told, token.token_id, silent)
+
+
+def _tell_of_others(router: Router, made: DelegationToken, within_s: float) -> None:
+    """Warn of tokens that earlier tries may have made: each logs in, and nobody has been given it.
+
+    They are left: one like it that somebody else has made meanwhile looks the same.
+    """
+    try:
+        found = describe_delegation_tokens(router, {made.owner})
+    except KafkaProtoError as error:
+        _log.warning("an earlier try may have made a token beside %r: %s", made.token_id, error)
+        return
+    since_ms = made.issue_timestamp_ms - within_s * 1000
+    for token in found:
+        is_like = all(getattr(token, name) == getattr(made, name) for name in _COMMON)
+        if is_like and token.token_id != made.token_id and token.issue_timestamp_ms >= since_ms:
+            _log.warning(
+                "token %r may be of an earlier try, whose answer was lost, beside %r: if nobody "
+                "else has made it, have it expire (kafkaproto tokens expire)",
+                *(token.token_id, made.token_id),
+            )
 
 
 def _silent_about(router: Router, token: DelegationToken) -> KafkaProtoError | None:

@@ -90,6 +90,24 @@ def test_answer_that_is_lost_is_asked_for_again(brokers, kafka, clock):
     assert kafka.elect_leaders([FIRST]) == {FIRST: False}
 
 
+def test_election_whose_answer_is_lost_was_one(brokers, kafka, clock):
+    brokers.topics["orders"].leaders[:] = [2, 1]  # the first of the replicas is 1
+    brokers.on(API, close(), elected(_NOT_NEEDED, _NOT_NEEDED))
+    assert kafka.elect_leaders([FIRST, SECOND]) == {FIRST: True, SECOND: False}
+
+
+def test_leader_that_came_whose_answer_is_lost_was_elected(brokers, kafka, clock):
+    brokers.topics["orders"].leaders[:] = [-1, 2]
+    brokers.on(API, close(), elected(_NOT_NEEDED, _NOT_NEEDED))
+    assert kafka.elect_leaders([FIRST, SECOND], unclean=True) == {FIRST: True, SECOND: False}
+
+
+def test_election_that_others_had_first_was_not_needed(brokers, kafka):
+    brokers.topics["orders"].leaders[0] = 2
+    brokers.on(API, elected(_NOT_NEEDED))
+    assert kafka.elect_leaders([FIRST]) == {FIRST: False}
+
+
 def test_right_that_is_missing_is_named(brokers, kafka):
     brokers.on(API, elected(code=31))
     with pytest.raises(BrokerError, match="needs the right ALTER on the cluster"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.cluster.admin import Reassignment
+from pyspark_kafkaproto.cluster.admin import Reassignment, reassignments
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
@@ -13,7 +13,8 @@ from pyspark_kafkaproto.messages.alter_partition_reassignments import (
 from pyspark_kafkaproto.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
 )
-from tests.fake_broker import close
+from tests.clock import stop_clock
+from tests.fake_broker import close, metadata
 
 ALTER, LIST = "AlterPartitionReassignments", "ListPartitionReassignments"
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -171,8 +172,41 @@ def test_all_that_is_under_way_is_cancelled(brokers, kafka):
 
 def test_one_that_ends_meanwhile_needs_no_cancel(brokers, kafka):
     brokers.on(LIST, under_way(0, 1), under_way())
+    brokers.topics["orders"].replicas = (3, 2)
     brokers.on(ALTER, altered(_NOTHING_UNDER_WAY, 0))
     assert kafka.cancel_reassignments() == {SECOND}
+
+
+@pytest.mark.parametrize("may_be_over", [True, False])
+def test_cancel_whose_answer_is_lost_is_told(brokers, kafka, clock, may_be_over):
+    brokers.on(LIST, under_way(0, 1), under_way())
+    brokers.on(ALTER, close(), altered(_NOTHING_UNDER_WAY, _NOTHING_UNDER_WAY))
+    brokers.topics["orders"].replicas = (2, 1)
+    chosen = {FIRST, SECOND} if may_be_over else None
+    assert kafka.cancel_reassignments(chosen, may_be_over=may_be_over) == {FIRST, SECOND}
+
+
+def test_cancel_is_told_once_brokers_have_heard_of_it(brokers, kafka, monkeypatch):
+    looks = stop_clock(monkeypatch, reassignments)
+    brokers.on(LIST, under_way(0), under_way())
+    brokers.on(ALTER, altered(_NOTHING_UNDER_WAY))
+    brokers.topics["orders"].replicas = (3, 2, 1)
+
+    def hear(call):
+        if looks.slept:
+            brokers.topics["orders"].replicas = (2, 1)
+        return metadata(brokers, call)
+
+    brokers.on("Metadata", hear)
+    assert kafka.cancel_reassignments() == {FIRST}
+    assert len(looks.slept) == 1
+
+
+def test_move_of_a_topic_that_was_deleted_meanwhile_is_not_told_as_cancelled(brokers, kafka):
+    brokers.on(LIST, under_way(0), under_way())
+    brokers.on(ALTER, altered(_NOTHING_UNDER_WAY))
+    del brokers.topics["orders"]
+    assert kafka.cancel_reassignments() == set()
 
 
 def test_one_that_is_named_has_to_be_under_way(brokers, kafka):

@@ -9,7 +9,12 @@ from math import inf, nan
 import pytest
 
 from pyspark_kafkaproto.cluster.admin import DelegationToken, tokens
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    KafkaProtoError,
+    UnsupportedVersion,
+)
 from pyspark_kafkaproto.messages.create_delegation_token import CreateDelegationTokenResponse
 from pyspark_kafkaproto.messages.describe_delegation_token import DescribeDelegationTokenResponse
 from pyspark_kafkaproto.messages.expire_delegation_token import ExpireDelegationTokenResponse
@@ -103,6 +108,36 @@ def test_a_token_that_brokers_do_not_hear_of_is_given_all_the_same(
     keeper.late = {1: 10**9}
     assert kafka.create_delegation_token().token_id == "id-1"
     assert "token 'id-1' is made, and some brokers may not know it yet" in caplog.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_token_whose_answer_is_lost_is_told_of(brokers, kafka, keeper, caplog, is_lost):
+    keeper.now_ms = NOW_MS - 3_600_000
+    kafka.create_delegation_token()  # an earlier one
+    keeper.now_ms = NOW_MS
+
+    def lose(call):
+        keeper.create(call)
+        return close()
+
+    def make_two(call):
+        keeper.create(call)  # of somebody else
+        return keeper.create(call)
+
+    brokers.on("CreateDelegationToken", *([lose, keeper.create] if is_lost else [make_two]))
+    assert kafka.create_delegation_token().token_id == "id-3"
+    told = "token 'id-2' may be of an earlier try, whose answer was lost, beside 'id-3'"
+    assert (told in caplog.text) == is_lost
+    assert "'id-1'" not in caplog.text
+
+
+@pytest.mark.slow
+def test_a_token_that_may_have_been_made_is_told_of(brokers, kafka_at, keeper):
+    brokers.on("CreateDelegationToken", close())
+    kafka = kafka_at(brokers.bootstrap_servers, **{"default.api.timeout.ms": "500"})
+    with pytest.raises(KafkaProtoError, match=r"may have been made.*tokens list shows it"):
+        kafka.create_delegation_token()
 
 
 def test_renewed_by_the_token_or_by_its_hmac(brokers, kafka, keeper):
