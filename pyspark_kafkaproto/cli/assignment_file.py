@@ -51,7 +51,7 @@ def read_assignment(name: str, text: str) -> Assigned:
     """
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter of brackets alone
         raise ConfigError("FILE", name, f"it is no JSON ({error}): {_SHAPE}") from None
     assigned = Assigned({}, {})
     for entry in _entries(name, found):

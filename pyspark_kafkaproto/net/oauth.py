@@ -179,6 +179,11 @@ def _from_endpoint(config: SecurityConfig, options: Mapping[str, str], deadline:
         raise _refused(config, url, error) from None
     except OSError as error:
         reason = getattr(error, "reason", None) or error
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            why = f"the token endpoint's certificate is not accepted ({reason.verify_message}): it "
+            why += "has to be signed by an authority of this system (SSL_CERT_FILE may name a file "
+            why += "of others), be valid today, and be for the host of the URL"
+            raise AuthenticationFailed(url, OAUTHBEARER, why) from None
         raise ConnectionFailed(url, "token", f"the token endpoint: {reason}") from None
     except http.client.HTTPException as error:
         why = f"the token endpoint does not answer in HTTP ({type(error).__name__}): check "

@@ -19,15 +19,30 @@ _JKS_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _PEM_BLOCK = re.compile(
     r"-----BEGIN (?P<kind>[A-Z0-9 ]+)-----(?P<body>.*?)-----END (?P=kind)-----", re.DOTALL
 )
+# A sequence of whatever length that begins with a number, the version: 3 (RFC 7292).
+_PKCS12 = re.compile(
+    rb"\x30(?:[\x00-\x80]|\x81.|\x82.{2}|\x83.{3}|\x84.{4})\x02\x01\x03", re.DOTALL
+)
+_NO_STORE = (
+    "neither PEM nor PKCS12: expected text with -----BEGIN CERTIFICATE----- …, or such a store (a "
+    "certificate in DER becomes PEM by: openssl x509 -inform DER)"
+)
 _LINE_CHARACTERS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """The client's own key and certificates, as PEM; the key may be encrypted."""
+    """The client's own key and certificates, as PEM; the key may be encrypted.
+
+    Attributes:
+        option: the property that they were given by.
+        shown: its value, for errors.
+    """
 
     pem: Secret
     password: Secret | None
+    option: str
+    shown: str
 
 
 def trusted_certificates(config: SecurityConfig) -> str | None:
@@ -58,17 +73,19 @@ def own_identity(config: SecurityConfig) -> KeyPair | None:
     """The client's key and certificates; None where it has none. Raises as the other does."""
     if config.ssl_keystore_key and config.ssl_keystore_certificate_chain:
         text = config.ssl_keystore_key.reveal()
-        key = _rewrapped(config.named("ssl.keystore.key"), text, HIDDEN)
+        name = config.named("ssl.keystore.key")
+        key = _rewrapped(name, text, HIDDEN)
         chain = config.ssl_keystore_certificate_chain.reveal()
         chain = _rewrapped(config.named("ssl.keystore.certificate.chain"), chain, HIDDEN)
-        return KeyPair(Secret(key + chain), config.ssl_key_password)
+        return KeyPair(Secret(key + chain), config.ssl_key_password, name, HIDDEN)
     if config.ssl_keystore_location is None:
         return None
     name, path = config.named("ssl.keystore.location"), config.ssl_keystore_location
     data = _read(name, path)
     password = config.ssl_keystore_password
     if _is_pem(data):
-        return KeyPair(Secret(data.decode("utf-8", "replace")), config.ssl_key_password or password)
+        pem = Secret(data.decode("utf-8", "replace"))
+        return KeyPair(pem, config.ssl_key_password or password, name, path)
     _refuse_jks(
         name,
         path,
@@ -79,7 +96,7 @@ def own_identity(config: SecurityConfig) -> KeyPair | None:
     key, chain = _open_pkcs12(name, path, data, password, config.named("ssl.keystore.password"))
     if not key:
         raise ConfigError(name, path, "it holds no private key")
-    return KeyPair(Secret(key + chain), None)
+    return KeyPair(Secret(key + chain), None, name, path)
 
 
 def _read(name: str, path: str) -> bytes:
@@ -122,6 +139,8 @@ def _open_pkcs12(
     name: str, path: str, data: bytes, password: Secret | None, password_name: str
 ) -> tuple[str, str]:
     """Key and certificates of a PKCS12 store, as PEM; the key is empty where it holds none."""
+    if not _PKCS12.match(data):
+        raise ConfigError(name, path, _NO_STORE)
     try:
         # An extra, and 50 ms: for those alone who have such a store.
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
@@ -135,9 +154,10 @@ def _open_pkcs12(
         store = pkcs12.load_pkcs12(data, secret)
     except ValueError as error:
         if "password" in str(error).lower() or secret is None:
-            why = f"it does not open {path}" if secret else f"required to open {path}"
-            raise ConfigError(password_name, HIDDEN, why) from None
-        raise ConfigError(name, path, "neither PEM nor PKCS12") from None
+            if secret is None:
+                raise ConfigError(password_name, None, f"required to open {path}") from None
+            raise ConfigError(password_name, HIDDEN, f"it does not open {path}") from None
+        raise ConfigError(name, path, _NO_STORE) from None
     found = [store.cert, *store.additional_certs] if store.cert else list(store.additional_certs)
     pem = serialization.Encoding.PEM
     certificates = "".join(item.certificate.public_bytes(pem).decode() for item in found)

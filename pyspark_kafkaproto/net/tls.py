@@ -264,7 +264,7 @@ def _identify(context: ssl.SSLContext, identity: KeyPair, config: SecurityConfig
     except OSError as error:  # of the file itself
         why = f"the key is in a temporary file for a moment, which failed ({error.strerror}): "
         why += "set TMPDIR to a folder that can be written"
-        raise ConfigError(config.named("ssl.keystore"), HIDDEN, why) from None
+        raise ConfigError(identity.option, identity.shown, why) from None
 
 
 def _load_identity(
@@ -288,7 +288,11 @@ def _load_identity(
             why = f"it does not decrypt the private key ({reason})"
             raise ConfigError(password_name, HIDDEN, why) from None
         why = f"expected a private key and its certificate in PEM ({reason})"
-        raise ConfigError(config.named("ssl.keystore"), HIDDEN, why) from None
+        pem = identity.pem.reveal()
+        lacking = [kind for kind in ("PRIVATE KEY", "CERTIFICATE") if f"{kind}-----" not in pem]
+        if lacking:
+            why = f"{why}: there is no {lacking[0]} in it"
+        raise ConfigError(identity.option, identity.shown, why) from None
 
 
 def _explain(

@@ -11,6 +11,7 @@ from pyspark_kafkaproto.error_codes import UNSUPPORTED_VERSION
 from pyspark_kafkaproto.errors import LocalProtocolError, UnsupportedVersion
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pyspark_kafkaproto.net.transport import Endpoint
+from pyspark_kafkaproto.wire.path import UnwritableText
 
 
 class BrokerVersions:
@@ -62,6 +63,8 @@ class BrokerVersions:
 
     def blame(self, request: type[Any], chosen: int, error: LocalProtocolError) -> None:
         """Raise UnsupportedVersion where the broker is too old for what the request holds."""
+        if isinstance(error, UnwritableText):
+            return
         least, most = self._ranges.get(request.API_KEY, (0, chosen))
         if chosen == most < request.VERSIONS.max:
             raise UnsupportedVersion(

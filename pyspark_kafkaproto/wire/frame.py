@@ -19,7 +19,7 @@ from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.wire.cursor import Buffer, Cursor, Writer
 from pyspark_kafkaproto.wire.declaration import Message, Request, Response
 from pyspark_kafkaproto.wire.front import Front, read_front
-from pyspark_kafkaproto.wire.path import UnwritableValue, within
+from pyspark_kafkaproto.wire.path import UnwritableText, UnwritableValue, inside, within
 from pyspark_kafkaproto.wire.quick import Unusual
 from pyspark_kafkaproto.wire.schema import read_last, read_raw_tags, write
 from pyspark_kafkaproto.wire.types import NULL, SHORT, Text
@@ -108,6 +108,8 @@ def _request(
     try:
         header.pack(REQUEST_START, message.API_KEY, version, correlation_id)
         _CLIENT_ID.write(header, client_id)
+    except UnwritableText as error:
+        raise within(inside(error, "client.id"), f"{message.title(version)}, header") from None
     except UnwritableValue as error:
         raise within(error, f"{message.title(version)}, header") from None
     if has_header_tags(type(message), version):

@@ -27,6 +27,10 @@ class UnwritableValue(LocalProtocolError):
         self.path = path
 
 
+class UnwritableText(UnwritableValue):
+    """Text that no version of any message can carry."""
+
+
 _Error = TypeVar("_Error", RemoteProtocolError, UnwritableValue)
 
 

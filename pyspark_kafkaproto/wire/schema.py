@@ -19,7 +19,7 @@ from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
 from pyspark_kafkaproto.wire import types
 from pyspark_kafkaproto.wire.cursor import Buffer, Cursor, Writer
 from pyspark_kafkaproto.wire.declaration import UNKNOWN, Field, Kind, Message, Struct
-from pyspark_kafkaproto.wire.path import UnwritableValue, inside, within
+from pyspark_kafkaproto.wire.path import UnwritableText, UnwritableValue, inside, within
 from pyspark_kafkaproto.wire.quick import UNEXPECTED, Often, QuickReader, quick_reader
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
@@ -150,10 +150,11 @@ class _Numbers:
 class _Single:
     """A field of variable size."""
 
-    def __init__(self, name: str, codec: types.Codec) -> None:
+    def __init__(self, name: str, codec: types.Codec, *, is_secret: bool = False) -> None:
         self._name = name
         self._value = attrgetter(name)
         self._codec = codec
+        self._is_secret = is_secret
 
     def read(self, cursor: Cursor) -> Iterable[Any]:
         return (self._codec.read(cursor),)
@@ -161,6 +162,9 @@ class _Single:
     def write(self, writer: Writer, struct: Struct) -> None:
         try:
             self._codec.write(writer, self._value(struct))
+        except UnwritableText as error:
+            told = UnwritableText(f"it {types.NO_UTF_8}") if self._is_secret else error
+            raise inside(told, self._name) from None
         except UnwritableValue as error:
             raise inside(error, self._name) from None
 
@@ -334,7 +338,11 @@ def _steps(cls: type[Struct], version: int, *, flexible: bool) -> list[_Step]:
             steps.append(_Numbers(fields))
         else:
             steps.extend(
-                _Single(name, field_codec(field, version, flexible=flexible))
+                _Single(
+                    name,
+                    field_codec(field, version, flexible=flexible),
+                    is_secret=field.secret,
+                )
                 for name, field in fields.items()
             )
     return steps

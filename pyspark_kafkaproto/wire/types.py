@@ -13,13 +13,15 @@ from typing import Any, Protocol
 
 from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.wire.cursor import Cursor, Writer
-from pyspark_kafkaproto.wire.path import UnwritableValue, inside
+from pyspark_kafkaproto.wire.path import UnwritableText, UnwritableValue, inside
 
 NULL = -1
 TEXT_BYTES_MAX = 0x7FFF
 """The longest string in any spelling: Kafka's classes neither read nor write a longer one."""
+NO_UTF_8 = "cannot be UTF-8, as all text in Kafka is"
 
 _SHORT_COUNT = 8
+_SHOWN = 100  # characters of a text on either side of what is wrong with it
 
 # Format characters of `struct` for the types of fixed size that travel as one number.
 FIXED = {
@@ -165,11 +167,16 @@ class Text(Sized):
         try:
             data = value.encode()
         except UnicodeEncodeError as error:
-            raise UnwritableValue(f"cannot be UTF-8: {error.reason}") from None
+            raise UnwritableText(_no_utf_8(value, error)) from None
         if len(data) > TEXT_BYTES_MAX:
-            raise UnwritableValue(_too_long(len(data)))
+            raise UnwritableText(_too_long(len(data)))
         self._prefix.write(writer, len(data))
         writer.put(data)
+
+
+def _no_utf_8(text: str, error: UnicodeEncodeError) -> str:
+    around = text[max(0, error.start - _SHOWN) : error.start + _SHOWN]
+    return f"{around!r} {NO_UTF_8}: write it without {text[error.start]!r}"
 
 
 def _too_long(size: int) -> str:

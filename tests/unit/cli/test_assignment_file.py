@@ -32,6 +32,7 @@ def test_file_of_kafkas_own_tool_will_do():
     ("text", "why"),
     [
         ("nonsense", "it is no JSON"),
+        pytest.param("[" * 100_000, "it is no JSON", id="brackets alone"),
         ("[]", "expected"),
         ('{"version": 2, "partitions": []}', "version 2"),
         ('{"version": 1, "partitions": [3]}', "3 is no partition"),

@@ -8,6 +8,7 @@ from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
     DeadlineExceeded,
+    LocalProtocolError,
     RemoteProtocolError,
     UnsupportedVersion,
 )
@@ -81,6 +82,23 @@ def test_no_common_version_names_both_ranges(cluster):
         f"broker {cluster.address()} speaks Metadata 90 to 99, this package {ours.min} to "
         f"{ours.max}"
     )
+
+
+def test_text_that_no_version_can_carry_is_not_blamed_on_the_broker(cluster):
+    cluster.versions["Metadata"] = (0, 12)
+    request = MetadataRequest(topics=(MetadataRequest.Topic(name="a\udcff"),))
+    with opened(cluster) as connection, pytest.raises(LocalProtocolError) as caught:
+        connection.request(request, soon())
+    assert str(caught.value) == (
+        "Metadata request v12: topics[0].name: 'a\\udcff' cannot be UTF-8, as all text in Kafka "
+        "is: write it without '\\udcff'"
+    )
+
+
+def test_client_id_that_is_no_text_is_named(cluster):
+    endpoint = Endpoint.parse(cluster.address())
+    with pytest.raises(LocalProtocolError, match=r"client\.id: 'a\\udcff' cannot be UTF-8"):
+        Connection.open(endpoint, config_of(cluster, client_id="a\udcff"), soon())
 
 
 def test_most_below_the_brokers_least_is_unsupported(cluster):

@@ -86,6 +86,7 @@ def test_pkcs12_with_a_wrong_password_says_which_property(me, tmp_path, password
     with pytest.raises(ConfigError, match=said) as caught:
         own_identity(found)
     assert caught.value.option == "ssl.keystore.password"
+    assert (" is missing: " in str(caught.value)) == (password is None)
 
 
 def test_pkcs12_without_the_extra_says_what_to_install(me, tmp_path, monkeypatch):
@@ -120,11 +121,28 @@ def test_a_file_that_is_not_there_is_named(read, end):
         read(found)
 
 
-def test_what_is_no_store_is_refused(tmp_path):
+@pytest.mark.parametrize("password", [None, "pw"])
+@pytest.mark.parametrize("kind", ["garbage", "nothing", "DER"])
+def test_what_is_no_store_is_refused(authority, tmp_path, kind, password):
     file = tmp_path / "x"
-    file.write_bytes(b"garbage")
-    with pytest.raises(ConfigError, match=r"neither PEM nor PKCS12|required to open"):
-        trusted_certificates(config(ssl_truststore_location=str(file)))
+    der = authority.certificate.public_bytes(Encoding.DER)
+    file.write_bytes({"garbage": b"garbage", "nothing": b"", "DER": der}[kind])
+    more = {} if password is None else {"ssl_truststore_password": password}
+    with pytest.raises(ConfigError, match="neither PEM nor PKCS12: expected") as caught:
+        trusted_certificates(config(ssl_truststore_location=str(file), **more))
+    assert (caught.value.option, caught.value.value) == ("ssl.truststore.location", str(file))
+
+
+@pytest.mark.parametrize("lacking", ["PRIVATE KEY", "CERTIFICATE"])
+def test_a_key_store_without_one_half_is_named(me, tmp_path, lacking):
+    file = tmp_path / "my.pem"
+    file.write_text(me.chain_pem if lacking == "PRIVATE KEY" else me.key_pem())
+    with pytest.raises(ConfigError, match=f"there is no {lacking} in it") as caught:
+        make_context(config(ssl_keystore_location=str(file)))
+    assert (caught.value.option, caught.value.value) == ("ssl.keystore.location", str(file))
+
+
+def test_what_is_no_pem_text_is_refused():
     with pytest.raises(ConfigError, match="expected PEM"):
         trusted_certificates(config(ssl_truststore_certificates="garbage"))
 
@@ -238,7 +256,7 @@ def test_where_no_temporary_file_can_be_written_the_key_is_named(me, tmp_path, m
     found = config(ssl_keystore_key=me.key_pem(), ssl_keystore_certificate_chain=me.chain_pem)
     with pytest.raises(ConfigError, match=r"temporary file .*: set TMPDIR") as caught:
         make_context(found)
-    assert caught.value.option == "ssl.keystore"
+    assert caught.value.option == "ssl.keystore.key"
 
 
 def test_a_key_is_never_written_to_a_file_that_others_have_put_in_its_place(

@@ -5,6 +5,7 @@ import tracemalloc
 import pytest
 
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
+from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from pyspark_kafkaproto.wire.cursor import Cursor
 from pyspark_kafkaproto.wire.declaration import Request, Struct, Versions, array, field
 from pyspark_kafkaproto.wire.schema import decode, encode, read
@@ -215,6 +216,24 @@ def test_no_memory_is_taken_for_what_is_only_announced(version, spelt):
 def test_a_version_that_the_class_lacks_is_our_mistake():
     with pytest.raises(LocalProtocolError, match="Sample request v5: known are versions 0-4"):
         decode(SampleRequest, b"", 5)
+
+
+def test_text_that_cannot_be_written_is_shown_unless_it_is_a_secret():
+    resource = IncrementalAlterConfigsRequest.Resource
+    config = resource.Config
+    for item, told in (
+        (config(name="ssl.key.password", value="hunter2\udcff"), r"\.value: it cannot be UTF-8"),
+        (
+            config(name="ssl.key\udcff", value="hunter2"),
+            r"\.name: 'ssl.key\\udcff' cannot",
+        ),
+    ):
+        request = IncrementalAlterConfigsRequest(
+            resources=(resource(resource_name="1", configs=(item,)),)
+        )
+        with pytest.raises(LocalProtocolError, match=told) as caught:
+            encode(request, 1)
+        assert "hunter2" not in str(caught.value)
 
 
 def test_read_leaves_what_is_behind_the_message():

@@ -125,7 +125,8 @@ def test_a_damaged_element_is_named_by_its_index():
     ("codec", "value", "reason"),
     [
         (TEXT, b"a", "expected str, got bytes"),
-        (TEXT, "\ud800", "cannot be UTF-8"),
+        (TEXT, "a\ud800b", r"'a\\ud800b' cannot be UTF-8.*: write it without '\\ud800'"),
+        (TEXT, "x" * 999 + "\udcff" + "y" * 999, r"^'x{100}\\udcffy{99}' cannot be UTF-8"),
         (TEXT, "x" * 32_768, "32768 bytes of text, the most is 32767"),
         (COMPACT_TEXT, "x" * 32_768, "32768 bytes of text, the most is 32767"),
         (BYTES, "a", "expected bytes, got str"),
