@@ -69,6 +69,7 @@ def unregister(cluster: KafkaCluster, node_id: int, is_sure: bool, as_json: bool
     """Have the cluster forget broker ID, which will not come back.
 
     What it held is not moved: `reassignments propose --all --without ID` before it ends, or after.
+    One that runs leads nothing from then on, until it is started again.
 
     \b
     Examples:

@@ -16,8 +16,8 @@ from pyspark_kafkaproto.messages.unregister_broker import (
 def unregister_broker(router: Router, node_id: int) -> None:
     """Have the cluster forget a broker that will not come back.
 
-    What it held is not moved: reassign that first. One that runs still takes part, unregistered as
-    it is, until it ends.
+    What it held is not moved: reassign that first. One that runs goes on running, but leads nothing
+    and is in no metadata, until it is started again.
 
     Raises:
         BrokerError: there is no such broker, or this user may not.
