@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark_kafkaproto.client import OffsetRange, ReadTask
@@ -177,6 +177,7 @@ def _inside_the_log(
     """What is read; given offsets are checked against what is there, or cut to it."""
     fail = options.settings.fail_on_data_loss
     topology, ranges, logs = _with_logs(cluster, options)
+    _refuse_held_back(cluster, ranges, logs, options)
     checked = []
     for item in ranges:
         log = logs.get(item.topic_partition)
@@ -207,6 +208,46 @@ def _with_logs(cluster: KafkaCluster, options: ReadOptions) -> _Plan:
         )
 
     return cluster.believed(ask, are_there)
+
+
+def _refuse_held_back(
+    cluster: KafkaCluster,
+    ranges: Sequence[OffsetRange],
+    logs: Mapping[TopicPartition, _Log],
+    options: ReadOptions,
+) -> None:
+    """Refuse bounds behind an open transaction: its records are there, and may be committed yet.
+
+    That is no loss, so failOnDataLoss does not bear it either: a read that ends before them would
+    pass them over for good. Only a start without an end has nothing to miss.
+    """
+    if not options.driver.is_read_committed:
+        return
+    beyond = [
+        (item.topic_partition, option, offset, condition)
+        for item in ranges
+        for option, offset, condition in (
+            (options.end_option, item.stop, ""),
+            (options.start_option, item.start, RESOLVED),
+        )
+        if offset is not None and offset > logs[item.topic_partition].latest
+        if item.stop is not None or options.settings.fail_on_data_loss
+    ]
+    if not beyond:
+        return
+    # In this order: what is written between the two questions is not taken for held back.
+    ends = cluster.get_high_watermarks({at for at, *_ in beyond})
+    stables = cluster.get_latest_leader_offsets(ends.keys())
+    for partition, option, offset, condition in beyond:
+        if (stable := stables[partition]) < offset <= ends[partition]:
+            raise ConfigError(
+                option,
+                {str(partition): offset},
+                f"a transaction is open since offset {stable}, and read_committed waits for its "
+                "end (`kafkaproto transactions list` shows whose it is): try again once it has "
+                f"ended, or give an offset up to {stable}",
+                condition,
+            )
 
 
 def _check(item: OffsetRange, log: _Log, options: ReadOptions) -> None:

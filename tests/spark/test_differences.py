@@ -9,8 +9,10 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import StringType
 
+from pyspark_kafkaproto import KafkaCluster, Producer, ProducerRecord, TopicPartition
 from pyspark_kafkaproto.records import NewRecord
 from tests.spark.rival import condition_of, load
+from tests.spark.streaming import Place
 from tests.spark.writing import produce
 
 pytestmark = pytest.mark.spark
@@ -88,6 +90,27 @@ def test_an_end_beyond_the_log_fails_at_once_or_is_cut(both, events):
     assert theirs.count() == ours.count() == 30
 
 
+def test_an_end_behind_an_open_transaction_is_no_loss(spark, broker, new_topic, new_name):
+    topic = new_topic()
+    options = {"kafka.isolation.level": "read_committed", "failOnDataLoss": "false"}
+    options |= {"assign": json.dumps({topic: [0]}), "endingOffsets": json.dumps({topic: {"0": 1}})}
+    name = {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": new_name()}
+    with Producer(name) as producer:
+        producer.begin_transaction()
+        producer.send([ProducerRecord(b"value", topic=topic, partition=0)])
+        producer.flush()
+        theirs, ours = (
+            load(spark, source, broker.bootstrap_servers, **SOON | options)
+            for source in ("kafka", "kafkaproto")
+        )
+        assert theirs.count() == 0
+        said = refused(ours)
+        assert "a transaction is open since offset 0" in said
+        assert "KAFKA_DATA_LOSS" not in said
+        producer.commit_transaction()
+    assert ours.count() == 1
+
+
 def test_a_start_beyond_the_log_reads_nothing_where_loss_is_borne(both, events):
     beyond = json.dumps({events: {"0": 99}})
     theirs, ours = both(startingOffsets=beyond, failOnDataLoss="false")
@@ -108,6 +131,29 @@ def test_partitions_without_records_keep_an_input_partition(spark, broker, event
         for source in ("kafka", "kafkaproto")
     ]
     assert counts == [3, 4]
+
+
+def test_topics_of_kafkas_own_are_read_where_they_are_named(spark, broker, events, new_name):
+    with KafkaCluster({"bootstrap.servers": broker.bootstrap_servers}) as kafka:
+        kafka.set_consumer_offsets(new_name(), {TopicPartition(events, 0): 1})
+    theirs, ours = (
+        load(spark, source, broker.bootstrap_servers, subscribe="__consumer_offsets")
+        for source in ("kafka", "kafkaproto")
+    )
+    assert theirs.count() == 0
+    assert ours.count() > 0
+
+
+def test_a_least_number_of_offsets_leaves_no_rest_under_available_now(
+    spark, broker, events, tmp_path
+):
+    least = {"startingOffsets": "earliest", "minOffsetsPerTrigger": 20, "maxOffsetsPerTrigger": 20}
+    counts = []
+    for source in ("kafka", "kafkaproto"):
+        place = Place(spark, broker.bootstrap_servers, tmp_path / source)
+        place.run(source, subscribe=events, **least)
+        counts.append(len(place.rows()))
+    assert counts == [20, 30]
 
 
 def test_patterns_are_pythons(spark, broker, events):

@@ -129,7 +129,8 @@ def _sound_parts(
     stop = helds[-1].acquired.last + 1
     records, damage = _up_to_damage(records)
     end = skim(records).next_offset
-    if end is not None:
+    # Of what compaction took after it was given out once brokers send the batch before instead.
+    if end is not None and end > start:
         progress = RangeProgress(OffsetRange(*item, start, stop), start, start, stop)
         block = Block(progress, records, ())
         block.ends(end)

@@ -127,6 +127,49 @@ def test_offset_beyond_the_end_names_option_value_and_the_log(plan, clock, optio
     assert caught.value.option.lower() == option
 
 
+@pytest.mark.parametrize(
+    ("start", "stop", "option", "offset"),
+    [
+        (20, 90, "endingOffsets", 90),
+        (None, 100, "endingOffsets", 100),
+        (85, 90, "endingOffsets", 90),
+        (90, None, "startingOffsets", 90),
+    ],
+)
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_what_an_open_transaction_holds_back_is_no_loss(
+    brokers, plan, clock, strict, start, stop, option, offset
+):
+    """It may be committed yet: a read that ends before it would pass it over for good."""
+    brokers.logs["orders", 0].stable = 80
+    given = {
+        "assign": '{"orders":[0]}',
+        "startingoffsets": json.dumps({"orders": {"0": -2 if start is None else start}}),
+        "endingoffsets": json.dumps({"orders": {"0": -1 if stop is None else stop}}),
+        "failondataloss": strict,
+    }
+    assert _ranges(plan(**given)) == [[("orders", 0, start, stop)]]
+    given["kafka.isolation.level"] = "read_committed"
+    if strict == "false" and stop is None:  # there is no end that would be missed
+        assert plan(**given) == []
+        return
+    said = rf"'orders-0': {offset}.*open since offset 80.*transactions list"
+    with pytest.raises(ConfigError, match=said) as caught:
+        plan(**given)
+    assert caught.value.option == option
+    assert "KAFKA_DATA_LOSS" not in str(caught.value)
+    brokers.logs["orders", 0].stable = None
+    assert _ranges(plan(**given)) == [[("orders", 0, start, stop)]]
+
+
+def test_what_is_beyond_an_open_transaction_and_the_log_is_not_there(brokers, plan, clock):
+    brokers.logs["orders", 0].stable = 80
+    given = {"offsetranges": '[["orders",0,20,101]]', "kafka.isolation.level": "read_committed"}
+    with pytest.raises(ConfigError, match="KAFKA_DATA_LOSS"):
+        plan(**given)
+    assert _ranges(plan(failondataloss="false", **given)) == [[("orders", 0, 20, 80)]]
+
+
 def test_start_that_is_gone_is_a_data_loss(plan):
     with pytest.raises(DataLoss, match=r"\[5, 100\) for topic partition orders-0.*10 to 100"):
         plan(assign='{"orders":[0]}', startingoffsets='{"orders":{"0":5}}')

@@ -8,6 +8,7 @@ import pytest
 
 from pyspark_kafkaproto import TopicPartition
 from pyspark_kafkaproto.client.reading import decode
+from pyspark_kafkaproto.client.share.held import Acknowledge
 from pyspark_kafkaproto.client.share.rows import Layout, helds_of, parts_of
 from pyspark_kafkaproto.messages.share_fetch import ShareFetchResponse
 from pyspark_kafkaproto.net import ClientConfig
@@ -41,6 +42,16 @@ def test_what_came_in_a_piece_before_is_no_gap(small_pieces):
     assert not held.has_unsaid
     held.accept_given()
     assert held.say() == [(2, 29, (1,))]
+
+
+def test_batches_before_what_was_acquired_are_no_damage():
+    """So brokers (4.3) answer where compaction has taken all that was given to us again."""
+    log = FakeLog().fill(1)
+    acquired = Answered.AcquiredRecords(first_offset=24, last_offset=24, delivery_count=2)
+    data = Answered(records=log.batches[0].data, acquired_records=(acquired,))
+    (held,) = helds_of(PARTITION, b"", data)
+    assert list(parts_of(data, [held], Layout(["offset"]), CONFIG)) == []
+    assert held.say() == [(24, 24, (Acknowledge.RELEASE,))]
 
 
 def test_neighbours_that_were_delivered_equally_often_are_one_range():
