@@ -424,9 +424,12 @@ class Sender:
         is_transactional = queue.identity.is_transactional
         place = batch.order
         if queue.has_vanished(batch, parts):
-            if not is_transactional and batch.may_be_written and queue.sequences.pass_over(batch):
-                return
+            # What was not sent yet goes under the next epoch: behind a row that is not written, and
+            # is passed over, a broker would refuse it as if it were written itself.
             doubtful = batch if is_transactional else queue.doubtful_after(batch)
+            is_passed_over = doubtful is not None and not is_transactional and batch.may_be_written
+            if is_passed_over and queue.sequences.pass_over(batch):
+                return
         elif queue.may_come_twice:
             doubtful = queue.coming_after(batch) if is_transactional else None
             if batch.is_doubtful:

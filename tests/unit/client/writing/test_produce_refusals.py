@@ -278,6 +278,18 @@ def test_what_follows_a_row_that_may_be_written_is_not_taken_for_it(brokers, pro
     assert values(letters) == [b"0"]
 
 
+def test_a_row_that_was_lost_and_put_aside_does_not_fail_what_follows(brokers, producer, letters):
+    """Also where of that, lost and sent again, a part is put aside as well."""
+    refuse = _only_orders(brokers, INVALID_TIMESTAMP, True, texts([1, 3]))
+    writer = producer(dead_letter_topic="letters")
+    for rows in ([0], [1], [2, 3]):
+        brokers.on("Produce", close(), refuse)
+        writer.send([ProducerRecord(f"{n}", partition=0) for n in rows])
+        writer.flush()
+    assert values(brokers.logs["orders", 0]) == texts([0, 2])
+    assert values(letters) == texts([1, 3])
+
+
 @pytest.mark.parametrize("written", [0, 1, 2], ids=["none", "the row", "both"])
 def test_what_follows_a_row_that_may_be_written_is_written_once(
     brokers, producer, letters, written
