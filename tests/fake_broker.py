@@ -183,9 +183,19 @@ class FakeTopic:
         self.epochs[partition] += 1
 
 
+_names: dict[bytes, str] = {}
+
+
 def topic_id_of(name: str) -> bytes:
     """The id that a topic has in every fake cluster."""
-    return hashlib.md5(name.encode(), usedforsecurity=False).digest()
+    topic_id = hashlib.md5(name.encode(), usedforsecurity=False).digest()
+    _names[topic_id] = name
+    return topic_id
+
+
+def name_of(topic: Any) -> str:
+    """What a topic of a request is called, which may name it by the id of above."""
+    return topic.name or _names[topic.topic_id]
 
 
 class FakeCluster:

@@ -141,9 +141,15 @@ class Consumer(Polled):
         self._sessions = FetchSessions()
         self._held: _Held | None = None
         self._is_warned = False  # of automatic commits beside those of transactions
-        self._commits = Commits(self.config, self._membership, self._let_in(on_commit))
+        self._commits = Commits(
+            self.config, self._membership, self._topic_ids, self._let_in(on_commit)
+        )
         self._keeper = _keeper(self.config, wanted, self._membership)
         self._keeper.start()
+
+    def _topic_ids(self) -> Mapping[str, bytes]:
+        """Those of the topics that positions belong to."""
+        return (self._seen if self._reading is None else self._reading.seen).topic_ids
 
     def _let_in(self, listener: Callable[_P, object] | None) -> Callable[_P, object] | None:
         return None if listener is None else self._alone.letting_in(listener)

@@ -28,14 +28,20 @@ class Commits:
     Args:
         config: when to commit by itself, and for how long to try.
         membership: whom they are given to.
+        topic_ids: tells those of the topics that positions belong to now.
         on_commit: told of each that was not waited for.
     """
 
     def __init__(
-        self, config: ConsumerConfig, membership: Membership, on_commit: OnCommit | None
+        self,
+        config: ConsumerConfig,
+        membership: Membership,
+        topic_ids: Callable[[], Mapping[str, bytes]],
+        on_commit: OnCommit | None,
     ) -> None:
         self._config = config
         self._membership = membership
+        self._topic_ids = topic_ids
         self._on_commit = on_commit
         self._unwaited: list[Commit] = []
         self._known: dict[TopicPartition, CommittedOffset] = {}  # committed last
@@ -134,7 +140,10 @@ class Commits:
         self._membership.check_open()
         if not offsets:
             return None
-        return self._membership.commit(offsets, Deadline.after(self.timeout_s))
+        known = self._topic_ids()
+        topics = {item.topic for item in offsets} & known.keys()
+        topic_ids = {topic: known[topic] for topic in topics}
+        return self._membership.commit(offsets, topic_ids, Deadline.after(self.timeout_s))
 
     def _see_through(self, commit: Commit, deadline: Deadline) -> None:
         try:

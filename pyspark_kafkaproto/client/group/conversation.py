@@ -120,11 +120,14 @@ class Conversation(ABC):
         """End the membership, so that the others need not wait for the session to end."""
 
     def commit(
-        self, member: GroupMember, offsets: Mapping[TopicPartition, CommittedOffset]
+        self,
+        member: GroupMember,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        topic_ids: Mapping[str, bytes],
     ) -> None:
         """Commit as a member of its generation; one try."""
         with self.router.trying_once():
-            commit_offsets(self.router, {self._group: offsets}, member)
+            commit_offsets(self.router, {self._group: offsets}, member, topic_ids)
 
     def _ask(
         self,

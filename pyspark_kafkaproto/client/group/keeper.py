@@ -16,7 +16,7 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from pyspark_kafkaproto.client.group.conversation import Conversation
@@ -283,7 +283,7 @@ class Keeper(ABC, Generic[_C]):
 
     def _commit(self) -> None:
         """Those of one generation go in one request: later offsets take the place of earlier."""
-        count = 1 if self._commits[0].is_apart else len(self._commits)
+        count = 1 if self._commits[0].is_apart else _of_the_same_topics(self._commits)
         commits, self._commits = self._commits[:count], self._commits[count:]
         current = self._membership.member
         # Without a generation a coordinator would take a commit for one from outside of the group.
@@ -298,7 +298,8 @@ class Keeper(ABC, Generic[_C]):
         for commit in ours:
             self._membership.leave_out(commit)
             offsets |= commit.left
-        error = self._try_to_commit(current, offsets) if offsets else None
+        topic_ids = {name: known for commit in ours for name, known in commit.topic_ids.items()}
+        error = self._try_to_commit(current, offsets, topic_ids) if offsets else None
         if error is not None and self._passes(error):
             self._put_back(ours, error)
             return
@@ -324,10 +325,13 @@ class Keeper(ABC, Generic[_C]):
         return is_retriable(error)
 
     def _try_to_commit(
-        self, current: GroupMember, offsets: Mapping[TopicPartition, CommittedOffset]
+        self,
+        current: GroupMember,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        topic_ids: Mapping[str, bytes],
     ) -> KafkaProtoError | None:
         try:
-            self._coordinator.commit(current, offsets)
+            self._coordinator.commit(current, offsets, topic_ids)
         except KafkaProtoError as error:
             if isinstance(error, BrokerError) and not is_retriable(error):
                 self._judge(error, in_commit=True)
@@ -390,6 +394,17 @@ def leave(conversation: Conversation, member: GroupMember, reason: str, deadline
             _log.debug("the group had given us up before we left: %s", error)
         else:
             _log.warning("the group notices only when the session ends: %s", error)
+
+
+def _of_the_same_topics(commits: Sequence[Commit]) -> int:
+    """How many of them name no topic that one before took for another one of that name."""
+    ids: dict[str, bytes | None] = {}
+    for number, commit in enumerate(commits):
+        for topic in {item.topic for item in commit.offsets}:
+            known = commit.topic_ids.get(topic)
+            if ids.setdefault(topic, known) != known:
+                return number
+    return len(commits)
 
 
 def _given_up(commit: Commit, error: KafkaProtoError, wait_s: float) -> KafkaProtoError | None:

@@ -67,6 +67,7 @@ class Commit:
 
     Attributes:
         offsets: the next one to read, per partition.
+        topic_ids: of the topics that these are offsets of, as far as they are known.
         tenure: of the membership that commits.
         deadline: until when it is tried again.
         number: how many were given before.
@@ -79,6 +80,7 @@ class Commit:
     """
 
     offsets: Mapping[TopicPartition, CommittedOffset]
+    topic_ids: Mapping[str, bytes]
     tenure: int
     deadline: Deadline
     number: int = 0
@@ -198,11 +200,14 @@ class Membership:
             self._changed.notify_all()
 
     def commit(
-        self, offsets: Mapping[TopicPartition, CommittedOffset], deadline: Deadline
+        self,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        topic_ids: Mapping[str, bytes],
+        deadline: Deadline,
     ) -> Commit:
         """Have `offsets` committed by `deadline`, after all that were given before."""
         with self._changed:
-            commit = Commit(offsets, self.tenure, deadline, self._given)
+            commit = Commit(offsets, topic_ids, self.tenure, deadline, self._given)
             self._given += 1
             self._commits.append(commit)
             if self._refusal is not None:

@@ -1,14 +1,15 @@
 """Offsets that groups have committed, at the groups' coordinators.
 
 Many groups are asked about in one request (OffsetFetch from version 8 on; brokers that know older
-ones only get a request per group), several requests are under way at once. OffsetFetch and
-OffsetCommit are asked in a version that names topics: from version 10 on both go by topic id, and a
-group's offsets would be out of reach once a topic is deleted and created again.
+ones only get a request per group), several requests are under way at once. OffsetFetch is asked in
+a version that names topics: from version 10 on it goes by topic id, and a group's offsets would be
+out of reach once a topic is deleted and created again. OffsetCommit goes by id where the caller
+knows which topic the offsets are of: what comes late is not committed to another one of its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -31,6 +32,7 @@ from pyspark_kafkaproto.error_codes import (
     ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
+    UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSTABLE_OFFSET_COMMIT,
 )
@@ -43,6 +45,7 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 GROUPS_PER_REQUEST = 100
 
 _BY_NAME = 9  # the last version of OffsetFetch and OffsetCommit that names topics
+_NO_ID = bytes(16)
 _LAST_OF_ONE_GROUP = 7  # later versions of OffsetFetch ask about many
 _LAST_UNSTABLE = 6  # earlier ones cannot wait for open transactions
 _NOTHING_COMMITTED = -1
@@ -66,6 +69,8 @@ NO_MEMBER_ANY_MORE = {
 }
 _MEMBER_ADVICE = {
     **NO_MEMBER_ANY_MORE,
+    UNKNOWN_TOPIC_ID: "the topic that these offsets are of was deleted; one made since under its "
+    "name is another one",
     UNKNOWN_TOPIC_OR_PARTITION: _NO_SUCH_PARTITION,
     REBALANCE_IN_PROGRESS: "the group is sharing out anew: poll, and commit then",
 }
@@ -150,6 +155,7 @@ def commit_offsets(
     router: Router,
     offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
     member: GroupMember | None = None,
+    topic_ids: Mapping[str, bytes] | None = None,
 ) -> None:
     """Commit for groups: each offset is the next one to read.
 
@@ -157,6 +163,8 @@ def commit_offsets(
         router: whom to ask.
         offsets: by group and partition.
         member: who commits; None for groups without members.
+        topic_ids: of the topics that the offsets are of, as far as they are known. Brokers (4.1 and
+            later) refuse offsets of a topic that is gone where all are.
 
     Raises:
         BrokerError: a partition was refused; `usable` has those that were committed.
@@ -174,6 +182,7 @@ def commit_offsets(
         topics = tuple(
             OffsetCommitRequest.Topic(
                 name=topic,
+                topic_id=ids.get(topic, _NO_ID),
                 partitions=tuple(
                     _to_commit(item, wanted[GroupPartition(group, item)]) for item in own
                 ),
@@ -183,9 +192,12 @@ def commit_offsets(
         return OffsetCommitRequest(group_id=group, topics=topics, **who)
 
     who = {} if member is None else _as_member(member)
+    ids = topic_ids or {}
+    is_by_id = all(item.partition.topic in ids for item in wanted)
+    advice = _COMMIT_ADVICE if member is None else _MEMBER_ADVICE
+    read = partial(_read_commit, advice=advice, names={ids[name]: name for name in ids})
     what = f"commit offsets of {named(offsets)}"
-    read = partial(_read_commit, advice=_COMMIT_ADVICE if member is None else _MEMBER_ADVICE)
-    question = Question(what, make_request, read, _by_group, _BY_NAME)
+    question = Question(what, make_request, read, _by_group, None if is_by_id else _BY_NAME)
     _ask_per_partition(router, question, wanted)
 
 
@@ -348,9 +360,13 @@ def _as_member(member: GroupMember) -> dict[str, Any]:
 
 
 def _read_commit(
-    answer: OffsetCommitResponse, part: list[GroupPartition], advice: Mapping[int, str]
+    answer: OffsetCommitResponse,
+    part: list[GroupPartition],
+    advice: Mapping[int, str],
+    names: Mapping[bytes, str],
 ) -> dict[GroupPartition, BrokerError | None]:
-    return _per_partition(part[0].group, answer, advice)
+    named_topics = ((topic.name or names.get(topic.topic_id, ""), topic) for topic in answer.topics)
+    return _per_partition(part[0].group, answer.API_NAME, named_topics, advice)
 
 
 def _read_delete(
@@ -360,18 +376,22 @@ def _read_delete(
     if answer.error_code:
         advice = _DELETE_ADVICE.get(answer.error_code, "")
         raise BrokerError(answer.error_code, "OffsetDelete", f"group {group!r}", advice)
-    return _per_partition(group, answer, _DELETE_ADVICE)
+    topics = ((topic.name, topic) for topic in answer.topics)
+    return _per_partition(group, answer.API_NAME, topics, _DELETE_ADVICE)
 
 
 def _per_partition(
-    group: str, answer: OffsetCommitResponse | OffsetDeleteResponse, advice: Mapping[int, str]
+    group: str,
+    api: str,
+    topics: Iterable[tuple[str, OffsetCommitResponse.Topic | OffsetDeleteResponse.Topic]],
+    advice: Mapping[int, str],
 ) -> dict[GroupPartition, BrokerError | None]:
     results: dict[GroupPartition, BrokerError | None] = {}
-    for topic in answer.topics:
+    for name, topic in topics:
         for item in topic.partitions:
-            place = GroupPartition(group, TopicPartition(topic.name, item.partition_index))
+            place = GroupPartition(group, TopicPartition(name, item.partition_index))
             results[place] = None
             if code := item.error_code:
-                error = BrokerError(code, answer.API_NAME, str(place), advice.get(code, ""))
+                error = BrokerError(code, api, str(place), advice.get(code, ""))
                 results[place] = while_news_travels(error)
     return results

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
+from tests.fake_broker import name_of
 from tests.unit.cluster.fake_groups import describing
 
-_UNSTABLE_OFFSET_COMMIT = 88
+_UNSTABLE_OFFSET_COMMIT, _UNKNOWN_TOPIC_ID = 88, 100
 
 
 class FakeCoordinator:
@@ -18,6 +19,7 @@ class FakeCoordinator:
     """
 
     def __init__(self, brokers, **offsets):
+        self._brokers = brokers
         self.offsets = {group: dict(own) for group, own in offsets.items()}
         self.epochs = {}
         brokers.on("OffsetFetch", self.fetch)
@@ -60,19 +62,20 @@ class FakeCoordinator:
         return epoch if own.get(item, (-1, ""))[0] == offset else -1
 
     def commit(self, call):
-        """The answer to an OffsetCommit, which is noted there."""
+        """The answer to an OffsetCommit, which is noted there; by an id that is gone it is not."""
         own = self.offsets.setdefault(call.request.group_id, {})
-        own |= {
-            (topic.name, item.partition_index): (item.committed_offset, item.committed_metadata)
-            for topic in call.request.topics
-            for item in topic.partitions
-        }
-        self.epochs |= {
-            (topic.name, item.partition_index): (item.committed_offset, item.committed_leader_epoch)
-            for topic in call.request.topics
-            for item in topic.partitions
-        }
-        return _all_well(OffsetCommitResponse, call.request.topics)
+        names = {topic.topic_id: name for name, topic in self._brokers.topics.items()}
+
+        def note(topic, item):
+            name = topic.name or names.get(topic.topic_id)
+            if name is None:
+                return _UNKNOWN_TOPIC_ID
+            at = name, item.partition_index
+            own[at] = item.committed_offset, item.committed_metadata
+            self.epochs[at] = item.committed_offset, item.committed_leader_epoch
+            return 0
+
+        return _each(OffsetCommitResponse, call.request.topics, note)
 
     def _delete(self, call):
         for topic in call.request.topics:
@@ -87,12 +90,16 @@ def _keys(topics, field):
 
 def committing(code):
     """An OffsetCommit answer with an error for all that was asked."""
-    return committing_each(lambda *_: code)
+    return lambda call: _each(OffsetCommitResponse, call.request.topics, lambda *_: code)
 
 
 def committing_each(outcome):
     """An OffsetCommit answer with what `outcome` says of a topic's name and partition's request."""
-    return lambda call: _each(OffsetCommitResponse, call.request.topics, outcome)
+
+    def outcome_of(topic, item):
+        return outcome(name_of(topic), item)
+
+    return lambda call: _each(OffsetCommitResponse, call.request.topics, outcome_of)
 
 
 def _all_well(response, topics):
@@ -104,10 +111,11 @@ def _each(response, topics, outcome):
     return response(
         topics=tuple(
             part(
-                name=topic.name,
+                **{name: getattr(topic, name) for name in ("name", *_ids(topic))},
                 partitions=tuple(
                     part.Partition(
-                        partition_index=item.partition_index, error_code=outcome(topic.name, item)
+                        partition_index=item.partition_index,
+                        error_code=outcome(topic, item),
                     )
                     for item in topic.partitions
                 ),
@@ -115,6 +123,10 @@ def _each(response, topics, outcome):
             for topic in topics
         )
     )
+
+
+def _ids(topic):
+    return ("topic_id",) if hasattr(topic, "topic_id") else ()
 
 
 def fetch_refused(code):

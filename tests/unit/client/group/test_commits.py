@@ -17,7 +17,9 @@ def test_of_who_closes_those_that_were_answered_have_not_failed():
     told = []
     config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
     membership = Membership()
-    commits = Commits(config, membership, lambda offsets, error: told.append((offsets, error)))
+    commits = Commits(
+        config, membership, dict, lambda offsets, error: told.append((offsets, error))
+    )
     commits.give({FIRST: CommittedOffset(7)}, wait=False)
     commits.give({FIRST: CommittedOffset(8)}, wait=False)
     first, _ = membership.take_commits()
@@ -33,7 +35,7 @@ def test_of_who_closes_those_that_were_answered_have_not_failed():
 def test_what_is_under_way_is_not_committed_again_unless_it_fails():
     config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
     membership = Membership()
-    commits = Commits(config, membership, None)
+    commits = Commits(config, membership, dict, None)
     before, now = ({FIRST: CommittedOffset(offset, leader_epoch=3)} for offset in (7, 8))
     for positions in (before, now):
         assert commits.moved(positions) == positions
@@ -52,7 +54,7 @@ def test_what_was_waited_for_in_vain_may_come_late():
         {"bootstrap.servers": "b:1", "group.id": "g", "default.api.timeout.ms": "1"}
     )
     membership = Membership()
-    commits = Commits(config, membership, None)
+    commits = Commits(config, membership, dict, None)
     before, now = ({FIRST: CommittedOffset(offset)} for offset in (7, 8))
     with pytest.raises(DeadlineExceeded):
         commits.give(before, wait=True)

@@ -1227,11 +1227,32 @@ def test_a_commit_that_goes_apart_is_tried_again_before_those_behind_it(filled, 
     assert group.committed == {("orders", 0): (4, ""), ("orders", 1): (5, "")}
 
 
+@pytest.mark.slow
+def test_offsets_of_a_topic_that_was_deleted_are_not_committed_to_its_successor(
+    filled, group, first_read
+):
+    """A commit that is tried again may come when another topic has the name."""
+    consumer = first_read(enable_auto_commit="false")
+    let_go = held_up(filled, group.commit)
+    consumer.commit({FIRST: 20}, wait=False)
+    filled.wait_for_call("OffsetCommit")
+    make_again(filled)
+    ids = {"orders": filled.topics["orders"].topic_id}
+    until_then = Deadline.after(PATIENCE_S)
+    new = consumer._membership.commit({FIRST: CommittedOffset(3)}, ids, until_then)
+    let_go.set()
+    consumer._membership.wait_for(new, until_then)
+    (old,) = consumer._commits._unwaited
+    assert "UNKNOWN_TOPIC_ID" in str(old.error)
+    assert new.error is None
+    assert group.committed["orders", 0] == (3, "")
+
+
 def commit_without_a_pause(brokers, consumer):
     """From now on each commit that is answered has another one behind it."""
 
     def answer(call):
-        consumer._membership.commit({FIRST: CommittedOffset(1)}, Deadline.after(5))
+        consumer._membership.commit({FIRST: CommittedOffset(1)}, {}, Deadline.after(5))
         return committing(0)(call)
 
     brokers.on("OffsetCommit", answer)
@@ -1271,7 +1292,9 @@ def test_a_commit_that_is_tried_again_is_not_overtaken(filled, group, consumer_o
     later = []
 
     def refuse(call):
-        later.append(consumer._membership.commit({FIRST: CommittedOffset(2)}, Deadline.after(5)))
+        later.append(
+            consumer._membership.commit({FIRST: CommittedOffset(2)}, {}, Deadline.after(5))
+        )
         return committing(COORDINATOR_NOT_AVAILABLE)(call)
 
     filled.on("OffsetCommit", refuse, group.commit)

@@ -156,7 +156,7 @@ def test_who_is_told_of_another_rebalance_instead_of_its_share_reads_on_and_comm
     def commit_meanwhile(call):
         answer = sharing.join(call)
         # Not through the consumer, which its own thread uses at this moment.
-        ours._membership.commit({FIRST: CommittedOffset(7)}, Deadline.after(PATIENCE_S))
+        ours._membership.commit({FIRST: CommittedOffset(7)}, {}, Deadline.after(PATIENCE_S))
         return answer
 
     filled.on("JoinGroup", commit_meanwhile, sharing.join)

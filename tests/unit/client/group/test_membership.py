@@ -63,9 +63,9 @@ def test_what_was_given_up_is_left_out_of_commits_that_were_given_before(joined)
     """Whoever has it now may have committed more; and whoever gave them hears of that."""
     both = {FIRST: CommittedOffset(7), SECOND: CommittedOffset(3)}
     first = {FIRST: CommittedOffset(8)}
-    before, alone = (joined.commit(offsets, Deadline.after(60)) for offsets in (both, first))
+    before, alone = (joined.commit(offsets, {}, Deadline.after(60)) for offsets in (both, first))
     joined.give_up(frozenset({SECOND}))
-    behind = joined.commit(both, Deadline.after(60))
+    behind = joined.commit(both, {}, Deadline.after(60))
     for commit in (before, alone, behind):
         joined.leave_out(commit)
     assert (before.left, before.is_late) == ({FIRST: CommittedOffset(7)}, True)

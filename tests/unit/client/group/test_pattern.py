@@ -137,8 +137,10 @@ def test_what_is_deleted_is_given_up_before_it_joins_again(filled, sharing, cons
     """A leader may have members keep what they claim, whatever they subscribe to."""
     filled.add_topic("orders-2")
     gone = frozenset({TopicPartition("orders-2", 0)})
-    pattern, age = SubscriptionPattern("orders.*"), {"metadata_max_age_ms": 50}
-    consumer = consumer_of(pattern, noted.listeners(), **age, **COOPERATIVE)
+    pattern = SubscriptionPattern("orders.*")
+    # Without commits: of what is deleted they are tried for a second.
+    rest = {"metadata_max_age_ms": 50, "enable_auto_commit": "false", **COOPERATIVE}
+    consumer = consumer_of(pattern, noted.listeners(), **rest)
     poll_until(consumer, lambda: consumer.assignment == ORDERS | gone, "all")
     joins = len(sharing.claims)
     del filled.topics["orders-2"]
@@ -169,6 +171,7 @@ def test_the_last_topic_that_is_deleted_is_no_error(filled, group, pattern_of, m
     monkeypatch.setattr(keeper, "_FIRST_LOOK_S", 0.05)
     consumer = pattern_of(metadata_max_age_ms=3_600_000)
     poll_rows(consumer, 40)
+    consumer.commit()
     topic = filled.topics.pop("orders")
     poll_until(consumer, lambda: not consumer.assignment, "its being left")
     filled.topics["orders"] = topic

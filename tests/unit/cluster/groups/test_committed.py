@@ -2,13 +2,13 @@
 
 import pytest
 
-from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.cluster.groups.committed import fetch_offsets
+from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember, commit_offsets, fetch_offsets
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
-from tests.fake_broker import DEFAULT, close, find_coordinator
+from tests.fake_broker import DEFAULT, close, find_coordinator, topic_id_of
 from tests.unit.cluster.committing import FakeCoordinator, unstable
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -86,6 +86,43 @@ def test_topics_are_named_and_never_meant_by_id(brokers, kafka, most):
     kafka.set_consumer_offsets("g", {FIRST: 1})
     versions = [call.header.api_version for call in brokers.calls if "Offset" in call.api]
     assert versions == [9, 9]
+
+
+@pytest.mark.parametrize("knows", [("orders", "empty"), ("orders",)])
+def test_topics_are_meant_by_id_where_all_of_them_are_known_by_one(brokers, kafka, knows):
+    coordinator = FakeCoordinator(brokers)
+    offsets = {FIRST: CommittedOffset(7), OTHER: CommittedOffset(0)}
+    ids = {name: topic_id_of(name) for name in knows}
+    commit_offsets(kafka._router, {"g": offsets}, topic_ids=ids)
+    said = {(topic.name, topic.topic_id) for topic in brokers.asked("OffsetCommit")[0].topics}
+    if len(knows) == 2:
+        assert said == {("", topic_id) for topic_id in ids.values()}
+    else:
+        assert said == {(name, bytes(16)) for name in ("orders", "empty")}
+    assert coordinator.offsets["g"] == {tuple(FIRST): (7, ""), tuple(OTHER): (0, "")}
+
+
+def test_offsets_of_a_topic_that_is_gone_are_not_committed_to_another_of_its_name(
+    brokers, kafka, clock
+):
+    coordinator = FakeCoordinator(brokers)
+    offsets, ids = {"g": {FIRST: CommittedOffset(7)}}, {"orders": topic_id_of("orders before")}
+    with pytest.raises(BrokerError, match=r"orders-0.*UNKNOWN_TOPIC_ID.*was deleted"):
+        commit_offsets(kafka._router, offsets, GroupMember("m", 1), ids)
+    assert coordinator.offsets["g"] == {}
+    assert 1 <= clock.now - 1000 < 3, "news of one just made may travel so long"
+
+
+def test_answer_about_another_topic_id_is_refused(brokers, kafka):
+    part = OffsetCommitResponse.Topic
+    another = part(topic_id=topic_id_of("another"), partitions=(part.Partition(),))
+    brokers.on("OffsetCommit", OffsetCommitResponse(topics=(another,)))
+    with pytest.raises(RemoteProtocolError):
+        commit_offsets(
+            kafka._router,
+            {"g": {FIRST: CommittedOffset(7)}},
+            topic_ids={"orders": topic_id_of("orders")},
+        )
 
 
 def test_coordinator_is_looked_up_once_per_group(brokers, kafka):
