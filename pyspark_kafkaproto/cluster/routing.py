@@ -54,7 +54,8 @@ OPINIONS = 3
 """How many brokers have to agree. Spark's own connector asks three times too, but any broker."""
 _BETWEEN_OPINIONS_S = 0.3
 # Who hangs still takes connections, and says nothing then. Others agree on a version sooner, nearly
-# always; where nobody does, the last one tried has all the time there is, and so has each later.
+# always; after each that does not the next one has twice as long, and the last one, and all of them
+# later, have all the time there is.
 _ANSWERS_WITHIN_S = 3.0
 _BOOTSTRAP = "bootstrap"  # the stage behind those of a connection
 
@@ -87,6 +88,7 @@ class Router:
         self._met: tuple[Endpoint, ...] = ()  # the bootstrap server that answered last
         self._answered: Endpoint | None = None  # whoever answered `ask_any` last
         self._failed: dict[Endpoint, KafkaProtoError] = {}  # why, the last time
+        self._in_haste_s = _ANSWERS_WITHIN_S  # for whom another one can stand in
         self._topology: Topology | None = None
         self._asked: MetadataRequest | Standing[MetadataRequest] | None = None  # the last time
         self._read: tuple[MetadataResponse, Topology] | None = None  # of a standing request
@@ -278,8 +280,16 @@ class Router:
         soon = deadline.sooner(self.config.request_timeout_s)
         others = {other for other in self._candidates() if not self._is_doubted(other)} - {endpoint}
         in_haste = others and not self._is_doubted(endpoint)
-        connected = soon.sooner(_ANSWERS_WITHIN_S) if in_haste else soon
-        return self.connect(endpoint, connected).request(request, soon)
+        connected = soon.sooner(self._in_haste_s) if in_haste else soon
+        try:
+            connection = self.connect(endpoint, connected)
+        except KafkaProtoError:
+            if in_haste and connected.has_passed:
+                # It may be the way there that is slow: with many brokers, each of which is given up
+                # too early, the time of a call would be over before anybody had enough.
+                self._in_haste_s *= 2
+            raise
+        return connection.request(request, soon)
 
     def _is_doubted(self, endpoint: Endpoint) -> bool:
         """Whether it was asked in vain the last time, here or by somebody else of this process."""

@@ -45,6 +45,7 @@ class Commits:
         self._on_commit = on_commit
         self._unwaited: list[Commit] = []
         self._known: dict[TopicPartition, CommittedOffset] = {}  # committed last
+        self._known_ids: dict[str, bytes] = {}  # of their topics
         self._may_come_late = False  # an earlier one, which puts the group back
         self._due_at = time.monotonic() + config.auto_commit_interval_s
 
@@ -77,9 +78,10 @@ class Commits:
 
         Where an earlier commit may come late, what was committed since is said again, as it was.
         """
-        known = dict(self._known)
+        now = self._topic_ids()
+        known = _of_the_same_topics(self._known, self._known_ids, now)
         for commit in self._unwaited:
-            known |= commit.offsets
+            known |= _of_the_same_topics(commit.offsets, commit.topic_ids, now)
         moved = {item: at for item, at in positions.items() if _has_moved(known.get(item), at)}
         if self._may_come_late:
             return {item: known[item] for item in positions.keys() - moved.keys()} | moved
@@ -158,7 +160,17 @@ class Commits:
     def _note(self, commit: Commit) -> None:
         self._may_come_late |= commit.is_in_doubt
         if commit.error is None:
-            self._known |= commit.offsets
+            known = _of_the_same_topics(self._known, self._known_ids, commit.topic_ids)
+            self._known = {**known, **commit.offsets}
+            self._known_ids |= commit.topic_ids
+
+
+def _of_the_same_topics(
+    offsets: Positions, topic_ids: Mapping[str, bytes], now: Mapping[str, bytes]
+) -> dict[TopicPartition, CommittedOffset]:
+    """Those of topics that were not made again since: of one that was a group has nothing."""
+    gone = {topic for topic, known in topic_ids.items() if now.get(topic, known) != known}
+    return {item: at for item, at in offsets.items() if item.topic not in gone}
 
 
 def _has_moved(known: CommittedOffset | None, now: CommittedOffset) -> bool:

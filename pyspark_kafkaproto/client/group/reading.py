@@ -271,9 +271,10 @@ class Reading:
     def _new_tail(self) -> Tail:
         if self._told >= self.positions.keys() - self.paused:
             self._told.clear()
-        left_out = self._told | self.paused
-        positions = {item: at for item, at in self.positions.items() if item not in left_out}
-        return Tail(positions, self._config, self._router, self._reset, self.seen, self._sessions)
+        asked = {item: at for item, at in self.positions.items() if item not in self._told}
+        paused = {item: asked.pop(item) for item in self.paused & asked.keys()}
+        terms = self._config, self._router, self._reset, self.seen, self._sessions
+        return Tail(asked, *terms, paused)
 
     def _reset(self, partition: TopicPartition, why: str, offset_at: Callable[[int], int]) -> int:
         """See `Reset`: rows that are read again, or passed over, are said."""

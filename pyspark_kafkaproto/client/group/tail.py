@@ -53,6 +53,8 @@ class Tail(Exchanges):
         reset: what becomes of positions that are not there.
         seen: what the positions stand on; topic ids are noted in it.
         sessions: what brokers remember; all is asked for anew.
+        paused: positions that nothing is read from now. They are reset, too, where others show that
+            the topic is another one: who reads on from there would pass over as many rows.
 
     Attributes:
         unheard: partitions without an answer or a failure yet, nor word that nobody leads them.
@@ -66,6 +68,7 @@ class Tail(Exchanges):
         reset: Reset,
         seen: Seen,
         sessions: FetchSessions,
+        paused: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         # Nobody has a record at the last offset of all, which would look like the end of the range.
         ranges = tuple(
@@ -92,6 +95,10 @@ class Tail(Exchanges):
         self._resting: dict[RangeProgress, Deadline] = {}  # not asked about before that
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
+        ]
+        self._paused = [
+            RangeProgress(OffsetRange(*item, start, NO_END), start, start, NO_END)
+            for item, start in (paused or {}).items()
         ]
         self._topics = {item.topic for item in positions}
         self.unheard = set(positions)
@@ -172,7 +179,8 @@ class Tail(Exchanges):
         Not where the new one is noticed: rows of before may still have to be handed out there.
         """
         topics = {topic for topic in self._topics if self._is_another(topic)}
-        another = [item for item in self._open if item.range.topic in topics]
+        every = (*self._open, *self._paused)
+        another = [item for item in every if item.range.topic in topics]
         if not another:
             return
         self.close()  # what is under way begins at other positions

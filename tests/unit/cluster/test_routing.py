@@ -176,6 +176,18 @@ def test_broker_that_was_silent_is_asked_last_the_next_time(brokers):
     router.close()
 
 
+class _Answering:
+    """A connection to whoever answers all."""
+
+    is_throttled = False
+
+    def request(self, *_):
+        return "an answer"
+
+    def close(self):
+        pass
+
+
 class _Hanging(Connections):
     """Everybody takes connections and says nothing; notes how long each was waited for."""
 
@@ -201,12 +213,28 @@ def test_who_hangs_is_not_waited_for_as_long_while_there_are_others(clock):
     first, second, third = config.bootstrap_servers
     assert connections.waited == [
         (str(first), 3),
-        (str(second), 3),
+        (str(second), 6),
         (str(third), 10),
         (str(first), 10),
         (str(second), 10),
         (str(third), 10),
     ]
+
+
+def test_a_slow_network_does_not_take_as_long_for_each_broker_in_vain(clock, monkeypatch):
+    """All of them together would take more than the time of a call."""
+    config = ClientConfig.parse({"bootstrap.servers": ",".join(f"b{n}:9092" for n in range(30))})
+    waited = []
+
+    def connect(endpoint, config, deadline, **_):
+        waited.append(min(deadline.remaining_s, 4))
+        clock.sleep(waited[-1])
+        deadline.check("connect")
+        return _Answering()
+
+    monkeypatch.setattr(Connection, "open", connect)
+    assert Router(config).ask_any("a question", Deadline.after(60)) == "an answer"
+    assert waited == [3, 4]
 
 
 def test_who_hangs_is_asked_last_by_everybody_in_this_process(brokers, monkeypatch):

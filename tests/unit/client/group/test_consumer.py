@@ -827,6 +827,38 @@ def test_a_topic_made_again_is_read_from_where_the_policy_says(
 
 
 @pytest.mark.slow
+def test_what_is_paused_of_a_topic_made_again_is_read_from_where_the_policy_says(
+    filled, group, first_read
+):
+    """Its other partition shows that: the new topic's id is not for a position in the old one."""
+    consumer = first_read(enable_auto_commit="false")
+    consumer.pause({FIRST})
+    make_again(filled)
+    poll_until(consumer, lambda: consumer.positions[SECOND] == 0, "the new topic")
+    consumer.commit()
+    assert group.committed == {("orders", 0): (0, ""), ("orders", 1): (0, "")}
+    consumer.resume({FIRST})
+    assert poll_rows(consumer, 30) == [(0, offset) for offset in range(30)]
+
+
+@pytest.mark.slow
+def test_an_offset_that_was_committed_in_the_topic_before_is_committed_in_the_new_one(
+    filled, group, first_read
+):
+    """What a group has committed goes with a topic that is deleted."""
+    consumer = first_read(auto_commit_interval_ms=0)
+    poll_until(consumer, lambda: group.committed["orders", 0] == (20, ""), "a commit")
+    consumer.poll(0.1)
+    with filled.at_once():
+        make_again(filled)
+        filled.logs["orders", 0] = FakeLog().fill(2)
+        group.committed.clear()
+    assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
+    consumer.close()
+    assert group.committed["orders", 0] == (20, "")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("is_made_again", [False, True])
 def test_a_broker_that_names_a_deleted_topic_moves_no_position(filled, first_read, is_made_again):
     consumer, read_to = first_read(), 20
