@@ -121,6 +121,7 @@ class Reading:
         """Go on at another offset: what was fetched of the partition is not handed out."""
         self.seen.epochs.pop(partition, None)  # of the offset before, as all that was known of it
         self.seen.astray.discard(partition)
+        self.seen.outdated.discard(partition)
         self._told.discard(partition)
         self._before.pop(partition, None)
         if partition.topic in self.seen.topic_ids:
@@ -271,10 +272,10 @@ class Reading:
     def _new_tail(self) -> Tail:
         if self._told >= self.positions.keys() - self.paused:
             self._told.clear()
-        asked = {item: at for item, at in self.positions.items() if item not in self._told}
-        paused = {item: asked.pop(item) for item in self.paused & asked.keys()}
+        left_out = self.positions.keys() & (self._told | self.paused)
+        positions = {item: at for item, at in self.positions.items() if item not in left_out}
         terms = self._config, self._router, self._reset, self.seen, self._sessions
-        return Tail(asked, *terms, paused)
+        return Tail(positions, *terms, left_out)
 
     def _reset(self, partition: TopicPartition, why: str, offset_at: Callable[[int], int]) -> int:
         """See `Reset`: rows that are read again, or passed over, are said."""
@@ -286,6 +287,7 @@ class Reading:
         end = offset_at(timestamp)
         _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)
         self.seen.epochs.pop(partition, None)  # others may come by the offset that this is of
+        self.seen.outdated.discard(partition)
         self._move(partition, end)
         return end
 

@@ -24,6 +24,8 @@ class Seen:
         refused_ids: those of them that a leader does not know; metadata alone may be of the past.
         epochs: per partition an offset, and the leader epoch of the batch that ends before it.
         astray: partitions whose position is not there, and that nothing has moved yet.
+        outdated: those of them whose position is in a topic that had the name before: nothing was
+            read of them as others showed that.
         foreign: partitions of these topics at offsets that somebody else has committed, who may
             have seen before us that the topic was made again; until a leader has answered.
     """
@@ -32,6 +34,7 @@ class Seen:
     refused_ids: set[bytes] = field(default_factory=set)
     epochs: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     astray: set[TopicPartition] = field(default_factory=set)
+    outdated: set[TopicPartition] = field(default_factory=set)
     foreign: set[TopicPartition] = field(default_factory=set)
 
     def in_next_generation(
@@ -45,6 +48,7 @@ class Seen:
             refused_ids=self.refused_ids,
             epochs={item: known for item, known in self.epochs.items() if item in own},
             astray=self.astray & own,
+            outdated=self.outdated & own,
             foreign={item for item in assigned if item.topic in topics and item not in own},
         )
 

@@ -53,8 +53,7 @@ class Tail(Exchanges):
         reset: what becomes of positions that are not there.
         seen: what the positions stand on; topic ids are noted in it.
         sessions: what brokers remember; all is asked for anew.
-        paused: positions that nothing is read from now. They are reset, too, where others show that
-            the topic is another one: who reads on from there would pass over as many rows.
+        left_out: other partitions that have a position, which nothing is read of for now.
 
     Attributes:
         unheard: partitions without an answer or a failure yet, nor word that nobody leads them.
@@ -68,7 +67,7 @@ class Tail(Exchanges):
         reset: Reset,
         seen: Seen,
         sessions: FetchSessions,
-        paused: Mapping[TopicPartition, int] | None = None,
+        left_out: Collection[TopicPartition] = (),
     ) -> None:
         # Nobody has a record at the last offset of all, which would look like the end of the range.
         ranges = tuple(
@@ -96,11 +95,8 @@ class Tail(Exchanges):
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
         ]
-        self._paused = [
-            RangeProgress(OffsetRange(*item, start, NO_END), start, start, NO_END)
-            for item, start in (paused or {}).items()
-        ]
         self._topics = {item.topic for item in positions}
+        self._left_out = left_out
         self.unheard = set(positions)
 
     @property
@@ -179,8 +175,12 @@ class Tail(Exchanges):
         Not where the new one is noticed: rows of before may still have to be handed out there.
         """
         topics = {topic for topic in self._topics if self._is_another(topic)}
-        every = (*self._open, *self._paused)
-        another = [item for item in every if item.range.topic in topics]
+        outdated = self._seen.outdated
+        another = [
+            item
+            for item in self._open
+            if item.range.topic in topics or item.topic_partition in outdated
+        ]
         if not another:
             return
         self.close()  # what is under way begins at other positions
@@ -189,6 +189,10 @@ class Tail(Exchanges):
         bounds = Bounds(self._directory.router, astray)
         for item in astray:
             self._loss.made_again(item, bounds)
+        # Their turn comes when they are read: by the new id nothing would show it any more.
+        left = {item for item in self._left_out if item.topic in topics} - self._seen.foreign
+        self._seen.astray |= left
+        self._seen.outdated |= left
         self._note_ids(topics)
 
     # Asking

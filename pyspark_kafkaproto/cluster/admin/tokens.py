@@ -36,7 +36,7 @@ from pyspark_kafkaproto.error_codes import (
     INVALID_PRINCIPAL_TYPE,
     REQUEST_TIMED_OUT,
 )
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, ConnectionFailed, KafkaProtoError
 from pyspark_kafkaproto.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
@@ -180,7 +180,9 @@ def create_delegation_token(
     try:
         made = ask(router, question, [what], partial(controller_places, router))[what]
     except KafkaProtoError as error:
-        if in_doubt and is_retriable(error):
+        # Of several tries that ended each in another way it is a DeadlineExceeded.
+        is_unsent = isinstance(error, ConnectionFailed) and not error.was_connected
+        if in_doubt and is_retriable(error) and not is_unsent:
             error.add_line(
                 "a token may have been made, whose answer was lost: kafkaproto tokens list shows it"
             )

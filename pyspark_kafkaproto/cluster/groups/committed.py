@@ -70,7 +70,7 @@ NO_MEMBER_ANY_MORE = {
 _MEMBER_ADVICE = {
     **NO_MEMBER_ANY_MORE,
     UNKNOWN_TOPIC_ID: "the topic that these offsets are of was deleted; one made since under its "
-    "name is another one",
+    "name is another one: poll, or seek what is paused, and commit then",
     UNKNOWN_TOPIC_OR_PARTITION: _NO_SUCH_PARTITION,
     REBALANCE_IN_PROGRESS: "the group is sharing out anew: poll, and commit then",
 }

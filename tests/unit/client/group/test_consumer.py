@@ -827,21 +827,6 @@ def test_a_topic_made_again_is_read_from_where_the_policy_says(
 
 
 @pytest.mark.slow
-def test_what_is_paused_of_a_topic_made_again_is_read_from_where_the_policy_says(
-    filled, group, first_read
-):
-    """Its other partition shows that: the new topic's id is not for a position in the old one."""
-    consumer = first_read(enable_auto_commit="false")
-    consumer.pause({FIRST})
-    make_again(filled)
-    poll_until(consumer, lambda: consumer.positions[SECOND] == 0, "the new topic")
-    consumer.commit()
-    assert group.committed == {("orders", 0): (0, ""), ("orders", 1): (0, "")}
-    consumer.resume({FIRST})
-    assert poll_rows(consumer, 30) == [(0, offset) for offset in range(30)]
-
-
-@pytest.mark.slow
 def test_an_offset_that_was_committed_in_the_topic_before_is_committed_in_the_new_one(
     filled, group, first_read
 ):
@@ -856,6 +841,22 @@ def test_an_offset_that_was_committed_in_the_topic_before_is_committed_in_the_ne
     assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
     consumer.close()
     assert group.committed["orders", 0] == (20, "")
+
+
+@pytest.mark.slow
+def test_what_is_paused_of_a_topic_made_again_is_read_from_where_the_policy_says(
+    filled, group, first_read
+):
+    """Its other partition shows that: the new topic's id is not for a position in the old one."""
+    consumer = first_read(enable_auto_commit="false")
+    group.committed.clear()  # as brokers forget what was committed in a topic that is deleted
+    consumer.pause({FIRST})
+    make_again(filled)
+    poll_until(consumer, lambda: consumer.positions.get(SECOND) == 0, "the new topic")
+    consumer.commit()
+    assert group.committed == {("orders", 1): (0, "")}
+    consumer.resume({FIRST})
+    assert poll_rows(consumer, 30) == [(0, offset) for offset in range(30)]
 
 
 @pytest.mark.slow
@@ -896,6 +897,32 @@ def test_without_a_policy_a_topic_made_again_is_an_error_at_every_poll(filled, g
         with pytest.raises(BrokerError, match=r"orders-[01]: .*made again.*is none"):
             poll_until(consumer, lambda: False, "the error")
     assert consumer.positions == {}
+
+
+@pytest.mark.slow
+def test_without_a_policy_each_partition_of_a_topic_made_again_is_to_be_sought(
+    filled, group, first_read
+):
+    consumer = first_read(auto_offset_reset="none")
+    make_again(filled)
+    filled.logs["orders", 1].fill(3)
+    for _ in range(2):
+        with pytest.raises(BrokerError, match="made again"):
+            poll_until(consumer, lambda: False, "the error")
+    consumer.seek(FIRST, 0)
+    rows, told = [], []
+    for _ in range(30):
+        try:
+            rows += rows_of(consumer.poll(0.05))
+        except BrokerError as error:
+            told.append(str(error))
+    assert len(told) > 2
+    assert all("orders-1: " in text and "made again" in text for text in told)
+    assert rows == [(0, offset) for offset in range(30)]
+    consumer.commit()
+    assert group.committed == {("orders", 0): (30, ""), ("orders", 1): (20, "")}
+    consumer.seek(SECOND, 0)
+    assert poll_rows(consumer, 30) == [(1, offset) for offset in range(30)]
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from pyspark_kafkaproto.cluster.admin import DelegationToken, tokens
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
+    ConnectionFailed,
     KafkaProtoError,
     UnsupportedVersion,
 )
@@ -138,6 +139,15 @@ def test_a_token_that_may_have_been_made_is_told_of(brokers, kafka_at, keeper):
     kafka = kafka_at(brokers.bootstrap_servers, **{"default.api.timeout.ms": "500"})
     with pytest.raises(KafkaProtoError, match=r"may have been made.*tokens list shows it"):
         kafka.create_delegation_token()
+
+
+@pytest.mark.slow
+def test_who_could_not_ask_for_a_token_is_not_told_of_one(brokers, kafka_at, keeper):
+    brokers.stop(1)  # the controller
+    kafka = kafka_at(brokers.address(2), **{"default.api.timeout.ms": "500"})
+    with pytest.raises(ConnectionFailed) as caught:
+        kafka.create_delegation_token()
+    assert "may have been made" not in str(caught.value)
 
 
 def test_renewed_by_the_token_or_by_its_hmac(brokers, kafka, keeper):
