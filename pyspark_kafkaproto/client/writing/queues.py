@@ -259,6 +259,5 @@ class PartitionQueue:
         self.in_flight.remove(batch)
         for part in parts:
             insort(self.returned, part, key=lambda item: item.order)
-        self.has_failed = True
         left = sum(part.records for part in parts)
         self.sequences.note_replaced(is_shorter=left < batch.records)

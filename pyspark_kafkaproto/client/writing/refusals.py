@@ -100,7 +100,7 @@ class Refusals:
         """The first of the letters that wait, no more than should be held at once; at least one."""
         taken: list[tuple[int, ProducerRecord]] = []
         until = self._held_bytes - MOST_HELD_BYTES
-        while self.letters and (not taken or self._held_bytes > until):
+        while self.letters and self._held_bytes > until:
             taken.append(self.letters.popleft())
             self._held_bytes -= _held_bytes_of(taken[-1][1])
         return taken

@@ -1,7 +1,8 @@
 """Deciding for many transactions: what is left over is aborted. With real brokers in `broker`."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import chain
+from types import SimpleNamespace
 
 import pytest
 
@@ -90,6 +91,20 @@ def test_an_abort_that_takes_long_holds_up_no_other(sweeping, clock):
 
 def test_one_that_is_busy_is_aborted_after_that(sweeping):
     assert sweeping(3, busy=2) == set()
+
+
+def test_what_is_to_be_committed_is_neither_aborted_nor_waited_for(clock):
+    """It stays open until whoever completes its batch commits it."""
+    decided, left_over = (f"{PREFIX}-query-{number}-0" for number in range(2))
+    with FakeCluster() as brokers:
+        config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
+        coordinator = Coordinator(brokers, [decided, left_over])
+        log = DecisionLog(config, "decisions", PREFIX)
+        deciding = SimpleNamespace(make_sure=lambda: None, ids_to_commit={decided})
+        with closing(connections_for(config)):
+            batch_commit.sweep(log, "query", deciding=deciding)
+        assert coordinator.open == {decided}
+        assert clock.slept == []
 
 
 @pytest.mark.usefixtures("clock")

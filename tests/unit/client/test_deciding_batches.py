@@ -379,3 +379,24 @@ def test_a_job_that_was_decided_is_not_given_up(log, coordinator):
     assert not abort_batch(log, JOBS, JOB, BOTH, job=JOB)
     assert log.read() == {JOBS: Decision(JOB, True, ())}
     assert not log.is_given_up(JOB)
+
+
+@pytest.mark.parametrize("job", ["", JOB])
+def test_behind_a_commit_only_what_is_of_ones_own_is_swept_where_somebody_else_decides(
+    brokers, log, coordinator, job
+):
+    """That one may have decided what a query has open; what a job has is its own."""
+    ends = []
+
+    def end(call):
+        if call.request.transactional_id.startswith(f"{PREFIX}-driver-"):
+            ends.append(call)
+        if len(ends) > 2:  # the decision, and that it is done
+            return EndTxnResponse(error_code=_INVALID_PRODUCER_EPOCH)
+        return coordinator.end(call)
+
+    brokers.on("EndTxn", end)
+    name, slot = (JOBS, f"{JOB}-5-0") if job else (NAME, "5-0")
+    coordinator.left_over = left_over = f"{PREFIX}-{name}-{slot}"
+    assert commit_batch(log, name, job or "7", BOTH, job=job)
+    assert fenced(brokers) == ([left_over] if job else [])

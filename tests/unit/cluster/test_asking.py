@@ -16,6 +16,7 @@ from pyspark_kafkaproto.errors import (
 from pyspark_kafkaproto.messages.create_acls import CreateAclsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
 from pyspark_kafkaproto.net import Deadline, Endpoint
@@ -24,6 +25,7 @@ from tests.fake_login import LOGIN, logged_in, want_login
 
 G = OffsetFetchResponse.Group
 FIRST = TopicPartition("orders", 0)
+NOT_LEADER_OR_FOLLOWER, OFFSET_NOT_AVAILABLE = 6, 78
 
 
 def offset_of(group):
@@ -106,6 +108,32 @@ def test_only_what_moved_is_asked_for_again(brokers, kafka, clock):
     }
     (again,) = brokers.asked("OffsetFetch", node=2)
     assert [item.group_id for item in again.groups] == ["g-3"]
+
+
+def test_what_moved_is_looked_up_whatever_else_is_to_be_asked_again(brokers, kafka, clock):
+    """Also where what comes first among the failures has not moved."""
+    answers_of = ListOffsetsResponse.Topic
+
+    def offsets(call, codes):
+        asked = [item.partition_index for item in call.request.topics[0].partitions]
+        found = (
+            answers_of.Partition(partition_index=number, offset=7, error_code=codes.get(number, 0))
+            for number in asked
+        )
+        return ListOffsetsResponse(topics=(answers_of(name="orders", partitions=tuple(found)),))
+
+    def move_one(call):
+        brokers.topics["orders"].move(1, 2)
+        return offsets(call, {0: OFFSET_NOT_AVAILABLE, 1: NOT_LEADER_OR_FOLLOWER})
+
+    stay = {1: NOT_LEADER_OR_FOLLOWER}
+    brokers.on("ListOffsets", move_one, lambda call: offsets(call, stay), node=1)
+    brokers.on("ListOffsets", lambda call: offsets(call, {}), node=2)
+    both = {FIRST, TopicPartition("orders", 1)}
+    assert kafka.get_latest_leader_offsets(both).keys() == both
+    assert len(brokers.asked("ListOffsets", node=1)) == 2
+    assert len(brokers.asked("ListOffsets", node=2)) == 1
+    assert len(clock.slept) == 1
 
 
 def test_error_for_good_keeps_the_other_answers(brokers, kafka, clock):

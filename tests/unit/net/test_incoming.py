@@ -112,6 +112,17 @@ def test_answer_that_breaks_off_closes_the_connection(cluster):
             connection.finish(arrival, soon())
 
 
+def test_answer_whose_next_piece_does_not_come_closes_the_connection(cluster):
+    cluster.on("Fetch", cut(records_of(1000), 300))
+    with opened(cluster) as connection:
+        connection.send(FetchRequest(), soon())
+        arrival = connection.begin(soon(), fresh_buffer, PIECE)
+        connection.more(arrival, PIECE, soon())
+        with pytest.raises(ConnectionFailed, match="the broker closed"):
+            connection.more(arrival, PIECE, soon())
+        assert not connection.is_open
+
+
 def test_somebody_elses_answer_is_refused_at_its_first_piece(cluster):
     cluster.on("Fetch", wrong_correlation(records_of(1000)))
     with opened(cluster) as connection:

@@ -72,6 +72,31 @@ def test_connection_whose_last_request_does_not_go_is_closed(go_on):
         assert (connection.has_unsent, connection.in_flight) == (False, 0)
 
 
+def test_the_next_request_stands_behind_the_rest_of_the_last():
+    partition = ProduceRequest.Topic.Partition(index=0, records=bytes(16 << 20))
+    topic = ProduceRequest.Topic(name="orders", partition_data=(partition,))
+    request = ProduceRequest(acks=-1, timeout_ms=1, topic_data=(topic,))
+    with joined() as (connection, peer):
+        client_id = connection._config.client_id
+        expected = encode_request(request, 8, 0, client_id)
+        expected += encode_request(ALL_TOPICS, 9, 1, client_id)
+        received = bytearray()
+
+        def read():
+            peer.settimeout(5)
+            while len(received) < len(expected) and (data := peer.recv(1 << 20)):
+                received.extend(data)
+
+        connection.send(request, soon(), 8, stall_s=0.0)
+        assert connection.has_unsent  # nobody reads
+        reader = threading.Thread(target=read)
+        reader.start()
+        connection.send(ALL_TOPICS, soon(), 9)
+        connection.close()
+        reader.join(10)
+        assert received == expected
+
+
 def test_hook_learns_when_sending_began_and_when_the_answer_was_there(cluster, monkeypatch):
     seen, sending = [], []
     send = Transport.send

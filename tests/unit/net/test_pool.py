@@ -85,6 +85,14 @@ def test_readers_that_take_turns_open_no_connection_each_time(pool, endpoint, cl
     assert len(cluster.asked("ApiVersions")) == 2
 
 
+def test_a_kept_connection_is_found_behind_one_in_use(pool, endpoint):
+    first = pool.get(endpoint, soon())
+    first.send(ALL_TOPICS, soon())
+    second = pool.get(endpoint, soon())
+    assert pool.get(endpoint, soon()) is second
+    first.receive(soon())
+
+
 def test_connection_closed_with_an_answer_to_come_is_replaced(pool, endpoint):
     first = pool.get(endpoint, soon())
     first.send(ALL_TOPICS, soon())
@@ -223,6 +231,17 @@ def test_so_many_pools_are_kept_and_no_more(cluster, monkeypatch):
     monkeypatch.setattr(pool_module, "MOST_POOLS", 1)
     connections_for(first)
     assert list(pool_module._pools) == [first]
+
+
+def test_who_comes_last_keeps_his_pool_where_all_others_are_busy(cluster, endpoint, monkeypatch):
+    monkeypatch.setattr(pool_module, "_pools", {})
+    monkeypatch.setattr(pool_module, "MOST_POOLS", 1)
+    busy = connections_for(ClientConfig.parse(_properties(cluster) | {"client.id": "busy"}))
+    waiting = busy.get(endpoint, soon())
+    waiting.send(ALL_TOPICS, soon())
+    last = ClientConfig.parse(_properties(cluster))
+    assert connections_for(last) is connections_for(last)
+    busy.close()
 
 
 def test_brokers_that_want_silence_are_known(pool, endpoint, cluster):

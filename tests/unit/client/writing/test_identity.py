@@ -7,6 +7,7 @@ import pytest
 
 from pyspark_kafkaproto.client import Producer, ProducerRecord
 from pyspark_kafkaproto.client.writing import identity
+from pyspark_kafkaproto.client.writing.sequences import Identity
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from tests.fake_broker import DEFAULT, metadata
@@ -140,6 +141,15 @@ def test_used_up_epochs_end_an_id(brokers, write):
     write("b")
     write("c")
     assert identities(brokers) == [(1, 0), (1, 2**15 - 1), (2, 0)]
+
+
+def test_behind_the_last_epoch_a_new_id_is_taken(monkeypatch):
+    """A batch has two bytes for it."""
+    monkeypatch.setattr(identity, "new_identity", lambda _: Identity(8, 0))
+    error = BrokerError(UNKNOWN_PRODUCER_ID, "Produce", "orders-0")
+    last, one_before = (Identity(7, 2**15 - back) for back in (1, 2))
+    assert identity.next_identity(None, one_before, error) == last
+    assert identity.next_identity(None, last, error) == Identity(8, 0)
 
 
 def test_other_configurations_and_clusters_have_their_own(brokers, write):

@@ -144,6 +144,42 @@ def test_a_batch_too_large_for_its_topic_is_split(brokers, producer, codec):
     assert writer._targets["orders"].queues[0].limit_bytes < 2000
 
 
+def test_batches_are_filled_to_half_of_one_that_was_too_large(brokers, producer):
+    """But to a kilobyte at least: one record may have been too large."""
+    sizes = []
+
+    def answer(call):
+        sizes.extend(len(item.records) for item in _sent(call))
+        return size_limited(brokers, 6000)(call)
+
+    brokers.on("Produce", answer)
+    writer = producer(batch_size=10_500)
+    for _ in range(2):
+        writer.send([ProducerRecord("x" * 1000, partition=0) for _ in range(10)])
+        writer.flush()
+    too_large, *halves = sizes
+    assert too_large > 10_000
+    assert max(halves) < 6000
+    assert len(halves) == 2 + 3, "nor is one smaller than need be"
+    writer = producer(batch_size=10_500)
+    brokers.on("Produce", size_limited(brokers, 300))
+    writer.send(numbered(30))
+    writer.flush()
+    assert writer._targets["orders"].queues[0].limit_bytes == 1024
+
+
+def test_who_puts_rows_aside_needs_no_new_epoch_where_nothing_else_is_under_way(
+    brokers, producer, letters
+):
+    brokers.on("Produce", orders_refusing(brokers, texts([3])))
+    writer = producer(dead_letter_topic="letters")
+    writer.send(numbered(10))
+    written = writer.flush()
+    assert values(letters) == texts([3])
+    assert written[TopicPartition("orders", 0)].restarts == 0
+    assert len(brokers.asked("InitProducerId")) == 1
+
+
 @pytest.mark.slow
 def test_a_record_too_large_for_its_topic_is_named(brokers, producer):
     brokers.on("Produce", size_limited(brokers, 300))
@@ -949,6 +985,34 @@ def test_letters_are_sent_while_others_are_refused(
     assert sorted(values(letters)) == sorted(bad)
     assert values(brokers.logs["orders", 0]) == texts(range(0, 300, 3))
     assert writer.dead_letters == written[TopicPartition("letters", 0)].records == len(bad)
+
+
+def test_no_more_letters_are_taken_at_once_than_should_be_held(monkeypatch):
+    """But one, however large; and an end of a transaction leaves nothing to be counted on."""
+    config = ProducerConfig.parse({"bootstrap.servers": "b:1"})
+    waiting = Refusals(config, "letters")
+
+    def refuse(*sizes):
+        for row, size in enumerate(sizes):
+            waiting.refuse(ProducerRecord(b"v" * size), row, "orders", 0, "no")
+
+    refuse(1000)
+    monkeypatch.setattr(refusals, "MOST_HELD_BYTES", 2 * waiting._held_bytes)
+    assert not waiting.holds_many
+    refuse(1000)
+    assert not waiting.holds_many, "as many as should be held"
+    refuse(1000, 9000, 1000)
+    assert waiting.holds_many
+    sizes = []
+    while taken := waiting.take_letters():
+        sizes.append([len(record.value) for _, record in taken])
+    assert sizes == [[1000, 1000], [1000, 9000], [1000]]
+    assert not waiting.holds_many
+    refuse(1000, 1000, 1000)
+    waiting.forget_letters()
+    refuse(1000, 1000)
+    assert not waiting.holds_many
+    assert [row for row, _ in waiting.take_letters()] == [0, 1]
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ import pytest
 from pyspark_kafkaproto.client.writing.batches import Batch
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue, Written
 from pyspark_kafkaproto.client.writing.sequences import Identity, Sequences
-from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.cluster import Leader, TopicPartition
+from pyspark_kafkaproto.net import Deadline, Endpoint
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 
 NOT_SAID = -1
@@ -108,3 +108,106 @@ def test_what_a_later_one_has_passed_is_sent_again_under_the_sequence_that_it_ha
     third.base_sequence = 3  # as a row before it was refused, which had 2
     assert queue.take() is first
     assert (first.base_sequence, third.base_sequence) == (0, 2)
+
+
+def leader(epoch):
+    return Leader(1, Endpoint("broker", 9092), epoch)
+
+
+def test_who_was_deposed_is_doubted_until_a_newer_one_leads():
+    queue = queue_of()
+    assert not queue.doubts(leader(0)), "nobody has failed"
+    queue.leader = leader(4)
+    queue.depose()
+    queue.depose()  # nobody was found in between
+    assert [queue.doubts(leader(epoch)) for epoch in (3, 4, 5)] == [True, True, False]
+
+
+def known_to_the_broker(*in_flight):
+    """The broker knows the producer, so that several batches may be in flight: here these are."""
+    queue = queue_of()
+    queue.sequences.note_known(0.0)
+    queue.in_flight.extend(in_flight)
+    queue.waiting.append(batch(9))
+    return queue
+
+
+def sent_before(*order):
+    one = batch(*order)
+    one.tries = 1
+    return one
+
+
+@pytest.mark.parametrize("alone", [sent_before(1), batch(1, 0, **PART)])
+def test_nothing_follows_one_that_goes_alone(alone):
+    assert known_to_the_broker(batch(1)).can_send(1.0)
+    assert not known_to_the_broker(alone).can_send(1.0)
+    queue = known_to_the_broker(batch(1))
+    queue.returned.append(alone)
+    assert not queue.can_send(1.0), "nor does that follow another"
+
+
+def test_nothing_is_sent_behind_one_that_came_back_until_all_have():
+    """Nor under sequences that are to be others by then."""
+    first, second = batch(1), batch(2)
+    queue = known_to_the_broker(first, second)
+    queue.give_back(first)
+    assert not queue.can_send(1.0)
+    queue.give_back(second)
+    assert queue.can_send(1.0)
+    queue = known_to_the_broker(batch(1))
+    queue.sequences.note_replaced(is_shorter=False)
+    assert not queue.can_send(1.0)
+
+
+def test_one_that_is_heard_of_late_moves_nothing_back():
+    """What was written behind it stays passed, and what comes next keeps its sequence."""
+    first, second = (Batch(b"", 1, (place,), place - 1, []) for place in (1, 2))
+    queue = queue_of()
+    queue.in_flight.extend([first, second])
+    queue.deliver(second, 1, 0.0)
+    queue.deliver(first, NOT_SAID, 0.0)
+    assert queue.is_passed(first)
+    assert not queue.is_passed(second)
+    assert not queue.sequences.is_overtaking(Batch(b"", 1, (3,), 2, []))
+
+
+@pytest.mark.parametrize(
+    ("began", "offset", "is_overtaken"),
+    [
+        (0, 0, True),  # the topic was made again
+        (0, 2, True),
+        (0, 3, False),  # one record of the first, one of the second
+        (5, 7, True),
+        (5, 8, False),
+        (NOT_SAID, 0, True),
+        (NOT_SAID, 1, False),
+        (5, NOT_SAID, False),
+    ],
+)
+def test_one_without_room_before_the_next_is_known_not_to_be_written(began, offset, is_overtaken):
+    first, second, third = Batch(b"", 2, (1,), 0, []), batch(2), batch(3)
+    queue = queue_of(second, batch(4))
+    queue.in_flight.extend([first, third])
+    queue.deliver(first, began, 0.0)
+    queue.deliver(third, offset, 0.0)
+    assert second.overtaken_by is (third if is_overtaken else None)
+    assert queue.returned[-1].overtaken_by is None, "it comes behind that one"
+
+
+def test_what_is_written_ends_a_row_of_failures():
+    """The next failure is the first: its pause is short, and its time begins."""
+    one = batch(1)
+    queue = queue_of()
+    queue.in_flight.append(one)
+    queue.failures_in_a_row, queue.first_seen = 7, {"it leads no more": 90.0}
+    queue.deliver(one, 0, 0.0)
+    assert (queue.failures_in_a_row, queue.first_seen) == (0, {})
+
+
+def test_a_new_epoch_is_needed_where_something_may_come_alone():
+    """Of whom no sequences are known none is to be had."""
+    assert not queue_of(batch(1)).may_come_twice
+    assert queue_of(batch(1), batch(2, may_be_written=True)).may_come_twice
+    assert not queue_of(batch(1, may_be_written=True), producer_id=-1).may_come_twice
+    assert known_to_the_broker(batch(1)).may_come_twice

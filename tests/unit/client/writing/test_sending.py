@@ -60,6 +60,15 @@ def test_a_broker_that_cannot_be_reached_uses_up_no_retries(brokers, producer):
 
 
 @pytest.mark.slow
+def test_a_failure_behind_a_batch_that_was_replaced_is_waited_for(brokers, pipelined):
+    """It has a reason of its own."""
+    brokers.on("Produce", refusing(10), refusing(19), DEFAULT)
+    pipelined.send(numbered(6, 1))
+    assert took(pipelined.flush) > SLOW_S / 2
+    assert values(brokers.logs["orders", 0]) == expected(7)
+
+
+@pytest.mark.slow
 def test_a_leader_whose_advertised_address_is_not_reached_says_what_to_set(
     brokers, producer, caplog
 ):
@@ -209,6 +218,15 @@ def test_a_throttle_does_not_outlast_the_delivery_timeout(brokers, producer):
     text = r"write row 1 .* not done within 1 s.*broker .* throttles this client"
     with pytest.raises(DeadlineExceeded, match=f"(?s){text}"):
         writer.flush()
+
+
+def test_who_is_not_throttled_is_not_said_to_be(brokers, producer):
+    brokers.on("Produce", refusing(6))
+    writer = producer(delivery_timeout_ms=300, request_timeout_ms=200, linger_ms=0)
+    writer.send(numbered(1))
+    with pytest.raises(DeadlineExceeded, match="NOT_LEADER_OR_FOLLOWER") as caught:
+        writer.flush()
+    assert "throttles" not in str(caught.value)
 
 
 @pytest.mark.slow
