@@ -19,9 +19,9 @@ from pyspark_kafkaproto.client.group.sessions import FetchSession, FetchSessions
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.client.reading.requests import Limits, Terms, fetch_request
 from pyspark_kafkaproto.cluster import Router, TopicPartition
-from pyspark_kafkaproto.errors import RemoteProtocolError
+from pyspark_kafkaproto.errors import ConnectionFailed, RemoteProtocolError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
-from pyspark_kafkaproto.net import ConsumerConfig
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 from pyspark_kafkaproto.wire.declaration import NO_ID
 from tests.fake_broker import DEFAULT, close
 from tests.fake_sessions import FakeSessions, Session, with_values
@@ -321,6 +321,24 @@ def test_those_that_rest_together_are_asked_about_together(many, monkeypatch):
             tail._ask()
         monkeypatch.undo()
         assert len(tail._under_way.partitions) == MANY
+        tail.close()
+
+
+def test_what_fails_before_anybody_is_asked_is_about_all(many, monkeypatch):
+    """As a look at a topic that was made again may, where all else is resting."""
+    properties = {"bootstrap.servers": many.bootstrap_servers, "group.id": "g"}
+    config = ConsumerConfig.parse(properties)
+    positions = {TopicPartition("many", number): 0 for number in range(MANY)}
+
+    def fail():
+        raise ConnectionFailed(many.bootstrap_servers, "connect", "refused")
+
+    with closing(Router(config.client)) as router:
+        tail = Tail(positions, config, router, no_reset, Seen(), FetchSessions())
+        monkeypatch.setattr(tail, "_leave_topics_of_the_past", fail)
+        assert tail.next_blocks(Deadline.after(0)) == []
+        assert tail.unheard == set()
+        assert len(tail._resting) == MANY
         tail.close()
 
 

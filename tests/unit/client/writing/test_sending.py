@@ -60,8 +60,9 @@ def test_a_broker_that_cannot_be_reached_uses_up_no_retries(brokers, producer):
 
 
 @pytest.mark.slow
-def test_a_failure_behind_a_batch_that_was_replaced_is_waited_for(brokers, pipelined):
+def test_a_failure_behind_a_batch_that_was_replaced_is_waited_for(brokers, pipelined, monkeypatch):
     """It has a reason of its own."""
+    monkeypatch.setattr(pipelined._sender, "pump", lambda: None)  # both go out with the flush
     brokers.on("Produce", refusing(10), refusing(19), DEFAULT)
     pipelined.send(numbered(6, 1))
     assert took(pipelined.flush) > SLOW_S / 2
@@ -269,8 +270,8 @@ def test_a_lost_connection_is_one_failure_whatever_was_in_flight(brokers, pipeli
     assert values(brokers.logs["orders", 0]) == expected(61)
 
 
-def test_a_leader_that_an_answer_names_is_asked_at_once(brokers, pipelined):
-    brokers.topics["orders"].move(0, 2)
+def naming(brokers):
+    """A leader that says who leads now."""
     in_partition = ProduceResponse.Topic.Partition
 
     def named(call):
@@ -283,12 +284,34 @@ def test_a_leader_that_an_answer_names_is_asked_at_once(brokers, pipelined):
             node_endpoints=(ProduceResponse.NodeEndpoint(node_id=2, host=host, port=port),),
         )
 
-    brokers.on("Produce", named, node=1)
+    return named
+
+
+def test_a_leader_that_an_answer_names_is_asked_at_once(brokers, pipelined):
+    brokers.topics["orders"].move(0, 2)
+    brokers.on("Produce", naming(brokers), node=1)
     asked = len(brokers.asked("Metadata"))
     pipelined.send(numbered(60, 1))
     assert took(pipelined.flush) < SLOW_S / 2
     assert len(brokers.asked("Metadata")) == asked
     assert values(brokers.logs["orders", 0]) == expected(61)
+
+
+def test_nor_is_it_forgotten_over_what_the_last_one_answers_next(
+    brokers, clock, producer, monkeypatch
+):
+    writer = producer(batch_size=100, linger_ms=600_000)
+    writer.send(numbered(1))
+    writer.flush()
+    monkeypatch.setattr(writer._sender, "pump", lambda: None)  # both go out with the flush
+    brokers.topics["orders"].move(0, 2)
+    brokers.on("Produce", naming(brokers), node=1)
+    asked = len(brokers.asked("Metadata"))
+    writer.send(numbered(6, 1))
+    writer.flush()
+    assert len(brokers.asked("Produce", node=1)) == 1 + 2
+    assert len(brokers.asked("Metadata")) == asked
+    assert clock.slept == []
 
 
 # --- a broker that has forgotten the producer
