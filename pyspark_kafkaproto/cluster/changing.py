@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Asker, Question, ask
 from pyspark_kafkaproto.error_codes import REQUEST_TIMED_OUT
@@ -18,6 +18,32 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 _K = TypeVar("_K")
 
 _EARLIER_TRY = "an earlier try may have done it: its answer was lost, or told of no end"
+
+
+class Tries(Generic[_K]):
+    """Which things an earlier try may have changed: it was sent, and no answer says otherwise."""
+
+    def __init__(self) -> None:
+        self._open: set[_K] = set()
+        self._doubtful: set[_K] = set()
+
+    def send(self, things: Collection[_K]) -> None:
+        """These are asked for, perhaps again."""
+        self._doubtful.update(self._open.intersection(things))
+        self._open.update(things)
+
+    def note_answer(self, thing: _K, code: int) -> None:
+        """What an answer says of `thing`."""
+        if code != REQUEST_TIMED_OUT:
+            self._open.discard(thing)
+
+    def may_be_done(self, thing: _K) -> bool:
+        """Whether a try before the last one may have done it."""
+        return thing in self._doubtful
+
+    def is_unanswered(self, thing: _K) -> bool:
+        """Whether some try, the last one too, may have done it without telling."""
+        return thing in self._doubtful or thing in self._open
 
 
 def change(
@@ -40,19 +66,17 @@ def change(
             have been such a first try, the error's text says so.
         is_ours: whether `done` tells after such a try that it was that one.
     """
-    sent: set[_K] = set()
-    doubtful: set[_K] = set()  # sent before, and not known to have changed nothing
+    tries: Tries[_K] = Tries()
 
     def request(part: list[_K]) -> Any:
-        doubtful.update(sent.intersection(part))
-        sent.update(part)
+        tries.send(part)
         return question.make_request(part)
 
     def outcome(thing: _K, error: BrokerError | None) -> BrokerError | None:
-        if error is None or error.code == REQUEST_TIMED_OUT:
-            return error
-        sent.discard(thing)
-        if error.code != done or thing not in doubtful:
+        if error is None:
+            return None
+        tries.note_answer(thing, error.code)
+        if error.code != done or not tries.may_be_done(thing):
             return error
         return None if is_ours else _perhaps_ours(error)
 

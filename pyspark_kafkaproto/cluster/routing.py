@@ -265,10 +265,14 @@ class Router:
         self._reached.add(endpoint)
         return connection
 
-    def _candidates(self) -> list[Endpoint]:
+    def _everybody(self) -> dict[Endpoint, None]:
+        """Whom anybody's questions may be put to: known ones, then the bootstrap ones."""
         known = [] if self._topology is None else self._topology.brokers.values()
         endpoints = (broker.endpoint for broker in known)
-        every = dict.fromkeys((*endpoints, *self._told, *self.config.bootstrap_servers))
+        return dict.fromkeys((*endpoints, *self._told, *self.config.bootstrap_servers))
+
+    def _candidates(self) -> list[Endpoint]:
+        every = self._everybody()
         first = [endpoint for endpoint in every if endpoint not in self._silent]
         # Who wants silence would be waited for, while another one may answer at once; so would who
         # did not answer somebody else of this process.
@@ -278,8 +282,9 @@ class Router:
 
     def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
         soon = deadline.sooner(self.config.request_timeout_s)
-        others = {other for other in self._candidates() if not self._is_doubted(other)} - {endpoint}
-        in_haste = others and not self._is_doubted(endpoint)
+        in_haste = not self._is_doubted(endpoint) and any(
+            other != endpoint and not self._is_doubted(other) for other in self._everybody()
+        )
         connected = soon.sooner(self._in_haste_s) if in_haste else soon
         try:
             connection = self.connect(endpoint, connected)

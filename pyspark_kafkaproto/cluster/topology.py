@@ -130,6 +130,11 @@ class Topology:
             )
         return found
 
+    def find(self, partition: TopicPartition) -> Partition | None:
+        """The partition; None where there is none, or it may not be seen."""
+        topic = self.topics.get(partition.topic)
+        return None if topic is None else topic.partitions.get(partition.partition)
+
     def partitions_of(self, topics: Iterable[str]) -> set[TopicPartition]:
         """All partitions of `topics`; BrokerError as for `topic`."""
         return {

@@ -62,7 +62,7 @@ class MemberRouter(Router):
         return super().retrying(what, again, deadline)
 
     def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
-        has_others = len(self._candidates()) > 1
+        has_others = len(self._everybody()) > 1
         soon = deadline.sooner(self.anybody_s) if has_others else deadline
         return super()._ask(endpoint, request, soon)
 

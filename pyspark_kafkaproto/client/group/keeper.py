@@ -283,7 +283,7 @@ class Keeper(ABC, Generic[_C]):
 
     def _commit(self) -> None:
         """Those of one generation go in one request: later offsets take the place of earlier."""
-        count = 1 if self._commits[0].is_apart else _of_the_same_topics(self._commits)
+        count = 1 if self._commits[0].is_apart else _count_together(self._commits)
         commits, self._commits = self._commits[:count], self._commits[count:]
         current = self._membership.member
         # Without a generation a coordinator would take a commit for one from outside of the group.
@@ -396,7 +396,7 @@ def leave(conversation: Conversation, member: GroupMember, reason: str, deadline
             _log.warning("the group notices only when the session ends: %s", error)
 
 
-def _of_the_same_topics(commits: Sequence[Commit]) -> int:
+def _count_together(commits: Sequence[Commit]) -> int:
     """How many of them name no topic that one before took for another one of that name."""
     ids: dict[str, bytes | None] = {}
     for number, commit in enumerate(commits):

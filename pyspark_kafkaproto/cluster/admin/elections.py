@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
+from pyspark_kafkaproto.cluster.changing import Tries
 from pyspark_kafkaproto.cluster.controller import controller_places, timeout_ms
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import (
@@ -63,12 +64,10 @@ def elect_leaders(
         known = (name for name, topic in topology.topics.items() if not topic.error_code)
         partitions = topology.partitions_of(known)
     wanting = set(_wanting(topology, partitions, unclean=unclean))
-    asked: set[TopicPartition] = set()
-    elected_before: set[TopicPartition] = set()  # unless the brokers say that it is needed still
+    tries: Tries[TopicPartition] = Tries()
 
     def make_request(part: list[TopicPartition]) -> ElectLeadersRequest:
-        elected_before.update(wanting.intersection(asked, part))
-        asked.update(part)
+        tries.send(part)
         return ElectLeadersRequest(
             election_type=_UNCLEAN if unclean else _PREFERRED,
             topic_partitions=tuple(
@@ -78,10 +77,13 @@ def elect_leaders(
             timeout_ms=timeout_ms(router),
         )
 
+    def was_elected(partition: TopicPartition) -> bool:
+        return partition in wanting and tries.may_be_done(partition)
+
     question = Question(
         "elect leaders",
         make_request,
-        lambda answer, _: _read(answer, elected_before),
+        lambda answer, _: _read(answer, was_elected),
         cut(_PARTITIONS_PER_REQUEST),
         least=_FIRST_WITH_TYPES if unclean else 0,
     )
@@ -94,8 +96,7 @@ def _wanting(
 ) -> Iterator[TopicPartition]:
     """Those that an election is needed for, as far as they may be seen."""
     for item in partitions:
-        topic = topology.topics.get(item.topic)
-        found = topic and topic.partitions.get(item.partition)
+        found = topology.find(item)
         if found and found.replicas:
             leads = found.leader_id >= 0 if unclean else found.leader_id == found.replicas[0]
             if not leads:
@@ -103,12 +104,12 @@ def _wanting(
 
 
 def _read(
-    answer: ElectLeadersResponse, elected_before: Collection[TopicPartition]
+    answer: ElectLeadersResponse, was_elected: Callable[[TopicPartition], bool]
 ) -> dict[TopicPartition, bool | BrokerError]:
     """What became of each.
 
-    elected_before: those that were asked for before, as they needed it. Need they none any more,
-    that has come through, though its answer was lost.
+    was_elected: whether one was asked for before, as it needed it. Needs it none any more, that has
+    come through, though its answer was lost.
     """
     if answer.error_code:
         raise BrokerError(answer.error_code, answer.API_NAME, "the cluster")
@@ -117,7 +118,7 @@ def _read(
         for item in topic.partition_result:
             partition = TopicPartition(topic.topic, item.partition_id)
             is_needed = item.error_code != ELECTION_NOT_NEEDED
-            results[partition] = is_needed or partition in elected_before
+            results[partition] = is_needed or was_elected(partition)
             if item.error_code not in (0, ELECTION_NOT_NEEDED):
                 text = _ADVICE.get(item.error_code, item.error_message or "")
                 subject = f"partition {partition}"

@@ -6,7 +6,6 @@ brokers copy what is missing, and then let go of what is too much; it is under w
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -43,8 +42,6 @@ from pyspark_kafkaproto.messages.list_partition_reassignments import (
 PARTITIONS_PER_REQUEST = 1000
 
 _FIRST_WITH_FIXED_FACTOR = 1  # of AlterPartitionReassignments: Kafka 4.1
-_NEWS_TRAVELS_S = 1.0
-_BETWEEN_LOOKS_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,26 +161,21 @@ def _left_where_they_were(
     if not partitions:
         return set()
     topics = {item.topic for item in partitions}
-    deadline = router.deadline().sooner(_NEWS_TRAVELS_S)
-    while True:
+
+    def present() -> dict[TopicPartition, set[int]]:
         topology = router.described(topics)
-        present = {item: _replicas(topology, item) for item in partitions}  # deleted ones have none
+        found = ((item, topology.find(item)) for item in partitions)
+        return {item: set(one.replicas) if one else set() for item, one in found}
+
+    def is_news(replicas: Mapping[TopicPartition, set[int]]) -> bool:
         # Nothing is under way, as the controller says; a broker may have yet to hear of it.
-        is_old = any(present[item] == set(moving[item].replicas) for item in partitions)
-        if not is_old or deadline.has_passed:
-            break
-        time.sleep(_BETWEEN_LOOKS_S)
+        return all(now != set(moving[item].replicas) for item, now in replicas.items())
+
     return {
         item
-        for item, replicas in present.items()
-        if replicas == set(moving[item].replicas) - set(moving[item].adding)
+        for item, now in router.believed(present, is_news).items()
+        if now == set(moving[item].replicas) - set(moving[item].adding)
     }
-
-
-def _replicas(topology: Topology, partition: TopicPartition) -> set[int]:
-    topic = topology.topics.get(partition.topic)
-    found = topic and topic.partitions.get(partition.partition)
-    return set(found.replicas) if found else set()
 
 
 def list_reassignments(

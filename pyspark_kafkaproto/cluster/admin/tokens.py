@@ -20,6 +20,7 @@ from numbers import Real
 from typing import Any, Final
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, send_all
+from pyspark_kafkaproto.cluster.changing import Tries
 from pyspark_kafkaproto.cluster.controller import (
     ask_controller,
     ask_controller_once,
@@ -34,7 +35,6 @@ from pyspark_kafkaproto.error_codes import (
     DELEGATION_TOKEN_OWNER_MISMATCH,
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
     INVALID_PRINCIPAL_TYPE,
-    REQUEST_TIMED_OUT,
 )
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, ConnectionFailed, KafkaProtoError
 from pyspark_kafkaproto.messages.create_delegation_token import (
@@ -160,20 +160,17 @@ def create_delegation_token(
     )
     subject = "a token of this user" if owner is None else f"a token of {owner!r}"
 
-    in_doubt = 0  # tries that may have made one
+    what, tries = "create a delegation token", Tries[str]()
 
-    def make_request(_: list[str]) -> CreateDelegationTokenRequest:
-        nonlocal in_doubt
-        in_doubt += 1
+    def make_request(part: list[str]) -> CreateDelegationTokenRequest:
+        tries.send(part)
         return request
 
     def read(answer: CreateDelegationTokenResponse, part: list[str]) -> dict[str, DelegationToken]:
-        nonlocal in_doubt
-        in_doubt -= answer.error_code != REQUEST_TIMED_OUT
+        tries.note_answer(what, answer.error_code)
         _check(answer, "CreateDelegationToken", subject)
         return dict.fromkeys(part, _made(answer, tuple(sorted(set(renewers)))))
 
-    what = "create a delegation token"
     least = 0 if owner is None else _SINCE_OWNERS
     question = Question(what, make_request, read, least=least)
     begun = time.monotonic()
@@ -182,13 +179,13 @@ def create_delegation_token(
     except KafkaProtoError as error:
         # Of several tries that ended each in another way it is a DeadlineExceeded.
         is_unsent = isinstance(error, ConnectionFailed) and not error.was_connected
-        if in_doubt and is_retriable(error) and not is_unsent:
+        if tries.is_unanswered(what) and is_retriable(error) and not is_unsent:
             error.add_line(
                 "a token may have been made, whose answer was lost: kafkaproto tokens list shows it"
             )
         raise
     _await_everywhere(router, made)
-    if in_doubt:
+    if tries.is_unanswered(what):
         _tell_of_others(router, made, time.monotonic() - begun)
     return made
 

@@ -171,8 +171,7 @@ def _ends(
     """Where records end; without those that are gone, and those without a leader."""
     reachable = set()
     for item in partitions:
-        topic = topology.topics.get(item.topic)
-        place = None if topic is None else topic.partitions.get(item.partition)
+        place = topology.find(item)
         if place is not None and place.leader_id in topology.brokers:
             reachable.add(item)
     return list_bounds(router, reachable, LATEST_TIMESTAMP)

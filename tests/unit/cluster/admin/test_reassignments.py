@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.cluster.admin import Reassignment, reassignments
+from pyspark_kafkaproto.cluster import TopicPartition, routing
+from pyspark_kafkaproto.cluster.admin import Reassignment
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
@@ -187,7 +187,7 @@ def test_cancel_whose_answer_is_lost_is_told(brokers, kafka, clock, may_be_over)
 
 
 def test_cancel_is_told_once_brokers_have_heard_of_it(brokers, kafka, monkeypatch):
-    looks = stop_clock(monkeypatch, reassignments)
+    looks = stop_clock(monkeypatch, routing)
     brokers.on(LIST, under_way(0), under_way())
     brokers.on(ALTER, altered(_NOTHING_UNDER_WAY))
     brokers.topics["orders"].replicas = (3, 2, 1)
