@@ -31,6 +31,10 @@ class UnwritableText(UnwritableValue):
     """Text that no version of any message can carry."""
 
 
+class NoUtf8(UnwritableText):
+    """Text that cannot be encoded; the reason shows it."""
+
+
 _Error = TypeVar("_Error", RemoteProtocolError, UnwritableValue)
 
 

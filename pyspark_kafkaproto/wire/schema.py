@@ -19,7 +19,7 @@ from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
 from pyspark_kafkaproto.wire import types
 from pyspark_kafkaproto.wire.cursor import Buffer, Cursor, Writer
 from pyspark_kafkaproto.wire.declaration import UNKNOWN, Field, Kind, Message, Struct
-from pyspark_kafkaproto.wire.path import UnwritableText, UnwritableValue, inside, within
+from pyspark_kafkaproto.wire.path import NoUtf8, UnwritableValue, inside, within
 from pyspark_kafkaproto.wire.quick import UNEXPECTED, Often, QuickReader, quick_reader
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
@@ -162,8 +162,8 @@ class _Single:
     def write(self, writer: Writer, struct: Struct) -> None:
         try:
             self._codec.write(writer, self._value(struct))
-        except UnwritableText as error:
-            told = UnwritableText(f"it {types.NO_UTF_8}") if self._is_secret else error
+        except NoUtf8 as error:
+            told = NoUtf8(f"it {types.NO_UTF_8}") if self._is_secret else error
             raise inside(told, self._name) from None
         except UnwritableValue as error:
             raise inside(error, self._name) from None

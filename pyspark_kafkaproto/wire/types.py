@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.wire.cursor import Cursor, Writer
-from pyspark_kafkaproto.wire.path import UnwritableText, UnwritableValue, inside
+from pyspark_kafkaproto.wire.path import NoUtf8, UnwritableText, UnwritableValue, inside
 
 NULL = -1
 TEXT_BYTES_MAX = 0x7FFF
@@ -167,7 +167,7 @@ class Text(Sized):
         try:
             data = value.encode()
         except UnicodeEncodeError as error:
-            raise UnwritableText(_no_utf_8(value, error)) from None
+            raise NoUtf8(_no_utf_8(value, error)) from None
         if len(data) > TEXT_BYTES_MAX:
             raise UnwritableText(_too_long(len(data)))
         self._prefix.write(writer, len(data))

@@ -223,6 +223,7 @@ def test_text_that_cannot_be_written_is_shown_unless_it_is_a_secret():
     config = resource.Config
     for item, told in (
         (config(name="ssl.key.password", value="hunter2\udcff"), r"\.value: it cannot be UTF-8"),
+        (config(name="n", value="hunter2" * 9999), r"\.value: 69993 bytes of text, the most is"),
         (
             config(name="ssl.key\udcff", value="hunter2"),
             r"\.name: 'ssl.key\\udcff' cannot",
