@@ -38,7 +38,7 @@ def features() -> None:
     \b
     Examples:
       kafkaproto features list
-      kafkaproto features upgrade metadata.version=4.2 --validate-only
+      kafkaproto features upgrade metadata.version=4.3 --validate-only
       kafkaproto features downgrade group.version=0
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
 
@@ -89,8 +89,8 @@ def upgrade(
 
     \b
     Examples:
-      kafkaproto features upgrade metadata.version=4.2 --validate-only
-      kafkaproto features upgrade metadata.version=29 transaction.version=2
+      kafkaproto features upgrade metadata.version=4.3 --validate-only
+      kafkaproto features upgrade metadata.version=30 transaction.version=2
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     wanted = _parse(levels)
     if not validate_only:
@@ -120,7 +120,7 @@ def downgrade(
     \b
     Examples:
       kafkaproto features downgrade group.version=0 --validate-only
-      kafkaproto features downgrade metadata.version=28 --unsafe --yes
+      kafkaproto features downgrade share.version=0 transaction.version=1 --yes
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     wanted = _parse(levels)
     if not validate_only:

@@ -6,8 +6,10 @@ one, and is replaced; a folder that is neither wholly read again nor left alone 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +28,7 @@ _MOST_NAME = 100
 _FACTS_FILE = "_ranges.json"
 _DRAFT = "_draft"
 _REPLACED = "_replaced-"
+_FULL = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT))
 
 
 class Folders:
@@ -92,12 +95,24 @@ class Folders:
         return found
 
     def write(self, rows: DataFrame, ranges: Sequence[OffsetRange]) -> Path:
-        """Write `rows`, which are those of `ranges`, in place of what they replace."""
+        """Write `rows`, which are those of `ranges`, in place of what they replace.
+
+        Raises:
+            ConfigError: as `replaced_by`, or the disk is full.
+        """
         replaced = self.replaced_by(ranges)
         draft = self.place / _DRAFT
-        rows.write.mode("overwrite").parquet(str(draft))
         facts = {"origin": self.origin, "ranges": [astuple(item) for item in ranges]}
-        (draft / _FACTS_FILE).write_text(json.dumps(facts), encoding="utf-8")
+        try:
+            rows.write.mode("overwrite").parquet(str(draft))
+            (draft / _FACTS_FILE).write_text(json.dumps(facts), encoding="utf-8")
+        except Exception as error:
+            # Spark has no class of its own for it: Java's text, deep in hundreds of lines.
+            full = next((text for text in _FULL if text in str(error)), None)
+            if full is None:
+                raise
+            remedy = "nothing is committed: make room, or give another --out, and run it again"
+            raise ConfigError("--out", str(self.place), f"{full}; {remedy}") from error
         for folder in replaced:
             # In one step out of the way: half a folder would be taken for a whole one.
             shutil.rmtree(folder.rename(self.place / f"{_REPLACED}{folder.name}"))

@@ -54,6 +54,7 @@ ANY_ACL = Acl("topic", "of-nobody", principal="User:nobody", operation="read")
 OTHER = "User:reports"  # whose tokens they are
 ANY_USER = ScramCredential("nobody", "its password")
 CONFIG, BROKER_CONFIG = ConfigResource("topic", TOPIC), ConfigResource("broker", "1")
+GROUP_CONFIG = ConfigResource("group", GROUP)
 
 
 def read(cluster):
@@ -206,6 +207,10 @@ FEATURES = {
     "reading configurations of brokers": lambda cluster: cluster.describe_configs({BROKER_CONFIG}),
     "changing configurations of brokers": lambda cluster: cluster.alter_configs(
         {BROKER_CONFIG: [ConfigChange("log.cleaner.threads", "2")]}, validate_only=True
+    ),
+    "reading configurations of groups": lambda cluster: cluster.describe_configs({GROUP_CONFIG}),
+    "changing configurations of groups": lambda cluster: cluster.alter_configs(
+        {GROUP_CONFIG: [ConfigChange("consumer.session.timeout.ms", "46000")]}, validate_only=True
     ),
     "listing ACLs": lambda cluster: cluster.describe_acls(),
     "changing ACLs": lambda cluster: (

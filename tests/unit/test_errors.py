@@ -201,6 +201,8 @@ def test_unknown_code_keeps_itself_and_is_fatal(code):
         ("Fetch", 29, "READ on the topic"),
         ("Metadata", 29, "DESCRIBE on the topic, and READ, WRITE or DELETE for its records"),
         ("OffsetCommit", 30, "READ on the group"),
+        ("DescribeConfigs", 30, "DESCRIBE_CONFIGS on the group"),
+        ("IncrementalAlterConfigs", 30, "ALTER_CONFIGS on the group"),
         ("EndTxn", 53, "WRITE on the transactional id"),
         (
             *("FindCoordinator", 30),

@@ -28,6 +28,7 @@ case "$*" in
         if [ -e "$FAKE/too old" ]; then echo Python 3.9.2; else echo Python 3.11.9; fi
         ;;
     "-m venv "*)
+        [ ! -e "$FAKE/read-only" ] || { echo "Error: [Errno 30] Read-only" >&2; exit 1; }
         mkdir -p "$3/bin"
         touch "$3/pyvenv.cfg"
         [ ! -e "$FAKE/cut in venv" ] || exit 130
@@ -398,6 +399,15 @@ def test_an_install_that_fails_says_where_to_look(machine):
     code, out, err = machine.run()
     assert (code, out) == (1, "")
     assert "PIP_INDEX_URL" in err.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_an_environment_that_cannot_be_made_says_what_to_do(machine):
+    machine.set("read-only")
+    code, _, err = machine.run()
+    assert code == 1
+    assert f"{machine.root}/.venv could not be made, see above: the checkout has to be on" in err
+    assert machine.installs() == []
 
 
 @pytest.mark.slow

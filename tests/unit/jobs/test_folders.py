@@ -15,7 +15,7 @@ ORIGIN = {"cluster": "c", "topic": "t"}
 class Rows:
     """Stands in for a DataFrame: writes one file, or fails half way."""
 
-    def __init__(self, text, *, fails=False):
+    def __init__(self, text, *, fails=None):
         self.text, self.fails, self.modes = text, fails, []
 
     @property
@@ -30,14 +30,14 @@ class Rows:
         Path(folder).mkdir(exist_ok=True)
         Path(folder, "part").write_text(self.text)
         if self.fails:
-            raise RuntimeError("the disk is full")
+            raise RuntimeError(self.fails)
 
 
 def ranges(*bounds):
     return [OffsetRange("orders", number, *item) for number, item in enumerate(bounds)]
 
 
-def write(place, text, now, *, fails=False, origin=ORIGIN):
+def write(place, text, now, *, fails=None, origin=ORIGIN):
     with Folders(place, origin).locked():
         return Folders(place, origin).write(Rows(text, fails=fails), now)
 
@@ -110,9 +110,19 @@ def test_a_place_that_spark_takes_for_another_file_system_is_refused(tmp_path, m
 
 def test_write_that_fails_leaves_what_there_was_and_is_no_result(tmp_path):
     write(tmp_path, "first", ranges((0, 10)))
-    with pytest.raises(RuntimeError, match="disk is full"):
-        write(tmp_path, "half", ranges((0, 20)), fails=True)
+    with pytest.raises(RuntimeError, match="a task failed"):
+        write(tmp_path, "half", ranges((0, 20)), fails="a task failed")
     assert kept(tmp_path) == {"ranges-0.0-10": "first"}
+    write(tmp_path, "whole", ranges((0, 20)))
+    assert kept(tmp_path) == {"ranges-0.0-20": "whole"}
+
+
+def test_a_full_disk_is_named_with_what_to_do(tmp_path):
+    fails = "An error occurred\nCaused by: java.io.IOException: No space left on device\n\tat java"
+    told = rf"'--out' is '{tmp_path}': No space left on device; nothing is committed: make room"
+    with pytest.raises(ConfigError, match=told):
+        write(tmp_path, "half", ranges((0, 20)), fails=fails)
+    assert kept(tmp_path) == {}
     write(tmp_path, "whole", ranges((0, 20)))
     assert kept(tmp_path) == {"ranges-0.0-20": "whole"}
 
