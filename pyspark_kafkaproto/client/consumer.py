@@ -501,7 +501,8 @@ class Consumer(Polled):
                 last offset of each partition is what is sent.
 
         Raises:
-            BrokerError: refused; with ILLEGAL_GENERATION others read these partitions by now.
+            BrokerError: refused; with ILLEGAL_GENERATION others read these partitions by now. Of
+                several partitions `usable` has those that were committed all the same.
             ConfigError: such an offset, or partition, there cannot be.
             DeadlineExceeded: not answered within default.api.timeout.ms.
         """

@@ -80,8 +80,10 @@ class Conversation(ABC):
 
     Attributes:
         router: whom it asks through.
+        has_left: whether the coordinator was told, elsewhere, that the member goes.
     """
 
+    has_left = False
     _advice: Mapping[int, str]  # by error code: what to do about it
 
     def __init__(self, config: ConsumerConfig) -> None:
@@ -192,6 +194,10 @@ class Conversation(ABC):
         except KafkaProtoError as error:
             self.router.note_failure(connection.endpoint, error)
             raise
+
+    def _check_not_left(self) -> None:
+        if self.has_left:
+            raise LocalProtocolError(CLOSED)
 
     def _check(self, answer: Any, subject: str) -> None:
         """Raise the error that an answer has."""

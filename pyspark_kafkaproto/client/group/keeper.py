@@ -16,13 +16,13 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from pyspark_kafkaproto.client.group.conversation import Conversation
 from pyspark_kafkaproto.client.group.membership import NO_GENERATION, Commit, Membership, State
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
-from pyspark_kafkaproto.cluster.groups.committed import GroupMember
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember, GroupPartition
 from pyspark_kafkaproto.error_codes import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
@@ -118,8 +118,9 @@ class Keeper(ABC, Generic[_C]):
     def end(self, deadline: Deadline) -> None:
         """Leave, once the membership is closed: soon over, unless a JoinGroup is under way.
 
-        On a connection of its own then: that is answered once we have left. A thread that waits for
-        a broker that says nothing is not waited for: it ends with its request.
+        On a connection of its own then: that is answered once we have left, where a SyncGroup is
+        not, and is given up. A thread that waits for a broker that says nothing is not waited for:
+        it ends with its request.
         """
         self._coordinator.router.is_over = True
         self._thread.join(min(_SOON_S, deadline.remaining_s))
@@ -127,6 +128,7 @@ class Keeper(ABC, Generic[_C]):
         if not self._coordinator.leaves(member):
             return
         self._leave_aside(member, deadline)
+        self._coordinator.has_left = True
         self._thread.join(min(_END_S, deadline.remaining_s))
 
     def _leave_aside(self, member: GroupMember, deadline: Deadline) -> None:
@@ -308,14 +310,24 @@ class Keeper(ABC, Generic[_C]):
             self._set_apart(ours, error)
             return
         for commit in ours:
-            why = self._too_late() if commit.is_late else None
-            self._membership.answer([commit], error or why)
+            why = error
+            if why is None and commit.is_late:
+                why = self._too_late()
+                why.usable = self._as_usable(commit.left)
+            if why is not None and commit.done:
+                why.usable = {**(why.usable or {}), **self._as_usable(commit.done)}
+            self._membership.answer([commit], why)
+
+    def _as_usable(self, done: Collection[TopicPartition]) -> dict[GroupPartition, None]:
+        """Partitions that were committed, as errors of OffsetCommit have them."""
+        return {GroupPartition(self._config.group_id, item): None for item in done}
 
     def _set_apart(self, commits: list[Commit], error: BrokerError) -> None:
         """Send them again one by one, without what is committed: each has its own error then."""
         committed = {item.partition for item in error.usable or ()}
         for commit in commits:
             left = commit.left.items()
+            commit.done = committed & commit.left.keys()
             commit.left = {item: offset for item, offset in left if item not in committed}
             commit.is_apart = True
         self._commits = commits + self._commits

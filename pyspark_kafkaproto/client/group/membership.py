@@ -72,6 +72,7 @@ class Commit:
         deadline: until when it is tried again.
         number: how many were given before.
         left: what of `offsets` is not committed yet, as far as is known.
+        done: what was committed before it was to go apart.
         is_apart: whether it goes in a request of its own.
         is_late: whether something of it was given up before it was committed.
         is_in_doubt: whether a request for it was not answered, which may come late.
@@ -85,6 +86,7 @@ class Commit:
     deadline: Deadline
     number: int = 0
     left: Mapping[TopicPartition, CommittedOffset] = field(init=False)
+    done: set[TopicPartition] = field(default_factory=set)
     is_apart: bool = False
     is_late: bool = False
     is_in_doubt: bool = False

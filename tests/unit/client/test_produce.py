@@ -12,6 +12,7 @@ from pyspark_kafkaproto.client.writing import coalescing, gathering, plain
 from pyspark_kafkaproto.client.writing.refusals import RecordRefused
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
+from pyspark_kafkaproto.net import Connections, ProducerConfig
 from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_log import Batch, FakeLog
 from tests.fake_produce import produce, times_of, values
@@ -762,3 +763,54 @@ def test_first_and_last_offsets_span_other_producers_records(brokers, producer):
     written = writer.flush()[ONE]
     assert written.first_offset == 0
     assert written.last_offset == log.stop - 4 > 19
+
+
+def test_a_topic_that_is_not_there_fails_the_send_with_what_the_broker_says(
+    brokers, producer, clock
+):
+    """Before any row of the same batch is written, where nothing is put aside."""
+    del clock
+    writer = producer(topic=None)
+    rows = [ProducerRecord("a", topic="orders"), ProducerRecord("b", topic="absent")]
+    with pytest.raises(BrokerError, match=r"absent.*UNKNOWN_TOPIC_OR_PARTITION"):
+        writer.send(rows)
+    assert not brokers.asked("Produce")
+
+
+def test_an_error_leaves_no_connection_open(producer):
+    writer = producer()
+    writer.send(numbered(1, partition=0))
+    writer.flush()
+    with pytest.raises(RecordRefused, match="no partition 9"):
+        writer.send(numbered(1, partition=9))
+    assert not writer._router.connections.kept
+
+
+@pytest.mark.parametrize("part", ["value", "key", "name", "header"])
+def test_what_is_changed_after_a_send_is_written_as_it_was_sent(
+    brokers, producer, monkeypatch, part
+):
+    """Each part by itself, of a record that waits for others."""
+    monkeypatch.setattr(gathering, "_MOST_S", 60.0)
+    writer = producer()
+    writer.send([ProducerRecord("first", partition=0)])
+    mine = bytearray(b"then")
+    headers = [(mine, b"h")] if part == "name" else [("h", mine)] if part == "header" else ()
+    own = {part: mine} if part in {"value", "key"} else {"headers": headers}
+    writer.send([ProducerRecord(**({"value": "v"} | own), partition=0)])
+    mine[:] = b"late"
+    writer.flush()
+    block = b"".join(batch.data for batch in brokers.logs["orders", 0].batches)
+    assert b"then" in block
+    assert b"late" not in block
+
+
+def test_connections_that_were_given_stay_open(brokers):
+    config = ProducerConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
+    connections = Connections(config.client)
+    with Producer(config, topic="orders", connections=connections) as writer:
+        writer.send(numbered(1, partition=0))
+        writer.flush()
+    assert connections.kept
+    assert all(connection.is_open for connection in connections.kept)
+    connections.close()

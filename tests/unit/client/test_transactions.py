@@ -134,6 +134,36 @@ def test_an_offset_is_committed_with_the_epoch_and_text_that_are_given(brokers, 
     assert sent == [(17, "by me", 3), (18, "", -1)]
 
 
+def test_all_that_is_asked_says_whose_transaction_and_offsets_they_are(brokers, producer, level):
+    """By the epoch coordinators fence, by the rest a group refuses who is no member any more."""
+    brokers.on("InitProducerId", InitProducerIdResponse(producer_id=7, producer_epoch=3))
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    writer.send_offsets_to_transaction({ONE: 17}, "group", GroupMember("m", 5, "static"))
+    writer.commit_transaction()
+    for api in ("AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn")[level - 1 :]:
+        (request,) = brokers.asked(api)
+        who = (request.transactional_id, request.producer_id, request.producer_epoch)
+        assert who == ("mine", 7, 3), api
+    (offsets,) = brokers.asked("TxnOffsetCommit")
+    assert (offsets.group_id, offsets.member_id, offsets.group_instance_id) == (
+        "group", "m", "static",
+    )  # fmt: skip
+    assert offsets.generation_id_or_member_epoch == 5
+    # From version 5 on brokers announce the group themselves, which nobody else does in version 2.
+    (call,) = (call for call in brokers.calls if call.api == "TxnOffsetCommit")
+    assert call.header.api_version == (4 if level == 1 else 5)
+    if level == 1:
+        (partitions,) = brokers.asked("AddPartitionsToTxn")
+        assert (
+            partitions.v3_and_below_transactional_id,
+            partitions.v3_and_below_producer_id,
+            partitions.v3_and_below_producer_epoch,
+        ) == ("mine", 7, 3)
+        assert [request.group_id for request in brokers.asked("AddOffsetsToTxn")] == ["group"]
+
+
 def test_a_transaction_of_offsets_alone_is_ended(brokers, producer, level):
     writer = producer(transactional_id="mine")
     for is_commit in (True, False):
@@ -228,6 +258,8 @@ def test_who_has_aborted_does_not_take_the_id_back_from_his_successor(
     if level == 1 and successor:
         with pytest.raises(BrokerError, match=_TAKEN_OVER):
             writer.begin_transaction()
+        with pytest.raises(LocalProtocolError, match=f"{_TAKEN_OVER}.*make a new one"):
+            writer.abort_transaction()
     else:
         writer.begin_transaction()
     begun = [(item.producer_id, item.producer_epoch) for item in brokers.asked("InitProducerId")]
@@ -783,6 +815,29 @@ def test_an_abort_of_version_1_hears_first_of_what_was_sent(brokers, producer, l
     assert (len(brokers.asked("ApiVersions")) > connected) == (level == 2)
 
 
+@pytest.mark.parametrize("level", [1], indirect=True)
+def test_an_error_of_the_callers_is_followed_by_no_abort_before_what_was_sent(
+    brokers, producer, level
+):
+    """As an abort that is asked for: a marker before the batch would hold readers up for ever."""
+    del level
+    writer = known(producer(transactional_id="mine", linger_ms=0))
+    unheard = []
+
+    def end(_):
+        unheard.extend(request for link in writer._sender._links.values() for request in link.sent)
+        return EndTxnResponse()
+
+    brokers.on("EndTxn", end)
+    writer.send(ROWS[:1])
+    brokers.wait_for_call("Produce", 2)
+    assert any(link.sent for link in writer._sender._links.values())
+    error = ValueError("the caller's")
+    writer.__exit__(ValueError, error, None)
+    assert len(brokers.asked("EndTxn")) == 1
+    assert unheard == []
+
+
 def test_an_abort_does_not_wait_for_a_leader_that_hangs(brokers, producer, level, monkeypatch):
     del level
     monkeypatch.setattr(produce_module, "_SETTLE_S", 0.2)
@@ -790,8 +845,11 @@ def test_an_abort_does_not_wait_for_a_leader_that_hangs(brokers, producer, level
     brokers.on("Produce", STALL)
     writer.send(ROWS)
     brokers.wait_for_call("Produce", 2)
+    (link,) = (link for link in writer._sender._links.values() if link.sent)
+    connection = link.connection
     writer.abort_transaction()
     assert len(brokers.asked("EndTxn")) == 1
+    assert not connection.is_open, "nobody reads its answers any more"
 
 
 def test_closing_after_an_error_aborts_what_is_open(brokers, producer, level):
@@ -897,11 +955,44 @@ def fail_later(writer):
         raise ValueError("later")
 
 
-def test_what_was_left_to_others_is_not_aborted(brokers, producer, level):
+def test_what_was_left_to_others_is_not_aborted(brokers, producer, level, caplog):
     del level
     with pytest.raises(ValueError, match="later"):
         fail_later(producer(transactional_id="mine"))
     assert brokers.asked("EndTxn") == []
+    assert "stays open" not in caplog.text
+
+
+def test_nothing_is_added_to_what_was_left_to_others(brokers, producer, level):
+    """Who ends it cannot know of the rows that came later."""
+    del level
+    writer = producer(transactional_id="mine")
+    left = []
+    for _ in range(2):
+        writer.begin_transaction()
+        writer.send(ROWS)
+        left.append(writer.leave_transaction())
+    assert None not in left
+    assert len(brokers.asked("InitProducerId")) == len(set(left)) == 2
+
+
+def test_of_a_transaction_without_anything_nothing_is_left_to_others(brokers, producer, level):
+    """Brokers refuse to end it."""
+    del level
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    assert writer.leave_transaction() is None
+    assert brokers.asked("EndTxn") == []
+
+
+def test_whoever_could_not_begin_is_not_told_to_abort(brokers, producer, level):
+    del level
+    brokers.on("InitProducerId", InitProducerIdResponse(error_code=53))
+    writer = producer(transactional_id="mine")
+    with pytest.raises(BrokerError, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
+        writer.begin_transaction()
+    with pytest.raises(LocalProtocolError, match=r"has ended, with \w+: make a new one"):
+        writer.begin_transaction()
 
 
 def test_nothing_is_sent_outside_and_nothing_is_ended_twice(brokers, producer, level):

@@ -175,7 +175,9 @@ class Coordinator(Conversation):
             ),
         )
         answer_s = self._config.max_poll_interval_s + _JOIN_GRACE_S
-        answer = self._ask(f"sync with group {self._group!r}", request, answer_s)
+        what = f"sync with group {self._group!r}"
+        # A coordinator forgets the SyncGroup of who leaves meanwhile: nobody answers it.
+        answer = self._ask(what, request, answer_s, meanwhile=self._check_not_left)
         where = f"group {self._group!r}, our assignment"
         own = self.subscribed(read_assignment(answer.assignment, where))
         self._before = Claim(own, member.generation)

@@ -1248,6 +1248,38 @@ def test_a_refused_commit_takes_none_with_it_that_waited_beside_it(filled, group
 
 
 @pytest.mark.slow
+def test_the_error_of_a_commit_that_goes_apart_has_what_was_committed(filled, group, consumer_of):
+    told = []
+    consumer = consumer_of(
+        listeners={"on_commit": lambda *said: told.append(said)}, enable_auto_commit="false"
+    )
+    poll_rows(consumer, 40)
+    let_go = held_up(filled, committing_short_texts(group))
+    consumer.commit({FIRST: 2, SECOND: CommittedOffset(5, "x" * 11)}, wait=False)
+    consumer.commit({FIRST: 3}, wait=False)
+    let_go.set()
+    consumer.commit({FIRST: 4})
+    ((_, refused), (_, well)) = told
+    assert (set(refused.usable), well) == ({("g", FIRST)}, None)
+
+
+@pytest.mark.slow
+def test_the_error_of_a_commit_that_came_late_in_part_has_the_rest(filled, group, consumer_of):
+    consumer = consumer_of(enable_auto_commit="false")
+    poll_rows(consumer, 40)
+    let_go = held_up(filled, group.commit)
+    consumer.commit({FIRST: 2, SECOND: 5}, wait=False)
+    filled.wait_for_call("OffsetCommit")
+    consumer._membership.give_up(frozenset({SECOND}))
+    let_go.set()
+    (late,) = consumer._commits._unwaited
+    consumer._membership.wait_for(late, Deadline.after(PATIENCE_S))
+    assert late.error.code == ILLEGAL_GENERATION
+    assert set(late.error.usable) == {("g", FIRST)}
+    assert group.committed == {("orders", 0): (2, "")}
+
+
+@pytest.mark.slow
 def test_what_was_committed_is_not_put_back_by_what_goes_again(filled, group, consumer_of):
     """A crash between two requests would have the group read it again."""
     consumer = consumer_of(enable_auto_commit="false")
@@ -2267,6 +2299,20 @@ def test_close_ends_the_thread_and_again_does_nothing(filled, group, consumer_of
     consumer.close()
     assert not consumer._keeper._thread.is_alive()
     assert len(filled.asked("LeaveGroup")) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_close_waits_for_no_sync_of_who_has_left(filled, group, consumer_of, assignor):
+    """The leader was killed before its own: a coordinator forgets that of who leaves meanwhile."""
+    filled.on("SyncGroup", STALL)
+    consumer = consumer_of(**{"partition.assignment.strategy": assignor})
+    until(lambda: filled.asked("SyncGroup"), what="its SyncGroup")
+    began = time.monotonic()
+    consumer.close()
+    assert time.monotonic() - began < PATIENCE_S / 4
+    assert not consumer._keeper._thread.is_alive()
+    assert [item.members[0].member_id for item in filled.asked("LeaveGroup")] == ["m1"]
 
 
 @pytest.mark.parametrize("topics", ["orders", []])

@@ -46,6 +46,36 @@ def gate(monkeypatch):
     return opened
 
 
+class FakeBuilder:
+    """A batch of a size, compressed at once."""
+
+    def __init__(self, size_bytes):
+        self.size_bytes = size_bytes
+
+    def compress(self):
+        pass
+
+
+def test_a_small_batch_goes_behind_the_large_ones_that_are_being_compressed():
+    """By itself it would overtake them."""
+    large, small = FakeBuilder(compressing._WORTH_A_THREAD_BYTES), FakeBuilder(1)
+    under_way = compressing.Compressing(1, 1 << 30)
+    try:
+        assert under_way.takes(large)
+        assert not under_way.takes(small)
+        under_way.add(compressing.Full(None, large, []))
+        assert under_way.takes(small)
+        under_way.add(compressing.Full(None, small, []))
+        assert [full.builder for full in under_way.take(wait=True)] == [large, small]
+        assert not under_way.takes(small)
+        under_way.add(compressing.Full(None, large, []))
+    finally:
+        under_way.close()
+    assert under_way.is_empty
+    assert under_way.held_bytes == 0
+    assert list(under_way.take(wait=True)) == []
+
+
 def numbered(count, start=0, size=LARGE):
     return [
         ProducerRecord(b"%d " % number + size, partition=0)

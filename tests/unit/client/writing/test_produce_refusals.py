@@ -69,6 +69,13 @@ def headers_of(log):
     return found
 
 
+def letter_headers(log):
+    """The headers of the only record, in their order; one may be there twice."""
+    (batch,) = log.batches
+    (record,) = records_of(decoded_batch(batch.data, log.stop), [0])
+    return record.headers
+
+
 def size_limited(brokers, most_bytes):
     """A leader that takes no batch above a size."""
 
@@ -671,6 +678,7 @@ def test_a_letter_is_cut_to_what_its_topic_takes(
     assert values(brokers.logs["orders", 0]) == texts([0, 1, 3, 4])
     (pairs,) = headers_of(letters)
     assert pairs["kafkaproto.left_out"] == left_out
+    assert [name for name, _ in letter_headers(letters)].count(b"kafkaproto.left_out") == 1
     assert pairs["kafkaproto.reason"].startswith(b"MESSAGE_TOO_LARGE")
     assert pairs["kafkaproto.topic"] == b"orders"
     value, key, own = kept
@@ -685,6 +693,44 @@ def test_a_row_for_the_dead_letter_topic_itself_is_not_cut(brokers, producer, le
     with pytest.raises(BrokerError, match=r"letters-0, row 0.*MESSAGE_TOO_LARGE"):
         writer.flush()
     assert values(letters) == []
+
+
+@pytest.mark.parametrize("dead_letter_topic", [None, "letters"])
+def test_a_letter_that_is_written_elsewhere_is_a_row_as_others_and_is_not_cut(
+    brokers, producer, letters, dead_letter_topic
+):
+    """Who writes letters to where they were to go has to get them back whole, or told."""
+    limited = size_limited(brokers, 1000)
+
+    def answer(call):
+        is_letters = call.request.topic_data[0].name == "letters"
+        return produce(brokers, call) if is_letters else limited(call)
+
+    brokers.on("Produce", answer)
+    writer = producer(dead_letter_topic=dead_letter_topic)
+    headers = [(refusals.REASON_HEADER, b"then")]
+    writer.send([ProducerRecord("x" * 3000, partition=0, headers=headers)])
+    if dead_letter_topic is None:
+        with pytest.raises(BrokerError, match=r"orders-0, row 0.*MESSAGE_TOO_LARGE"):
+            writer.flush()
+    else:
+        writer.flush()
+        assert values(letters) == [b"x" * 3000]
+    assert values(brokers.logs["orders", 0]) == []
+
+
+def test_a_letter_says_what_the_broker_says_of_its_record(brokers, producer, letters):
+    """Of a batch of one record too, of which it says something in general as well."""
+    error = ProduceResponse.Topic.Partition.RecordError(
+        batch_index=0, batch_index_error_message="no key"
+    )
+    refuse = refusing(INVALID_RECORD, record_errors=(error,), error_message="one is bad")
+    brokers.on("Produce", refuse, DEFAULT)
+    writer = producer(dead_letter_topic="letters")
+    writer.send(numbered(1))
+    writer.flush()
+    (pairs,) = headers_of(letters)
+    assert pairs["kafkaproto.reason"] == b"INVALID_RECORD: no key"
 
 
 @pytest.mark.parametrize(
@@ -985,6 +1031,18 @@ def test_letters_are_sent_while_others_are_refused(
     assert sorted(values(letters)) == sorted(bad)
     assert values(brokers.logs["orders", 0]) == texts(range(0, 300, 3))
     assert writer.dead_letters == written[TopicPartition("letters", 0)].records == len(bad)
+
+
+def test_a_flush_writes_letters_that_were_taken_as_it_waited(
+    brokers, producer, letters, monkeypatch
+):
+    """None wait any more then, and their batch is not full."""
+    monkeypatch.setattr(refusals, "MOST_HELD_BYTES", 1)
+    brokers.on("Produce", orders_refusing(brokers, texts([3, 7])))
+    writer = producer(dead_letter_topic="letters")
+    writer.send(numbered(10))
+    writer.flush()
+    assert values(letters) == texts([3, 7])
 
 
 def test_no_more_letters_are_taken_at_once_than_should_be_held(monkeypatch):
