@@ -134,13 +134,17 @@ def remove_throttles(router: Router, topology: Topology) -> dict[ConfigResource,
         Those that were set, by who had them.
 
     Raises:
-        BrokerError: a broker or topic refuses to tell or to change; names them all, and `usable`
-            has what would be returned of the others.
+        BrokerError: a broker or topic refuses to tell or to change, or a broker that has replicas
+            is away, and may keep its rates; names them all, and `usable` has what would be
+            returned of the others.
     """
     refusals = Refusals()
-    settings = _readable(
-        router, topics_of(topology) | brokers_of(topology, topology.brokers), refusals
+    ids = {*topology.brokers}.union(
+        *(each.replicas for topic in topology.topics.values() for each in topic.partitions.values())
     )
+    # Who is away is asked for, too, so that it is told of: its rates are there when it comes back.
+    brokers = {ConfigResource("broker", str(broker)) for broker in ids}
+    settings = _readable(router, topics_of(topology) | brokers, refusals)
     found = {resource: tuple(sorted(own)) for resource, own in settings.items() if own}
     changes = {
         resource: [ConfigChange(name, None, Change.DELETE) for name in names]

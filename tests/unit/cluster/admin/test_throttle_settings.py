@@ -59,3 +59,12 @@ def test_all_that_refuse_are_named(brokers, kafka, settings):
     with pytest.raises(BrokerError, match=r"(?s)topic 'empty'.*topic 'orders'") as caught:
         kafka.remove_throttles()
     assert caught.value.usable == {ConfigResource("broker", "1"): RATES}
+
+
+def test_broker_that_is_away_is_told_of(brokers, kafka, settings):
+    """It keeps its rates, which would bound whatever is moved once it is back."""
+    settings["broker", "1"] = rates("70")
+    brokers.topics["orders"].replicas = (1, 9)
+    with pytest.raises(BrokerError, match="broker 9: REPLICA_NOT_AVAILABLE") as caught:
+        kafka.remove_throttles()
+    assert caught.value.usable == {ConfigResource("broker", "1"): RATES}
