@@ -114,9 +114,10 @@ class ClientConfig(SecurityConfig):
                     "client property %s%s is not known here: it has no effect%s", prefix, name, hint
                 )
         if not values.get("bootstrap_servers"):
-            raise ConfigError(
-                prefix + "bootstrap.servers", None, "required: host:port[,host:port…]"
-            )
+            wanted = "bootstrap.servers"
+            given = [name for name in others if meant("", name, [wanted], ALIKE)]
+            hint = f" (there is {given[0]!r})" if given else ""
+            raise ConfigError(prefix + wanted, None, f"required: host:port[,host:port…]{hint}")
         config = cls(prefix=prefix, **values)
         config.check_security([name for name in properties if name not in others])
         return config

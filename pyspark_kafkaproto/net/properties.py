@@ -110,12 +110,17 @@ ALIKE: Final = 0.85
 """So alike that one is the other misspelt, and not a property that other clients have."""
 
 
+def as_written_here(name: str) -> str:
+    """`name` without Spark's prefix, where other clients' ways to write it are Kafka's."""
+    return name.lower().replace("_", ".").removeprefix("kafka.")
+
+
 def meant(prefix: str, name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """The end of a message about `name`, which nobody knows: one of `known` that it is close to.
 
     Empty where it is close to none; `cutoff` is that of `difflib.get_close_matches`.
     """
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    close = difflib.get_close_matches(as_written_here(name), list(known), n=1, cutoff=cutoff)
     return f"; did you mean {prefix}{close[0]}?" if close else ""
 
 

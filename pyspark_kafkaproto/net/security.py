@@ -16,6 +16,7 @@ from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.jaas import LoginModule, parse_jaas, write_jaas
 from pyspark_kafkaproto.net.properties import (
     ALIKE,
+    as_written_here,
     boolean,
     kafka_property,
     meant,
@@ -356,7 +357,7 @@ def token_login(token_id: str, hmac: Secret, mechanism: str) -> dict[str, str]:
 
 def is_security_property(name: str) -> bool:
     """Whether one that is not in the table must not be passed over: it starts or reads like one."""
-    if name.startswith(("ssl.", "sasl.", "security.")):
+    if as_written_here(name).startswith(("ssl.", "sasl.", "security.")):
         return True
     return bool(meant("", name, names_of(SecurityConfig), ALIKE))
 

@@ -138,6 +138,29 @@ def test_a_property_that_is_misspelt_is_pointed_out(caplog):
     assert said.endswith("has no effect; did you mean kafka.isolation.level?")
 
 
+@pytest.mark.parametrize("name", ["kafka.client.id", "Client.Id", "client_id", "kafka_client_id"])
+def test_a_property_that_is_written_otherwise_is_pointed_out(caplog, name):
+    """With Spark's prefix, or as other clients write theirs."""
+    ClientConfig.parse(SERVERS | {name: "me"})
+    (said,) = caplog.messages
+    assert said.endswith("has no effect; did you mean client.id?")
+
+
+@pytest.mark.parametrize(
+    "name", ["kafka.bootstrap.servers", "bootstrap_servers", "bootstrap.server"]
+)
+def test_bootstrap_servers_under_another_name_are_pointed_out(name):
+    expected = rf"'bootstrap\.servers' is missing: required: .*\(there is '{name}'\)"
+    with pytest.raises(ConfigError, match=expected):
+        ClientConfig.parse({"client.id": "me", name: "b:9092"})
+
+
+@pytest.mark.parametrize("name", ["kafka.security.protocol", "kafka_ssl_ca_location"])
+def test_a_property_of_security_that_is_written_otherwise_is_refused(name):
+    with pytest.raises(ConfigError, match=f"{name}.*none of security is ignored"):
+        ClientConfig.parse(SERVERS | {name: "SSL"})
+
+
 @pytest.mark.parametrize("name", ["fetch.min.bytes", "metadata.max.idle.ms"])
 def test_a_property_of_the_java_client_is_not_taken_for_another_misspelt(caplog, name):
     ProducerConfig.parse(SERVERS | {name: "1"}, "kafka.")
