@@ -17,7 +17,7 @@ from pyspark_kafkaproto.client import Mode, OffsetRange, ReadSettings
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig, ProducerConfig
-from pyspark_kafkaproto.net.properties import names_of
+from pyspark_kafkaproto.net.properties import as_written_here, names_of
 from pyspark_kafkaproto.net.secret import HIDDEN
 from pyspark_kafkaproto.net.security import is_security_property
 from pyspark_kafkaproto.spark.columns import COLUMN_NAMES
@@ -292,7 +292,7 @@ def _check_known(options: Mapping[str, str], use: Use) -> None:
             continue
         if is_security_property(low):
             why = "has no effect without the prefix, and nothing of security is passed over"
-            raise ConfigError(low, HIDDEN, f"{why}: give {CLIENT_PREFIX}{low}")
+            raise ConfigError(low, HIDDEN, f"{why}: give {CLIENT_PREFIX}{as_written_here(low)}")
         own = [option.name for option in known.values()]
         close = CLIENT_PREFIX + low if low in _CLIENT_PROPERTIES else _close_to(low, own)
         hint = f"; did you mean {close}?" if close else ""

@@ -322,6 +322,12 @@ def test_security_without_the_prefix_is_refused_and_its_value_not_shown(name):
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["security_protocol", "kafka_security_protocol"])
+def test_security_that_is_written_otherwise_is_refused_with_its_name_here(name):
+    with pytest.raises(ConfigError, match=rf"'{name}'.*give kafka\.security\.protocol"):
+        parse_read_options(LEAST | {name: "SSL"})
+
+
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
