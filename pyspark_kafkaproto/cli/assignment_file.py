@@ -70,8 +70,7 @@ def assignment_in(file: Path) -> Assigned:
     """What a file says; `-` is standard input.
 
     Raises:
-        ConfigError: as `read_assignment`.
-        click.FileError: it cannot be read.
+        ConfigError: as `read_assignment`, or it cannot be read.
     """
     return read_assignment(str(file), _text_of(file))
 
@@ -83,7 +82,8 @@ def _text_of(file: Path) -> str:
         return file.read_text("utf-8")
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-        raise click.FileError(str(file), why) from error
+        # Wrong usage, as every other file that is to be read and is not there.
+        raise ConfigError("FILE", str(file), f"cannot be read ({why}): {_SHAPE}") from error
 
 
 def keep_way_back(file: Path, before: Assignment) -> None:

@@ -80,7 +80,7 @@ class Conversation(ABC):
 
     Attributes:
         router: whom it asks through.
-        has_left: whether the coordinator was told, elsewhere, that the member goes.
+        has_left: whether the coordinator was told, elsewhere, that the member goes, or never is.
     """
 
     has_left = False

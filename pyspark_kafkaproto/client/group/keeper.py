@@ -126,6 +126,7 @@ class Keeper(ABC, Generic[_C]):
         self._thread.join(min(_SOON_S, deadline.remaining_s))
         member = self._membership.member
         if not self._coordinator.leaves(member):
+            self._coordinator.has_left = True  # as far as it ever will
             return
         self._leave_aside(member, deadline)
         self._coordinator.has_left = True

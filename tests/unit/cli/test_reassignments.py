@@ -169,10 +169,10 @@ def test_file_comes_from_a_pipe(brokers, command):
 
 def test_file_that_cannot_be_read_is_named(command, tmp_path):
     done = command("reassignments", "begin", str(tmp_path / "gone"))
-    assert (done.exit_code, "gone" in done.stderr) == (1, True)
+    assert (done.exit_code, "gone" in done.stderr) == (2, True)
     (tmp_path / "latin").write_bytes(b"\xe9")
     done = command("reassignments", "begin", str(tmp_path / "latin"))
-    assert (done.exit_code, "no UTF-8" in done.stderr) == (1, True)
+    assert (done.exit_code, "no UTF-8" in done.stderr) == (2, True)
 
 
 @pytest.fixture

@@ -2315,6 +2315,20 @@ def test_close_waits_for_no_sync_of_who_has_left(filled, group, consumer_of, ass
     assert [item.members[0].member_id for item in filled.asked("LeaveGroup")] == ["m1"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_a_static_member_that_closes_gives_its_sync_up(filled, group, consumer_of, assignor):
+    """It tells nobody that it goes: what it has sent is not waited for all the same."""
+    filled.on("SyncGroup", STALL)
+    more = {"group.instance.id": "i1", "partition.assignment.strategy": assignor}
+    consumer = consumer_of(**more)
+    until(lambda: filled.asked("SyncGroup"), what="its SyncGroup")
+    consumer.close()
+    thread = consumer._keeper._thread
+    until(lambda: not thread.is_alive(), what="the end of its thread")
+    assert not filled.asked("LeaveGroup")
+
+
 @pytest.mark.parametrize("topics", ["orders", []])
 def test_topics_are_a_set_of_names(topics):
     with pytest.raises(ConfigError, match="topics"):
