@@ -16,7 +16,15 @@ from math import inf
 from typing import Any, Generic, Protocol, TypeVar
 
 from pyspark_kafkaproto.cluster.topology import Broker, Topology
-from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, RemoteProtocolError
+from pyspark_kafkaproto.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ConnectionFailed,
+    KafkaProtoError,
+    LocalProtocolError,
+    RemoteProtocolError,
+    UnsupportedVersion,
+)
 from pyspark_kafkaproto.net import (
     ClientConfig,
     Connection,
@@ -98,6 +106,7 @@ class Question(Generic[_K, _T]):
         parts: cuts what one broker is asked about into requests.
         most: the highest version of the request to use.
         least: the lowest, where what is asked means something else to brokers before.
+        note_unsent: is told of things whose request never left.
     """
 
     what: str
@@ -106,6 +115,7 @@ class Question(Generic[_K, _T]):
     parts: Callable[[list[_K]], Iterable[list[_K]]] = whole
     most: int | None = None
     least: int = 0
+    note_unsent: Callable[[list[_K]], None] | None = None
 
 
 def ask(
@@ -199,6 +209,8 @@ class _Inquiry(Generic[_K, _T]):
         bodies = [(place, question.make_request(part)) for place, part in requests]
         answers = send_all(self._router, bodies, self._deadline, question.most, question.least)
         for (place, part), answer in zip(requests, answers, strict=True):
+            if question.note_unsent and _is_unsent(answer):
+                question.note_unsent(part)
             for thing, result in _results(question, place, part, answer).items():
                 if isinstance(result, KafkaProtoError):
                     failures[thing] = result
@@ -241,13 +253,20 @@ class _Inquiry(Generic[_K, _T]):
         errors = [self._failed[thing] for thing in sorted(self._failed)]  # type: ignore[type-var]  # see Question
         others = list(dict.fromkeys(error.subject for error in errors))[1:]
         if others:
-            errors[0].add_line(f"also failed: {_listed(others)}")
+            errors[0].add_line(f"also failed: {listed(others)}")
         if last is not None:
             errors[0].add_line(str(last))
         return errors[0]
 
 
-def _listed(names: list[str]) -> str:
+def _is_unsent(answer: Any | KafkaProtoError) -> bool:
+    if isinstance(answer, ConnectionFailed):
+        return answer.stage not in ("send", "receive")
+    return isinstance(answer, (AuthenticationFailed, LocalProtocolError, UnsupportedVersion))
+
+
+def listed(names: list[str]) -> str:
+    """The first few of them, and how many more there are."""
     shown = ", ".join(names[:_SHOWN])
     return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
-from pyspark_kafkaproto.cluster.asking import Asker, Question, ask
+from pyspark_kafkaproto.cluster.asking import Asker, Question, ask, listed
 from pyspark_kafkaproto.error_codes import REQUEST_TIMED_OUT
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import Deadline, Endpoint
 
 _K = TypeVar("_K")
@@ -37,6 +37,10 @@ class Tries(Generic[_K]):
         if code != REQUEST_TIMED_OUT:
             self._open.discard(thing)
 
+    def note_unsent(self, things: Collection[_K]) -> None:
+        """The last try did not reach whoever makes the change."""
+        self._open.difference_update(set(things) - self._doubtful)
+
     def may_be_done(self, thing: _K) -> bool:
         """Whether a try before the last one may have done it."""
         return thing in self._doubtful
@@ -54,6 +58,7 @@ def change(
     done: int | None = None,
     *,
     is_ours: bool = False,
+    is_trial: bool = False,
 ) -> None:
     """Change something.
 
@@ -65,6 +70,7 @@ def change(
         done: the error code that a second try meets where the first one came through: if there may
             have been such a first try, the error's text says so.
         is_ours: whether `done` tells after such a try that it was that one.
+        is_trial: whether it is only asked if it could be done.
     """
     tries: Tries[_K] = Tries()
 
@@ -85,8 +91,20 @@ def change(
             thing: outcome(thing, error) for thing, error in question.read(answer, part).items()
         }
 
-    asked = replace(question, make_request=request, read=outcomes)
-    ask(router, asked, things, find_places)
+    asked = replace(question, make_request=request, read=outcomes, note_unsent=tries.note_unsent)
+    try:
+        ask(router, asked, things, find_places)
+    except KafkaProtoError as error:
+        told = {*(error.usable or ()), *(error.refused or ())}
+        in_doubt = [thing for thing in things if thing not in told and tries.is_unanswered(thing)]
+        if in_doubt and not is_trial:
+            error.add_line(_in_doubt(in_doubt, things))
+        raise
+
+
+def _in_doubt(in_doubt: Collection[object], things: Collection[object]) -> str:
+    text = "it may have been done all the same, an answer was lost or told of no end: look first"
+    return text if len(things) == 1 else f"{text}: {listed(sorted(map(str, in_doubt)))}"
 
 
 def _perhaps_ours(error: BrokerError) -> BrokerError:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
+from pyspark_kafkaproto.cluster.changing import change
 from pyspark_kafkaproto.cluster.controller import controller_of
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topics import NO_SUCH_TOPIC
@@ -162,7 +163,7 @@ def alter_configs(
         )
 
     question = Question("alter configs", make_request, lambda answer, _: _read_altered(answer))
-    ask(router, question, changes, partial(_places, router))
+    change(router, question, changes, partial(_places, router), is_trial=validate_only)
 
 
 def check_each_once(changes: Collection[ConfigChange]) -> None:

@@ -31,9 +31,12 @@ def ask_controller(
     question: Question[_K, None],
     things: Collection[_K],
     done: int | None = None,
+    *,
+    is_trial: bool = False,
 ) -> None:
     """`change`, asked of the controller for all of `things`."""
-    change(router, question, things, partial(controller_places, router), done)
+    places = partial(controller_places, router)
+    change(router, question, things, places, done, is_trial=is_trial)
 
 
 def ask_controller_once(

@@ -108,7 +108,7 @@ def create_topics(
 
     done = None if validate_only else TOPIC_ALREADY_EXISTS
     question = Question(f"create {_names(by_name)}", make_request, _read_created)
-    ask_controller(router, question, by_name, done)
+    ask_controller(router, question, by_name, done, is_trial=validate_only)
 
 
 def delete_topics(router: Router, topics: Collection[str]) -> None:
@@ -190,7 +190,7 @@ def add_partitions(
 
     done = None if validate_only else INVALID_PARTITIONS
     question = Question(f"add partitions to {_names(counts)}", make_request, _read_grown)
-    ask_controller(router, question, counts, done)
+    ask_controller(router, question, counts, done, is_trial=validate_only)
 
 
 def delete_records(

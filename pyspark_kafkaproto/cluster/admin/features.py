@@ -140,7 +140,7 @@ def update_features(
         )
 
     question = Question("update features", make_request, _read_updated, least=_FIRST_WITH_TYPES)
-    ask_controller(router, question, levels)
+    ask_controller(router, question, levels, is_trial=validate_only)
 
 
 def _read_described(answer: ApiVersionsResponse) -> Features:

@@ -177,7 +177,8 @@ def alter_quotas(
         lambda answer, _: _read_altered(answer),
         cut(_ENTITIES_PER_REQUEST),
     )
-    ask_controller(router, question, [entity for entity, quotas in changes.items() if quotas])
+    changed = [entity for entity, quotas in changes.items() if quotas]
+    ask_controller(router, question, changed, is_trial=validate_only)
 
 
 # What is asked

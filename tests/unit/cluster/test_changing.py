@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.cluster import NewTopic
+from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed, KafkaProtoError
+from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
 from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
 from tests.fake_broker import close, topic_id_of
 
@@ -37,3 +39,37 @@ def test_an_error_of_another_kind_is_not_taken_for_done(brokers, kafka, clock):
     brokers.on("DeleteTopics", close(), deleted(TOPIC_AUTHORIZATION_FAILED))
     with pytest.raises(BrokerError, match=r"topic 'orders'.*TOPIC_AUTHORIZATION_FAILED"):
         kafka.delete_topics({"orders"})
+
+
+HALF_A_SECOND = {"default.api.timeout.ms": "500"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_trial", [False, True])
+def test_what_no_answer_told_of_may_have_been_done(brokers, kafka_at, is_trial):
+    brokers.on("CreateTopics", close())
+    kafka = kafka_at(brokers.bootstrap_servers, **HALF_A_SECOND)
+    with pytest.raises(KafkaProtoError) as caught:
+        kafka.create_topics({NewTopic("new")}, validate_only=is_trial)
+    assert ("it may have been done all the same" in str(caught.value)) != is_trial
+
+
+@pytest.mark.slow
+def test_of_several_those_are_named_that_no_answer_told_of(brokers, kafka_at):
+    part = CreateTopicsResponse.Topic
+    told = part(name="a"), part(name="b", error_code=TOPIC_AUTHORIZATION_FAILED)
+    slow = part(name="c", error_code=REQUEST_TIMED_OUT)
+    brokers.on("CreateTopics", CreateTopicsResponse(topics=(*told, slow)), close())
+    kafka = kafka_at(brokers.bootstrap_servers, **HALF_A_SECOND)
+    with pytest.raises(BrokerError, match="topic 'b'") as caught:
+        kafka.create_topics({NewTopic(name) for name in "abc"})
+    assert str(caught.value).endswith("look first: c")
+
+
+@pytest.mark.slow
+def test_what_was_never_asked_for_is_not_in_doubt(brokers, kafka_at):
+    brokers.stop(1)  # the controller
+    kafka = kafka_at(brokers.address(2), **HALF_A_SECOND)
+    with pytest.raises(ConnectionFailed) as caught:
+        kafka.create_topics({NewTopic("new")})
+    assert "may have been done" not in str(caught.value)
