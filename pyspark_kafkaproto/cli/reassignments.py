@@ -196,6 +196,8 @@ def cancel(
 ) -> None:
     """Leave the replicas of TOPICs where they were before; what was copied so far is dropped.
 
+    Throttles stay, other than with Kafka's own tool: `unthrottle` takes them back.
+
     \b
     Examples:
       kafkaproto reassignments cancel orders:0,1
