@@ -22,8 +22,9 @@ from pyspark_kafkaproto.client.group.classic.coordinator import (
     MemberIdRequired,
 )
 from pyspark_kafkaproto.client.group.keeper import Due, Keeper
-from pyspark_kafkaproto.client.group.membership import Membership, State
+from pyspark_kafkaproto.client.group.membership import NO_GENERATION, Membership, State
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
+from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.error_codes import (
     ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS,
@@ -31,7 +32,7 @@ from pyspark_kafkaproto.error_codes import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
 from pyspark_kafkaproto.net import ConsumerConfig
 
 _FIRST_LOOK_S: Final = 1.0
@@ -73,7 +74,15 @@ class ClassicKeeper(Keeper[Coordinator]):
     def _enter(self) -> None:
         member = self._membership
         self._coordinator.look_up_topics()
-        joined = self._coordinator.join(member.member.member_id, member.reason)
+        try:
+            joined = self._coordinator.join(member.member.member_id, member.reason)
+        except LocalProtocolError as error:
+            if isinstance(error.__cause__, MemberIdRequired):  # who has ended asks no more
+                # Whoever has closed it did not know that we would be named: all others would wait
+                # for who has that name to join, until its session ends.
+                who = GroupMember(error.__cause__.member_id, NO_GENERATION)
+                self._leave_aside(who, self._soon)
+            raise
         found = self._coordinator.sync(joined)
         self._begin(found)
         member.joined(found.member, found.assignment)

@@ -2329,6 +2329,28 @@ def test_a_static_member_that_closes_gives_its_sync_up(filled, group, consumer_o
     assert not filled.asked("LeaveGroup")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_who_is_named_after_close_leaves(filled, group, consumer_of, assignor):
+    """A coordinator lets no generation begin until who was named has joined, or is gone."""
+    is_asked, let_go = threading.Event(), threading.Event()
+
+    def join(call):
+        is_asked.set()
+        let_go.wait(PATIENCE_S)
+        return group.join(call)
+
+    filled.on("JoinGroup", join)
+    consumer = consumer_of(**{"partition.assignment.strategy": assignor})
+    assert is_asked.wait(PATIENCE_S)
+    consumer.close()
+    let_go.set()
+    consumer._keeper._thread.join(PATIENCE_S)
+    (left,) = filled.asked("LeaveGroup")
+    assert [item.member_id for item in left.members] == ["m1"]
+    assert len(filled.asked("JoinGroup")) == 1
+
+
 @pytest.mark.parametrize("topics", ["orders", []])
 def test_topics_are_a_set_of_names(topics):
     with pytest.raises(ConfigError, match="topics"):
