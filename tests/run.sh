@@ -78,6 +78,12 @@ use_archives() {
     fi
 }
 
+# Three keep two cores busy, and take 10 GB at their highest.
+broker_processes() {
+    gigabytes=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo 2>/dev/null) || true
+    if [ "${gigabytes:-0}" -ge 12 ]; then echo 3; else echo 2; fi
+}
+
 step "ruff check" ruff check .
 step "ruff format" ruff format --check .
 step "mypy" mypy
@@ -108,8 +114,8 @@ if [ -z "$only_checks" ]; then
     # Each process has brokers and a Spark of its own, and whole files, so that those are shared.
     use_archives
     step "tests with a broker" env "JDK_JAVA_OPTIONS=$java_options" \
-        python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --hypothesis-profile=full \
-        -m "$length and ($needs_broker)"
+        python -m pytest -q -n "$(broker_processes)" --dist loadfile --no-loadscope-reorder \
+        --hypothesis-profile=full -m "$length and ($needs_broker)"
 fi
 
 if [ -n "$failed" ]; then

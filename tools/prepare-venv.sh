@@ -131,7 +131,14 @@ make_venv() {
         fi
         rm -rf "$venv"
     fi
-    "$python" -m venv "$venv"
+    # What Python says names the folder and what is wrong with it.
+    "$python" -m venv "$venv" || fail_to_make "$?"
+}
+
+fail_to_make() {
+    [ "$1" -gt 128 ] || say "$venv could not be made, see above: the checkout has to be on a disk" \
+        "with room where you may write; clone it to such a place"
+    exit "$1"
 }
 
 install_package() {
@@ -141,13 +148,15 @@ install_package() {
     interrupted=""
     trap 'interrupted=yes' INT
     pip_code=0
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-compile \
         "$root[$1]" >&2 || pip_code=$?
     trap - INT
     [ -z "$interrupted" ] || exit 130
     [ "$pip_code" -eq 0 ] || fail_to_install "$pip_code"
     remove_build
-    # Only speed: Spark would do without.
+    # Only speed, all of this. pip would compile on one core; a few packages bring files that are
+    # no Python, of which it says nothing either.
+    "$venv/bin/python" -m compileall -q -j 0 "$venv"/lib/python*/site-packages >/dev/null 2>&1 || true
     "$venv/bin/python" "$root/tools/compile_spark_zip.py" 2>/dev/null ||
         say "Spark's pyspark.zip has no bytecode: each of its Python processes starts a second later"
 }
