@@ -78,9 +78,17 @@ use_archives() {
     fi
 }
 
-# Three keep two cores busy, and take 10 GB at their highest.
+# Three keep two cores busy, and take 10 GB at their highest. A container may have less than its
+# machine has free.
 broker_processes() {
-    gigabytes=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo 2>/dev/null) || true
+    gigabytes=$(
+        {
+            awk '/^MemAvailable:/ { print $2 * 1024 }' /proc/meminfo
+            cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes
+        } 2>/dev/null |
+            awk '$1 + 0 > 0 && (!least || $1 + 0 < least) { least = $1 + 0 }
+                 END { print int(least / 1073741824) }'
+    ) || true
     if [ "${gigabytes:-0}" -ge 12 ]; then echo 3; else echo 2; fi
 }
 

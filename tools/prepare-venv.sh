@@ -144,19 +144,20 @@ fail_to_make() {
 install_package() {
     say "installing pyspark-kafkaproto[$1] into $venv (a minute or two the first time)"
     remove_build
-    # pip deals with Ctrl-C and ends with 1, as if an install had failed, and bash goes on then.
+    # pip and compileall deal with Ctrl-C and end with 1, as if they had failed: bash goes on then.
     interrupted=""
     trap 'interrupted=yes' INT
     pip_code=0
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-compile \
         "$root[$1]" >&2 || pip_code=$?
-    trap - INT
     [ -z "$interrupted" ] || exit 130
     [ "$pip_code" -eq 0 ] || fail_to_install "$pip_code"
     remove_build
     # Only speed, all of this. pip would compile on one core; a few packages bring files that are
     # no Python, of which it says nothing either.
     "$venv/bin/python" -m compileall -q -j 0 "$venv"/lib/python*/site-packages >/dev/null 2>&1 || true
+    trap - INT
+    [ -z "$interrupted" ] || exit 130
     "$venv/bin/python" "$root/tools/compile_spark_zip.py" 2>/dev/null ||
         say "Spark's pyspark.zip has no bytecode: each of its Python processes starts a second later"
 }

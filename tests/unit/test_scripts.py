@@ -46,6 +46,11 @@ case "$*" in
         wc -l <"$FAKE/calls" >"$package/records/_kernel.cpython-311.so"
         wc -l <"$FAKE/calls" >"$package/capture/_run.cpython-311.so"
         ;;
+    "-m compileall "*)
+        trap 'exit 1' INT  # as it does
+        touch "$FAKE/compiles"
+        while [ -e "$FAKE/slow compileall" ]; do sleep 0.02; done
+        ;;
     "-c "*'find_spec("pyspark")'*) echo "${0%/bin/python}/its pyspark" ;;
     "-c import fcntl"*) exec "$REAL_PYTHON" "$@" ;;
     *"/tools/compile_spark_zip.py") [ ! -e "$FAKE/no zip" ] ;;
@@ -294,6 +299,20 @@ def test_ctrl_c_while_it_installs_is_no_failed_install(machine):
     machine.set("slow pip", on=False)
     assert machine.run()[0] == 7
     assert len(machine.installs()) == 2
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_it_compiles_starts_no_job(machine):
+    machine.set("slow compileall")
+    script = str(machine.root / "spark-submit.sh")
+    started = {"env": machine.environ(), "start_new_session": True, "stdout": subprocess.PIPE}
+    with subprocess.Popen(["bash", script], text=True, **started) as stopped:
+        until((machine.fake / "compiles").exists)
+        os.killpg(stopped.pid, signal.SIGINT)
+        out, _ = stopped.communicate(timeout=30)
+    assert (stopped.returncode, out) == (130, "")
+    machine.set("slow compileall", on=False)
+    assert machine.run()[0] == 7
 
 
 @pytest.mark.slow

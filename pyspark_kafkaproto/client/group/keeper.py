@@ -293,7 +293,8 @@ class Keeper(ABC, Generic[_C]):
         is_out = current.generation == NO_GENERATION
         tenure = self._membership.tenure
         late = [item for item in commits if is_out or item.tenure != tenure]
-        self._membership.answer(late, self._too_late())
+        for commit in late:
+            self._answer(commit, self._too_late())
         ours = [item for item in commits if item not in late]
         if not ours:
             return
@@ -315,9 +316,13 @@ class Keeper(ABC, Generic[_C]):
             if why is None and commit.is_late:
                 why = self._too_late()
                 why.usable = self._as_usable(commit.left)
-            if why is not None and commit.done:
-                why.usable = {**(why.usable or {}), **self._as_usable(commit.done)}
-            self._membership.answer([commit], why)
+            self._answer(commit, why)
+
+    def _answer(self, commit: Commit, error: KafkaProtoError | None) -> None:
+        """It is done. What goes apart has an error of its own, which may be told what was done."""
+        if error is not None and commit.done:
+            error.usable = {**(error.usable or {}), **self._as_usable(commit.done)}
+        self._membership.answer([commit], error)
 
     def _as_usable(self, done: Collection[TopicPartition]) -> dict[GroupPartition, None]:
         """Partitions that were committed, as errors of OffsetCommit have them."""
@@ -367,7 +372,7 @@ class Keeper(ABC, Generic[_C]):
             if why is None:
                 again.append(commit)
             else:
-                self._membership.answer([commit], why)
+                self._answer(commit, why)
         if not again:  # those to come have not failed yet
             self._failed_commits, self._commit_at = 0, 0.0
         self._commits = again + self._commits

@@ -1264,6 +1264,30 @@ def test_the_error_of_a_commit_that_goes_apart_has_what_was_committed(filled, gr
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("end", [ILLEGAL_GENERATION, COORDINATOR_NOT_AVAILABLE])
+def test_the_error_of_a_commit_that_goes_apart_in_vain_has_what_was_committed(
+    filled, group, consumer_of, end
+):
+    """Its member is none any more by then, or its time is over."""
+    settings = {"enable_auto_commit": "false", "default_api_timeout_ms": 1500}
+    consumer = consumer_of(**settings)
+    poll_rows(consumer, 40)
+
+    def fail(call):
+        if end == ILLEGAL_GENERATION:
+            consumer._membership.lost("its session was over")
+        return committing(COORDINATOR_NOT_AVAILABLE)(call)
+
+    let_go = held_up(filled, committing_short_texts(group), fail)
+    consumer.commit({FIRST: 2, SECOND: CommittedOffset(5, "x" * 11)}, wait=False)
+    consumer.commit({FIRST: 3}, wait=False)
+    first, _ = consumer._commits._unwaited
+    let_go.set()
+    consumer._membership.wait_for(first, Deadline.after(PATIENCE_S))
+    assert set(first.error.usable) == {("g", FIRST)}
+
+
+@pytest.mark.slow
 def test_the_error_of_a_commit_that_came_late_in_part_has_the_rest(filled, group, consumer_of):
     consumer = consumer_of(enable_auto_commit="false")
     poll_rows(consumer, 40)
