@@ -86,7 +86,7 @@ broker_processes() {
             awk '/^MemAvailable:/ { print $2 * 1024 }' /proc/meminfo
             cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes
         } 2>/dev/null |
-            awk '$1 + 0 > 0 && (!least || $1 + 0 < least) { least = $1 + 0 }
+            awk '$1 + 0 > 0 && $1 + 0 < 2 ^ 60 && (!least || $1 + 0 < least) { least = $1 + 0 }
                  END { print int(least / 1073741824) }'
     ) || true
     if [ "${gigabytes:-0}" -ge 12 ]; then echo 3; else echo 2; fi

@@ -204,8 +204,8 @@ class BrokerWindow:
             The settings that were set, by who had them.
 
         Raises:
-            BrokerError: a broker or topic refuses; names them all. What could be done is done, and
-                `usable` has it.
+            BrokerError: a broker or topic refuses, or a broker that has replicas is away, which
+                keeps its rates; names them all. What could be done is done, and `usable` has it.
         """
         from pyspark_kafkaproto.cluster.admin.throttle_settings import remove_throttles
 

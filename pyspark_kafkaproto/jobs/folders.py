@@ -111,7 +111,9 @@ class Folders:
             full = next((text for text in _FULL if text in str(error)), None)
             if full is None:
                 raise
-            remedy = "nothing is committed: make room, or give another --out, and run it again"
+            remedy = (
+                "nothing is committed: make room, there or in spark.local.dir, and run it again"
+            )
             raise ConfigError("--out", str(self.place), f"{full}; {remedy}") from error
         for folder in replaced:
             # In one step out of the way: half a folder would be taken for a whole one.
