@@ -2,7 +2,7 @@
 # The whole suite from a bare checkout: brings what it needs into .venv, checks the sources, runs
 # every test. Needs Python 3.11, Java 17 and, for the kernel's tests, a C compiler.
 #
-#   tests/run.sh            everything, in some 23 minutes on two cores
+#   tests/run.sh            everything, in some 20 minutes on two cores
 #   tests/run.sh --long     with the long schedules
 #   tests/run.sh --checks   the checks of the sources alone
 set -eu
