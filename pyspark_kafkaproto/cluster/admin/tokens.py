@@ -36,7 +36,7 @@ from pyspark_kafkaproto.error_codes import (
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
     INVALID_PRINCIPAL_TYPE,
 )
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, ConnectionFailed, KafkaProtoError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
 from pyspark_kafkaproto.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
@@ -172,14 +172,12 @@ def create_delegation_token(
         return dict.fromkeys(part, _made(answer, tuple(sorted(set(renewers)))))
 
     least = 0 if owner is None else _SINCE_OWNERS
-    question = Question(what, make_request, read, least=least)
+    question = Question(what, make_request, read, least=least, note_unsent=tries.note_unsent)
     begun = time.monotonic()
     try:
         made = ask(router, question, [what], partial(controller_places, router))[what]
     except KafkaProtoError as error:
-        # Of several tries that ended each in another way it is a DeadlineExceeded.
-        is_unsent = isinstance(error, ConnectionFailed) and not error.was_connected
-        if tries.is_unanswered(what) and is_retriable(error) and not is_unsent:
+        if tries.is_unanswered(what) and is_retriable(error):
             error.add_line(
                 "a token may have been made, whose answer was lost: kafkaproto tokens list shows it"
             )
