@@ -1,14 +1,15 @@
 """The window on a cluster: metadata, offsets at the leaders, groups, and changes to all of them.
 
-`topology` is what a cluster looks like (values only), `routing` and `coordinators` find the broker
-to ask, `advertised` says why it cannot be reached, `asking` puts questions about many things to
-many brokers at once, `controller` what the controller alone can do. `offsets`, `log_sizes`,
-`topics`, `configs` and `transactions` each ask about their subject; in `groups` is what groups
-commit and who they are, and in `admin` all that those who keep a cluster ask and change. `health`
-and `diagnosis` say what is wrong. `kafka_cluster`, with `group_window`, `topic_window`,
-`access_window`, `broker_window` and `transaction_window`, is the face that users see; `given` and
-`names` check what they pass in. `capturing`, `ring` and `topic_ids` keep what is said on
-connections, for errors and captures. This room knows nothing of records, Arrow or Spark.
+`topology` is what a cluster looks like (values only), `contacts` reaches brokers, `routing` and
+`coordinators` find the one to ask, `advertised` says why it cannot be reached, `asking` puts
+questions about many things to many brokers at once, `changing` makes changes and tells what is in
+doubt, `controller` what the controller alone can do. `offsets`, `log_sizes`, `topics`, `configs`
+and `transactions` each ask about their subject; in `groups` is what groups commit and who they are,
+and in `admin` all that those who keep a cluster ask and change. `health` and `diagnosis` say what
+is wrong. `kafka_cluster`, with `group_window`, `topic_window`, `access_window`, `broker_window` and
+`transaction_window`, is the face that users see; `given` and `names` check what they pass in.
+`capturing`, `ring` and `topic_ids` keep what is said on connections, for errors and captures. This
+room knows nothing of records, Arrow or Spark.
 
 Executors import it at every start: what they ask nothing of, `admin` and most of `groups`, is
 loaded on first use.

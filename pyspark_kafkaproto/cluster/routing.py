@@ -1,22 +1,21 @@
 """Who answers what: any broker, a partition's leader, a group's coordinator.
 
-A `Router` keeps what it learned (topology, coordinators, connections) and learns anew when an error
-says so. Requests to several brokers are all sent before the first answer is awaited.
+A `Router` keeps what it learned (topology, coordinators) and learns anew when an error says so.
+Whom it can reach, and who answers, is a matter of `contacts`. Requests to several brokers are all
+sent before the first answer is awaited.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from pyspark_kafkaproto.cluster.advertised import explained
 from pyspark_kafkaproto.cluster.asking import Question, ask, each_place, whole
+from pyspark_kafkaproto.cluster.contacts import BOOTSTRAP, Contacts
 from pyspark_kafkaproto.cluster.coordinators import GROUP_KEY, find_coordinators
 from pyspark_kafkaproto.cluster.topic_ids import note_topic_ids
 from pyspark_kafkaproto.cluster.topology import (
@@ -30,7 +29,6 @@ from pyspark_kafkaproto.error_codes import REBOOTSTRAP_REQUIRED
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
-    DeadlineExceeded,
     KafkaProtoError,
     RemoteProtocolError,
 )
@@ -48,19 +46,13 @@ from pyspark_kafkaproto.wire.standing import Standing, message_of
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 _W = TypeVar("_W", bound="_Window")
-_log = logging.getLogger(__name__)
 
 OPINIONS = 3
 """How many brokers have to agree. Spark's own connector asks three times too, but any broker."""
 _BETWEEN_OPINIONS_S = 0.3
-# Who hangs still takes connections, and says nothing then. Others agree on a version sooner, nearly
-# always; after each that does not the next one has twice as long, and the last one, and all of them
-# later, have all the time there is.
-_ANSWERS_WITHIN_S = 3.0
-_BOOTSTRAP = "bootstrap"  # the stage behind those of a connection
 
 
-class Router:
+class Router(Contacts):
     """Finds the broker to ask and asks it.
 
     Args:
@@ -79,118 +71,20 @@ class Router:
         leaders: Mapping[TopicPartition, Leader] | None = None,
         brokers: Iterable[Endpoint] = (),
     ) -> None:
-        self.config = config
-        self.connections = connections or Connections(config)
         self._leaders = dict(leaders or {})
         endpoints = (item.endpoint for item in self._leaders.values())
-        self._told = tuple(dict.fromkeys((*endpoints, *brokers)))
-        self._silent: dict[Endpoint, None] = {}  # asked in vain, the longest ago first: asked last
-        self._met: tuple[Endpoint, ...] = ()  # the bootstrap server that answered last
-        self._answered: Endpoint | None = None  # whoever answered `ask_any` last
-        self._failed: dict[Endpoint, KafkaProtoError] = {}  # why, the last time
-        self._in_haste_s = _ANSWERS_WITHIN_S  # for whom another one can stand in
+        super().__init__(config, connections, (*endpoints, *brokers))
         self._topology: Topology | None = None
         self._asked: MetadataRequest | Standing[MetadataRequest] | None = None  # the last time
         self._read: tuple[MetadataResponse, Topology] | None = None  # of a standing request
         self._coordinators: dict[tuple[int, str], Endpoint] = {}
-        self._end: Deadline | None = None  # of all calls, where there is one
-        self._warned: set[Endpoint] = set()
-        self._reached: set[Endpoint] = set()
 
-    def within(self, timeout_s: float) -> Router:
-        """This router, knowing what it knows, all of whose calls together end within `timeout_s`.
+    def _of_cluster(self) -> list[Endpoint] | None:
+        if self._topology is None:
+            return None
+        return [broker.endpoint for broker in self._topology.brokers.values()]
 
-        A single request has a third of that, so that a broker that hangs is not all that is tried.
-        """
-        hasty: Router = self.waiting(timeout_s / 3)
-        hasty._end = self.deadline().sooner(timeout_s)
-        return hasty
-
-    def waiting(self, timeout_s: float) -> Router:
-        """This router, knowing what it knows, which waits for no broker longer than `timeout_s`.
-
-        For each, so that one that takes its time leaves the others theirs.
-        """
-        hasty: Router = copy(self)
-        timeout_s = min(self.config.request_timeout_s, timeout_s)
-        hasty.config = replace(self.config, request_timeout_s=timeout_s)
-        return hasty
-
-    @contextmanager
-    def one_call(self) -> Iterator[None]:
-        """Inside, all questions together have the time of one call of the API."""
-        before, self._end = self._end, self.deadline()
-        try:
-            yield
-        finally:
-            self._end = before
-
-    def close(self) -> None:
-        """Close all connections."""
-        self.connections.close()
-
-    def deadline(self) -> Deadline:
-        """The end of one call of the API (default.api.timeout.ms)."""
-        return self._end or Deadline.after(self.config.default_api_timeout_s)
-
-    # Any broker
-
-    def ask_any(self, request: Any, deadline: Deadline) -> Any:
-        """`at_any` with one request, in the best version that the broker speaks."""
-        return self.at_any(lambda place: self._ask(place, request, deadline), deadline)
-
-    def at_any(self, attempt: Callable[[Endpoint], _T], deadline: Deadline) -> _T:
-        """One round over the brokers: the first answer, known ones first, then the bootstrap ones.
-
-        Raises:
-            ConnectionFailed: names every broker that was tried and why it failed. Where nobody has
-                ever met the cluster it is worth a retry only for
-                socket.connection.setup.timeout.ms, and not at all where no name resolves: a wrong
-                address should not take a minute.
-            RemoteProtocolError: whoever was tried does not speak Kafka's protocol.
-        """
-        failures: dict[Endpoint, KafkaProtoError] = {}
-        began = time.monotonic()
-        for endpoint in self._candidates():
-            try:
-                answer = attempt(endpoint)
-            except (ConnectionFailed, DeadlineExceeded, RemoteProtocolError) as error:
-                failures[endpoint] = self._failed[endpoint] = error
-                self.ask_last(endpoint)
-                if deadline.has_passed:
-                    break
-            else:
-                self._silent.pop(endpoint, None)
-                self._answered = endpoint
-                if endpoint in self.config.bootstrap_servers:
-                    self._met = (endpoint,)
-                return answer
-        failed = _all_failed(failures)
-        if self._topology is None and not self._told:
-            failed = self._advised(failed)
-            is_misspelt = getattr(failed, "stage", "") == "resolve"
-            left_s = began + self.config.connection_setup_timeout_s - time.monotonic()
-            failed.patience_s = 0.0 if is_misspelt else max(0.0, left_s)
-        raise failed
-
-    def _advised(self, error: KafkaProtoError) -> KafkaProtoError:
-        """`error`, with what to look at where not even a connection was made."""
-        if not isinstance(error, ConnectionFailed) or error.was_connected:
-            return error
-        name = self.config.named("bootstrap.servers")
-        advice = f"is {name} right, and does a broker run there? `kafkaproto doctor` may tell more"
-        return error.with_reason(f"{error.reason} ({advice})")
-
-    def waits_for(self) -> dict[Endpoint, KafkaProtoError | None]:
-        """Whom it has asked in vain so far, and why; empty once anybody has answered."""
-        if self._answered is not None:
-            return {}
-        return {place: self._failed.get(place) for place in self.config.bootstrap_servers}
-
-    def distrust_last(self) -> None:
-        """The last answer of `ask_any` was out of date: its broker is asked last the next time."""
-        if self._answered is not None:
-            self.ask_last(self._answered)
+    # Answers that are out of date
 
     def opinions(self) -> Iterator[bool]:
         """Rounds in which to ask until what is said is believed; True: the last one.
@@ -213,92 +107,6 @@ class Router:
             if is_believable(found):
                 break
         return found
-
-    def request(
-        self, connection: Connection, request: Any, deadline: Deadline, most: int | None = None
-    ) -> Any:
-        """`Connection.request`; whoever does not answer is noted."""
-        try:
-            return connection.request(request, deadline, most)
-        except KafkaProtoError as error:
-            self.note_failure(connection.endpoint, error)
-            raise
-
-    def note_failure(self, endpoint: Endpoint, error: KafkaProtoError) -> None:
-        """A request to this broker met `error`: one that did not answer is not whom to ask next.
-
-        Whoever looks for another one would first wait for it again: the kernel of a process that
-        hangs still takes connections.
-        """
-        if isinstance(error, (ConnectionFailed, DeadlineExceeded)):
-            self.ask_last(endpoint)
-
-    def ask_last(self, endpoint: Endpoint) -> None:
-        """Have `ask_any` try this broker behind all others."""
-        self._silent.pop(endpoint, None)
-        self._silent[endpoint] = None
-
-    def connect(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
-        """An open connection with nothing in flight; see `Connections.get`.
-
-        Raises:
-            ConnectionFailed: where the address is an advertised one, with what to do about it. That
-                is said once in a warning, too: who tries again may do so for a minute.
-        """
-        try:
-            connection = self.connections.get(endpoint, deadline)
-        except DeadlineExceeded:
-            self.ask_last(endpoint)
-            raise
-        except ConnectionFailed as error:
-            self.ask_last(endpoint)
-            given = self.config.bootstrap_servers
-            # The user's own, and what was right before: the broker is away.
-            if endpoint in given or endpoint in self._reached:
-                raise
-            asked = self._met or given
-            failed = explained(error, endpoint, asked, self.config.security_protocol)
-            if failed is not error and endpoint not in self._warned:
-                self._warned.add(endpoint)
-                _log.warning("%s", failed)
-            raise failed from error
-        self._reached.add(endpoint)
-        return connection
-
-    def _everybody(self) -> dict[Endpoint, None]:
-        """Whom anybody's questions may be put to: known ones, then the bootstrap ones."""
-        known = [] if self._topology is None else self._topology.brokers.values()
-        endpoints = (broker.endpoint for broker in known)
-        return dict.fromkeys((*endpoints, *self._told, *self.config.bootstrap_servers))
-
-    def _candidates(self) -> list[Endpoint]:
-        every = self._everybody()
-        first = [endpoint for endpoint in every if endpoint not in self._silent]
-        # Who wants silence would be waited for, while another one may answer at once; so would who
-        # did not answer somebody else of this process.
-        first.sort(key=self.connections.throttling.__contains__)
-        first.sort(key=self.connections.has_failed)
-        return first + [endpoint for endpoint in self._silent if endpoint in every]
-
-    def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
-        soon = deadline.sooner(self.config.request_timeout_s)
-        in_haste = not self._is_doubted(endpoint) and any(
-            other != endpoint and not self._is_doubted(other) for other in self._everybody()
-        )
-        connected = soon.sooner(self._in_haste_s) if in_haste else soon
-        try:
-            connection = self.connect(endpoint, connected)
-        except KafkaProtoError:
-            if in_haste and connected.has_passed:
-                # It may be the way there that is slow: with many brokers, each of which is given up
-                # too early, the time of a call would be over before anybody had enough.
-                self._in_haste_s *= 2
-            raise
-        return connection.request(request, soon)
-
-    def _is_doubted(self, endpoint: Endpoint) -> bool:
-        """Whether it was asked in vain the last time, here or by somebody else of this process."""
-        return endpoint in self._silent or self.connections.has_failed(endpoint)
 
     def retrying(self, what: str, attempt: Callable[[], _T], deadline: Deadline) -> _T:
         """`attempt` until it succeeds, or once; what an error shows is out of date is forgotten."""
@@ -397,12 +205,12 @@ class Router:
         answer: MetadataResponse = self._ask(place, request, deadline)
         if answer.error_code == REBOOTSTRAP_REQUIRED:
             why = "it asks clients to begin again at a bootstrap server (REBOOTSTRAP_REQUIRED)"
-            raise ConnectionFailed(str(place), _BOOTSTRAP, why)
+            raise ConnectionFailed(str(place), BOOTSTRAP, why)
         if answer.error_code:
             raise BrokerError(answer.error_code, "Metadata", "the cluster").at(str(place))
         if not answer.brokers:
             why = "it knows of no broker, itself included: it has not heard of the cluster yet"
-            raise ConnectionFailed(str(place), _BOOTSTRAP, why)
+            raise ConnectionFailed(str(place), BOOTSTRAP, why)
         return answer
 
     def broker(self, node_id: int, deadline: Deadline) -> Broker:
@@ -588,18 +396,3 @@ def only(items: Sequence[_T], api: str) -> _T:
     if len(items) != 1:
         raise RemoteProtocolError(f"asked about one, answered {len(items)}", where=api)
     return items[0]
-
-
-def _all_failed(failures: Mapping[Endpoint, KafkaProtoError]) -> KafkaProtoError:
-    """One error for a round in which no broker answered."""
-    errors = list(failures.values())
-    if len(errors) == 1 or all(isinstance(error, RemoteProtocolError) for error in errors):
-        return errors[0]
-    stages = {getattr(error, "stage", "receive") for error in errors}
-    stage = stages.pop() if len(stages) == 1 else _BOOTSTRAP
-    reasons = (f"{place}: {_reason(error)}" for place, error in failures.items())
-    return ConnectionFailed(", ".join(map(str, failures)), stage, "; ".join(reasons))
-
-
-def _reason(error: KafkaProtoError) -> str:
-    return error.reason if isinstance(error, ConnectionFailed) else str(error)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from contextlib import ExitStack
 
 import pytest
@@ -39,3 +40,17 @@ def kafka_at():
 def kafka(brokers, kafka_at):
     """The window on the fake nodes."""
     return kafka_at(brokers.bootstrap_servers)
+
+
+@pytest.fixture
+def unknown_hosts(monkeypatch):
+    """Host names that do not resolve, as long as they are in this set."""
+    names, resolve = set(), socket.getaddrinfo
+
+    def look_up(host, *args, **options):
+        if host in names:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return resolve("127.0.0.1" if host == "broker-1" else host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    return names

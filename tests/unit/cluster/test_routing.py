@@ -1,25 +1,16 @@
-"""Who is asked, who is asked next, and what is said when nobody answers."""
+"""Who is asked about what, who is asked next, and what is learned anew."""
 
-import socket
 from contextlib import closing
 
 import pytest
 
-from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition, routing
-from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
-from pyspark_kafkaproto.errors import (
-    BrokerError,
-    ConnectionFailed,
-    DeadlineExceeded,
-    RemoteProtocolError,
-)
-from pyspark_kafkaproto.messages.list_groups import ListGroupsResponse
+from pyspark_kafkaproto.cluster import Router, TopicPartition, routing
+from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded, RemoteProtocolError
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
-from pyspark_kafkaproto.net import ClientConfig, Connection, Connections, Deadline, Endpoint
-from pyspark_kafkaproto.net.ports import free_ports
+from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline
 from tests.clock import stop_clock
-from tests.fake_broker import STALL, FakeCluster, close, metadata, raw
+from tests.fake_broker import FakeCluster, close, metadata
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -53,7 +44,6 @@ def refusing(**codes):
 
 
 _NOT_LEADER = 6
-_OF_METADATA = ("brokers", "cluster_id", "controller_id", "topics", "error_code")
 
 
 def _asked_about(requests):
@@ -61,190 +51,6 @@ def _asked_about(requests):
         [item.partition_index for topic in request.topics for item in topic.partitions]
         for request in requests
     ]
-
-
-# Any broker
-
-
-def test_next_broker_is_asked_when_the_first_is_gone(brokers, kafka):
-    brokers.stop(1)
-    assert set(kafka.describe().topics) == {"orders", "empty"}
-
-
-def test_next_broker_is_asked_when_the_first_hangs_up(brokers, kafka):
-    brokers.on("Metadata", close(), node=1)
-    kafka.describe()
-    assert [call.node_id for call in brokers.calls if call.api == "Metadata"] == [1, 2]
-
-
-def test_known_brokers_are_asked_before_the_bootstrap_ones(brokers, kafka_at):
-    kafka = kafka_at(brokers.address(2))
-    kafka.describe()
-    kafka.describe()
-    assert [call.node_id for call in brokers.calls if call.api == "Metadata"] == [2, 1]
-
-
-def test_no_broker_reached_names_each_and_why_and_soon(clock, kafka_at):
-    ports = free_ports(2)
-    kafka = kafka_at(",".join(f"127.0.0.1:{port}" for port in ports))
-    with pytest.raises(ConnectionFailed) as caught:
-        kafka.describe()
-    for port in ports:
-        assert f"127.0.0.1:{port}: 127.0.0.1: Connection refused" in str(caught.value)
-        assert f"127.0.0.1:{port}" in caught.value.broker
-    assert caught.value.stage == "connect"
-    assert "(is bootstrap.servers right, and does a broker run there? " in str(caught.value)
-    # The time to set up a connection, not the minute that a call may take.
-    assert 8 < clock.now - 1000 <= 10
-
-
-def test_who_never_answers_is_given_up_when_connecting_may_take_no_longer(clock, monkeypatch):
-    """What a try took counts: the second one would take as long again."""
-    config = ClientConfig.parse({"bootstrap.servers": "127.0.0.1:1"})
-    tries = []
-
-    def hang(endpoint):
-        tries.append(endpoint)
-        clock.now += config.connection_setup_timeout_s
-        raise DeadlineExceeded("handshake", config.connection_setup_timeout_s)
-
-    monkeypatch.setattr(routing, "time", clock)
-    deadline = Deadline.after(60)
-    with closing(Router(config)) as router, pytest.raises(DeadlineExceeded):
-        router.retrying("ask", lambda: router.at_any(hang, deadline), deadline)
-    assert len(tries) == 1
-
-
-def test_silent_broker_is_named_beside_the_refusing_one(brokers, kafka_at):
-    brokers.on("Metadata", STALL)
-    (port,) = free_ports(1)
-    times = {"request.timeout.ms": 50, "default.api.timeout.ms": 60}
-    kafka = kafka_at(f"127.0.0.1:{port},{brokers.address(1)}", **times)
-    with pytest.raises(ConnectionFailed) as caught:
-        kafka.describe()
-    assert f"127.0.0.1:{port}: 127.0.0.1: Connection refused; " in str(caught.value)
-    assert f"{brokers.address(1)}: broker {brokers.address(1)}: receive: not" in str(caught.value)
-    assert caught.value.stage == "bootstrap"
-
-
-def test_next_broker_is_asked_when_the_first_is_none(brokers, kafka_at):
-    """Whoever listens there speaks another protocol."""
-    brokers.on("ApiVersions", raw(b"SSH-2.0-OpenSSH_9.2\r\n"), node=1)
-    kafka = kafka_at(f"{brokers.address(1)},{brokers.address(2)}")
-    assert set(kafka.describe().topics) == {"orders", "empty"}
-
-
-def test_where_nobody_speaks_kafka_it_is_said_at_once(brokers, kafka, clock):
-    brokers.on("ApiVersions", raw(b"SSH-2.0-OpenSSH_9.2\r\n"))
-    with pytest.raises(RemoteProtocolError):
-        kafka.describe()
-    assert clock.slept == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("says", "told"),
-    [({"error_code": 129}, "REBOOTSTRAP_REQUIRED"), ({"brokers": ()}, "knows of no broker")],
-)
-def test_broker_that_knows_nothing_is_left_for_another(brokers, kafka, clock, says, told):
-    """None of its answers is taken for a cluster without topics, groups and transactions."""
-    brokers.on("ListGroups", ListGroupsResponse())
-
-    def lost(call):
-        found = metadata(brokers, call)
-        return type(found)(**{name: getattr(found, name) for name in _OF_METADATA} | says)
-
-    brokers.on("Metadata", lost, node=1)
-    assert kafka.list_groups() == []
-    assert len(brokers.asked("ListGroups")) == 2
-    brokers.on("Metadata", lost)
-    with pytest.raises((ConnectionFailed, DeadlineExceeded), match=told):
-        kafka.list_groups()
-
-
-@pytest.mark.slow
-def test_broker_that_was_silent_is_asked_last_the_next_time(brokers):
-    brokers.on("Metadata", STALL, node=1)
-    leaders = {FIRST: Leader(1, Endpoint.parse(brokers.address(1)), 0)}
-    config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
-    router = Router(config, leaders=leaders)
-    # A try of a reader has one time-out for all it does: a stalled leader may take all of it.
-    with pytest.raises(DeadlineExceeded):
-        router.topology({"orders"}, Deadline.after(0.05))
-    assert set(router.topology({"orders"}, Deadline.after(5)).topics) == {"orders"}
-    assert [call.node_id for call in brokers.calls if call.api == "Metadata"] == [1, 2]
-    router.close()
-
-
-class _Answering:
-    """A connection to whoever answers all."""
-
-    is_throttled = False
-
-    def request(self, *_):
-        return "an answer"
-
-    def close(self):
-        pass
-
-
-class _Hanging(Connections):
-    """Everybody takes connections and says nothing; notes how long each was waited for."""
-
-    def __init__(self, config, clock):
-        super().__init__(config)
-        self.waited, self._clock = [], clock
-
-    def _open(self, place, endpoint, deadline):
-        timeout_s = min(deadline.remaining_s, self.config.connection_setup_timeout_s)
-        self.waited.append((str(endpoint), timeout_s))
-        self._clock.sleep(timeout_s)
-        return super()._open(place, endpoint, Deadline.after(0))
-
-
-def test_who_hangs_is_not_waited_for_as_long_while_there_are_others(clock):
-    """The last one has the whole time of a connection, and so has everybody the next time."""
-    config = ClientConfig.parse({"bootstrap.servers": "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"})
-    connections = _Hanging(config, clock)
-    for _ in range(2):
-        with pytest.raises(ConnectionFailed):
-            Router(config, connections).topology((), Deadline.after(60))
-        clock.sleep(2)  # so long they are left alone
-    first, second, third = config.bootstrap_servers
-    assert connections.waited == [
-        (str(first), 3),
-        (str(second), 6),
-        (str(third), 10),
-        (str(first), 10),
-        (str(second), 10),
-        (str(third), 10),
-    ]
-
-
-def test_a_slow_network_does_not_take_as_long_for_each_broker_in_vain(clock, monkeypatch):
-    """All of them together would take more than the time of a call."""
-    config = ClientConfig.parse({"bootstrap.servers": ",".join(f"b{n}:9092" for n in range(30))})
-    waited = []
-
-    def connect(endpoint, config, deadline, **_):
-        waited.append(min(deadline.remaining_s, 4))
-        clock.sleep(waited[-1])
-        deadline.check("connect")
-        return _Answering()
-
-    monkeypatch.setattr(Connection, "open", connect)
-    assert Router(config).ask_any("a question", Deadline.after(60)) == "an answer"
-    assert waited == [3, 4]
-
-
-def test_who_hangs_is_asked_last_by_everybody_in_this_process(brokers, monkeypatch):
-    monkeypatch.setattr(routing, "_ANSWERS_WITHIN_S", 0.05)
-    brokers.on("ApiVersions", STALL, node=1)
-    config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
-    for _ in range(2):
-        with closing(Router(config)) as router:
-            assert set(router.topology({"orders"}, Deadline.after(5)).topics) == {"orders"}
-    assert [call.node_id for call in brokers.calls] == [1, 2, 2, 2, 2]
 
 
 def test_each_opinion_is_of_another_broker(monkeypatch):
@@ -261,56 +67,6 @@ def test_each_opinion_is_of_another_broker(monkeypatch):
     assert len(clock.slept) == 2
 
 
-def test_who_is_behind_is_asked_after_all_others_each_time():
-    with FakeCluster({"orders": 1}, nodes=3) as brokers:
-        config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
-        with closing(Router(config)) as router:
-            for _ in range(7):
-                router.topology({"orders"}, Deadline.after(5))
-                router.distrust_last()
-        asked = [call.node_id for call in brokers.calls if call.api == "Metadata"]
-    assert asked == [1, 2, 3, 1, 2, 3, 1]
-
-
-def test_who_throttles_is_not_waited_for_while_there_are_others():
-    def throttled(call):
-        answer = metadata(brokers, call)
-        return MetadataResponse(brokers=answer.brokers, topics=answer.topics, throttle_time_ms=1000)
-
-    with FakeCluster({"orders": 1}, nodes=2) as brokers:
-        brokers.on("Metadata", throttled, node=1)
-        config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
-        with closing(Router(config)) as router:
-            for _ in range(3):
-                router.topology({"orders"}, Deadline.after(5))
-        asked = [call.node_id for call in brokers.calls if call.api == "Metadata"]
-    assert asked == [1, 2, 2]
-
-
-@pytest.fixture
-def unknown_hosts(monkeypatch):
-    """Host names that do not resolve, as long as they are in this set."""
-    names, resolve = set(), socket.getaddrinfo
-
-    def look_up(host, *args, **options):
-        if host in names:
-            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        return resolve("127.0.0.1" if host == "broker-1" else host, *args, **options)
-
-    monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    return names
-
-
-def test_misspelt_bootstrap_servers_are_named_at_once(clock, kafka_at, unknown_hosts):
-    unknown_hosts |= {"borker-1", "borker-2"}
-    with pytest.raises(ConnectionFailed) as caught:
-        kafka_at("borker-1:9092,borker-2:9092").describe()
-    assert caught.value.stage == "resolve"
-    assert "'borker-1' does not resolve" in str(caught.value)
-    assert "'borker-2' does not resolve" in str(caught.value)
-    assert clock.slept == []
-
-
 @pytest.mark.slow
 def test_leader_whose_name_is_gone_for_a_while_is_waited_for(brokers, kafka, clock, unknown_hosts):
     def rename(call):
@@ -325,16 +81,6 @@ def test_leader_whose_name_is_gone_for_a_while_is_waited_for(brokers, kafka, clo
     brokers.on("Metadata", rename)
     assert kafka.get_latest_leader_offsets({FIRST}) == {FIRST: 0}
     assert clock.now > 1003
-
-
-@pytest.mark.slow
-def test_broker_that_was_reached_once_is_waited_for(brokers, kafka, clock):
-    kafka.describe()
-    for node in (1, 2):
-        brokers.stop(node)
-    with pytest.raises((ConnectionFailed, DeadlineExceeded)):
-        kafka.describe()
-    assert 55 < clock.now - 1000 <= 60
 
 
 def test_metadata_never_creates_a_topic(brokers, kafka, clock):
@@ -514,49 +260,6 @@ def test_interrupt_leaves_no_unread_answer_behind(brokers, kafka, monkeypatch):
     kept = kafka._router.connections.kept
     assert not any(connection.in_flight for connection in kept)
     assert kafka.get_latest_leader_offsets({FIRST, SECOND}) == {FIRST: 10, SECOND: 20}
-
-
-# In haste
-
-
-def test_a_router_in_haste_knows_whom_the_other_knows(brokers):
-    brokers.coordinators["id"] = 2
-    config = ClientConfig.parse({"bootstrap.servers": brokers.address(1)})
-    with closing(Router(config)) as router:
-        router.topology((), router.deadline())
-        brokers.stop(1)
-        hasty = router.within(9)
-        found = hasty.coordinators({"id"}, hasty.deadline(), TRANSACTION_KEY)
-        assert str(found["id"]) == brokers.address(2)
-
-
-@pytest.mark.slow
-def test_a_router_in_haste_tries_more_than_one_broker(brokers):
-    brokers.on("FindCoordinator", STALL, node=1)
-    brokers.coordinators["id"] = 2
-    config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
-    with closing(Router(config)) as router:
-        hasty = router.within(1.2)
-        found = hasty.retrying(
-            "find it",
-            lambda: hasty.coordinators(
-                {"id"},
-                hasty.deadline().sooner(hasty.config.request_timeout_s),
-                TRANSACTION_KEY,
-            ),
-            hasty.deadline(),
-        )
-        assert str(found["id"]) == brokers.address(2)
-
-
-def test_all_calls_in_haste_end_together(kafka, clock):
-    router = kafka._router
-    hasty = router.within(9)
-    clock.sleep(4)
-    assert hasty.deadline().remaining_s == hasty.within(30).deadline().remaining_s == 5
-    assert hasty.within(3).deadline().remaining_s == 3
-    assert hasty.config.request_timeout_s == 3
-    assert router.deadline().remaining_s == router.config.default_api_timeout_s
 
 
 def test_the_same_answer_to_the_same_question_is_the_same_topology(brokers, kafka, monkeypatch):
