@@ -107,6 +107,7 @@ class Question(Generic[_K, _T]):
         most: the highest version of the request to use.
         least: the lowest, where what is asked means something else to brokers before.
         note_unsent: is told of things whose request never left.
+        is_trial: whether it only asks if a change could be made.
     """
 
     what: str
@@ -116,6 +117,7 @@ class Question(Generic[_K, _T]):
     most: int | None = None
     least: int = 0
     note_unsent: Callable[[list[_K]], None] | None = None
+    is_trial: bool = False
 
 
 def ask(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from pyspark_kafkaproto.cluster.asking import Asker, Question, ask, listed
 from pyspark_kafkaproto.error_codes import REQUEST_TIMED_OUT
@@ -16,6 +16,7 @@ from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import Deadline, Endpoint
 
 _K = TypeVar("_K")
+_T = TypeVar("_T")
 
 _EARLIER_TRY = "an earlier try may have done it: its answer was lost, or told of no end"
 
@@ -52,15 +53,14 @@ class Tries(Generic[_K]):
 
 def change(
     router: Asker,
-    question: Question[_K, None],
+    question: Question[_K, _T],
     things: Collection[_K],
     find_places: Callable[[set[_K], Deadline], Mapping[_K, Endpoint | BrokerError]],
     done: int | None = None,
     *,
     is_ours: bool = False,
-    is_trial: bool = False,
-) -> None:
-    """Change something.
+) -> dict[_K, _T]:
+    """Change something; what `ask` gives.
 
     Args:
         router: whom to ask through.
@@ -69,8 +69,10 @@ def change(
         find_places: as for `ask`.
         done: the error code that a second try meets where the first one came through: if there may
             have been such a first try, the error's text says so.
-        is_ours: whether `done` tells after such a try that it was that one.
-        is_trial: whether it is only asked if it could be done.
+        is_ours: whether `done` tells after such a try that it was that one: its result is None.
+
+    Raises:
+        KafkaProtoError: as `ask`; says of what no answer told that it may have been done.
     """
     tries: Tries[_K] = Tries()
 
@@ -78,26 +80,26 @@ def change(
         tries.send(part)
         return question.make_request(part)
 
-    def outcome(thing: _K, error: BrokerError | None) -> BrokerError | None:
-        if error is None:
-            return None
-        tries.note_answer(thing, error.code)
-        if error.code != done or not tries.may_be_done(thing):
-            return error
-        return None if is_ours else _perhaps_ours(error)
+    def outcome(thing: _K, result: _T | BrokerError) -> _T | BrokerError:
+        if not isinstance(result, BrokerError):
+            return result
+        tries.note_answer(thing, result.code)
+        if result.code != done or not tries.may_be_done(thing):
+            return result
+        return cast("_T", None) if is_ours else _perhaps_ours(result)
 
-    def outcomes(answer: Any, part: list[_K]) -> dict[_K, BrokerError | None]:
+    def outcomes(answer: Any, part: list[_K]) -> dict[_K, _T | BrokerError]:
         return {
-            thing: outcome(thing, error) for thing, error in question.read(answer, part).items()
+            thing: outcome(thing, result) for thing, result in question.read(answer, part).items()
         }
 
     asked = replace(question, make_request=request, read=outcomes, note_unsent=tries.note_unsent)
     try:
-        ask(router, asked, things, find_places)
+        return ask(router, asked, things, find_places)
     except KafkaProtoError as error:
         told = {*(error.usable or ()), *(error.refused or ())}
         in_doubt = [thing for thing in things if thing not in told and tries.is_unanswered(thing)]
-        if in_doubt and not is_trial:
+        if in_doubt and not question.is_trial:
             error.add_line(_in_doubt(in_doubt, things))
         raise
 

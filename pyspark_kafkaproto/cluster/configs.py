@@ -162,8 +162,13 @@ def alter_configs(
             validate_only=validate_only,
         )
 
-    question = Question("alter configs", make_request, lambda answer, _: _read_altered(answer))
-    change(router, question, changes, partial(_places, router), is_trial=validate_only)
+    question = Question(
+        "alter configs",
+        make_request,
+        lambda answer, _: _read_altered(answer),
+        is_trial=validate_only,
+    )
+    change(router, question, changes, partial(_places, router))
 
 
 def check_each_once(changes: Collection[ConfigChange]) -> None:

@@ -28,15 +28,12 @@ _T = TypeVar("_T")
 
 def ask_controller(
     router: Router,
-    question: Question[_K, None],
+    question: Question[_K, _T],
     things: Collection[_K],
     done: int | None = None,
-    *,
-    is_trial: bool = False,
-) -> None:
+) -> dict[_K, _T]:
     """`change`, asked of the controller for all of `things`."""
-    places = partial(controller_places, router)
-    change(router, question, things, places, done, is_trial=is_trial)
+    return change(router, question, things, partial(controller_places, router), done)
 
 
 def ask_controller_once(

@@ -107,8 +107,9 @@ def create_topics(
         )
 
     done = None if validate_only else TOPIC_ALREADY_EXISTS
-    question = Question(f"create {_names(by_name)}", make_request, _read_created)
-    ask_controller(router, question, by_name, done, is_trial=validate_only)
+    what = f"create {_names(by_name)}"
+    question = Question(what, make_request, _read_created, is_trial=validate_only)
+    ask_controller(router, question, by_name, done)
 
 
 def delete_topics(router: Router, topics: Collection[str]) -> None:
@@ -189,8 +190,9 @@ def add_partitions(
         )
 
     done = None if validate_only else INVALID_PARTITIONS
-    question = Question(f"add partitions to {_names(counts)}", make_request, _read_grown)
-    ask_controller(router, question, counts, done, is_trial=validate_only)
+    what = f"add partitions to {_names(counts)}"
+    question = Question(what, make_request, _read_grown, is_trial=validate_only)
+    ask_controller(router, question, counts, done)
 
 
 def delete_records(
@@ -228,7 +230,8 @@ def delete_records(
         )
         return DeleteRecordsRequest(topics=topics, timeout_ms=timeout_ms(router))
 
-    return router.ask_leaders("delete records", offsets, make_request, _read_cut)
+    question = Question("delete records", make_request, _read_cut)
+    return change(router, question, offsets, router.leader_places)
 
 
 def _names(topics: Collection[str]) -> str:
@@ -280,7 +283,9 @@ def _read_grown(answer: CreatePartitionsResponse, _: list[str]) -> dict[str, Bro
     }
 
 
-def _read_cut(answer: DeleteRecordsResponse) -> dict[TopicPartition, int | BrokerError]:
+def _read_cut(
+    answer: DeleteRecordsResponse, _: list[TopicPartition]
+) -> dict[TopicPartition, int | BrokerError]:
     results: dict[TopicPartition, int | BrokerError] = {}
     for topic in answer.topics:
         for item in topic.partitions:

@@ -10,16 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, astuple, dataclass
-from functools import partial
 from typing import Any, Final, TypeVar
 
-from pyspark_kafkaproto.cluster.asking import Question, ask, cut
-from pyspark_kafkaproto.cluster.controller import (
-    ask_controller,
-    ask_controller_once,
-    controller_places,
-    refusal,
-)
+from pyspark_kafkaproto.cluster.asking import Question, cut
+from pyspark_kafkaproto.cluster.controller import ask_controller, ask_controller_once, refusal
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.error_codes import SECURITY_DISABLED
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
@@ -212,7 +206,7 @@ def delete_acls(router: Router, filters: Collection[AclFilter]) -> dict[AclFilte
         cut(_FILTERS_PER_REQUEST),
         least=_least(wanted),
     )
-    return ask(router, question, wanted, partial(controller_places, router))
+    return ask_controller(router, question, wanted)
 
 
 def _least(items: Iterable[Acl | AclFilter]) -> int:

@@ -139,8 +139,14 @@ def update_features(
             validate_only=validate_only,
         )
 
-    question = Question("update features", make_request, _read_updated, least=_FIRST_WITH_TYPES)
-    ask_controller(router, question, levels, is_trial=validate_only)
+    question = Question(
+        "update features",
+        make_request,
+        _read_updated,
+        least=_FIRST_WITH_TYPES,
+        is_trial=validate_only,
+    )
+    ask_controller(router, question, levels)
 
 
 def _read_described(answer: ApiVersionsResponse) -> Features:

@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.admin.producers import ActiveProducer, describe_producers
-from pyspark_kafkaproto.cluster.asking import nothing_done_yet
+from pyspark_kafkaproto.cluster.asking import Question, nothing_done_yet
+from pyspark_kafkaproto.cluster.changing import change
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.cluster.transactions import (
@@ -231,18 +232,18 @@ def _write_marker(router: Router, partition: TopicPartition, producer: ActivePro
         coordinator_epoch=_LEAST_COORDINATOR_EPOCH if epoch is None else epoch,
     )
     request = WriteTxnMarkersRequest(markers=(marker,))
-    router.ask_leaders(
+    question: Question[TopicPartition, None] = Question(
         "abort the transaction",
-        [partition],
         lambda _: request,
-        lambda answer: _read_marked(answer, producer),
+        lambda answer, _: _read_marked(answer, producer),
     )
+    change(router, question, [partition], router.leader_places)
 
 
 def _read_marked(
     answer: WriteTxnMarkersResponse, producer: ActiveProducer
-) -> dict[TopicPartition, bool | BrokerError]:
-    results: dict[TopicPartition, bool | BrokerError] = {}
+) -> dict[TopicPartition, BrokerError | None]:
+    results: dict[TopicPartition, BrokerError | None] = {}
     for marker in answer.markers:
         if marker.producer_id != producer.producer_id:
             why = f"about producer {marker.producer_id}, which was not asked about"
@@ -253,7 +254,7 @@ def _read_marked(
                 subject = f"producer {producer.producer_id}:{producer.epoch} in {partition}"
                 advice = _ADVICE.get(code, "")
                 results[partition] = (
-                    BrokerError(code, answer.API_NAME, subject, advice) if code else True
+                    BrokerError(code, answer.API_NAME, subject, advice) if code else None
                 )
     return results
 

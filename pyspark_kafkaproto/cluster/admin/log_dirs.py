@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
+from pyspark_kafkaproto.cluster.changing import change
 from pyspark_kafkaproto.cluster.given import checked_brokers, checked_partition
 from pyspark_kafkaproto.cluster.log_sizes import check_told
 from pyspark_kafkaproto.cluster.routing import Router
@@ -162,7 +163,7 @@ def move_replicas(router: Router, folders: Mapping[Replica, str]) -> dict[Replic
         topology = router.topology((), deadline)
         return each_place(missing, lambda item: topology.broker(item.broker).endpoint)
 
-    return ask(router, question, folders, places)
+    return change(router, question, folders, places)
 
 
 def _read(answer: DescribeLogDirsResponse) -> dict[str, LogDir]:

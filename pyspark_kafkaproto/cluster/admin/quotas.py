@@ -176,9 +176,10 @@ def alter_quotas(
         make_request,
         lambda answer, _: _read_altered(answer),
         cut(_ENTITIES_PER_REQUEST),
+        is_trial=validate_only,
     )
     changed = [entity for entity, quotas in changes.items() if quotas]
-    ask_controller(router, question, changed, is_trial=validate_only)
+    ask_controller(router, question, changed)
 
 
 # What is asked

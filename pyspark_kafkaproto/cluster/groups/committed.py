@@ -17,6 +17,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
+from pyspark_kafkaproto.cluster.changing import change
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import (
@@ -198,7 +199,9 @@ def commit_offsets(
     read = partial(_read_commit, advice=advice, names={ids[name]: name for name in ids})
     what = f"commit offsets of {named(offsets)}"
     question = Question(what, make_request, read, _by_group, None if is_by_id else _BY_NAME)
-    _ask_per_partition(router, question, wanted)
+    # A member tries again by itself, and says itself what is in doubt.
+    tell = change if member is None else ask
+    tell(router, question, wanted, partial(_places, router))
 
 
 def delete_offsets(router: Router, group: str, partitions: Collection[TopicPartition]) -> None:
@@ -222,7 +225,8 @@ def delete_offsets(router: Router, group: str, partitions: Collection[TopicParti
         return OffsetDeleteRequest(group_id=group, topics=topics)
 
     question = Question(f"delete offsets of group {group!r}", make_request, _read_delete)
-    _ask_per_partition(router, question, {GroupPartition(group, item) for item in partitions})
+    wanted = {GroupPartition(group, item) for item in partitions}
+    change(router, question, wanted, partial(_places, router))
 
 
 def check_groups(groups: Collection[str]) -> None:
@@ -238,18 +242,11 @@ def named(groups: Collection[str]) -> str:
     return f"group {next(iter(groups))!r}" if len(groups) == 1 else f"{len(groups)} groups"
 
 
-def _ask_per_partition(
-    router: Router,
-    question: Question[GroupPartition, None],
-    wanted: Collection[GroupPartition],
-) -> None:
-    def find_places(
-        missing: set[GroupPartition], deadline: Deadline
-    ) -> dict[GroupPartition, Endpoint | BrokerError]:
-        found = router.coordinators({item.group for item in missing}, deadline)
-        return {item: found[item.group] for item in missing}
-
-    ask(router, question, wanted, find_places)
+def _places(
+    router: Router, missing: set[GroupPartition], deadline: Deadline
+) -> dict[GroupPartition, Endpoint | BrokerError]:
+    found = router.coordinators({item.group for item in missing}, deadline)
+    return {item: found[item.group] for item in missing}
 
 
 def _by_group(items: list[GroupPartition]) -> Iterator[list[GroupPartition]]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut, nothing_done_yet
+from pyspark_kafkaproto.cluster.changing import change
 from pyspark_kafkaproto.cluster.groups.committed import GROUPS_PER_REQUEST, check_groups, named
 from pyspark_kafkaproto.cluster.groups.members import check_kind, find_groups, no_such_group
 from pyspark_kafkaproto.cluster.names import check_set
@@ -167,7 +168,7 @@ def alter_share_offsets(router: Router, group: str, offsets: Mapping[TopicPartit
         }
 
     question = Question(f"alter offsets of group {group!r}", make_request, read)
-    ask(router, question, offsets, _at_coordinator(router, group))
+    change(router, question, offsets, _at_coordinator(router, group))
 
 
 def delete_share_offsets(router: Router, group: str, topics: Collection[str]) -> None:
@@ -204,7 +205,7 @@ def delete_share_offsets(router: Router, group: str, topics: Collection[str]) ->
         }
 
     question = Question(f"delete offsets of group {group!r}", make_request, read)
-    ask(router, question, begun, _at_coordinator(router, group))
+    change(router, question, begun, _at_coordinator(router, group))
 
 
 def _begun_topics(router: Router, group: str, topics: Collection[str]) -> set[str]:

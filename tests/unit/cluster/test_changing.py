@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.cluster import NewTopic
+from pyspark_kafkaproto.cluster import NewTopic, TopicPartition
+from pyspark_kafkaproto.cluster.admin import AclFilter, Replica
 from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed, KafkaProtoError
 from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
 from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
 from tests.fake_broker import close, topic_id_of
 
+FIRST = TopicPartition("orders", 0)
 REQUEST_TIMED_OUT, TOPIC_AUTHORIZATION_FAILED, NOT_CONTROLLER, UNKNOWN_TOPIC_ID = 7, 29, 41, 100
 
 
@@ -52,6 +54,23 @@ def test_what_no_answer_told_of_may_have_been_done(brokers, kafka_at, is_trial):
     with pytest.raises(KafkaProtoError) as caught:
         kafka.create_topics({NewTopic("new")}, validate_only=is_trial)
     assert ("it may have been done all the same" in str(caught.value)) != is_trial
+
+
+CHANGES = {
+    "DeleteAcls": lambda kafka: kafka.delete_acls({AclFilter(principal="User:a")}),
+    "DeleteRecords": lambda kafka: kafka.delete_records({FIRST: 1}),
+    "OffsetCommit": lambda kafka: kafka.set_consumer_offsets("g", {FIRST: 1}),
+    "OffsetDelete": lambda kafka: kafka.delete_consumer_offsets("g", {FIRST}),
+    "AlterReplicaLogDirs": lambda kafka: kafka.move_replicas({Replica(1, "orders", 0): "/logs"}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("api", CHANGES)
+def test_whatever_is_changed_is_told_to_be_in_doubt(brokers, kafka_at, api):
+    brokers.on(api, close())
+    with pytest.raises(KafkaProtoError, match="it may have been done all the same"):
+        CHANGES[api](kafka_at(brokers.bootstrap_servers, **HALF_A_SECOND))
 
 
 @pytest.mark.slow
