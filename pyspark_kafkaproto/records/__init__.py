@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from pyspark_kafkaproto.records import reference, reference_write
-from pyspark_kafkaproto.records.batch import base_offset
+from pyspark_kafkaproto.records.batch import base_offset, read_header
 from pyspark_kafkaproto.records.columns import (
     BinaryColumn,
     Columns,
@@ -69,6 +69,7 @@ __all__ = [
     "encode_batch",
     "group_rows",
     "partition_keys",
+    "read_header",
     "restamped",
     "skim",
 ]

@@ -124,7 +124,7 @@ def gather(
         driver=driver_config(client, values),
         # Spark runs a task for each processor that it has: a thread more would be one too many.
         settings=ReadSettings(
-            values["failOnDataLoss"], values["maxBatchBytes"], values["mode"], receives_ahead=False
+            values["failOnDataLoss"], values["maxBatchBytes"], values["mode"], uses_threads=False
         ),
         subscribe=values["subscribe"],
         subscribe_pattern=values["subscribePattern"],

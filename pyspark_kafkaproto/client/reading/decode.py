@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 from pyspark_kafkaproto.arrow import (
     damaged_batch,
@@ -18,6 +19,7 @@ from pyspark_kafkaproto.arrow import (
     wanted_columns,
 )
 from pyspark_kafkaproto.client.codec import say_which_codec
+from pyspark_kafkaproto.client.reading.beside import Beside, spare_threads
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.fetch import Fetcher
 from pyspark_kafkaproto.client.reading.ranges import Mode, ReadSettings, ReadTask
@@ -34,6 +36,8 @@ from pyspark_kafkaproto.records import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from pyspark_kafkaproto.net._inflow import Inflow
 
 _log = logging.getLogger(__name__)
 
@@ -56,23 +60,37 @@ def read_batches(
     say_which_codec()
     fetcher = Fetcher(task, config, settings)
     wanted = wanted_columns(schema)
-    for block in fetcher.blocks():
-        topic, partition = block.progress.topic_partition
-        for found in BlockReading(block, config, settings, wanted).pieces():
-            if isinstance(found, Damaged):
-                if keeps_damaged(schema):
-                    yield damaged_batch(found, topic, partition, schema)
-            elif found.rows:
-                yield from to_record_batches(found, topic, partition, schema)
+    with closing(Beside(spare_threads(settings.uses_threads))) as beside:
+        for block in fetcher.blocks():
+            topic, partition = block.progress.topic_partition
+            for found in BlockReading(block, config, settings, wanted, beside).pieces():
+                if isinstance(found, Damaged):
+                    if keeps_damaged(schema):
+                        yield damaged_batch(found, topic, partition, schema)
+                elif found.rows:
+                    yield from to_record_batches(found, topic, partition, schema)
     for progress in fetcher.progress:
         _log.info("read %s: %s", progress.range, progress.report)
 
 
 class BlockReading:
-    """One block, read piece by piece: what was decoded, and what was damaged in between."""
+    """One block, read piece by piece: what was decoded, and what was damaged in between.
+
+    Args:
+        block: to read.
+        config: the client's configuration.
+        settings: how to read.
+        wanted: the columns.
+        beside: threads that decode parts of it; None: there are none.
+    """
 
     def __init__(
-        self, block: Block, config: ClientConfig, settings: ReadSettings, wanted: Columns
+        self,
+        block: Block,
+        config: ClientConfig,
+        settings: ReadSettings,
+        wanted: Columns,
+        beside: Beside | None = None,
     ) -> None:
         self._block = block
         self._config = config
@@ -83,6 +101,7 @@ class BlockReading:
         self._aborted: AbortedTransactions | Sequence[tuple[int, int]] = block.aborted
         self._sound: int | None = None  # up to where nothing is damaged, if something is
         self._told: CorruptRecords | None = None  # of the answer, and no damage of a batch
+        self._beside = beside
 
     @property
     def position(self) -> int:
@@ -91,6 +110,13 @@ class BlockReading:
 
     def pieces(self) -> Iterator[Decoded | Damaged]:
         """All of the block that its range wants."""
+        try:
+            yield from self._pieces()
+        finally:
+            if self._beside is not None:
+                self._beside.drop()
+
+    def _pieces(self) -> Iterator[Decoded | Damaged]:
         block = self._block
         while self._pos < len(block.memory) and self._start < block.stop:
             before = self._pos
@@ -118,19 +144,7 @@ class BlockReading:
         source = block.source if self._sound is None else None
         waited_s = source.waited_natively_s if source else 0.0
         try:
-            decoded = decode(
-                block.memory[: self._sound],
-                arrived=block.arrived if self._sound is None else None,
-                more=None if block.is_whole or self._sound is not None else self._more,
-                source=source,
-                pos=self._pos,
-                start=self._start,
-                stop=block.stop,
-                wanted=self._wanted,
-                aborted=self._aborted,
-                check_crcs=self._config.check_crcs,
-                batch_limit_bytes=self._settings.batch_limit_bytes,
-            )
+            decoded = self._next(source)
         finally:
             report.fetch_s += source.waited_natively_s - waited_s if source else 0.0
         # What it waited for the rest of the block is no decoding.
@@ -140,6 +154,47 @@ class BlockReading:
         self._pos, self._start = decoded.pos, decoded.next_offset
         self._aborted = decoded.aborted
         return decoded
+
+    def _next(self, source: Inflow | None) -> Decoded:
+        """What comes next, by another thread if one has it."""
+        block, beside = self._block, self._beside
+        # What is aborted is known batch by batch, in their order.
+        if beside is not None and self._sound is None and not self._aborted:
+            decoded = beside.take(self._pos, self._start)
+            if decoded is not None:
+                return decoded
+            there = block.records
+            end = beside.share(there, self._pos, self._start, self._part)
+            if end < len(there):
+                return self._part(there[:end], self._pos, self._start)
+        decoded = self._decoded(
+            block.memory[: self._sound],
+            self._pos,
+            self._start,
+            aborted=self._aborted,
+            arrived=block.arrived if self._sound is None else None,
+            more=None if block.is_whole or self._sound is not None else self._more,
+            source=source,
+        )
+        if beside is not None:
+            beside.note(decoded.pos - self._pos, decoded)
+        return decoded
+
+    def _part(self, data: memoryview, pos: int, start: int) -> Decoded:
+        """Of what has come, where nothing is aborted; in any thread."""
+        return self._decoded(data, pos, start)
+
+    def _decoded(self, data: memoryview, pos: int, start: int, **coming: Any) -> Decoded:
+        return decode(
+            data,
+            pos=pos,
+            start=start,
+            stop=self._block.stop,
+            wanted=self._wanted,
+            check_crcs=self._config.check_crcs,
+            batch_limit_bytes=self._settings.batch_limit_bytes,
+            **coming,
+        )
 
     def _more(self) -> int:
         try:

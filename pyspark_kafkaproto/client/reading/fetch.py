@@ -62,8 +62,8 @@ class Fetcher(Exchanges):
         loss = LossPolicy(router, fail_on_data_loss=fail)
         super().__init__(task, config, router, loss, fail_on_data_loss=fail)
         self._task = task
-        ahead = settings.receives_ahead
-        self._receives_ahead = processors() > 1 if ahead is None else ahead
+        by_thread = settings.uses_threads
+        self._receives_ahead = processors() > 1 if by_thread is None else by_thread
         self._coming: Coming | None = None
         self._broken: KafkaProtoError | None = None  # what ended the last answer before its time
         self._patience: Deadline | None = None  # for tries that bring not a single batch

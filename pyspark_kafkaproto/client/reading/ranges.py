@@ -78,14 +78,14 @@ class ReadSettings:
         fail_on_data_loss: whether records that are gone fail the read or are passed over.
         batch_limit_bytes: the largest decompressed record batch that is accepted.
         mode: whether a damaged batch fails the read, is left out, or is kept aside.
-        receives_ahead: whether a thread of its own receives while the reader's decodes: faster
+        uses_threads: whether threads of its own receive, and decode, beside the reader's: faster
             where a processor would have nothing to do. None: if this process may use several.
     """
 
     fail_on_data_loss: bool = True
     batch_limit_bytes: int = DEFAULT_BATCH_LIMIT_BYTES
     mode: Mode = Mode.FAILFAST
-    receives_ahead: bool | None = None
+    uses_threads: bool | None = None
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ def test_least_that_must_be_given_has_sparks_defaults():
     assert options.subscribe == ("orders",)
     assert (options.subscribe_pattern, options.assign) == (None, None)
     assert (options.start.limit, options.end.limit) == (Earliest(), Latest())
-    assert options.settings == ReadSettings(fail_on_data_loss=True, receives_ahead=False)
+    assert options.settings == ReadSettings(fail_on_data_loss=True, uses_threads=False)
     assert options.max_partitions is None
 
 
@@ -65,13 +65,13 @@ def test_every_option_has_a_meaning_and_each_name_once_per_use(use):
             "failondataloss",
             "FALSE",
             "settings",
-            ReadSettings(fail_on_data_loss=False, receives_ahead=False),
+            ReadSettings(fail_on_data_loss=False, uses_threads=False),
         ),
         (
             "maxbatchbytes",
             "1000",
             "settings",
-            ReadSettings(batch_limit_bytes=1000, receives_ahead=False),
+            ReadSettings(batch_limit_bytes=1000, uses_threads=False),
         ),
     ],
 )

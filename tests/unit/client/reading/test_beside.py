@@ -1,0 +1,219 @@
+"""Parts of a block that other threads decode: the same rows, and the same said of what is wrong."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_kafkaproto.client import ReadSettings
+from pyspark_kafkaproto.client.reading import beside
+from pyspark_kafkaproto.client.reading.beside import Beside, spare_threads
+from pyspark_kafkaproto.client.reading.block import Block
+from pyspark_kafkaproto.client.reading.decode import BlockReading
+from pyspark_kafkaproto.client.reading.progress import RangeProgress
+from pyspark_kafkaproto.client.reading.ranges import Mode, OffsetRange
+from pyspark_kafkaproto.errors import CorruptRecords
+from pyspark_kafkaproto.net import ClientConfig
+from pyspark_kafkaproto.records import Columns, Damaged, NewRecord, encode_batch
+from pyspark_kafkaproto.records.compression import GZIP, LZ4, NONE, ZSTD
+
+CONFIG = ClientConfig.parse({"bootstrap.servers": "nobody:1"})
+ID, FIRST_OF_TRANSACTION = 7, 20
+TRANSACTIONAL = 0x10
+PER_BATCH = 5
+CHUNK_BYTES = 2000
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr(beside, "DEFAULT_CHUNK_BYTES", CHUNK_BYTES)
+    monkeypatch.setattr(beside, "_LEAST_PART_BYTES", 100)
+
+
+def batches(count, codec=ZSTD, size_bytes=100, **fields):
+    """So many, of five records each."""
+    return [
+        encode_batch(
+            [NewRecord(b"%04d" % offset * (size_bytes // 4)) for offset in range(begin, begin + 5)],
+            base_offset=begin,
+            codec=codec,
+            **fields,
+        )
+        for begin in range(0, PER_BATCH * count, PER_BATCH)
+    ]
+
+
+def block_of(data, start=0, stop=None, aborted=()):
+    """One answer, all of it there; the log ends where its last batch does."""
+    end = PER_BATCH * len(data)
+    stop = end if stop is None else stop
+    progress = RangeProgress(OffsetRange("orders", 0, start, stop), start, start, stop)
+    block = Block(progress, memoryview(b"".join(data)), aborted)
+    block.ends(end)
+    return block
+
+
+def reading_of(block, threads, mode=Mode.FAILFAST):
+    """Reads it with so many threads, in parts of a tenth: as if it had learned what bytes hold."""
+    by = Beside(threads)
+    by._ratio = len(block.memory) / 10 / CHUNK_BYTES
+    return BlockReading(block, CONFIG, ReadSettings(mode=mode), Columns.OFFSET, by), by
+
+
+def told(block, threads, mode=Mode.FAILFAST):
+    """Every row and every damage in their order, and the error at the end."""
+    reading, by = reading_of(block, threads, mode)
+    found = []
+    with closing(by):
+        try:
+            for piece in reading.pieces():
+                if isinstance(piece, Damaged):
+                    found.append((piece.start, piece.stop, bytes(piece.data)))
+                else:
+                    found += memoryview(piece.offsets).cast("B").cast("q")
+        except CorruptRecords as error:
+            found.append(str(error))
+    report = block.progress.report
+    return found, (report.rows, report.passed_over, report.damaged), reading.position
+
+
+@pytest.fixture
+def decoding(monkeypatch):
+    """The threads that decode, by name, in the order of their parts' begin."""
+    names = []
+    part = BlockReading._part
+
+    def noted(self, data, pos, start):
+        names.append(threading.current_thread().name)
+        return part(self, data, pos, start)
+
+    monkeypatch.setattr(BlockReading, "_part", noted)
+    return names
+
+
+def others(names):
+    return [name for name in names if name.startswith("kafkaproto-decode")]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_rows_come_in_their_order(decoding, threads):
+    data = batches(40)
+    found, *_ = told(block_of(data), threads)
+    assert found == list(range(200))
+    assert len(others(decoding)) >= 3
+
+
+@given(
+    data=st.data(),
+    threads=st.integers(1, 3),
+    codec=st.sampled_from([NONE, GZIP, LZ4, ZSTD]),
+    mode=st.sampled_from(Mode),
+)
+def test_nothing_is_told_otherwise_than_without_threads(data, threads, codec, mode):
+    """Whatever is damaged, and wherever a range begins and ends."""
+    whole = batches(data.draw(st.integers(1, 30), "batches"), codec)
+    start = data.draw(st.integers(0, PER_BATCH * len(whole)), "start")
+    stop = data.draw(st.integers(start, PER_BATCH * len(whole)), "stop")
+    for number in data.draw(st.lists(st.integers(0, len(whole) - 1), max_size=2), "damaged"):
+        changed = bytearray(whole[number])
+        at = data.draw(st.integers(17, len(changed) - 1), "byte")  # no length, nor magic
+        changed[at] ^= data.draw(st.integers(1, 255), "bits")
+        whole[number] = bytes(changed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(beside, "_is_worth_it", lambda *_: True)
+        assert told(block_of(whole, start, stop), threads, mode) == told(
+            block_of(whole, start, stop), 0, mode
+        )
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP, LZ4, ZSTD])
+@pytest.mark.parametrize("is_large", [False, True])
+def test_small_batches_are_shared_in_zstd_alone(decoding, monkeypatch, codec, is_large):
+    data = batches(40, codec)
+    monkeypatch.setattr(beside, "_LARGE_BATCH_BYTES", len(data[0]) + (not is_large) * 100)
+    told(block_of(data), 1)
+    assert bool(others(decoding)) == (is_large or codec == ZSTD)
+
+
+def test_what_may_be_aborted_is_read_in_one_thread(decoding):
+    data = batches(40, producer_id=ID, attributes=TRANSACTIONAL)
+    found, *_ = told(block_of(data, aborted=[(ID, FIRST_OF_TRANSACTION)]), 2)
+    assert found == list(range(FIRST_OF_TRANSACTION))
+    assert others(decoding) == []
+
+
+def test_nobody_is_in_the_bytes_of_a_block_that_is_left(monkeypatch):
+    """They are another answer's then."""
+    begun, may_end, ended = threading.Event(), threading.Event(), []
+    part = BlockReading._part
+
+    def slow(self, data, pos, start):
+        if threading.current_thread() is not threading.main_thread():
+            begun.set()
+            may_end.wait(10)
+            ended.append(pos)
+        return part(self, data, pos, start)
+
+    monkeypatch.setattr(BlockReading, "_part", slow)
+    reading, by = reading_of(block_of(batches(40)), 1)
+    with closing(by):
+        pieces = reading.pieces()
+        next(pieces)
+        assert begun.wait(10)
+        threading.Timer(0.05, may_end.set).start()
+        pieces.close()
+        assert ended
+
+
+def test_a_wait_that_was_interrupted_is_made_up_for(monkeypatch):
+    by = Beside(1)
+    with closing(by):
+        release, inside = threading.Event(), threading.Event()
+
+        def decode(*_):
+            inside.set()
+            release.wait(10)
+
+        data = memoryview(b"".join(batches(40)))
+        by._ratio = len(data) / 10 / CHUNK_BYTES
+        own = by.share(data, 0, 0, decode)
+        assert own < len(data)
+        work = by._parts[0].work
+
+        def interrupt():
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(work, "result", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                by.take(own, by._parts[0].start)
+        assert inside.wait(10)
+        threading.Timer(0.05, release.set).start()
+        by.drop()
+        assert work.done()
+
+
+def test_without_a_thread_all_of_it_is_read_by_the_reader(monkeypatch, decoding):
+    def none_left(*_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none_left)
+    found, *_ = told(block_of(batches(40)), 2)
+    assert found == list(range(200))
+    assert decoding == []
+
+
+@pytest.mark.parametrize(
+    ("uses_threads", "processors", "threads"),
+    [(None, 1, 0), (None, 2, 1), (None, 64, 3), (False, 64, 0), (True, 1, 1), (True, 3, 2)],
+)
+def test_how_many_there_are(monkeypatch, uses_threads, processors, threads):
+    monkeypatch.setattr(beside, "processors", lambda: processors)
+    monkeypatch.setattr(beside, "IMPLEMENTATION", "kernel")
+    assert spare_threads(uses_threads) == threads
+    monkeypatch.setattr(beside, "IMPLEMENTATION", "pure")
+    assert spare_threads(uses_threads) == 0, "which holds the interpreter all the time"
