@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic
+from pyspark_kafkaproto.error_codes import UNSUPPORTED_FOR_MESSAGE_FORMAT
 from pyspark_kafkaproto.errors import BrokerError, RemoteProtocolError
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from pyspark_kafkaproto.net import Deadline
@@ -19,6 +20,10 @@ _CONSUMER = -1
 _NO_OFFSET = -1
 _KNOWS_MAX_TIMESTAMP = 7
 _READ_COMMITTED = 1
+_ADVICE = {
+    UNSUPPORTED_FOR_MESSAGE_FORMAT: "the topic's message.format.version is older than 0.10, whose "
+    "records have no timestamps: give an offset in place of a time",
+}
 
 _T = TypeVar("_T")
 
@@ -159,7 +164,8 @@ def read_answer(answer: ListOffsetsResponse) -> dict[TopicPartition, Found | Bro
             partition = TopicPartition(topic.name, item.partition_index)
             if item.error_code:
                 subject = f"partition {partition}"
-                results[partition] = BrokerError(item.error_code, "ListOffsets", subject)
+                text = _ADVICE.get(item.error_code, "")
+                results[partition] = BrokerError(item.error_code, "ListOffsets", subject, text)
             elif item.offset == _NO_OFFSET:
                 results[partition] = None
             else:

@@ -25,6 +25,7 @@ from pyspark_kafkaproto.error_codes import (
     OUT_OF_ORDER_SEQUENCE_NUMBER,
     RECORD_LIST_TOO_LARGE,
     UNKNOWN_PRODUCER_ID,
+    UNSUPPORTED_FOR_MESSAGE_FORMAT,
 )
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -54,6 +55,9 @@ _ADVICE = {
     CLUSTER_AUTHORIZATION_FAILED: WITHOUT_IDEMPOTENT_WRITE,
     MESSAGE_TOO_LARGE: "larger than the topic's max.message.bytes: raise that, or make it smaller",
     RECORD_LIST_TOO_LARGE: "larger than a log segment (segment.bytes) of the broker",
+    UNSUPPORTED_FOR_MESSAGE_FORMAT: "the topic's message.format.version is older than 0.11, which "
+    "knows no idempotence, transactions or headers: raise that, or do without them "
+    "(enable.idempotence=false)",
 }
 
 

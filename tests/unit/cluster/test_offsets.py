@@ -7,7 +7,12 @@ import pytest
 
 from pyspark_kafkaproto.cluster import KafkaCluster, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import list_bounds
-from pyspark_kafkaproto.errors import ConfigError, RemoteProtocolError, UnsupportedVersion
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    RemoteProtocolError,
+    UnsupportedVersion,
+)
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -45,6 +50,17 @@ def test_asks_with_the_timestamp_that_kafka_means(brokers, kafka, ask, timestamp
     (topic,) = request.topics
     assert {item.timestamp for item in topic.partitions} == {timestamp}
     assert request.replica_id == -1
+
+
+@pytest.mark.parametrize("timestamp", [0, 1_700_000_000_000])
+def test_a_topic_of_the_oldest_format_has_no_times_and_that_is_told(brokers, kafka, timestamp):
+    """A broker of 3.9 with a topic whose message.format.version is 0.9.0 says just the code."""
+    refused = (P(partition_index=0, error_code=43), P(partition_index=1, error_code=43))
+    topic = ListOffsetsResponse.Topic(name="orders", partitions=refused)
+    brokers.on("ListOffsets", ListOffsetsResponse(topics=(topic,)))
+    told = r"orders-0 .* UNSUPPORTED_FOR_MESSAGE_FORMAT \(43\): .*message.format.version.*an offset"
+    with pytest.raises(BrokerError, match=told):
+        kafka.get_leader_offsets({FIRST, SECOND}, timestamp)
 
 
 def test_no_record_that_late_is_none(brokers, kafka):

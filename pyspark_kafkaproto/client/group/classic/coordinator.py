@@ -134,6 +134,7 @@ class Coordinator(Conversation):
         Raises:
             MemberIdRequired: the group names us first.
             BrokerError: see `error_codes`.
+            LocalProtocolError: the member has left meanwhile.
         """
         config = self._config
         request = JoinGroupRequest(
@@ -149,9 +150,18 @@ class Coordinator(Conversation):
             ),
             reason=reason or None,
         )
+        # Who has no id yet, and is no static member, has to hear of it, so as to leave under it.
+        is_known = bool(member_id) or config.group_instance_id is not None
+
+        def wait() -> None:
+            if is_known:
+                self._check_not_left()
+            if meanwhile is not None:
+                meanwhile()
+
         answer_s = config.max_poll_interval_s + _JOIN_GRACE_S
         what = f"join group {self._group!r}"
-        answer: JoinGroupResponse = self._ask(what, request, answer_s, meanwhile=meanwhile)
+        answer: JoinGroupResponse = self._ask(what, request, answer_s, meanwhile=wait)
         return answer
 
     def sync(self, joined: JoinGroupResponse) -> Joined:

@@ -2341,12 +2341,15 @@ def test_close_waits_for_no_sync_of_who_has_left(filled, group, consumer_of, ass
 
 @pytest.mark.slow
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
-def test_a_static_member_that_closes_gives_its_sync_up(filled, group, consumer_of, assignor):
+@pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
+def test_a_static_member_that_closes_gives_its_joining_up(
+    filled, group, consumer_of, assignor, api
+):
     """It tells nobody that it goes: what it has sent is not waited for all the same."""
-    filled.on("SyncGroup", STALL)
+    filled.on(api, STALL)
     more = {"group.instance.id": "i1", "partition.assignment.strategy": assignor}
     consumer = consumer_of(**more)
-    until(lambda: filled.asked("SyncGroup"), what="its SyncGroup")
+    until(lambda: filled.asked(api), what=f"its {api}")
     consumer.close()
     thread = consumer._keeper._thread
     until(lambda: not thread.is_alive(), what="the end of its thread")
@@ -2373,6 +2376,18 @@ def test_who_is_named_after_close_leaves(filled, group, consumer_of, assignor):
     (left,) = filled.asked("LeaveGroup")
     assert [item.member_id for item in left.members] == ["m1"]
     assert len(filled.asked("JoinGroup")) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_who_has_left_waits_for_no_answer_to_its_join(filled, group, consumer_of, assignor):
+    """A coordinator answers it then; one that hangs does not."""
+    filled.on("JoinGroup", group.join, STALL)
+    consumer = consumer_of(**{"partition.assignment.strategy": assignor})
+    until(lambda: len(filled.asked("JoinGroup")) == 2, what="its JoinGroup")
+    consumer.close()
+    assert not consumer._keeper._thread.is_alive()
+    assert [item.members[0].member_id for item in filled.asked("LeaveGroup")] == ["m1"]
 
 
 @pytest.mark.parametrize("topics", ["orders", []])
