@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import closing
+from functools import partial
 
 import pytest
 
@@ -13,7 +14,9 @@ from pyspark_kafkaproto.client import Fetcher, ReadSettings, read_batches
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.group.tail import Tail
-from pyspark_kafkaproto.client.reading import fetch, probe
+from pyspark_kafkaproto.client.reading import beside, fetch, probe
+from pyspark_kafkaproto.client.reading import decode as decode_module
+from pyspark_kafkaproto.client.reading.beside import Beside
 from pyspark_kafkaproto.client.reading.ranges import Mode
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.errors import (
@@ -24,7 +27,7 @@ from pyspark_kafkaproto.errors import (
 )
 from pyspark_kafkaproto.net import Connection, ConsumerConfig, Deadline, transport
 from pyspark_kafkaproto.net.transport import Transport
-from pyspark_kafkaproto.records import IMPLEMENTATION, NewRecord, encode_batch
+from pyspark_kafkaproto.records import IMPLEMENTATION, NewRecord, decode, encode_batch
 from tests.fake_broker import DEFAULT, Fault, cut
 from tests.fake_log import Answered, Batch
 from tests.fake_log import fetch as answer_to
@@ -162,6 +165,29 @@ def test_what_came_before_an_answer_broke_off_is_read_once(
     report = fetcher.progress[0].report
     assert report.retries == 1
     assert report.fetched_bytes == sum(len(batch.data) for batch in log.batches)
+
+
+@pytest.mark.parametrize("keep_bytes", [None, 7 * BATCH + 700])
+def test_parts_that_threads_decode_are_read_once(
+    brokers, config, task, log, monkeypatch, keep_bytes, way
+):
+    """Also those that a thread has as the answer breaks off. In Python a piece comes at a time."""
+    begun = []
+    submit = Beside._submit
+    monkeypatch.setattr(Beside, "_submit", lambda *args: begun.append(args) or submit(*args))
+    monkeypatch.setattr(beside, "DEFAULT_CHUNK_BYTES", 2 * BATCH)
+    monkeypatch.setattr(beside, "_LARGE_BATCH_BYTES", BATCH // 2)
+    monkeypatch.setattr(beside, "_LEAST_PART_BYTES", 100)
+    monkeypatch.setattr(decode_module, "decode", partial(decode, chunk_bytes=2 * BATCH))
+    if keep_bytes is not None:
+        brokers.on("Fetch", cut_at(brokers, keep_bytes), DEFAULT)
+    log.fill(90, size_bytes=300)
+    settings = ReadSettings(uses_threads=True)
+    little = config(max_partition_fetch_bytes=30 * BATCH, retry_backoff_ms=1)
+    batches = read_batches(task((0, 0, 1000)), little, settings, schema_for(["offset"]))
+    found = [row["offset"] for batch in batches for row in batch.to_pylist()]
+    assert found == list(range(1000))
+    assert bool(begun) == (way != "python")
 
 
 @pytest.mark.slow
