@@ -13,10 +13,11 @@ import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.output import json_option, show, table_text, was_seen
+from pyspark_kafkaproto.cli.typed import as_typed
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.cluster.admin import OPERATIONS, Acl, AclFilter
 from pyspark_kafkaproto.cluster.admin.acls import CLUSTER_NAME, OPERATIONS_OF
-from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.wire.printable import counted
 
 _COLUMNS = {
@@ -216,6 +217,7 @@ def list_(cluster: KafkaCluster, chosen: _Chosen, as_json: bool) -> None:
 @connected
 @_choosing(*_WHICH, *_ROLE_OPTIONS)
 @json_option
+@as_typed(resource_name="--topic")  # whose stars are refused
 def add(cluster: KafkaCluster, chosen: _Chosen, as_json: bool) -> None:
     """Give rights to principals, or deny them; what is there already stays.
 
@@ -339,6 +341,10 @@ def _filters(chosen: _Chosen, pattern: str | None) -> list[AclFilter]:
 
 
 def _check(chosen: _Chosen) -> None:
+    for kind, name in chosen.resources:
+        if not name:
+            option = "--user-principal" if kind == "user" else f"--{kind}"
+            raise ConfigError(option, name, "expected a name")
     kinds = {kind for kind, _ in chosen.resources}
     if chosen.is_prefixed and not kinds - {"cluster"}:
         raise click.UsageError("--prefixed goes with names that begin others: --topic, --group, …")

@@ -14,6 +14,7 @@ import click
 
 from pyspark_kafkaproto.cli.client_properties import gather
 from pyspark_kafkaproto.cli.output import tell
+from pyspark_kafkaproto.cli.typed import naming_typed
 from pyspark_kafkaproto.cluster import ConfigChange, KafkaCluster
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 
@@ -21,6 +22,8 @@ from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 QUIET_S = 2.0
 # Settings of topics by which brokers delete records that are there.
 _DELETING = ("retention.", "local.retention.", "cleanup.policy")
+# Properties that have an option of their own.
+_WORDS = {"bootstrap.servers": "--bootstrap-servers", "capture.to": "--capture-to"}
 
 _OPTIONS = (
     click.option(
@@ -106,7 +109,10 @@ def configured(command: Callable[..., Any]) -> Callable[..., Any]:
         if capture_to is not None:
             client_properties = (*client_properties, f"capture.to={capture_to}")
         properties = gather(os.environ, bootstrap_servers, config_file, client_properties)
-        return command(properties, *arguments, **options)
+        given = {"bootstrap.servers": bootstrap_servers, "capture.to": capture_to}
+        words = {name: _WORDS[name] for name, value in given.items() if value is not None}
+        with naming_typed(words):
+            return command(properties, *arguments, **options)
 
     for option in reversed(_OPTIONS):
         run = option(run)

@@ -18,6 +18,7 @@ import click
 
 from pyspark_kafkaproto.cli.interrupts import heed_sigterm
 from pyspark_kafkaproto.cli.output import json_option, table_text
+from pyspark_kafkaproto.cli.typed import as_typed
 from pyspark_kafkaproto.cli.values import parse_pairs
 from pyspark_kafkaproto.devbroker import (
     DEFAULT_VERSION,
@@ -31,6 +32,7 @@ from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.exit_codes import NOT_WELL
 
 _PAUSE_S = 0.3
+_as_typed = as_typed(version="--kafka-version", advertised="--listener", properties="--property")
 _STATUS_COLUMNS = {
     "servers": "Bootstrap servers",
     "version": "Kafka",
@@ -103,6 +105,7 @@ def devbroker() -> None:
     help="How many brokers.",
 )
 @click.option("--property", "pairs", metavar="KEY=VALUE", multiple=True, help="Of the broker.")
+@_as_typed
 def start(
     data_dir: Path,
     as_json: bool,
@@ -188,6 +191,7 @@ def status(ctx: click.Context, data_dir: Path, as_json: bool) -> None:
 
 @devbroker.command()
 @_version_option
+@_as_typed
 def fetch(kafka_version: str | None) -> None:
     """Fetch Apache Kafka's jars and tools, for a later start without a network.
 

@@ -41,9 +41,13 @@ def _of_entity(command: Callable[..., Any]) -> Callable[..., Any]:
         parts: dict[str, Name] = {}
         for kind, option in _KINDS.items():
             name, is_default = options.pop(kind), options.pop(f"default_{kind}")
+            if name == "":
+                raise ConfigError(option, name, f"expected a name, or {_default(option)}")
             if name is not None and is_default:
                 raise click.UsageError(f"{option} or {_default(option)}, not both")
             parts[kind] = QuotaName.DEFAULT if is_default else name
+        if parts["ip"] and (parts["user"] or parts["client_id"]):
+            raise click.UsageError("neither a user nor a client id goes with an address")
         return command(*arguments, parts=parts, **options)
 
     for kind, option in reversed(_KINDS.items()):
@@ -136,7 +140,7 @@ def set_(
     entity = _entity(parts)
     values = {
         quota: _number(quota, text)
-        for quota, text in parse_pairs("quota", pairs, "QUOTA=VALUE").items()
+        for quota, text in parse_pairs("QUOTA=VALUE", pairs, "QUOTA=VALUE").items()
     }
     cluster.alter_quotas({entity: values}, validate_only=validate_only)
     result = "could be set" if validate_only else "set"
@@ -191,7 +195,7 @@ def _number(quota: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ConfigError(quota, text, "expected a number") from None
+        raise ConfigError("QUOTA=VALUE", f"{quota}={text}", "expected a number as VALUE") from None
 
 
 def _as_json(entity: QuotaEntity) -> dict[str, object]:

@@ -29,6 +29,7 @@ _HEADINGS = {
     "decided": "to commit",
     "open": "open",
 }
+_ID = click.IntRange(0, 2**63 - 1)
 _topic_option = click.option(
     "--decision-topic",
     metavar="TOPIC",
@@ -70,7 +71,7 @@ for _command in (
 @click.option(
     "--state", "states", multiple=True, metavar="STATE", help="Only in it: Ongoing, Empty, …"
 )
-@click.option("--producer-id", "producer_ids", multiple=True, type=int, help="Only of it.")
+@click.option("--producer-id", "producer_ids", multiple=True, type=_ID, help="Only of it.")
 @click.option(
     "--longer-than", metavar="SPAN", help="Only what is open for longer: 90s, 2h (Kafka 3.8)."
 )

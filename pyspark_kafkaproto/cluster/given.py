@@ -164,7 +164,8 @@ def checked_levels(levels: Mapping[str, int]) -> dict[str, int]:
     for name, given in levels.items():
         level = _within(given, _LAST_LEVEL)
         if level is None:
-            raise ConfigError(f"level of {name}", given, "expected a whole number from 0 on")
+            allowed = f"expected a whole number from 0 to {_LAST_LEVEL}"
+            raise ConfigError(f"level of {name}", given, allowed)
         checked[name] = level
     return checked
 

@@ -116,7 +116,7 @@ def test_what_kafka_acls_means_by_its_words(command, authorizer, words, made):
         ([*MINE, "--producer", "--topic", "t", "--operation", "read"], "neither --operation nor"),
         ([*MINE, "--idempotent", "--topic", "t"], "--idempotent goes with --producer"),
         ([*MINE, "--operation", "look", "--topic", "t"], "'look' is not one of 'all', 'read'"),
-        ([*MINE, "--operation", "read", "--topic", ""], "'resource_name' is ''"),
+        ([*MINE, "--operation", "read", "--topic", ""], "'--topic' is ''"),
         (["--user", "reports", "--operation", "read", "--topic", "t"], "No such option"),
     ],
 )

@@ -79,7 +79,7 @@ def test_set(brokers, command, words, entity, quota):
     [
         (["consumer_byte_rate=5"], "say whose"),
         (["consumer_byte_rate", "--user", "a"], "expected QUOTA=VALUE"),
-        (["consumer_byte_rate=fast", "--user", "a"], "'fast': expected a number"),
+        (["consumer_byte_rate=fast", "--user", "a"], "=fast': expected a number as VALUE"),
         (["consumer_byte_rate=nan", "--user", "a"], "nan: expected a number, 0 or more"),
         (["byte_rate=5", "--user", "a"], "expected one of producer_byte_rate"),
         (["consumer_byte_rate=5", "--ip", "10.0.0.1"], "expected one of connection_creation_rate"),
