@@ -67,6 +67,16 @@ def test_a_refusal_of_what_is_asked_is_the_end(filled, coordinator, member_of, p
     assert len(filled.asked(asked)) == 1
 
 
+def test_an_error_of_the_brokers_own_says_what_to_do(filled, heartbeats, incremental_of):
+    """So do those of 4.3 answer where classic members wait for their first generation."""
+    filled.on("ConsumerGroupHeartbeat", beat_refused(-1))
+    consumer = incremental_of()
+    for _ in range(2):  # as in Java that is the end
+        with pytest.raises(BrokerError, match=r"group 'g'.*UNKNOWN_SERVER_ERROR.*log.*anew"):
+            consumer.poll(PATIENCE_S)
+    assert len(filled.asked("ConsumerGroupHeartbeat")) == 1
+
+
 @pytest.mark.slow
 def test_a_member_whose_right_is_taken_away_comes_back_when_it_is_given_again(
     filled, heartbeats, incremental_of, noted
