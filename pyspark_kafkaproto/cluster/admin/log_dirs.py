@@ -17,6 +17,7 @@ from pyspark_kafkaproto.cluster.log_sizes import check_told
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, numbers_by_topic, while_news_travels
 from pyspark_kafkaproto.error_codes import (
+    KAFKA_STORAGE_ERROR,
     LOG_DIR_NOT_FOUND,
     REPLICA_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -36,6 +37,9 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 _API = "DescribeLogDirs"
 _ADVICE = {
     UNKNOWN_TOPIC_OR_PARTITION: "there is no such partition",
+    KAFKA_STORAGE_ERROR: "that folder has failed, or the one that the replica is in: "
+    "`describe_log_dirs` names those that have; the broker has it back once the disk is mended and "
+    "the broker started anew",
     LOG_DIR_NOT_FOUND: "the broker has no such folder: `describe_log_dirs` names those it has",
 }
 
