@@ -34,12 +34,15 @@ class Assigned(NamedTuple):
     folders: dict[Replica, str]
 
 
-def assignment_text(assignment: Mapping[TopicPartition, Sequence[int]]) -> str:
+def assignment_text(
+    assignment: Mapping[TopicPartition, Sequence[int]], folders: Mapping[Replica, str] | None = None
+) -> str:
     """The file's text."""
-    partitions = [
-        {"topic": item.topic, "partition": item.partition, "replicas": list(replicas)}
-        for item, replicas in sorted(assignment.items())
-    ]
+    partitions = []
+    for item, replicas in sorted(assignment.items()):
+        entry = {"topic": item.topic, "partition": item.partition, "replicas": list(replicas)}
+        paths = [(folders or {}).get(Replica(broker, *item), _ANY) for broker in replicas]
+        partitions.append(entry if set(paths) <= {_ANY} else entry | {"log_dirs": paths})
     return json_text({"version": _VERSION, "partitions": partitions})
 
 
@@ -86,7 +89,7 @@ def _text_of(file: Path) -> str:
         raise ConfigError("FILE", str(file), f"cannot be read ({why}): {_SHAPE}") from error
 
 
-def keep_way_back(file: Path, before: Assignment) -> None:
+def keep_way_back(file: Path, before: Assigned) -> None:
     """Write where replicas are before a move, unless that is kept there already.
 
     A move that is begun again finds less to move, and metadata has forgotten the order of what is
@@ -98,7 +101,7 @@ def keep_way_back(file: Path, before: Assignment) -> None:
     try:
         found = file.read_text("utf-8") if file.exists() else ""
         if not found.strip():
-            file.write_text(f"{assignment_text(before)}\n", "utf-8")
+            file.write_text(f"{assignment_text(*before)}\n", "utf-8")
             return
     except OSError as error:
         raise click.FileError(str(file), error.strerror) from error
@@ -106,10 +109,13 @@ def keep_way_back(file: Path, before: Assignment) -> None:
         found = "-"
     text = "it is there, and leads elsewhere: give a file that is not there yet"
     try:
-        kept = read_assignment(str(file), found).replicas
+        kept = read_assignment(str(file), found)
     except ConfigError:
         raise ConfigError("--rollback", str(file), text) from None
-    if any(set(kept.get(item, ())) != set(replicas) for item, replicas in before.items()):
+    if any(
+        set(kept.replicas.get(item, ())) != set(replicas)
+        for item, replicas in before.replicas.items()
+    ) or any(kept.folders.get(item) != path for item, path in before.folders.items()):
         raise ConfigError("--rollback", str(file), text)
 
 

@@ -5,7 +5,7 @@ Asks brokers where things are, and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pyspark_kafkaproto.cli.assignment_file import Assigned, Assignment
@@ -16,16 +16,26 @@ from pyspark_kafkaproto.cluster.admin.reassignments import replicas_before
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where replicas are now, which partitions are to be elsewhere, and which replicas' folders."""
+    """Where replicas are now, which partitions are to be elsewhere, and which replicas' folders.
+
+    `left` are the folders that replicas are to leave for others of their brokers.
+    """
 
     before: Assignment
     moves: Assignment
     folders: Mapping[Replica, str]
+    left: Mapping[Replica, str]
 
     @property
     def partitions(self) -> set[TopicPartition]:
         """All that something is to be done about."""
         return {*self.moves, *(TopicPartition(item.topic, item.partition) for item in self.folders)}
+
+    @property
+    def way_back(self) -> Assigned:
+        """What has all where it is now, the folders included that replicas leave."""
+        replicas = {item: self.before[item] for item in self.partitions}
+        return Assigned(replicas, dict(self.left))
 
 
 def planned(cluster: KafkaCluster, wanted: Assigned) -> Plan:
@@ -38,27 +48,34 @@ def planned(cluster: KafkaCluster, wanted: Assigned) -> Plan:
         for item, replicas in wanted.replicas.items()
         if before[item] != replicas or item in moving
     }
-    return Plan(before, moves, _not_there(cluster, wanted.folders))
+    now = _folders_now(cluster, wanted.folders)
+    folders = {item: path for item, path in wanted.folders.items() if now.get(item) != path}
+    left = {
+        item: now[item]
+        for item in folders
+        if item in now and item.broker in before[TopicPartition(item.topic, item.partition)]
+    }
+    return Plan(before, moves, folders, left)
 
 
 def under_way(cluster: KafkaCluster, plan: Plan) -> set[TopicPartition]:
     """The partitions that are not where they are to be yet."""
     moving = set(cluster.list_reassignments(plan.moves))
     # Folders are asked about once replicas are at their brokers.
-    coming = {} if moving else _not_there(cluster, plan.folders)
+    now = plan.folders if moving else _folders_now(cluster, plan.folders)
+    coming = (item for item, path in plan.folders.items() if now.get(item) != path)
     return moving | {TopicPartition(item.topic, item.partition) for item in coming}
 
 
-def _not_there(cluster: KafkaCluster, folders: Mapping[Replica, str]) -> dict[Replica, str]:
-    """Those replicas that are not, or not as a whole, in the folders named."""
-    if not folders:
+def _folders_now(cluster: KafkaCluster, replicas: Collection[Replica]) -> dict[Replica, str]:
+    """Where what the brokers of `replicas` have as a whole is."""
+    if not replicas:
         return {}
-    found = cluster.describe_log_dirs({item.broker for item in folders})
-    there = {
-        (Replica(broker, *partition), path)
+    found = cluster.describe_log_dirs({item.broker for item in replicas})
+    return {
+        Replica(broker, *partition): path
         for broker, own in found.items()
         for path, folder in own.items()
         for partition, log in folder.replicas.items()
         if not log.is_future
     }
-    return {item: path for item, path in folders.items() if (item, path) not in there}

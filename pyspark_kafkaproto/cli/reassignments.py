@@ -175,7 +175,7 @@ def begin(  # noqa: PLR0913, PLR0917 - one for each option
         click.echo(table_text(rows, columns), err=True)
     confirmed(f"Move the replicas of {counted(len(rows), 'partition')}?", is_sure=is_sure)
     if rollback is not None:
-        keep_way_back(rollback, {item: plan.before[item] for item in plan.moves})
+        keep_way_back(rollback, plan.way_back)
     with gathered(as_json=as_json) as told:
         moving = Moving(cluster, plan, rows, told)
         moving.begin(throttle, folder_throttle, keeps_factor=keep_replication_factor)

@@ -271,6 +271,28 @@ def test_only_a_folder_may_be_another(brokers, command, file, patient):
     assert brokers.asked(ALTER) == []
 
 
+def test_way_back_names_the_folders_that_replicas_leave(brokers, command, file, tmp_path):
+    """It had no partition at all where a file moves replicas between folders alone."""
+    asked, before = (
+        {"version": 1, "partitions": [AS_IT_IS["partitions"][0] | {"log_dirs": folders}]}
+        for folders in (["/b", "any"], ["/a", "any"])
+    )
+    brokers.on("DescribeLogDirs", in_folders("/a"))
+    brokers.on("AlterReplicaLogDirs", test_log_dirs.moved(0))
+    brokers.on(LIST, under_way())
+    back = tmp_path / "before.json"
+    words = ("reassignments", "begin", file(asked), "--yes", "--rollback", str(back))
+    assert command(*words).exit_code == 0
+    assert json.loads(back.read_text()) == before
+    # Begun again it is the same move; one from elsewhere is another.
+    brokers.on("DescribeLogDirs", in_folders("/a", future=("/b",)))
+    assert command(*words).exit_code == 0
+    brokers.on("DescribeLogDirs", in_folders("/c"))
+    done = command(*words)
+    assert (done.exit_code, "it is there, and leads elsewhere" in done.stderr) == (2, True)
+    assert json.loads(back.read_text()) == before
+
+
 @pytest.mark.parametrize("refused", ["folder", "throttle", "move"])
 def test_copy_to_a_folder_that_has_begun_is_told_where_the_rest_is_refused(
     brokers, command, file, refused
