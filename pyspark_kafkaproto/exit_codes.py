@@ -18,8 +18,9 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
 )
 
-FAILED = 1  # a broker refused, or what came is damaged
-WRONG_USAGE = 2  # click's own for arguments; here for values of client properties, too
+FAILED = 1  # a broker refused, what came is damaged, or a disk is full
+# click's own for arguments; here for values of client properties and unusable files, too
+WRONG_USAGE = 2
 NOT_WELL = 3  # the answer is no: a hop is broken, a broker does not run, rows differ
 NOT_REACHED = 4  # no broker answers, or not in time
 NOT_ALLOWED = 5  # wrong password, or a right is missing

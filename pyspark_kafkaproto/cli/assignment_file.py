@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import click
-
+from pyspark_kafkaproto.cli.files import cannot_write
 from pyspark_kafkaproto.cli.output import json_text
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.admin import Replica
@@ -96,7 +95,8 @@ def keep_way_back(file: Path, before: Assigned) -> None:
     on its way: the first file knows more.
 
     Raises:
-        ConfigError: the file is there, and is about something else.
+        ConfigError: the file is there, and is about something else; or it cannot be written.
+        ClickException: the disk is full.
     """
     try:
         found = file.read_text("utf-8") if file.exists() else ""
@@ -104,7 +104,7 @@ def keep_way_back(file: Path, before: Assigned) -> None:
             file.write_text(f"{assignment_text(*before)}\n", "utf-8")
             return
     except OSError as error:
-        raise click.FileError(str(file), error.strerror) from error
+        raise cannot_write("--rollback", file, error) from error
     except ValueError:  # it is no text
         found = "-"
     text = "it is there, and leads elsewhere: give a file that is not there yet"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import click
 from rich.console import Console
@@ -36,6 +36,7 @@ from pyspark_kafkaproto.capture.report import (
 from pyspark_kafkaproto.capture.selection import Selection, Shown
 from pyspark_kafkaproto.capture.statistics import ApiCount, Statistics
 from pyspark_kafkaproto.capture.subjects import About
+from pyspark_kafkaproto.cli.files import cannot_read, cannot_write, check_writable
 from pyspark_kafkaproto.cli.interrupts import interrupted_code
 from pyspark_kafkaproto.cli.moments import parse_span
 from pyspark_kafkaproto.cli.output import json_text, table_text
@@ -111,7 +112,9 @@ def dissect(
             file: sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
             for file in files
         }
-        readers = {file: open_capture(stream, file) for file, stream in streams.items()}
+        readers = {
+            file: open_capture(_named(stream, file), file) for file, stream in streams.items()
+        }
         reader = MergedReader(readers) if len(readers) > 1 else readers[files[0]]
         messages = read_messages(reader, ports)
         items = stack.enter_context(_progress(reader, list(streams.values()), messages))
@@ -121,6 +124,26 @@ def dissect(
         is_interrupted = _show(chosen.of(items), title, options)
     if is_interrupted:
         ctx.exit(interrupted_code())
+
+
+class _Named:
+    """A stream whose errors name its file."""
+
+    def __init__(self, stream: BinaryIO, file: str) -> None:
+        self._read = getattr(stream, "read1", stream.read)
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        """What comes next, up to `size` bytes."""
+        try:
+            data: bytes = self._read(size)
+        except OSError as error:
+            raise cannot_read("FILE", self._file, error) from error
+        return data
+
+
+def _named(stream: BinaryIO, file: str) -> BinaryIO:
+    return cast("BinaryIO", _Named(stream, file))  # all that a capture is asked for
 
 
 def _api_named(text: str) -> str:
@@ -150,12 +173,9 @@ def _check_output(files: Collection[str], options: dict[str, Any]) -> None:
     path = Path(page)
     if not page or path.is_dir():
         raise ConfigError("--html", page, "expected a file")
-    if not path.parent.is_dir():
-        raise ConfigError("--html", page, f"there is no folder {path.parent}")
     if path.exists() and any(path.samefile(file) for file in files if file != "-"):
         raise ConfigError("--html", page, "it is the capture itself, which would be lost")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise ConfigError("--html", page, "it cannot be written: Permission denied")
+    check_writable("--html", path)
 
 
 def _show(chosen: Iterator[Shown], title: str, options: dict[str, Any]) -> bool:
@@ -294,8 +314,7 @@ def _write_page(chosen: Iterator[Shown], title: str, name: str) -> bool:
             Path(name).write_text(page.html(), encoding="utf-8")
         except OSError as error:
             _remove(Path(name))
-            text = f"{name} cannot be written: {error.strerror}"
-            raise click.ClickException(text) from error
+            raise cannot_write("--html", Path(name), error) from error
     if page.left_out:
         text = f"{counted(page.left_out, 'message')} after the first {MESSAGES_MAX} left out"
         click.echo(f"{text}: choose with --api, --topic, --client or --follow", err=True)

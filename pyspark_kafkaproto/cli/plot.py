@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from pyspark_kafkaproto.cli.files import cannot_write, check_writable
 from pyspark_kafkaproto.cluster import Lag
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.wire.printable import printed
@@ -21,8 +22,8 @@ def check_plot(file: Path) -> None:
     """Refuse what cannot be drawn before it is watched for hours.
 
     Raises:
-        ClickException: there is no matplotlib, or no such folder.
-        ConfigError: the name's ending is no format.
+        ClickException: there is no matplotlib.
+        ConfigError: the name's ending is no format, or nothing can be written there.
     """
     if find_spec("matplotlib") is None:
         raise click.ClickException(
@@ -33,8 +34,7 @@ def check_plot(file: Path) -> None:
     formats = Figure().canvas.get_supported_filetypes()
     if file.suffix[1:].lower() not in formats:
         raise ConfigError("--plot", str(file), f"expected FILE with one of .{', .'.join(formats)}")
-    if not file.parent.is_dir():
-        raise click.ClickException(f"{file} cannot be written: No such folder as {file.parent}")
+    check_writable("--plot", file)
 
 
 class LagOverTime:
@@ -79,8 +79,7 @@ class LagOverTime:
         try:
             figure.savefig(file)
         except OSError as error:
-            text = f"{file} cannot be written: {error.strerror}"
-            raise click.ClickException(text) from error
+            raise cannot_write("--plot", file, error) from error
 
 
 def _label(group: str, topic: str, partition: int) -> str:

@@ -106,7 +106,7 @@ def produce(
 
 
 class _NoRecord(ConfigError):
-    """A line is none."""
+    """A line is none, or cannot be read."""
 
 
 class _Interrupts:
@@ -162,7 +162,11 @@ def _heeded() -> Iterator[_Interrupts]:
 
 
 def _arrivals(file: BinaryIO, quiet_s: float, interrupts: _Interrupts) -> Iterator[bytes]:
-    """What comes, as it comes, until the end or Ctrl-C; b"" where nothing came for `quiet_s`."""
+    """What comes, as it comes, until the end or Ctrl-C; b"" where nothing came for `quiet_s`.
+
+    Raises:
+        _NoRecord: the file cannot be read, or no further; what came before was given.
+    """
     try:
         descriptor = file.fileno()
     except OSError:  # standard input that is none
@@ -174,7 +178,12 @@ def _arrivals(file: BinaryIO, quiet_s: float, interrupts: _Interrupts) -> Iterat
             is_there = interrupts.wait(descriptor, timeout_s)
         except KeyboardInterrupt:
             return
-        chunk = os.read(descriptor, _CHUNK_BYTES) if is_there else b""
+        try:
+            chunk = os.read(descriptor, _CHUNK_BYTES) if is_there else b""
+        except OSError as error:
+            shown = "standard input" if file.name == "<stdin>" else file.name
+            why = f"it cannot be read: {error.strerror}; lines that came before are written"
+            raise _NoRecord("FILE", shown, why) from error
         if is_there and not chunk:
             return
         yield chunk

@@ -5,7 +5,6 @@ A command's module is loaded when the command is named: `--version` waits for no
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Any
 import click
 
 from pyspark_kafkaproto import __version__
+from pyspark_kafkaproto.cli.files import NO_ROOM
 from pyspark_kafkaproto.cli.interrupts import interrupted_code
 from pyspark_kafkaproto.errors import KafkaProtoError
 from pyspark_kafkaproto.exit_codes import NOBODY_READS, exit_code_of
@@ -51,9 +51,6 @@ _COMMANDS = (
     "transactions",
     "users",
 )
-
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class _Failure(click.ClickException):
@@ -132,7 +129,7 @@ def _in_one_line() -> Iterator[None]:
         if is_unnamed and isinstance(error, FileNotFoundError) and _is_nowhere():
             text = "the working directory was deleted: change to one that is there (cd)"
             raise click.ClickException(text) from error
-        if not is_unnamed or error.errno not in _NO_ROOM:
+        if not is_unnamed or error.errno not in NO_ROOM:
             raise
         _leave_output()
         text = f"standard output cannot be written: {error.strerror}"

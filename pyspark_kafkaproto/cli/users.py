@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
+from pyspark_kafkaproto.cli.files import cannot_read
 from pyspark_kafkaproto.cli.output import json_option, show, tell
 from pyspark_kafkaproto.cli.refused import Refused, merged
 from pyspark_kafkaproto.cluster import KafkaCluster
@@ -187,7 +188,7 @@ def _read(file: str) -> str:
         with click.open_file(file, "rb") as opened:
             data: bytes = opened.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise click.ClickException(f"{file}: {error.strerror}") from None
+        raise cannot_read("--password-file", file, error) from None
     shown = "standard input" if file == "-" else file
     try:
         text = data.decode("utf-8-sig")

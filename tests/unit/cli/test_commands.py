@@ -808,10 +808,9 @@ def test_a_plot_that_cannot_be_written_is_named(brokers, command, tmp_path):
     FakeCoordinator(brokers, g={("orders", 0): (20, "")})
     full = tmp_path / "full.png"
     full.symlink_to("/dev/full")
-    for file, reason in ((full, "No space left"), (tmp_path / "no" / "x.png", "No such folder")):
-        done = command("lag", "g", "--plot", str(file))
-        assert done.exit_code == 1
-        assert f"{file} cannot be written: {reason}" in done.stderr
+    done = command("lag", "g", "--plot", str(full))
+    assert done.exit_code == 1
+    assert f"{full} cannot be written: No space left" in done.stderr
     done = command("lag", "g", "--watch", "1s", "--plot", "lag.nonsense")
     assert (done.exit_code, ".png" in done.stderr) == (2, True)
 

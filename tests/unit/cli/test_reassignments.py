@@ -156,7 +156,7 @@ def test_way_back_that_cannot_be_kept_begins_nothing(brokers, command, file, tmp
     brokers.on(LIST, under_way())
     nowhere = ("--rollback", str(tmp_path / "no" / "where"))
     done = command("reassignments", "begin", file(SWAPPED), "--yes", *nowhere)
-    assert (done.exit_code, "where" in done.stderr) == (1, True)
+    assert (done.exit_code, "where" in done.stderr) == (2, True)
     assert brokers.asked(ALTER) == []
 
 
