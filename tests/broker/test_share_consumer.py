@@ -234,6 +234,21 @@ def test_whose_lock_runs_out_is_told(broker, group, single, explicit):
     assert set(other.commit().values()) == {None}
 
 
+@pytest.mark.parametrize("how", [Acknowledge.ACCEPT, Acknowledge.REJECT])
+def test_whose_lock_ran_out_is_not_told_once_another_has_done_with_it(
+    broker, group, single, explicit, how
+):
+    """Brokers pass over what is said of records before the group's start, whoever had them."""
+    write(broker, single, ["a"], partition=0)
+    slow, other = explicit(group, single), explicit(group, single)
+    assert rows_of(next_batch(slow)) == [("a", 1)]
+    assert rows_of(next_batch(other, LOCK_S + 20)) == [("a", 2)]
+    other.acknowledge(how)
+    assert set(other.commit().values()) == {None}
+    slow.acknowledge(Acknowledge.ACCEPT)
+    assert set(slow.commit().values()) == {None}
+
+
 def test_a_renewed_lock_holds(broker, kafka, group, single, explicit):
     write(broker, single, ["a"], partition=0)
     slow, other = explicit(group, single), explicit(group, single)

@@ -243,8 +243,8 @@ class ShareConsumer(Polled):
         Returns:
             Per partition None, or the error of acknowledgements that were not taken; also of those
             sent by polls since the last call. Such records come again. INVALID_RECORD_STATE: their
-            lock ran out. Of a partition all go in one request, which is taken or refused as a
-            whole.
+            lock ran out. None, too, where it did and another member has done with them since. Of a
+            partition all go in one request, which is taken or refused as a whole.
 
         Raises:
             LocalProtocolError: the consumer is closed.
