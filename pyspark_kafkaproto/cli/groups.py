@@ -202,7 +202,8 @@ def _offsets_of(
     "topics",
     metavar="TOPIC[:PARTITION,…]",
     multiple=True,
-    help="Which; without it those that the group has committed for.",
+    help="Which; without it those that the group has committed for, without the repartition topics "
+    "of a streams group.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be.")
 @yes_option

@@ -97,7 +97,8 @@ class GroupWindow:
         Args:
             group: a group without members, and no share group; a new one is made by this.
             to: where to; what lies outside of a partition's records becomes their nearest end.
-            partitions: which; None: those that the group has committed for, or that `to` names.
+            partitions: which; None: those that the group has committed for, or that `to` names;
+                of a streams group those of repartition topics left out.
             dry_run: whether to only tell what would be.
 
         Raises:

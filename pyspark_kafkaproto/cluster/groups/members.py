@@ -144,8 +144,11 @@ def delete_groups(router: Router, groups: Collection[str]) -> None:
     change(router, question, groups, router.coordinators, GROUP_ID_NOT_FOUND)
 
 
-def check_can_be_moved(router: Router, group: str, *, is_share: bool) -> None:
+def check_can_be_moved(router: Router, group: str, *, is_share: bool) -> DescribedGroup | None:
     """Refuse to move offsets of a group that has members, or is not of the kind that is meant.
+
+    Returns:
+        The group; None where there is none.
 
     Raises:
         BrokerError: it has members, who are named; a group that there is not has none.
@@ -153,7 +156,7 @@ def check_can_be_moved(router: Router, group: str, *, is_share: bool) -> None:
     """
     found = find_groups(router, {group})[group]
     if found is None:
-        return
+        return None
     check_kind(found, is_share=is_share)
     if found.members:
         names = ", ".join(f"{item.client_id} at {item.host}" for item in found.members[:5])
@@ -163,6 +166,7 @@ def check_can_be_moved(router: Router, group: str, *, is_share: bool) -> None:
             f"group {group!r}",
             f"it has members ({len(found.members)}: {names}): stop them, then reset",
         )
+    return found
 
 
 def check_kind(found: DescribedGroup, *, is_share: bool) -> None:

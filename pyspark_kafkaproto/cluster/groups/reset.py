@@ -22,6 +22,7 @@ from pyspark_kafkaproto.cluster.groups.committed import (
     commit_offsets,
     fetch_offsets,
 )
+from pyspark_kafkaproto.cluster.groups.described import DescribedGroup
 from pyspark_kafkaproto.cluster.groups.members import check_can_be_moved
 from pyspark_kafkaproto.cluster.groups.share_offsets import alter_share_offsets, fetch_share_offsets
 from pyspark_kafkaproto.cluster.offsets import (
@@ -99,7 +100,8 @@ def reset_offsets(
         router: whom to ask.
         group: a group without members; a new one is made by this.
         to: where to.
-        partitions: which; None: those that the group has committed for, or that `to` names.
+        partitions: which; None: those that the group has committed for, or that `to` names; of a
+            streams group those of repartition topics left out.
         dry_run: whether to only tell what would be.
 
     Raises:
@@ -108,15 +110,27 @@ def reset_offsets(
         ConfigError: there is nothing to move, or nothing committed to shift.
     """
     with nothing_done_yet():
-        check_can_be_moved(router, group, is_share=False)
+        found_group = check_can_be_moved(router, group, is_share=False)
         committed = fetch_offsets(router, {group})[group]
         before = {item: found.offset for item, found in committed.items()}
+        if partitions is None:
+            # What is in repartition topics was read from the sources before: to go on behind it
+            # loses that, to go back counts it twice. Kafka's tool moves sources alone, too.
+            inner = _repartition_topics(found_group)
+            partitions = {item for item in before if item.topic not in inner}
         moved = _planned(router, group, to, partitions, before)
     if not dry_run:
         offsets = {item: CommittedOffset(move.after) for item, move in moved.items()}
         with _telling_moved(moved):
             commit_offsets(router, {group: offsets})
     return moved
+
+
+def _repartition_topics(group: DescribedGroup | None) -> set[str]:
+    """What a streams application writes for itself to read."""
+    if group is None or group.topology is None:
+        return set()
+    return {topic for part in group.topology.subtopologies for topic in part.repartition_sources}
 
 
 def reset_share_offsets(

@@ -17,7 +17,14 @@ from pyspark_kafkaproto.cluster import (
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from tests.unit.cluster.committing import FakeCoordinator
-from tests.unit.cluster.fake_groups import assigned, classic, consumer, describing
+from tests.unit.cluster.fake_groups import (
+    assigned,
+    classic,
+    consumer,
+    describing,
+    streams,
+    subtopology,
+)
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -54,6 +61,25 @@ def test_the_earliest_of_a_log_that_has_lost_nothing_is_its_first_record(
 ):
     brokers.logs[FIRST].start = 0
     assert kafka.reset_consumer_offsets("g", ToEarliest()) == {FIRST: Moved(20, 0)}
+
+
+@pytest.mark.parametrize("to", [ToEarliest(), ToLatest(), ShiftBy(3)])
+def test_what_a_streams_application_wrote_for_itself_stays_as_it_is(brokers, kafka, to):
+    """Its sources were read for that: behind it records are lost, before it counted twice."""
+    inner = TopicPartition("g-counts-repartition", 0)
+    brokers.add_topic(inner.topic)
+    brokers.logs[FIRST].stop = brokers.logs[inner].stop = 50
+    group = FakeCoordinator(brokers, g={FIRST: (20, ""), inner: (20, "")})
+    parts = (
+        subtopology("0", "orders", sinks=(inner.topic,)),
+        subtopology("1", repartition=((inner.topic, 1),)),
+    )
+    describing(brokers, streams("g", *parts, state="Empty"))
+    assert kafka.reset_consumer_offsets("g", to).keys() == {FIRST}
+    assert group.offsets["g"][inner] == (20, "")
+    # Who names it means it.
+    assert kafka.reset_consumer_offsets("g", ToOffsets({inner: 7})) == {inner: Moved(20, 7)}
+    assert kafka.reset_consumer_offsets("g", ToLatest(), {inner}) == {inner: Moved(7, 50)}
 
 
 @pytest.mark.parametrize(
