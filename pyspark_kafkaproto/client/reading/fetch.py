@@ -102,11 +102,17 @@ class Fetcher(Exchanges):
         """
         ranges = self._task.ranges
         earliest = self._bounds([item for item in ranges if item.start is None], EARLIEST_TIMESTAMP)
-        latest = self._bounds([item for item in ranges if item.stop is None], LATEST_TIMESTAMP)
+        there = [
+            each for each in ranges if each.start is not None or each.topic_partition in earliest
+        ]
+        latest = self._bounds([item for item in there if item.stop is None], LATEST_TIMESTAMP)
         begun = []
         for item in ranges:
-            start = earliest[item.topic_partition] if item.start is None else item.start
-            stop = latest[item.topic_partition] if item.stop is None else item.stop
+            start = earliest.get(item.topic_partition) if item.start is None else item.start
+            stop = latest.get(item.topic_partition) if item.stop is None else item.stop
+            if start is None or stop is None:
+                begun.append(RangeProgress(item, 0, 0, 0))  # its topic was deleted
+                continue
             progress = RangeProgress(item, start, start, stop)
             if item.stop is None and stop < start:
                 self._loss.end_came_back(progress)
@@ -115,10 +121,32 @@ class Fetcher(Exchanges):
         return begun
 
     def _bounds(self, ranges: list[OffsetRange], timestamp: int) -> dict[TopicPartition, int]:
-        if not ranges:
-            return {}
+        """Of each; of one whose topic was deleted none, where that is not to fail the read.
+
+        A broker may lag behind the others: it is not believed before request.timeout.ms.
+        """
+        gives_up = Deadline.after(self._config.request_timeout_s)
         partitions = [item.topic_partition for item in ranges]
-        return list_bounds(self._directory.router, partitions, timestamp)
+        while partitions:
+            try:
+                return list_bounds(self._directory.router, partitions, timestamp)
+            except BrokerError as error:
+                gone = self._deleted(error, {item.topic for item in partitions})
+                self._loss.topics_deleted(gone, error, is_certain=gives_up.has_passed)
+                if gives_up.has_passed:
+                    partitions = [item for item in partitions if item.topic not in gone]
+        return {}
+
+    def _deleted(self, error: BrokerError, topics: set[str]) -> set[str]:
+        """Those of `topics` that were planned by id and are not there; raises if none is."""
+        planned = {topic for topic in topics if self._task.topic_ids.get(topic)}
+        if error.code != UNKNOWN_TOPIC_OR_PARTITION or not planned:
+            raise error
+        found = self._directory.router.described(planned)
+        gone = {topic for topic in planned if not found.has(topic)}
+        if not gone:
+            raise error
+        return gone
 
     def _next_blocks(self) -> Iterator[Block]:
         started = time.monotonic()

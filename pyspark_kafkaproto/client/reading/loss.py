@@ -100,12 +100,24 @@ class LossPolicy:
         Raises:
             DataLoss: where that is to fail the read.
         """
-        if self._fail:
-            topic = progress.topic_partition.topic
-            why = f"Topic {topic} was deleted while it was being read ({error})."
-            raise data_loss("PARTITIONS_DELETED", why, self._router.config) from error
+        self.topics_deleted({progress.topic_partition.topic}, error)
         if self._has_stalled(progress):
             self._pass_over(progress, progress.stop, f"its topic was deleted ({error})")
+
+    def topics_deleted(
+        self, topics: Collection[str], error: BrokerError, *, is_certain: bool = False
+    ) -> None:
+        """As `topic_missing`, where it is not known what a range has; says so once it `is_certain`.
+
+        Raises:
+            DataLoss: where that is to fail the read.
+        """
+        for topic in sorted(topics):
+            why = f"Topic {topic} was deleted while it was being read ({error})."
+            if self._fail:
+                raise data_loss("PARTITIONS_DELETED", why, self._router.config) from error
+            if is_certain:
+                _log.warning("%s Nothing is read of it, as failOnDataLoss is false.", why)
 
     def reset(self, progress: RangeProgress, bounds: Bounds) -> None:
         """The leader has no such offset: it aged out, was deleted, or was never written.

@@ -764,6 +764,73 @@ def test_deleted_topic_is_a_data_loss_soon(brokers, config, task, clock):
     assert clock.now - 1000 < 3
 
 
+OPEN = [(0, None, None), (0, 3, None), (0, None, 10)]
+
+
+def delete(brokers, topic):
+    """A topic that was planned; its partitions have an answer of their own to ListOffsets."""
+    del brokers.topics[topic]
+    brokers.logs = {place: log for place, log in brokers.logs.items() if place[0] != topic}
+
+
+@pytest.mark.parametrize("bounds", OPEN, ids=str)
+@pytest.mark.parametrize("with_leaders", [True, False])
+def test_topic_deleted_before_its_bounds_are_known_is_a_data_loss(
+    brokers, config, task, clock, bounds, with_leaders
+):
+    planned = task(bounds, with_leaders=with_leaders)
+    delete(brokers, "orders")
+    with pytest.raises(DataLoss, match=r"orders was deleted.*no such topic") as caught:
+        read(planned, config())
+    assert caught.value.condition == "PARTITIONS_DELETED"
+    assert clock.now - 1000 < 3
+
+
+@pytest.mark.parametrize("bounds", OPEN, ids=str)
+def test_topic_deleted_before_its_bounds_are_known_is_left_out_when_told_so(
+    brokers, config, task, clock, bounds, caplog
+):
+    brokers.logs["many", 3].fill(2)
+    gone, stays = task(bounds, (1, 0, 10)), task((3, None, None), topic="many")
+    both = type(gone)(
+        gone.ranges + stays.ranges,
+        {**gone.leaders, **stays.leaders},
+        {**gone.topic_ids, **stays.topic_ids},
+    )
+    delete(brokers, "orders")
+    assert read(both, config(), LENIENT) == rows(3, 0, 20)
+    assert clock.now - 1000 >= 30, "a broker may lag behind: what is there is not passed over"
+    assert caplog.text.count("Nothing is read of it, as failOnDataLoss is false") == 1
+
+
+@pytest.mark.parametrize("bounds", OPEN, ids=str)
+def test_topic_that_a_broker_does_not_know_yet_has_its_bounds_when_it_does(
+    brokers, config, task, clock, bounds
+):
+    planned = task(bounds)
+    logs, topics = dict(brokers.logs), dict(brokers.topics)
+    logs["orders", 0].fill(1)
+    delete(brokers, "orders")
+
+    def hear_of_it(call):
+        if clock.now > 1010:
+            brokers.logs, brokers.topics = logs, topics
+
+    brokers.on("Metadata", hear_of_it)
+    assert read(planned, config(), LENIENT) == rows(0, bounds[1] or 0, 10)
+
+
+@pytest.mark.parametrize("settings", [ReadSettings(), LENIENT], ids=["strict", "lenient"])
+def test_topic_without_an_id_that_is_not_there_is_told_by_name(
+    brokers, config, task, clock, settings
+):
+    """Nobody has seen it: it may be misspelt."""
+    planned = task((0, None, None), by_id=False)
+    delete(brokers, "orders")
+    with pytest.raises(BrokerError, match="check its name"):
+        read(planned, config(), settings)
+
+
 # Followers, KIP-392
 
 
