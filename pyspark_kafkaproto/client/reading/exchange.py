@@ -271,6 +271,8 @@ class Exchanges(ABC):
                 else:
                     blocks.append(self._block_of(progress, data, data.records, seen.next_offset))
                     self._directory.note_read(progress.topic_partition, seen.leader_epoch)
+            else:
+                progress.stalled_since = None  # others may have filled the answer
         for partition in doubted:  # not before all of the answer was judged by who is known
             self._directory.doubt(partition)
         self._fit_next_batches(parts, cut)

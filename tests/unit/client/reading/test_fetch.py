@@ -645,6 +645,32 @@ def test_records_that_come_a_little_later_are_read(brokers, config, task, clock)
     assert read(task((0, 0, 20)), config()) == rows(0, 0, 20)
 
 
+@pytest.mark.parametrize("settings", [ReadSettings(), LENIENT], ids=["strict", "lenient"])
+def test_records_that_others_leave_no_room_for_are_not_missing(
+    brokers, config, task, clock, settings
+):
+    """Two answers without any, far apart: in between it was never the second one's turn."""
+    first, second = (brokers.logs["orders", partition].fill(3) for partition in (0, 1))
+    nothing = [Answered(partition_index=partition, high_watermark=30) for partition in (0, 1)]
+    filled = [
+        [Answered(partition_index=0, high_watermark=30, records=batch.data), nothing[1]]
+        for batch in first.batches[:2]
+    ]
+
+    def say(parts):
+        def answer(call):
+            clock.now += 20
+            (topic,) = call.request.topics
+            told = FetchResponse.Topic(topic_id=topic.topic_id, partitions=tuple(parts))
+            return FetchResponse(responses=(told,))
+
+        return answer
+
+    brokers.on("Fetch", say(nothing), *map(say, filled), say(nothing), DEFAULT)
+    found = read(task((0, 0, 30), (1, 0, 30)), config(), settings)
+    assert sorted(found) == rows(0, 0, first.stop) + rows(1, 0, second.stop)
+
+
 @pytest.mark.slow
 def test_broker_that_does_not_hold_empty_answers_is_not_asked_all_the_time(
     brokers, config, task, clock
