@@ -15,6 +15,7 @@ from pyspark_kafkaproto import __version__
 from pyspark_kafkaproto.cluster.asking import Question, nothing_done_yet
 from pyspark_kafkaproto.cluster.controller import ask_controller, refusal, timeout_ms
 from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.error_codes import INVALID_UPDATE_VERSION
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pyspark_kafkaproto.messages.update_features import (
@@ -117,9 +118,11 @@ def update_features(
         validate_only: whether to ask only if it could be done.
 
     Raises:
-        BrokerError: a level is not known to all brokers, or goes the other way, ….
+        BrokerError: a level is not known to all brokers, or goes the other way, …; or there is no
+            such feature.
         UnsupportedVersion: brokers before Kafka 3.3 cannot be asked so.
     """
+    _check_known(router, {name for name, level in levels.items() if not level})
     if len(levels) > 1 and not validate_only:
         with nothing_done_yet():
             update_features(router, levels, direction, validate_only=True)
@@ -147,6 +150,19 @@ def update_features(
         is_trial=validate_only,
     )
     ask_controller(router, question, levels)
+
+
+def _check_known(router: Router, out_of_force: set[str]) -> None:
+    """Refuse what there is not: to controllers before Kafka 4.0 it is at level 0 already."""
+    if not out_of_force:
+        return
+    if unknown := sorted(out_of_force - describe_features(router).by_name.keys()):
+        raise BrokerError(
+            INVALID_UPDATE_VERSION,
+            UpdateFeaturesRequest.API_NAME,
+            f"features {', '.join(unknown)}",
+            "there is no such feature: kafkaproto features list shows those that there are",
+        )
 
 
 def _read_described(answer: ApiVersionsResponse) -> Features:

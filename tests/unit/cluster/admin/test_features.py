@@ -60,6 +60,7 @@ def test_broker_that_does_not_know_what_is_in_force(brokers, kafka):
 
 @pytest.mark.parametrize("direction", Direction)
 def test_controller_is_told_the_levels_and_which_way(brokers, kafka, direction):
+    known(brokers)
     brokers.controller = 2
     brokers.on(API, UpdateFeaturesResponse())
     levels = {"metadata.version": 29, "group.version": 0}
@@ -90,6 +91,16 @@ def test_controller_that_moved_is_looked_up_again(brokers, kafka, clock):
     brokers.on(API, UpdateFeaturesResponse(error_code=41), UpdateFeaturesResponse())
     kafka.update_features({"a": 1})
     assert len(brokers.asked(API)) == 2
+
+
+def test_what_is_not_there_cannot_be_taken_out_of_force(brokers, kafka):
+    """Controllers of Kafka 3.9 say that it is done: a name that is misspelt stays in force."""
+    known(brokers)
+    wanted = {"metadata.version": 29, "grup.version": 0, "share.version": 0}
+    unknown = r"features grup.version, share.version: .*there is no such feature"
+    with pytest.raises(BrokerError, match=unknown):
+        kafka.update_features(wanted, Direction.SAFE_DOWNGRADE)
+    assert brokers.asked(API) == []
 
 
 def test_right_that_is_missing_is_named(brokers, kafka):
