@@ -39,7 +39,9 @@ _MOST_OF_THE_TIME: Final = 10  # others are read for so much longer than such a 
 # twice as long, as one may be slow, or far away. Each of them: they are connected to one after the
 # other, and who hangs there is to leave the next one its time.
 _FIRST_LOOK_S = 3.0
-_LONGEST_REST_S = 30.0  # of such looks: a leader may be back, or another one lead, at any time
+_LONGEST_REST_S = 30.0  # of such looks
+# A leader may be back, or another one lead, at any time: who is well answers by then.
+_SHORT_LOOK_S = 0.3
 
 
 class Reading:
@@ -74,6 +76,7 @@ class Reading:
         self._has_policy = config.auto_offset_reset != "none"
         self._look_again = Deadline.after(_LOOK_AGAIN_S if self._has_policy else 0)
         self._patience_s = 2 * _FIRST_LOOK_S
+        self._long_look = Deadline.after(0)  # looks before that are short
         self._config = config
         self._router = router
         self._schema = schema
@@ -180,10 +183,15 @@ class Reading:
             # The partitions that are read meet it too, and tell of it where it lasts.
             _log.debug("leaders of %s were not looked up: %s", self._later, error)
             return
-        starts = self._starts_of(led) if led else None
-        if starts is not None and starts.keys() < led:
-            self._patience_s = min(2 * self._patience_s, self._config.client.request_timeout_s)
+        is_long = self._long_look.has_passed
+        patience_s = self._patience_s if is_long else _SHORT_LOOK_S
+        starts = self._starts_of(led, patience_s) if led else None
         took_s = time.monotonic() - began
+        if is_long:
+            if starts is not None and starts.keys() < led:
+                self._patience_s = min(2 * self._patience_s, self._config.client.request_timeout_s)
+                self._long_look = Deadline.after(min(_MOST_OF_THE_TIME * took_s, _LONGEST_REST_S))
+            took_s = min(took_s, _SHORT_LOOK_S)  # as long as the next one may take
         rest_s = min(_MOST_OF_THE_TIME * took_s, _LONGEST_REST_S)
         self._look_again = Deadline.after(max(_LOOK_AGAIN_S, rest_s))
         if starts:
@@ -199,7 +207,7 @@ class Reading:
         asked = self._later - self._told - self.paused
         if not asked or not self._look_again.has_passed:
             return
-        starts = self._starts_of(asked)
+        starts = self._starts_of(asked, self._patience_s)
         if starts is None:
             self._look_again = Deadline.after(_LOOK_AGAIN_S)
             return
@@ -211,7 +219,7 @@ class Reading:
             raise _without_policy(lacking, _nothing_committed(self._config))
 
     def _starts_of(
-        self, partitions: Collection[TopicPartition]
+        self, partitions: Collection[TopicPartition], patience_s: float
     ) -> dict[TopicPartition, CommittedOffset] | None:
         """See `starting_positions`; None where a transaction is about to commit them."""
         try:
@@ -220,7 +228,7 @@ class Reading:
                 self._config,
                 partitions,
                 has_others=bool(self.positions),
-                patience_s=self._patience_s,
+                patience_s=patience_s,
                 level=logging.DEBUG,  # it was said as they were left out
             )
         except BrokerError as error:

@@ -544,6 +544,28 @@ def test_how_long_a_leader_is_left_alone_that_said_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("leader", [1, 2])
+def test_a_leader_that_is_back_is_asked_soon_however_long_it_said_nothing(
+    filled, group, consumer_of, monkeypatch, leader
+):
+    """Or the one that leads by then: what they have was left unread for half a minute."""
+    monkeypatch.setattr(reading, "_FIRST_LOOK_S", 0.5)
+    monkeypatch.setattr(reading, "_LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr(reading, "_SHORT_LOOK_S", 0.1)
+    monkeypatch.setattr(reading, "_MOST_OF_THE_TIME", 20)
+    filled.topics["orders"].leaders[1] = 2
+    filled.on("ListOffsets", STALL, node=2)
+    consumer = consumer_of()
+    assert {number for number, _ in poll_rows(consumer, 20)} == {0}
+    poll_until(consumer, lambda: consumer._reading._patience_s > 1, "a long look in vain")
+    if leader == 2:
+        filled.on("ListOffsets", DEFAULT, node=2)
+    else:
+        filled.topics["orders"].move(1, leader)
+    assert {number for number, _ in poll_rows(consumer, 20)} == {1}
+
+
+@pytest.mark.slow
 def test_a_leader_that_says_nothing_holds_up_no_other_for_long(
     filled, group, consumer_of, monkeypatch
 ):
