@@ -18,7 +18,7 @@ from pyspark_kafkaproto.cli.output import (
     table_text,
     was_seen,
 )
-from pyspark_kafkaproto.cli.refused import Refused, merged
+from pyspark_kafkaproto.cli.refused import Refused, all_of, merged
 from pyspark_kafkaproto.cli.values import find_partitions, parse_topic_offsets
 from pyspark_kafkaproto.cluster import (
     GROUP_STATES,
@@ -291,7 +291,7 @@ def delete(
       kafkaproto groups delete reports
       kafkaproto groups delete reports --topic orders     (only what it has committed there)
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    found = cluster.describe_groups(set(names))
+    found = all_of(names, cluster.describe_groups)
     if not topics:
         confirmed(f"Delete the groups {', '.join(names)}?", is_sure=is_sure)
         with telling_deleted("group", names, as_json=as_json):

@@ -15,6 +15,7 @@ from pyspark_kafkaproto.cli.moments import parse_span
 from pyspark_kafkaproto.cli.output import Row, json_option, show, table_of
 from pyspark_kafkaproto.cli.plot import LagOverTime, check_plot
 from pyspark_kafkaproto.cli.refused import Refused
+from pyspark_kafkaproto.cli.values import existing_topics
 from pyspark_kafkaproto.cluster import KafkaCluster, Lag
 from pyspark_kafkaproto.error_codes import GROUP_AUTHORIZATION_FAILED
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
@@ -76,6 +77,8 @@ def lag(
     every_s = None if watch is None else parse_span("--watch", watch)
     if every_s == 0:
         raise ConfigError("--watch", watch, "expected a span above 0, such as 2s")
+    if topics:
+        existing_topics(cluster, topics)
     try:
         if every_s is None:
             _show(cluster, groups, topics, seen, as_json=as_json)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pyspark_kafkaproto.cli.assignment_file import Assigned, Assignment
+from pyspark_kafkaproto.cli.values import existing_topics
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.admin import Replica
 from pyspark_kafkaproto.cluster.admin.reassignments import replicas_before
@@ -40,7 +41,8 @@ class Plan:
 
 def planned(cluster: KafkaCluster, wanted: Assigned) -> Plan:
     """What of `wanted` is another place, or is not settled yet."""
-    topology = cluster.describe({item.topic for item in wanted.replicas}, must_exist=True)
+    topics = {item.topic for item in wanted.replicas}
+    topology = existing_topics(cluster, topics)
     moving = cluster.list_reassignments(wanted.replicas)
     before = replicas_before(topology, moving, wanted.replicas)
     moves = {

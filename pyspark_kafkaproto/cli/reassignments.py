@@ -22,7 +22,7 @@ from pyspark_kafkaproto.cli.move_rows import (
 from pyspark_kafkaproto.cli.moving import Moving
 from pyspark_kafkaproto.cli.output import gathered, json_option, table_text
 from pyspark_kafkaproto.cli.refused import Refused
-from pyspark_kafkaproto.cli.values import find_partitions, parse_ids
+from pyspark_kafkaproto.cli.values import existing_topics, find_partitions, parse_ids
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.wire.printable import counted
@@ -94,7 +94,7 @@ def propose(
     if brokers is not None and without is not None:
         raise click.UsageError("give one of --brokers, --without")
     used = None if brokers is None else parse_ids("--brokers", brokers)
-    topology = cluster.describe(None if every else set(topics), must_exist=bool(topics))
+    topology = cluster.describe() if every else existing_topics(cluster, topics)
     if without is not None:
         used = _all_but(topology.brokers, parse_ids("--without", without))
     names = {name for name, topic in topology.topics.items() if not topic.error_code}
@@ -236,6 +236,8 @@ def unthrottle(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) ->
       kafkaproto reassignments unthrottle
       kafkaproto reassignments unthrottle orders
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    if topics:
+        existing_topics(cluster, topics)
     try:
         done = cluster.remove_throttles(set(topics) or None)
     except KafkaProtoError as error:

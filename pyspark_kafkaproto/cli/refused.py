@@ -1,7 +1,7 @@
 """What is refused of several things that a command shows: the others are shown all the same.
 
 Only for what changes nothing: commands that do ask what is there first, and then do all or nothing
-of it, as far as that can be known.
+of it, as far as that can be known. They name each that is refused, too: `all_of`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,20 @@ _T = TypeVar("_T")
 def merged(answers: Iterable[Mapping[_K, _T]]) -> dict[_K, _T]:
     """One mapping of what several answers have."""
     return {key: value for answer in answers for key, value in answer.items()}
+
+
+def all_of(things: Iterable[_K], ask: Callable[[set[_K]], _T]) -> _T:
+    """What `ask` answers about all things.
+
+    Raises:
+        BrokerError: of the first that is refused; names each other one, too.
+    """
+    names = set(things)
+    refused = Refused()
+    told = refused.each(sorted(names, key=str), ask)
+    refused.tell()
+    # Else each was there when it was asked about by itself.
+    return told[0] if len(told) == 1 else ask(names)
 
 
 class Refused:

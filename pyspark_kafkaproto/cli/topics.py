@@ -17,7 +17,12 @@ from pyspark_kafkaproto.cli.connection import (
 )
 from pyspark_kafkaproto.cli.output import json_option, show, show_json, table_text, tell
 from pyspark_kafkaproto.cli.refused import Refused, merged
-from pyspark_kafkaproto.cli.values import is_id, parse_pairs, parse_partition_offsets
+from pyspark_kafkaproto.cli.values import (
+    existing_topics,
+    is_id,
+    parse_pairs,
+    parse_partition_offsets,
+)
 from pyspark_kafkaproto.cluster import (
     Change,
     ConfigChange,
@@ -187,7 +192,7 @@ def delete(cluster: KafkaCluster, names: tuple[str, ...], is_sure: bool, as_json
       kafkaproto topics delete orders
       kafkaproto topics delete orders payments --yes
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    cluster.describe(set(names), must_exist=True)
+    existing_topics(cluster, names)
     confirmed(f"Delete {', '.join(names)} with all their records?", is_sure=is_sure)
     with telling_deleted("topic", names, as_json=as_json):
         cluster.delete_topics(set(names))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, joined
 
 _ID = re.compile(r"[0-9]{1,10}")
 _OFFSET = re.compile(r"-?\d{1,19}")
@@ -70,24 +70,58 @@ def parse_topic_offsets(option: str, texts: Iterable[str]) -> dict[TopicPartitio
 def find_partitions(
     cluster: KafkaCluster, option: str, texts: Iterable[str]
 ) -> set[TopicPartition]:
-    """`TOPIC`, which is all its partitions, or `TOPIC:0,1`."""
-    found = set()
-    for text in texts:
-        match = _TOPIC_PARTITIONS.fullmatch(text)
-        numbers = [] if match is None or match["numbers"] is None else match["numbers"].split(",")
-        if match is None or not all(map(is_id, numbers)):
-            raise ConfigError(option, text, "expected TOPIC or TOPIC:0,1")
-        there = cluster.get_partitions({match["topic"]})
-        if not numbers:
-            found |= there
-            continue
-        named = {TopicPartition(match["topic"], int(number)) for number in numbers}
-        if missing := named - there:
+    """`TOPIC`, which is all its partitions, or `TOPIC:0,1`.
+
+    Raises:
+        ConfigError: a text is neither, or a topic has no such partition.
+        BrokerError: topics are not there or may not be seen; names each.
+    """
+    named = [(text, *_place(option, text)) for text in texts]
+    if not named:
+        return set()
+    topology = existing_topics(cluster, [topic for _, topic, _ in named])
+    found: set[TopicPartition] = set()
+    for text, topic, numbers in named:
+        there = topology.partitions_of({topic})
+        chosen = {TopicPartition(topic, number) for number in numbers} or there
+        if missing := chosen - there:
             names = ", ".join(map(str, sorted(missing)))
-            has = f"{match['topic']} has {_numbers(len(there))}"
+            has = f"{topic} has {_numbers(len(there))}"
             raise ConfigError(option, text, f"there is no {names}: {has}")
-        found |= named
+        found |= chosen
     return found
+
+
+def existing_topics(cluster: KafkaCluster, names: Collection[str]) -> Topology:
+    """Brokers, and these topics with their partitions.
+
+    Raises:
+        BrokerError: topics are not there or may not be seen; names each.
+    """
+    try:
+        return cluster.describe(set(names), must_exist=True)
+    except BrokerError as error:
+        # It was waited for: about the others too is known by now what there is.
+        topology = cluster.describe(set(names))
+        errors = list(filter(None, (_error_of(topology, name) for name in dict.fromkeys(names))))
+        raise joined(errors or [error]) from None
+
+
+def _error_of(topology: Topology, topic: str) -> BrokerError | None:
+    try:
+        topology.topic(topic)
+    except BrokerError as error:
+        return error
+    return None
+
+
+def _place(option: str, text: str) -> tuple[str, list[int]]:
+    """The topic, and the partitions that are named."""
+    match = _TOPIC_PARTITIONS.fullmatch(text)
+    numbers = [] if match is None or match["numbers"] is None else match["numbers"].split(",")
+    if match is None or not all(map(is_id, numbers)):
+        raise ConfigError(option, text, "expected TOPIC or TOPIC:0,1")
+    return match["topic"], list(map(int, numbers))
 
 
 def _numbers(count: int) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from pyspark_kafkaproto.cli.refused import Refused
+from pyspark_kafkaproto.cli.refused import Refused, all_of
 from pyspark_kafkaproto.error_codes import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_AUTHORIZATION_FAILED,
@@ -87,6 +87,62 @@ def test_what_is_there_is_shown_and_each_that_is_not_is_named(command, words, ou
     assert shown.exit_code == 1
     assert json.loads(shown.stdout) == json.loads(command(*words, ours, "--json").stdout)
     assert found_in(json.loads(shown.stdout)) & {ours, int(ours) if ours.isdecimal() else ours}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topics", "delete", "-y"),
+        ("groups", "delete", "-y"),
+        ("groups", "delete", "-y", "--topic", "orders"),
+        ("groups", "delete", "-y", "reports", "--topic"),
+        ("groups", "reset", "-y", "reports", "--to-earliest", "--topic"),
+        ("lag", "--topic"),
+        ("leaders", "elect"),
+        ("reassignments", "propose"),
+        ("reassignments", "begin", "-"),
+        ("reassignments", "cancel", "-y"),
+        ("reassignments", "unthrottle"),
+        ("transactions", "producers"),
+        ("transactions", "find-hanging"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("there")
+def test_each_that_is_not_there_is_named_before_anything_is_done(brokers, command, words):
+    """Who wrote two names wrong learnt of one, and of the other by the next try."""
+    wrong, moves = ["spook", "ghost"], []
+    if words[-1] == "-":
+        moves = [{"topic": name, "partition": 0, "replicas": [1]} for name in wrong]
+        given = []
+    elif words[-1] == "--topic":
+        given = [wrong[0], "--topic", wrong[1]]
+    else:
+        given = wrong
+    told = json.dumps({"version": 1, "partitions": moves})
+    done = command(*words, *given, input=told)
+    assert (done.exit_code, done.stdout) == (1, "")
+    for name in wrong:
+        assert len([line for line in done.stderr.splitlines() if f"'{name}'" in line]) == 1
+    for change in ("DeleteTopics", "DeleteGroups", "OffsetDelete", "ElectLeaders"):
+        assert brokers.asked(change) == []
+
+
+def test_one_question_about_all_that_are_to_be_changed(brokers, command):
+    done = command("topics", "delete", "orders", "empty", input="n\n")
+    assert (done.exit_code, len(brokers.asked("Metadata"))) == (1, 1)
+
+
+def test_what_is_there_by_the_time_it_is_asked_about_alone_is_not_refused():
+    answers = iter(["no", "a", "b", "both"])
+
+    def ask(names):
+        answer = next(answers)
+        if answer == "no":
+            raise BrokerError(TOPIC_AUTHORIZATION_FAILED, "Metadata", "topic 'a'")
+        return answer
+
+    assert all_of(["a", "b"], ask) == "both"
 
 
 @pytest.mark.parametrize("name", ["describe", "offsets"])
