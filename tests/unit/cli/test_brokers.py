@@ -101,6 +101,7 @@ def test_upgrade_is_asked_for(brokers, command):
 
 @pytest.mark.slow
 def test_downgrade_is_asked_for(brokers, command):
+    test_features.known(brokers)
     brokers.on("UpdateFeatures", UpdateFeaturesResponse())
     words = ("features", "downgrade", "group.version=0")
     assert command(*words, input="n\n").exit_code == 1
