@@ -91,8 +91,7 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
       kafkaproto consume orders --share-group mails | sender
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     render = make_render(form)
-    if commit and group is None:
-        raise click.UsageError("--commit needs --group: for whom?")
+    _check_commits(group, share_group, is_to_commit=commit)
     if share_group is not None:
         if start or stop != "latest" or follow or group or ":" in topic:
             raise click.UsageError("with --share-group the group says what is read, and from where")
@@ -124,6 +123,15 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
         sys.stdout.flush()
         if commit and group is not None and following.moved:
             cluster.set_consumer_offsets(group, following.moved)
+
+
+def _check_commits(group: str | None, share_group: str | None, *, is_to_commit: bool) -> None:
+    """Whether it is known for whom, and whether somebody can see what is done with by it."""
+    if is_to_commit and group is None:
+        raise click.UsageError("--commit needs --group: for whom?")
+    if (is_to_commit or share_group is not None) and sys.__stdout__ is None:
+        text = "standard output is closed: what nobody sees is not to be committed or accepted"
+        raise click.UsageError(text)
 
 
 def _committed(

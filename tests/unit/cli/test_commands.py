@@ -937,6 +937,19 @@ def test_streams_that_are_closed_are_empty(brokers):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("words", [("--group", "g", "--commit"), ("--share-group", "s")])
+def test_what_goes_to_a_closed_output_is_neither_committed_nor_accepted(brokers, words):
+    """`>&-` closes it; who wants records thrown away says so, with `>/dev/null`."""
+    coordinator = FakeCoordinator(brokers)
+    FakeShareCoordinator(brokers)
+    words = ("consume", "orders", "--count", "5", *words)
+    with _process(brokers, *words, stdout=None, preexec_fn=lambda: os.close(1)) as process:
+        _, told = process.communicate(timeout=20)
+    assert (process.returncode, b"standard output is closed" in told) == (2, True)
+    assert "g" not in coordinator.offsets
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_follower_cleanly(brokers, number, code):
     coordinator = FakeCoordinator(brokers)
