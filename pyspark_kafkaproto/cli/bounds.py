@@ -47,10 +47,8 @@ class Bounds:
             ConfigError: what it has committed lies behind the end.
         """
         for item, offset in sorted(committed.items()):
-            first, last = self._first[item], self._last[item]
-            if offset < first:
-                gone = f"offsets {offset} to {first - 1} are gone"
-                click.echo(f"{item}: {gone}, it begins at {first} now", err=True)
+            last = self._last[item]
+            self._tell_gone(item, offset)
             if offset > last and not self._is_stable:  # the last stable offset is no end
                 why = f"group {group!r} has committed {offset} for {item}, which ends at {last}: "
                 why += "its end was cut off, or the topic was made anew (kafkaproto groups reset)"
@@ -67,6 +65,8 @@ class Bounds:
             beyond = [item for item, end in sorted(self._last.items()) if int(where) > end]
             for item in beyond if option == "--from" else ():
                 click.echo(f"{item}: it ends at offset {self._last[item]}", err=True)
+            for item in sorted(self._first) if option == "--from" else ():
+                self._tell_gone(item, int(where))
             return self.within(dict.fromkeys(self._first, int(where)))
         if match := _LAST.fullmatch(where):
             return self.within({item: end - int(match[1]) for item, end in self._last.items()})
@@ -82,3 +82,10 @@ class Bounds:
         for item in none if option == "--from" else ():
             click.echo(f"{item}: no record is as new as {where}", err=True)
         return self.within(found)
+
+    def _tell_gone(self, item: TopicPartition, offset: int) -> None:
+        """Say what of a partition that was to be read from `offset` on is there no longer."""
+        first = self._first[item]
+        if offset < first:
+            gone = f"offsets {offset} to {first - 1} are gone"
+            click.echo(f"{item}: {gone}, it begins at {first} now", err=True)

@@ -219,6 +219,16 @@ def test_offsets_at_a_misspelt_word_names_all_that_there_are(command):
     assert "expected earliest, latest, last-stable, max-timestamp, 2026-" in said
 
 
+def test_an_offset_whose_record_is_gone_is_told_of_as_one_behind_the_end(brokers, command):
+    brokers.logs["orders", 0].start = 28
+    words = ("consume", "orders:0", "--format", "raw", "--from")
+    done = command(*words, "5")
+    assert (done.exit_code, done.stdout_bytes.splitlines()) == (0, WHOLE[28:])
+    assert done.stderr == "orders-0: offsets 5 to 27 are gone, it begins at 28 now\n"
+    for where in ("28", "earliest", "last:9"):
+        assert command(*words, where).stderr == ""
+
+
 @pytest.mark.slow
 def test_consume_formats_and_bounds(command):
     def values(*words):
