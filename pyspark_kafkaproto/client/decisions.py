@@ -6,9 +6,10 @@ finds it after a crash ends the rest of them the same way. A record's key is (pr
 being a query's or that of batch jobs, its value the last batch that was decided: batches of one
 name come one after the other, so compaction keeps exactly what matters.
 
-Records are written by a producer whose transactional id is made of prefix and name: who begins
-fences whoever decided for that name before, and reads behind that whatever was decided. Knows
-nothing of Spark and of rows.
+Decisions are written by a producer whose transactional id is made of prefix and name: who begins
+fences whoever decided for that name before, and reads behind that whatever was decided. Records
+that decide nothing, by which a log's end or a batch that was given up is known, may have any
+producer. Knows nothing of Spark and of rows.
 """
 
 from __future__ import annotations

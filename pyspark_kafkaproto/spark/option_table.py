@@ -348,7 +348,9 @@ OPTIONS: tuple[Option, ...] = (
         "maxRecordsPerPartition",
         read_count,
         None,
-        "At most this many offsets per input partition; applied before minPartitions.",
+        "At most this many offsets per input partition, as logs end when it is planned: the last "
+        "one of a partition that is read to `latest` takes what has come since, too. Applied "
+        "before minPartitions.",
         differs="Holds by itself. In a batch, Spark's own (4.2) heeds it beside minPartitions "
         "alone.",
     ),

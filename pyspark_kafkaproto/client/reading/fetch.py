@@ -1,9 +1,9 @@
 """Blocks of record batches from the leaders of a task's partitions, up to the ends of its ranges.
 
 A large answer is read while it comes, and the next Fetch is on its way before the last piece of it
-is decoded: its offsets are known from batch headers alone. One request asks for all open ranges of
-a leader, so that a thousand small partitions take a few round trips. What a Fetch asks for and
-what its answer means stands in `exchange`.
+is decoded: its offsets are known from batch headers alone. One request asks for those of the first
+hundred open ranges that one leader has, so that a thousand small partitions take a few round trips.
+What a Fetch asks for and what its answer means stands in `exchange`.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ class Link:
     """The connection to one leader.
 
     Attributes:
-        connection: None while nothing is in flight; a kept one is taken again then, if it lives.
+        connection: that of the last request, None where it is of no use any more. With nothing in
+            flight others may use it, and the next request takes whichever is kept.
         sent: what is in flight, the oldest first.
         has_failed: it could not be used the last time.
     """

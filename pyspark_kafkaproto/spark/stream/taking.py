@@ -22,7 +22,7 @@ _MEANS_AGE_S = 10.0
 
 
 class Taking:
-    """The limits of one stream, with the time of its last batch."""
+    """The limits of one stream, and when it was last not held back, whatever there was to read."""
 
     def __init__(self, tail: Tail, limits: StreamLimits) -> None:
         self._tail = tail
