@@ -108,7 +108,10 @@ def start_of_logged_batch_0(
             and that is to fail the query: it is not asked for them again once it is done.
     """
     _refuse_without_start(options, first, end)
-    starts = {item: min(first.get(item, offset), offset) for item, offset in end.items()}
+    starts = {
+        item: min(_said(options, item, offset, first.get(item, offset)), offset)
+        for item, offset in end.items()
+    }
     moved = {item for item, offset in end.items() if first.get(item, 0) > offset > 0}
     # What comes next is looked at by the batch that reads it, and lost there if it is gone.
     unsure = {
@@ -137,6 +140,18 @@ def _refuse_without_start(options: ReadOptions, first: _Offsets, end: _Offsets) 
             f"Cannot find initial offsets for partitions {', '.join(map(str, missing))}. They may "
             "have been deleted.",
         )
+
+
+def _said(options: ReadOptions, partition: TopicPartition, end: int, found: int) -> int:
+    """Where a partition starts that ends there: as `found`, but not before what was given.
+
+    A broker that was away for a while may find it at an old end.
+    """
+    limit = options.start.limit
+    named = limit.offsets.get(partition) if isinstance(limit, Specific) else limit
+    if isinstance(named, Latest):
+        return end
+    return max(named, found) if isinstance(named, int) else found
 
 
 def _moves(options: ReadOptions, partition: TopicPartition) -> bool:

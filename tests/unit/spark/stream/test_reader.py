@@ -78,6 +78,19 @@ def test_records_lost_between_a_kill_in_batch_0_and_the_restart_are_a_loss(broke
     assert ranges(again.partitions(logged, end)) == [(0, 10, 100), (1, 0, 30)]
 
 
+@pytest.mark.parametrize("given", ["latest", '{"orders":{"0":50,"1":-1}}'], ids=["all", "one"])
+def test_records_before_latest_are_not_read_where_a_broker_that_has_been_away_names_an_old_end(
+    brokers, stream, given
+):
+    """The start was logged, and the run killed before its empty batch 0 was done."""
+    logged = started(stream(startingOffsets=given))
+    lead_in_the_past(brokers, "orders", end=20)
+    again = stream(startingOffsets=given, failOnDataLoss="false")
+    first = again.initialOffset()
+    assert first["orders"]["1"] == 20
+    assert ranges(again.partitions(first, logged)) == []
+
+
 @pytest.mark.parametrize(
     "start",
     [
