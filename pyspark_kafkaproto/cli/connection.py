@@ -125,8 +125,9 @@ def confirmed(question: str, *, is_sure: bool) -> None:
         return
     try:
         agreed = click.confirm(question, err=True)
-    except click.Abort:
-        if os.isatty(0):
+    except click.Abort as abort:
+        is_ended = isinstance(abort.__context__, KeyboardInterrupt)  # and not out of answers
+        if is_ended or os.isatty(0):
             raise KeyboardInterrupt from None  # Ctrl-C at the question
         click.echo(err=True)  # the question's line is still open
         raise click.UsageError("nobody answers the question: --yes is needed") from None

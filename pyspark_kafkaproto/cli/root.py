@@ -5,6 +5,7 @@ A command's module is loaded when the command is named: `--version` waits for no
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -51,6 +52,10 @@ _COMMANDS = (
     "transactions",
     "users",
 )
+
+
+# A full disk; a terminal that has gone; a file that is open for reading alone.
+_UNWRITABLE = (*NO_ROOM, errno.EIO, errno.EBADF)
 
 
 class _Failure(click.ClickException):
@@ -129,7 +134,7 @@ def _in_one_line() -> Iterator[None]:
         if is_unnamed and isinstance(error, FileNotFoundError) and _is_nowhere():
             text = "the working directory was deleted: change to one that is there (cd)"
             raise click.ClickException(text) from error
-        if not is_unnamed or error.errno not in NO_ROOM:
+        if not is_unnamed or error.errno not in _UNWRITABLE:
             raise
         _leave_output()
         text = f"standard output cannot be written: {error.strerror}"

@@ -933,6 +933,42 @@ def test_help_that_nobody_reads_is_no_failure(brokers, words):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("words", [("--help",), ("metadata",), ("consume", "orders")])
+def test_output_that_takes_nothing_is_a_line(brokers, words):
+    """As with `1<file`: it was a traceback, as was a terminal that has gone."""
+    with Path(os.devnull).open("rb") as wrong, _process(brokers, *words, stdout=wrong) as process:
+        _, told = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert told == b"Error: standard output cannot be written: Bad file descriptor\n"
+
+
+@pytest.mark.slow
+def test_a_terminal_that_has_gone_is_a_line(brokers):
+    terminal, end = os.openpty()
+    with _process(brokers, "consume", "orders", "--follow", stdout=end) as process:
+        os.close(end)
+        os.read(terminal, 10)
+        os.close(terminal)
+        brokers.logs["orders", 0].fill(1)
+        _, told = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert told == b"Error: standard output cannot be written: Input/output error\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_at_a_question_is_no_missing_answer(brokers, number, code):
+    """Of a pipe that says nothing: that was wrong usage, and --yes was needed."""
+    words = ("topics", "delete", "orders")
+    with _process(brokers, *words, stdin=subprocess.PIPE) as process:
+        while process.stderr.read(1) != b"?":
+            """The question comes, at the latest behind who is waited for."""
+        process.send_signal(number)
+        assert process.wait(20) == code
+        assert b"--yes" not in process.stderr.read()
+
+
+@pytest.mark.slow
 def test_streams_that_are_closed_are_empty(brokers):
     def closed(number, *words):
         with _process(brokers, *words, preexec_fn=lambda: os.close(number)) as process:
