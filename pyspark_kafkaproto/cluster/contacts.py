@@ -30,6 +30,10 @@ _log = logging.getLogger(__name__)
 # always; after each that does not the next one has twice as long, and the last one, and all of them
 # later, have all the time there is.
 _ANSWERS_WITHIN_S = 3.0
+# Who did not answer, and has come back, answers by then. It is not waited for longer where others
+# do answer, if with something old, but once in a while: it may be slow, or far away.
+_IF_BACK_S = 0.3
+_LEFT_ALONE_S = 30.0
 BOOTSTRAP = "bootstrap"
 """The stage behind those of a connection: to learn of the cluster."""
 
@@ -51,6 +55,7 @@ class Contacts:
         self.connections = connections or Connections(config)
         self._told = tuple(dict.fromkeys(met))
         self._silent: dict[Endpoint, None] = {}  # asked in vain, the longest ago first: asked last
+        self._left_alone: dict[Endpoint, Deadline] = {}  # of these, who did not answer
         self._met: tuple[Endpoint, ...] = ()  # the bootstrap server that answered last
         self._answered: Endpoint | None = None  # whoever answered `ask_any` last
         self._failed: dict[Endpoint, KafkaProtoError] = {}  # why, the last time
@@ -127,6 +132,7 @@ class Contacts:
                     break
             else:
                 self._silent.pop(endpoint, None)
+                self._left_alone.pop(endpoint, None)
                 self._answered = endpoint
                 if endpoint in self.config.bootstrap_servers:
                     self._met = (endpoint,)
@@ -156,7 +162,7 @@ class Contacts:
     def distrust_last(self) -> None:
         """The last answer of `ask_any` was out of date: its broker is asked last the next time."""
         if self._answered is not None:
-            self.ask_last(self._answered)
+            self._put_last(self._answered)
 
     def request(
         self, connection: Connection, request: Any, deadline: Deadline, most: int | None = None
@@ -178,7 +184,13 @@ class Contacts:
             self.ask_last(endpoint)
 
     def ask_last(self, endpoint: Endpoint) -> None:
-        """Have `ask_any` try this broker behind all others."""
+        """Have `ask_any` try this broker, which did not answer, behind all others."""
+        self._put_last(endpoint)
+        end = self._left_alone.get(endpoint)
+        if end is None or end.has_passed:
+            self._left_alone[endpoint] = Deadline.after(_LEFT_ALONE_S)
+
+    def _put_last(self, endpoint: Endpoint) -> None:
         self._silent.pop(endpoint, None)
         self._silent[endpoint] = None
 
@@ -228,6 +240,10 @@ class Contacts:
         in_haste = not self._is_doubted(endpoint) and any(
             other != endpoint and not self._is_doubted(other) for other in self._everybody()
         )
+        if endpoint in self._left_alone and self._silent.keys() - self._left_alone.keys():
+            # Others answer, if with something old: a partition may have no leader for long.
+            in_haste = self._left_alone[endpoint].has_passed
+            soon = soon if in_haste else soon.sooner(_IF_BACK_S)
         connected = soon.sooner(self._in_haste_s) if in_haste else soon
         try:
             connection = self.connect(endpoint, connected)

@@ -1,5 +1,6 @@
 """Which broker is asked what any can answer, who is asked next, and what is said when none does."""
 
+import time
 from contextlib import closing
 
 import pytest
@@ -11,7 +12,7 @@ from pyspark_kafkaproto.messages.list_groups import ListGroupsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Connections, Deadline, Endpoint
 from pyspark_kafkaproto.net.ports import free_ports
-from tests.fake_broker import STALL, FakeCluster, close, metadata, raw
+from tests.fake_broker import DEFAULT, STALL, FakeCluster, close, metadata, raw
 
 FIRST = TopicPartition("orders", 0)
 
@@ -208,6 +209,30 @@ def test_who_is_behind_is_asked_after_all_others_each_time():
                 router.distrust_last()
         asked = [call.node_id for call in brokers.calls if call.api == "Metadata"]
     assert asked == [1, 2, 3, 1, 2, 3, 1]
+
+
+@pytest.mark.slow
+def test_who_hangs_is_hardly_waited_for_while_others_answer_with_something_old(monkeypatch):
+    """A partition that nobody leads is looked up at all of them in turn, ten times a second."""
+    monkeypatch.setattr(contacts, "_ANSWERS_WITHIN_S", 0.05)
+    monkeypatch.setattr(contacts, "_IF_BACK_S", 0.05)
+    at_once = {"reconnect.backoff.ms": 0, "reconnect.backoff.max.ms": 0}
+    took_s = []
+    with FakeCluster({"orders": 1}, nodes=3) as brokers:
+        brokers.on("ApiVersions", STALL, node=1)
+        config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers} | at_once)
+        with closing(Router(config)) as router:
+            for _ in range(6):
+                began = time.monotonic()
+                router.topology({"orders"}, Deadline.after(30))
+                router.distrust_last()
+                took_s.append(time.monotonic() - began)
+            brokers.on("ApiVersions", DEFAULT, node=1)
+            for _ in range(3):  # it is back, and nobody has to wait for that to be noticed
+                router.topology({"orders"}, Deadline.after(30))
+                router.distrust_last()
+        assert brokers.asked("Metadata", node=1)
+    assert max(took_s) < 1  # socket.connection.setup.timeout.ms is ten seconds
 
 
 def test_who_throttles_is_not_waited_for_while_there_are_others():
