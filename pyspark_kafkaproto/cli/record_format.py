@@ -16,6 +16,7 @@ from pyspark_kafkaproto.errors import ConfigError
 Render = Callable[[Record], bytes]
 
 FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+_NO_TIMESTAMP_MS = -1
 _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\0": "\0"}
 
 
@@ -86,7 +87,7 @@ def _bytes(name: str, value: Any) -> bytes:
     if isinstance(value, bytes):
         return value
     if name == "timestamp":
-        return _time(value).encode()
+        return (_time(value) or "").encode()
     if name == "headers":
         pairs = (item["key"].encode() + b"=" + (item["value"] or b"") for item in value)
         return b",".join(pairs)
@@ -109,9 +110,15 @@ def _put_text(shown: dict[str, object], name: str, value: bytes | None) -> None:
         shown[f"{name}_base64"] = base64.b64encode(value).decode("ascii")
 
 
-def _time(micros: int) -> str:
-    """ISO 8601; the number of milliseconds where Python knows no such date."""
+def _time(micros: int) -> str | None:
+    """ISO 8601; the number of milliseconds where Python knows no such date.
+
+    None of a record without one, as those are that were written before Kafka 0.10.
+    """
+    timestamp_ms = micros // 1000
+    if timestamp_ms == _NO_TIMESTAMP_MS:
+        return None
     try:
-        return show_time(micros // 1000)
+        return show_time(timestamp_ms)
     except (OverflowError, ValueError, OSError):
-        return str(micros // 1000)
+        return str(timestamp_ms)

@@ -129,6 +129,14 @@ def test_timestamp_beyond_pythons_dates_is_a_number():
     )
 
 
+def test_a_record_without_a_timestamp_has_none():
+    """Older than Kafka 0.10; it was shown as of the last millisecond of 1969."""
+    oldest = RECORD | {"timestamp": -1000}
+    assert b'"timestamp": null' in make_render("json")(oldest)
+    assert make_render("{timestamp}@{offset}")(oldest) == b"@7\n"
+    assert b'"1969-12-31T23:59:59.998Z"' in make_render("json")(RECORD | {"timestamp": -2000})
+
+
 @pytest.mark.parametrize("text", ["", "plain", "{offest}", "{", "{0}", "{key!r}", "{key:>9}"])
 def test_wrong_formats_say_which_fields_there_are(text):
     with pytest.raises(ConfigError, match=r"--format.*\{topic\}, \{partition\}"):
