@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +71,24 @@ class Folders:
         finally:
             lock.release()
 
+    def widened(self, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
+        """`ranges` to the ends of what was written from where they start on, or from within them.
+
+        That is of a run whose commit failed. What has come since may have taken from the share of
+        one partition: its folder would be read again in part.
+
+        Raises:
+            ConfigError: one is of another cluster or topic, and there is something to read.
+        """
+        if not any(item.count for item in ranges):
+            return list(ranges)
+        written = [item for _, facts in self._facts() for item in facts]
+        widened = []
+        for now in ranges:
+            ends = [_bounds(item)[1] for item in written if _begins_in(item, now)]
+            widened.append(replace(now, stop=max(_bounds(now)[1], *ends) if ends else now.stop))
+        return widened
+
     def replaced_by(self, ranges: Sequence[OffsetRange]) -> list[Path]:
         """Folders whose rows are all among those of `ranges`.
 
@@ -79,20 +97,28 @@ class Folders:
                 another cluster or topic: neither keeping nor removing it would be right.
         """
         found = []
-        for file in sorted(self.place.glob(f"ranges-*/{_FACTS_FILE}")):
-            facts = json.loads(file.read_text(encoding="utf-8"))
-            if facts["origin"] != self.origin:
-                raise self._in_the_way(file.parent, _another_origin(facts["origin"]))
-            written = [OffsetRange(*item) for item in facts["ranges"]]
+        for folder, written in self._facts():
             again = [item for item in written if any(_overlap(item, now) for now in ranges)]
             if not again:
                 continue
             if not all(_holds(ranges, item) for item in written):
                 raise self._in_the_way(
-                    file.parent, "holds a part of what is read now: the group's offsets were moved"
+                    folder, "holds a part of what is read now: the group's offsets were moved"
                 )
-            found.append(file.parent)
+            found.append(folder)
         return found
+
+    def _facts(self) -> Iterator[tuple[Path, list[OffsetRange]]]:
+        """Each folder, and what it holds.
+
+        Raises:
+            ConfigError: it is of another cluster or topic.
+        """
+        for file in sorted(self.place.glob(f"ranges-*/{_FACTS_FILE}")):
+            facts = json.loads(file.read_text(encoding="utf-8"))
+            if facts["origin"] != self.origin:
+                raise self._in_the_way(file.parent, _another_origin(facts["origin"]))
+            yield file.parent, [OffsetRange(*item) for item in facts["ranges"]]
 
     def write(self, rows: DataFrame, ranges: Sequence[OffsetRange]) -> Path:
         """Write `rows`, which are those of `ranges`, in place of what they replace.
@@ -143,6 +169,14 @@ def _bounds(item: OffsetRange) -> tuple[int, int]:
     if item.start is None or item.stop is None:
         raise ConfigError("ranges", str(item), "a folder's ranges have both bounds")
     return item.start, item.stop
+
+
+def _begins_in(item: OffsetRange, now: OffsetRange) -> bool:
+    """Whether `item` starts inside of `now`, or where that does, which may be empty."""
+    start, stop = _bounds(now)
+    begin, _ = _bounds(item)
+    is_same = item.topic_partition == now.topic_partition
+    return is_same and (begin == start or start < begin < stop)
 
 
 def _overlap(one: OffsetRange, other: OffsetRange) -> bool:

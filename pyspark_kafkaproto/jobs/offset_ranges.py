@@ -60,9 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             options.out / options.topic / folder_name(options.group), origin(cluster, options.topic)
         )
         with folders.locked():
-            ranges = plan_ranges(
+            planned = plan_ranges(
                 cluster, {options.topic}, options.group, max_records=options.max_records
             )
+            ranges = folders.widened(planned)
             with committing(cluster, options.group, ranges):
                 count = _keep(folders, servers, ranges) if any(item.count for item in ranges) else 0
         print(f"read {count} records")
@@ -154,7 +155,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--topic", default="kafka_protocol_test")
     parser.add_argument("--group", type=_name, default="offset-ranges")
     parser.add_argument(
-        "--max-records", type=_count, help="of all partitions; default: all there are"
+        "--max-records",
+        type=_count,
+        help="of all partitions, and what a run has left whose commit failed; default: all",
     )
     parser.add_argument("--out", type=_folder, default=Path("out"), help="a local folder")
     parser.add_argument(

@@ -64,6 +64,34 @@ def test_run_after_a_failed_commit_replaces_a_shorter_range_too(tmp_path):
     assert kept(tmp_path) == {"ranges-0.0-25_1.0-5": "more"}
 
 
+@pytest.mark.parametrize(
+    ("now", "read"),
+    [
+        (((0, 8), (0, 52)), ((0, 30), (0, 52))),
+        (((0, 0), (0, 60)), ((0, 30), (0, 60))),
+        (((0, 40), (0, 20)), ((0, 40), (0, 30))),
+    ],
+    ids=["smaller", "nothing", "the other one's"],
+)
+def test_run_after_a_failed_commit_replaces_what_was_written_whatever_its_share(
+    tmp_path, now, read
+):
+    """What came in between takes from the share that one partition has of `max_records`."""
+    write(tmp_path, "first", ranges((0, 30), (0, 30)))
+    widened = Folders(tmp_path, ORIGIN).widened(ranges(*now))
+    assert widened == ranges(*read)
+    write(tmp_path, "again", widened)
+    assert kept(tmp_path) == {folder_name(widened): "again"}
+
+
+@pytest.mark.parametrize(
+    "now", [((30, 38), (30, 82)), ((5, 8), (30, 40)), ((30, 30), (30, 30))], ids=str
+)
+def test_what_was_committed_widens_nothing(tmp_path, now):
+    write(tmp_path, "first", ranges((0, 30), (0, 30)))
+    assert Folders(tmp_path, ORIGIN).widened(ranges(*now)) == ranges(*now)
+
+
 def test_run_after_a_commit_leaves_what_was_written(tmp_path):
     write(tmp_path, "first", ranges((0, 10), (0, 5)))
     write(tmp_path, "next", ranges((10, 25), (5, 5)))

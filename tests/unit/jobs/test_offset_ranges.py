@@ -5,10 +5,16 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
+from pyspark_kafkaproto import OffsetRange
 from pyspark_kafkaproto.devbroker.processes import ProcessId
+from pyspark_kafkaproto.errors import DeadlineExceeded
 from pyspark_kafkaproto.jobs import offset_ranges
 
 
@@ -50,6 +56,42 @@ def test_driver_ends_with_the_spark_submit_that_started_it():
             starter.wait()
             with connection:
                 assert driver.wait(3)
+
+
+def test_run_after_a_failed_commit_goes_on_whatever_came_meanwhile(tmp_path, monkeypatch):
+    """With --max-records what came takes from the share of a partition that was read before."""
+    planned = [((0, 30), (0, 30)), ((0, 8), (0, 52))]
+    committed = []
+
+    def plan(*_, **__):
+        return [OffsetRange("t", number, *item) for number, item in enumerate(planned.pop(0))]
+
+    @contextmanager
+    def commit(_cluster, _group, ranges):
+        yield
+        if planned:
+            raise DeadlineExceeded("commit offsets", 60)
+        committed.extend(ranges)
+
+    def keep(folders, _servers, ranges):
+        rows = SimpleNamespace(write=SimpleNamespace(mode=lambda _: writer))
+        writer = SimpleNamespace(parquet=lambda folder: Path(folder).mkdir())
+        folders.write(rows, ranges)
+        return 0
+
+    monkeypatch.setattr(offset_ranges, "KafkaCluster", lambda _: nullcontext(MagicMock()))
+    for name, stand_in in {
+        "origin": lambda *_: {"topic": "t"},
+        "plan_ranges": plan,
+        "committing": commit,
+        "_keep": keep,
+        "lag_text": lambda _: "",
+    }.items():
+        monkeypatch.setattr(offset_ranges, name, stand_in)
+    given = ["--bootstrap-servers", "b-1:9092", "--max-records", "60", "--out", str(tmp_path)]
+    assert [offset_ranges.run(given), offset_ranges.run(given)] == [1, 0]
+    assert [(item.start, item.stop) for item in committed] == [(0, 30), (0, 52)]
+    assert [path.name for path in tmp_path.glob("*/*/ranges-*")] == ["ranges-0.0-30_1.0-52"]
 
 
 def test_each_group_has_a_folder_of_its_own_name():
