@@ -322,7 +322,8 @@ OPTIONS: tuple[Option, ...] = (
         "What becomes of a record batch that is damaged (its CRC is wrong, its records are not "
         "what they say): `FAILFAST` fails the query; `DROPMALFORMED` leaves it out, its topic, "
         "partition, offsets and the reason in the log; `PERMISSIVE` also keeps its bytes in a "
-        "row of their own, in the column that columnNameOfCorruptRecord names.",
+        "row of their own, in the column that columnNameOfCorruptRecord names; with the edge of an "
+        "input partition or micro-batch inside of it, in a row on each side.",
         differs="Spark's own fails, and cannot be told otherwise. The words are those of Spark's "
         "file sources.",
         is_ours=True,

@@ -17,6 +17,7 @@ from pyspark_kafkaproto.cluster.log_sizes import check_told
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, numbers_by_topic, while_news_travels
 from pyspark_kafkaproto.error_codes import (
+    INVALID_REPLICA_ASSIGNMENT,
     KAFKA_STORAGE_ERROR,
     LOG_DIR_NOT_FOUND,
     REPLICA_NOT_AVAILABLE,
@@ -37,6 +38,8 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 _API = "DescribeLogDirs"
 _ADVICE = {
     UNKNOWN_TOPIC_OR_PARTITION: "there is no such partition",
+    INVALID_REPLICA_ASSIGNMENT: "that folder is cordoned: take it out of the broker's "
+    "cordoned.log.dirs first",
     KAFKA_STORAGE_ERROR: "that folder has failed, or the one that the replica is in: "
     "`describe_log_dirs` names those that have; the broker has it back once the disk is mended and "
     "the broker started anew",

@@ -100,7 +100,11 @@ def test_replica_that_comes_later_is_made_there_then(brokers, kafka, clock):
 
 @pytest.mark.parametrize(
     ("code", "most_s", "advice"),
-    [(3, 1, "no such partition"), (56, 0, "`describe_log_dirs` names those that have")],
+    [
+        (3, 1, "no such partition"),
+        (39, 0, "cordoned.log.dirs"),
+        (56, 0, "`describe_log_dirs` names those that have"),
+    ],
 )
 def test_what_no_retry_mends_is_told_soon(brokers, kafka, clock, code, most_s, advice):
     brokers.on(ALTER, moved(code))
