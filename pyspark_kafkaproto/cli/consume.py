@@ -39,7 +39,7 @@ _FOLLOW_S = 0.3
     "stop",
     default="latest",
     metavar="WHERE",
-    help="latest (as of now), offset, or time; not with --follow.",
+    help="latest (as of now), offset, or time.  [default: latest]  Not with --follow.",
 )
 @click.option(
     "-n", "--count", type=click.IntRange(1, 2**63 - 1), help="At most so many records in all."

@@ -62,15 +62,29 @@ def test_every_command_has_help_with_examples(command):
             assert f"kafkaproto {name} {inner}" in examples, inner
 
 
-def test_every_option_says_what_it_is_for():
-    silent, commands = [], [("kafkaproto", kafkaproto)]
+def options_of_all_commands():
+    commands = [("kafkaproto", kafkaproto)]
     while commands:
         name, command = commands.pop()
         if isinstance(command, click.Group):
             words = command.list_commands(None)
             commands += [(f"{name} {word}", command.get_command(None, word)) for word in words]
-        options = [item for item in command.params if isinstance(item, click.Option)]
-        silent += [f"{name} {item.opts[-1]}" for item in options if not item.help]
+        for item in command.params:
+            if isinstance(item, click.Option):
+                yield f"{name} {item.opts[-1]}", item
+
+
+def test_every_option_says_what_it_is_for():
+    assert not [name for name, item in options_of_all_commands() if not item.help]
+
+
+def test_every_option_says_what_holds_without_it():
+    silent = []
+    for name, item in options_of_all_commands():
+        has_default = isinstance(item.default, (str, int, float, list)) or callable(item.default)
+        is_shown = item.show_default or "[default: " in item.help
+        if has_default and not item.is_flag and not is_shown:
+            silent.append(name)
     assert not silent
 
 
