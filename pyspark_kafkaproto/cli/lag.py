@@ -17,7 +17,7 @@ from pyspark_kafkaproto.cli.plot import LagOverTime, check_plot
 from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cli.values import existing_topics
 from pyspark_kafkaproto.cluster import KafkaCluster, Lag
-from pyspark_kafkaproto.error_codes import GROUP_AUTHORIZATION_FAILED
+from pyspark_kafkaproto.error_codes import GROUP_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
 _COLUMNS = {
@@ -153,10 +153,19 @@ def _rows(
 def _of_all(
     cluster: KafkaCluster, refused: Refused, of: Callable[[set[str] | None], list[Lag]]
 ) -> list[list[Lag]]:
-    """Of all groups; of each by itself where some may be listed and not looked into."""
+    """Of all groups; of each by itself where some are listed and cannot be looked into.
+
+    This user may not, or they are share groups, which are switched off in the cluster.
+    """
     try:
         return [of(None)]
     except BrokerError as error:
-        if error.code != GROUP_AUTHORIZATION_FAILED:
+        if error.code not in (GROUP_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION):
             raise
-    return refused.each((item.group for item in cluster.list_groups() if item.reads_topics), of)
+        is_off = error.code == UNSUPPORTED_VERSION
+        if is_off:  # what is said of each such group by itself is that there is none
+            refused.note(error)
+    listed = (item for item in cluster.list_groups() if item.reads_topics)
+    return refused.each(
+        (item.group for item in listed if not (is_off and item.type == "share")), of
+    )

@@ -56,7 +56,7 @@ class Refused:
             if is_retriable(error) and error.patience_s == inf:
                 raise
             if len(names) == 1:
-                self._note(error)
+                self.note(error)
                 return []
         answers = []
         for name in names:
@@ -68,7 +68,7 @@ class Refused:
         try:
             return ask()
         except BrokerError as error:
-            self._note(error)
+            self.note(error)
             usable: Mapping[Any, Any] = error.usable or {}
             return usable
 
@@ -81,7 +81,7 @@ class Refused:
         if self._errors:
             raise joined(self._errors)
 
-    def _note(self, error: BrokerError) -> None:
-        """Once: several groups may be refused for the same topic."""
+    def note(self, error: BrokerError) -> None:
+        """Have it told, once: several groups may be refused for the same topic."""
         if str(error) not in map(str, self._errors):
             self._errors.append(error)

@@ -12,9 +12,13 @@ from pyspark_kafkaproto.error_codes import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_AUTHORIZATION_FAILED,
     TOPIC_AUTHORIZATION_FAILED,
+    UNSUPPORTED_VERSION,
 )
 from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
+from pyspark_kafkaproto.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsResponse,
+)
 from pyspark_kafkaproto.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
 )
@@ -189,6 +193,21 @@ def test_groups_that_are_listed_and_may_not_be_looked_into_hide_no_others(
     missing = command("lag", "--topic", "ghost")
     assert (missing.exit_code, missing.stdout) == (1, "")
     assert "topic 'ghost'" in missing.stderr
+
+
+def test_share_groups_that_are_switched_off_hide_no_others(brokers, command):
+    """They are listed after `features downgrade share.version=0`, too."""
+    FakeCoordinator(brokers, a={("orders", 0): (20, "")})
+    alone = command("lag", "a")
+    assert alone.exit_code == 0, alone.output
+    brokers.on("ListGroups", listed(("a", "Classic", "Empty"), ("s", "Share", "Empty")))
+    part = DescribeShareGroupOffsetsResponse.Group
+    off = part(group_id="s", topics=(), error_code=UNSUPPORTED_VERSION)
+    brokers.on("DescribeShareGroupOffsets", DescribeShareGroupOffsetsResponse(groups=(off,)))
+    done = command("lag")
+    assert (done.exit_code, done.stdout) == (1, alone.stdout)
+    assert "group 's'" in done.stderr
+    assert "switched off" in done.stderr
 
 
 def refusing(answer, group):
