@@ -134,17 +134,21 @@ def committing(
     """Commit `ranges` when the block inside succeeds, and nothing when it raises.
 
     Nor where the group has committed something else meanwhile: another run has read there, and this
-    commit might take the group back to where the next one reads again what that one has read.
+    commit might take the group back to where the next one reads again what that one has read. So
+    `ranges` begin where the group is, or behind that.
 
     Raises:
         ConfigError: before the block: a range is open, or a partition has several; or it is a share
-            group. After the block: the group has moved meanwhile.
+            group, or is beyond the start of a range. After the block: it has moved meanwhile.
         BrokerError: before the block: the group has members. After the block: the commit was
             refused.
     """
     ends = _ends(ranges)
     check_commits(cluster, "group", group, from_outside=True)
     before = cluster.get_consumer_offsets(group, set(ends))
+    for planned in ranges:
+        if before.get(planned.topic_partition, -1) > _closed(planned)[0]:
+            raise _read_since(group, planned, before[planned.topic_partition])
     yield
     now = cluster.get_consumer_offsets(group, set(ends))
     for item in sorted(ends):
@@ -165,6 +169,17 @@ def _closed(item: OffsetRange) -> tuple[int, int]:
     if item.start is None or item.stop is None:
         raise ConfigError("ranges", str(item), "expected offsets, not an open bound")
     return item.start, item.stop
+
+
+def _read_since(group: str, item: OffsetRange, offset: int) -> ConfigError:
+    return ConfigError(
+        "group",
+        group,
+        f"it has committed offset {offset} of {item.topic_partition}, and {item} begins before: "
+        "another run of a job, or a member, has read there since this was planned, or its offsets "
+        "were set. Nothing was done here: plan it anew. To read again what was read, first reset "
+        "the group (kafkaproto groups reset)",
+    )
 
 
 def _moved(group: str, item: TopicPartition, before: int | None, now: int | None) -> ConfigError:

@@ -178,6 +178,25 @@ def test_nothing_is_committed_where_others_have_committed_meanwhile(before, mean
     assert cluster.committed == meanwhile
 
 
+@pytest.mark.parametrize("since", [20, 15, 4], ids=["all", "more than was there", "a part"])
+def test_what_another_run_has_read_since_the_plan_is_not_read_again(since):
+    """It would be there twice, and the group go back to the end of what was planned."""
+    cluster = Cluster(latest=[12, 20], earliest=[0, 0], committed={0: 3})
+    planned = plan(cluster)
+    cluster.committed = {0: since}
+    told = rf"'g'.*committed offset {since} of orders-0, and orders-0\[3, 12\) begins before"
+    with pytest.raises(ConfigError, match=told), committing(cluster, "g", planned):
+        pytest.fail("the job was begun")
+    assert cluster.committed == {0: since}
+
+
+def test_a_job_may_leave_out_what_the_group_has_not_seen():
+    cluster = Cluster(latest=[20], earliest=[0], committed={0: 3})
+    with committing(cluster, "g", ranges((10, 20))):
+        pass
+    assert cluster.committed == {0: 20}
+
+
 def test_a_commit_of_partitions_that_are_not_ours_is_no_concern():
     cluster = Cluster(latest=[20, 20], earliest=[0, 0])
     with committing(cluster, "g", ranges((0, 10))):
