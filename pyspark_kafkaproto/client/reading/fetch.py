@@ -105,7 +105,7 @@ class Fetcher(Exchanges):
         there = [
             each for each in ranges if each.start is not None or each.topic_partition in earliest
         ]
-        latest = self._bounds([item for item in there if item.stop is None], LATEST_TIMESTAMP)
+        latest = self._ends([item for item in there if item.stop is None])
         begun = []
         for item in ranges:
             start = earliest.get(item.topic_partition) if item.start is None else item.start
@@ -119,6 +119,14 @@ class Fetcher(Exchanges):
             self._loss.check_end(progress, start)
             begun.append(progress)
         return begun
+
+    def _ends(self, ranges: list[OffsetRange]) -> dict[TopicPartition, int]:
+        """The latest offset of each; others are asked, too, where one lies before its start."""
+        starts = {item.topic_partition: item.start or 0 for item in ranges}
+        return self._directory.router.believed(
+            lambda: self._bounds(ranges, LATEST_TIMESTAMP),
+            lambda ends: all(end >= starts[item] for item, end in ends.items()),
+        )
 
     def _bounds(self, ranges: list[OffsetRange], timestamp: int) -> dict[TopicPartition, int]:
         """Of each; of one whose topic was deleted none, where that is not to fail the read.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection
+from math import inf
 
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Router, TopicPartition
@@ -29,6 +30,11 @@ def data_loss(condition: str, text: str, config: ClientConfig) -> DataLoss:
     if config.from_options:
         return DataLoss(condition, text)
     return DataLoss(condition, text, _WAY_OUT)
+
+
+# How long a leader has to say that a log ends before a position, where that fails the read: one of
+# the past takes itself for the leader for 0.3 s (Kafka 4.3), and the log for as short as it was.
+_BELIEVED_S = 1.0
 
 
 class Bounds:
@@ -127,8 +133,9 @@ class LossPolicy:
             bounds: of it, and of others that an answer says the same of.
 
         Raises:
-            DataLoss: where that is to fail the read. Else the position moves to the earliest offset
-                inside the range, or to its end, not before request.timeout.ms.
+            DataLoss: where that is to fail the read; of an end before the position not at once, as
+                of a topic that is not there. Else the position moves to the earliest offset inside
+                the range, or to its end, not before request.timeout.ms.
         """
         partition = progress.topic_partition
         earliest = bounds.of(partition, EARLIEST_TIMESTAMP)
@@ -140,7 +147,8 @@ class LossPolicy:
             self.check_end(progress, earliest)
             progress.start = progress.position = min(earliest, progress.stop)
             return
-        if progress.position > latest and not self._fail and not self._has_stalled(progress):
+        within_s = min(_BELIEVED_S if self._fail else inf, self._router.config.request_timeout_s)
+        if progress.position > latest and not self._has_stalled(progress, within_s):
             return  # a leader that was away may not know yet that it is none: see `topic_missing`
         # Below the log, what is left of the range comes next; beyond it there is nothing more.
         target = min(earliest, progress.stop) if progress.position < earliest else progress.stop
@@ -185,12 +193,13 @@ class LossPolicy:
                 self._router.config.request_timeout_s,
             )
 
-    def _has_stalled(self, progress: RangeProgress) -> bool:
-        """Whether it has stood still for request.timeout.ms, this time included."""
+    def _has_stalled(self, progress: RangeProgress, within_s: float | None = None) -> bool:
+        """Whether it has stood still for so long, this time included; None: request.timeout.ms."""
         now = time.monotonic()
         if progress.stalled_since is None:
             progress.stalled_since = now
-        return now - progress.stalled_since >= self._router.config.request_timeout_s
+        timeout_s = self._router.config.request_timeout_s if within_s is None else within_s
+        return now - progress.stalled_since >= timeout_s
 
     def _begins_at_earliest(self, progress: RangeProgress) -> bool:
         """Whether nothing was read yet of a range that starts wherever the log does."""

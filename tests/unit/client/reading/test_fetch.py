@@ -29,7 +29,7 @@ from pyspark_kafkaproto.wire.ids import id_text
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, cut, topic_id_of
 from tests.fake_log import Answered, Batch, fetch
 from tests.fake_login import AS_KEYWORDS, login_again, want_login
-from tests.fake_past import behind
+from tests.fake_past import behind, lead_in_the_past
 from tests.unit.capture.wire import read as read_capture
 from tests.unit.client.answers import answered
 from tests.unit.client.rows import rows, rows_of
@@ -580,16 +580,26 @@ def test_range_whose_log_goes_beyond_its_end_before_it_is_read_is_a_data_loss(
         read(task((0, None, 20)), config())
 
 
-def test_an_old_leader_that_has_been_away_passes_no_records_over(brokers, config, task, clock):
+@pytest.mark.parametrize("settings", [ReadSettings(), LENIENT], ids=["strict", "lenient"])
+@pytest.mark.parametrize("stop", [50, None])
+def test_an_old_leader_that_has_been_away_passes_no_records_over(
+    brokers, config, task, clock, stop, settings
+):
     brokers.logs["orders", 0].fill(5)
-    planned = task((0, 30, 50))
-    brokers.topics["orders"].move(0, node_id=2)
+    planned = task((0, 30, stop))
     out_of_range = Answered(partition_index=0, error_code=1, high_watermark=-1)
     brokers.on("Fetch", answered(out_of_range), node=1)
-    topic = ListOffsetsResponse.Topic
-    end_then = topic(name="orders", partitions=(topic.Partition(partition_index=0, offset=20),))
-    brokers.on("ListOffsets", ListOffsetsResponse(topics=(end_then,)), node=1)
-    assert read(planned, config(), LENIENT) == rows(0, 30, 50)
+    lead_in_the_past(brokers, "orders", end=20)
+    assert read(planned, config(), settings) == rows(0, 30, 50)
+
+
+def test_an_end_before_the_start_is_a_data_loss_soon(brokers, config, task, clock):
+    brokers.logs["orders", 0].fill(2)
+    for planned in (task((0, 30, 50)), task((0, 30, None))):
+        began = clock.now
+        with pytest.raises(DataLoss, match="COULD_NOT_READ_OFFSET_RANGE"):
+            read(planned, config())
+        assert clock.now - began < 3
 
 
 @pytest.mark.slow
