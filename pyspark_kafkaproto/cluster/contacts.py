@@ -26,9 +26,9 @@ from pyspark_kafkaproto.net import ClientConfig, Connection, Connections, Deadli
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
-# Who hangs still takes connections, and says nothing then. Others agree on a version sooner, nearly
-# always; after each that does not the next one has twice as long, and the last one, and all of them
-# later, have all the time there is.
+# Who hangs still takes connections and requests, and says nothing then. Others agree on a version,
+# and begin to answer, sooner, nearly always; after each that does not the next one has twice as
+# long, and the last one, and all of them later, have all the time there is.
 _ANSWERS_WITHIN_S = 3.0
 # Who did not answer, and has come back, answers by then. It is not waited for longer where others
 # do answer, if with something old, but once in a while: it may be slow, or far away.
@@ -54,8 +54,8 @@ class Contacts:
         self.config = config
         self.connections = connections or Connections(config)
         self._told = tuple(dict.fromkeys(met))
-        self._silent: dict[Endpoint, None] = {}  # asked in vain, the longest ago first: asked last
-        self._left_alone: dict[Endpoint, Deadline] = {}  # of these, who did not answer
+        self._behind: dict[Endpoint, None] = {}  # asked last, whoever is the longest first
+        self._left_alone: dict[Endpoint, Deadline] = {}  # of these, who does not answer
         self._met: tuple[Endpoint, ...] = ()  # the bootstrap server that answered last
         self._answered: Endpoint | None = None  # whoever answered `ask_any` last
         self._failed: dict[Endpoint, KafkaProtoError] = {}  # why, the last time
@@ -131,7 +131,7 @@ class Contacts:
                 if deadline.has_passed:
                     break
             else:
-                self._silent.pop(endpoint, None)
+                self._behind.pop(endpoint, None)
                 self._left_alone.pop(endpoint, None)
                 self._answered = endpoint
                 if endpoint in self.config.bootstrap_servers:
@@ -191,8 +191,8 @@ class Contacts:
             self._left_alone[endpoint] = Deadline.after(_LEFT_ALONE_S)
 
     def _put_last(self, endpoint: Endpoint) -> None:
-        self._silent.pop(endpoint, None)
-        self._silent[endpoint] = None
+        self._behind.pop(endpoint, None)
+        self._behind[endpoint] = None
 
     def connect(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
         """An open connection with nothing in flight; see `Connections.get`.
@@ -221,6 +221,10 @@ class Contacts:
         self._reached.add(endpoint)
         return connection
 
+    def has_reached(self, endpoint: Endpoint) -> bool:
+        """Whether this broker has taken a connection of ours."""
+        return endpoint in self._reached
+
     def _everybody(self) -> dict[Endpoint, None]:
         """Whom anybody's questions may be put to: known ones, then the bootstrap ones."""
         known = self._of_cluster() or ()
@@ -228,36 +232,36 @@ class Contacts:
 
     def _candidates(self) -> list[Endpoint]:
         every = self._everybody()
-        first = [endpoint for endpoint in every if endpoint not in self._silent]
+        first = [endpoint for endpoint in every if endpoint not in self._behind]
         # Who wants silence would be waited for, while another one may answer at once; so would who
         # did not answer somebody else of this process.
         first.sort(key=self.connections.throttling.__contains__)
         first.sort(key=self.connections.has_failed)
-        return first + [endpoint for endpoint in self._silent if endpoint in every]
+        return first + [endpoint for endpoint in self._behind if endpoint in every]
 
     def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
         soon = deadline.sooner(self.config.request_timeout_s)
         in_haste = not self._is_doubted(endpoint) and any(
             other != endpoint and not self._is_doubted(other) for other in self._everybody()
         )
-        if endpoint in self._left_alone and self._silent.keys() - self._left_alone.keys():
+        if endpoint in self._left_alone and self._behind.keys() - self._left_alone.keys():
             # Others answer, if with something old: a partition may have no leader for long.
             in_haste = self._left_alone[endpoint].has_passed
             soon = soon if in_haste else soon.sooner(_IF_BACK_S)
         connected = soon.sooner(self._in_haste_s) if in_haste else soon
         try:
             connection = self.connect(endpoint, connected)
+            return connection.request(request, soon, None, self._in_haste_s if in_haste else None)
         except KafkaProtoError:
             if in_haste and connected.has_passed:
                 # It may be the way there that is slow: with many brokers, each of which is given up
                 # too early, the time of a call would be over before anybody had enough.
                 self._in_haste_s *= 2
             raise
-        return connection.request(request, soon)
 
     def _is_doubted(self, endpoint: Endpoint) -> bool:
         """Whether it was asked in vain the last time, here or by somebody else of this process."""
-        return endpoint in self._silent or self.connections.has_failed(endpoint)
+        return endpoint in self._left_alone or self.connections.has_failed(endpoint)
 
 
 def _all_failed(failures: Mapping[Endpoint, KafkaProtoError]) -> KafkaProtoError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pyspark_kafkaproto.errors import (
     ConnectionFailed,
@@ -36,6 +36,7 @@ from pyspark_kafkaproto.wire.standing import Standing, message_of
 
 _log = logging.getLogger(__name__)
 _R = TypeVar("_R")
+_BEGINNING_BYTES: Final = 1024  # of an answer that may take its time from there on
 
 
 class Reply(NamedTuple, Generic[_R]):
@@ -171,14 +172,26 @@ class Connection:
         """
         return self._versions.highest_for(request, most, least)
 
-    def request(self, request: Any, deadline: Deadline, most: int | None = None) -> Any:
-        """Send `request` in a version up to `most`, wait for its response, return that."""
+    def request(
+        self,
+        request: Any,
+        deadline: Deadline,
+        most: int | None = None,
+        begins_s: float | None = None,
+    ) -> Any:
+        """Send `request` in a version up to `most`, wait for its response, return that.
+
+        With `begins_s` the response has to begin to come within so many seconds.
+        """
         if self._incoming.in_flight:
             api = self._incoming.in_flight[0].response.API_NAME
             raise LocalProtocolError(f"{api} is still unanswered")
         version = self.version_for(type(message_of(request)), most)
         self.send(request, deadline, version)
-        return self.receive(deadline).message
+        if begins_s is None:
+            return self.receive(deadline).message
+        begins = deadline.sooner(begins_s)
+        return self.finish(self.begin(begins, fresh_buffer, _BEGINNING_BYTES), deadline).message
 
     def send(
         self,

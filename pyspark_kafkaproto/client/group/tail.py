@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.client.group.failing import Failing
 from pyspark_kafkaproto.client.group.reset import MADE_AGAIN, Reset, ResetPolicy
@@ -32,7 +32,7 @@ from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.error_codes import INCONSISTENT_TOPIC_ID, UNKNOWN_TOPIC_ID
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
-from pyspark_kafkaproto.net import ConsumerConfig, Deadline, retrying
+from pyspark_kafkaproto.net import ConsumerConfig, Deadline, Endpoint, retrying
 from pyspark_kafkaproto.net.retry import is_retriable
 
 _log = logging.getLogger(__name__)
@@ -41,6 +41,21 @@ NO_END: Final = 2**63 - 1
 
 # Whoever was found has to be asked before he is looked for again.
 _LEAST_AGE_S: Final = 0.1
+
+# How long others wait for a leader that takes no connection, or says nothing on it: at first, and
+# 30 s apart, as one may be slow, or far away, each time twice as long. In between whoever is back
+# answers sooner, and others are read for most of the time.
+_LONG_TRY_S: Final = 3.0
+_BETWEEN_LONG_TRIES_S: Final = 30.0
+_SHORT_TRY_S: Final = 0.3
+_MOST_OF_THE_TIME: Final = 10
+
+
+class _Unreached(NamedTuple):
+    """A leader that others have waited for in vain: short tries until `again`, then one long."""
+
+    again: Deadline
+    long_s: float
 
 
 class Tail(Exchanges):
@@ -92,6 +107,7 @@ class Tail(Exchanges):
         self._tried_at = 0.0  # since when what may fail now has been tried
         self._failing = Failing(config.client)
         self._resting: dict[RangeProgress, Deadline] = {}  # not asked about before that
+        self._unreached: dict[Endpoint, _Unreached] = {}
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
         ]
@@ -223,6 +239,26 @@ class Tail(Exchanges):
                 self._insist_on_known({item.range.topic for item in self._asked})
                 sent = self._send_to(place, chosen, deadline)
                 self._under_way.add(sent, place)
+
+    def _send_to(self, place: Place, chosen: list[LedRange], deadline: Deadline) -> SentFetch:
+        """The same; a leader that does not take it soon is left alone while others have answers."""
+        endpoint = place[0]
+        if not self._under_way:
+            return super()._send_to(place, chosen, deadline)
+        was_reached = self._directory.router.has_reached(endpoint)
+        first_s = _LONG_TRY_S if was_reached else self._config.connection_setup_timeout_s
+        before = self._unreached.get(endpoint, _Unreached(Deadline.after(0), first_s))
+        is_long = before.again.has_passed
+        deadline = deadline.sooner(before.long_s if is_long else _SHORT_TRY_S)
+        try:
+            sent = super()._send_to(place, chosen, deadline)
+        except KafkaProtoError:
+            if is_long and deadline.has_passed:
+                again = Deadline.after(_BETWEEN_LONG_TRIES_S)
+                self._unreached[endpoint] = _Unreached(again, 2 * before.long_s)
+            raise
+        self._unreached.pop(endpoint, None)
+        return sent
 
     def _free_places(
         self, due: list[RangeProgress], deadline: Deadline
@@ -372,9 +408,10 @@ class Tail(Exchanges):
         _log.debug("nothing fetched for now: %s", error)
         self._open.sort(key=lambda item: item.topic_partition in failed)
         if self._under_way:  # else whoever tries again has waited
-            # As long as others have waited for this, where nobody was reached.
+            # Longer than others have waited for this, where nobody was reached.
             took_s = time.monotonic() - self._tried_at if self._ended is None else 0.0
-            self._rest(self._asked or self._open, max(took_s, self._config.retry_backoff_s))
+            rest_s = _MOST_OF_THE_TIME * min(took_s, _SHORT_TRY_S)
+            self._rest(self._asked or self._open, max(rest_s, self._config.retry_backoff_s))
 
     def _rest(self, partitions: Collection[RangeProgress], for_s: float) -> None:
         """Do not ask about them again before that."""

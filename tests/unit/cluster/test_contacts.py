@@ -1,18 +1,20 @@
 """Which broker is asked what any can answer, who is asked next, and what is said when none does."""
 
+import threading
 import time
 from contextlib import closing
 
 import pytest
 
-from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition, contacts
+from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition, contacts, routing
 from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
 from pyspark_kafkaproto.errors import ConnectionFailed, DeadlineExceeded, RemoteProtocolError
 from pyspark_kafkaproto.messages.list_groups import ListGroupsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Connections, Deadline, Endpoint
 from pyspark_kafkaproto.net.ports import free_ports
-from tests.fake_broker import DEFAULT, STALL, FakeCluster, close, metadata, raw
+from tests.clock import stop_clock
+from tests.fake_broker import DEFAULT, STALL, FakeCluster, Fault, close, metadata, raw
 
 FIRST = TopicPartition("orders", 0)
 
@@ -198,6 +200,49 @@ def test_who_hangs_is_asked_last_by_everybody_in_this_process(brokers, monkeypat
         with closing(Router(config)) as router:
             assert set(router.topology({"orders"}, Deadline.after(5)).topics) == {"orders"}
     assert [call.node_id for call in brokers.calls] == [1, 2, 2, 2, 2]
+
+
+@pytest.mark.slow
+def test_who_hangs_behind_an_open_connection_is_not_waited_for_while_there_are_others(monkeypatch):
+    """It was well a moment ago. The answer of the next one may take its time, once it begins."""
+    monkeypatch.setattr(contacts, "_ANSWERS_WITHIN_S", 0.2)
+    topics = {f"topic-{number}": 1 for number in range(100)}
+    with FakeCluster(topics, nodes=2) as brokers:
+        config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
+        with closing(Router(config)) as router:
+            router.topology(None, Deadline.after(5))
+            rest = threading.Event()
+            brokers.on("Metadata", STALL, node=1)
+            brokers.on(
+                "Metadata", lambda call: Fault(metadata(brokers, call), rest_after=rest), node=2
+            )
+            late = threading.Timer(1, rest.set)
+            late.start()
+            began = time.monotonic()
+            assert router.topology(None, Deadline.after(20)).topics.keys() == topics.keys()
+            assert time.monotonic() - began < 10
+            late.join()
+        asked = [call.node_id for call in brokers.calls if call.api == "Metadata"]
+    assert asked == [1, 1, 2]
+
+
+@pytest.mark.slow
+def test_opinions_are_hardly_waited_for_from_who_does_not_answer(monkeypatch):
+    """It has its turn, and little time; two that are well are not doubted for being asked last."""
+    stop_clock(monkeypatch, routing)
+    monkeypatch.setattr(contacts, "_ANSWERS_WITHIN_S", 0.2)
+    monkeypatch.setattr(contacts, "_IF_BACK_S", 0.05)
+    with FakeCluster({"orders": 1}, nodes=3) as brokers:
+        brokers.on("Metadata", STALL, node=1)
+        config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
+        began = time.monotonic()
+        with closing(Router(config)) as router:
+            for _ in range(2):
+                for _ in router.opinions():
+                    router.topology({"orders"}, Deadline.after(20))
+        asked = [call.node_id for call in brokers.calls if call.api == "Metadata"]
+    assert [node for node in asked if node != 1] == [2, 3, 2, 2, 3, 2]
+    assert time.monotonic() - began < 10  # request.timeout.ms is thirty seconds
 
 
 def test_who_is_behind_is_asked_after_all_others_each_time():

@@ -13,6 +13,7 @@ from pyspark_kafkaproto import arrow
 from pyspark_kafkaproto.client import consumer as consumer_module
 from pyspark_kafkaproto.client.consumer import Consumer
 from pyspark_kafkaproto.client.group import failing, reading
+from pyspark_kafkaproto.client.group import tail as tail_module
 from pyspark_kafkaproto.client.group.classic.assignors import Subscriber
 from pyspark_kafkaproto.client.group.membership import State
 from pyspark_kafkaproto.client.group.tail import Tail
@@ -588,6 +589,28 @@ def test_a_leader_that_says_nothing_to_who_connects_keeps_no_other_from_beginnin
     filled.on("ApiVersions", STALL, node=2)
     consumer = consumer_of(socket_connection_setup_timeout_ms=200)
     assert {number for number, _ in poll_rows(consumer, 20)} == {1 - number}
+
+
+@pytest.mark.slow
+def test_a_leader_that_takes_no_connection_any_more_holds_up_no_other_for_long(
+    filled, group, consumer_of, monkeypatch
+):
+    """Every other ten seconds, or twenty, nothing was read of anybody."""
+    monkeypatch.setattr(tail_module, "_LONG_TRY_S", 0.2)
+    filled.topics["orders"].leaders[1] = 2
+    consumer = consumer_of(default_api_timeout_ms=60_000)
+    poll_rows(consumer, 40)
+    filled.on("ApiVersions", STALL, node=2)
+    filled.on("Fetch", close(), DEFAULT, node=2)
+    for offset in range(20, 30):
+        filled.logs["orders", 0].append(b"more")
+        began = time.monotonic()
+        assert poll_rows(consumer, 1) == [(0, offset)]
+        assert time.monotonic() - began < 2  # socket.connection.setup.timeout.ms is ten seconds
+        time.sleep(0.2)
+    filled.on("ApiVersions", DEFAULT, node=2)
+    filled.logs["orders", 1].append(b"more")
+    assert poll_rows(consumer, 1) == [(1, 20)]
 
 
 @pytest.mark.slow
