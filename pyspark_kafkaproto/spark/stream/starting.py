@@ -55,8 +55,15 @@ def resolve_stream_start(
     earliest = tail.beginnings([item for item, at in bounds.items() if isinstance(at, Earliest)])
     rest = [item for item in bounds if item not in earliest]
     numbers = {item: at for item in rest if isinstance(at := bounds[item], int)}
-    ends = tail.latest(rest) if snapshot is None else _ends_with(tail, snapshot, numbers)
-    ends = ends | tail.held_back(numbers, ends)
+
+    def ask() -> Offsets:
+        found = tail.latest(rest) if snapshot is None else _ends_with(tail, snapshot, numbers)
+        return found | tail.held_back(numbers, found)
+
+    # A broker that was away names an old end for a moment.
+    ends = tail.cluster.believed(
+        ask, lambda found: all(at <= found[item] for item, at in numbers.items())
+    )
     _check_inside(tail, options, numbers, ends)
     return earliest | {item: min(numbers.get(item, ends[item]), ends[item]) for item in rest}
 

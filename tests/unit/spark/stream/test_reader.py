@@ -55,6 +55,15 @@ def test_start_is_the_same_however_often_it_is_asked_for(brokers, stream):
 NUMBERS = '{"orders":{"0":50,"1":-2}}'
 
 
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_offsets_that_are_there_are_the_start_though_a_broker_that_has_been_away_names_an_old_end(
+    brokers, stream, fails
+):
+    lead_in_the_past(brokers, "orders", end=20)
+    given = '{"orders":{"0":50,"1":25}}'
+    assert started(stream(startingOffsets=given, failOnDataLoss=fails)) == json.loads(given)
+
+
 @pytest.mark.parametrize(
     ("given", "first"),
     [("latest", END), ("earliest", BEGINNING), (NUMBERS, {"orders": {"0": 50, "1": 0}})],
