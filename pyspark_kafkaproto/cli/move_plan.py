@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyspark_kafkaproto.cli.assignment_file import Assigned, Assignment
 from pyspark_kafkaproto.cli.values import existing_topics
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.admin import Replica
 from pyspark_kafkaproto.cluster.admin.reassignments import replicas_before
+
+_Places = set[tuple[Replica, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,34 +53,56 @@ def planned(cluster: KafkaCluster, wanted: Assigned) -> Plan:
         for item, replicas in wanted.replicas.items()
         if before[item] != replicas or item in moving
     }
-    now = _folders_now(cluster, wanted.folders)
-    folders = {item: path for item, path in wanted.folders.items() if now.get(item) != path}
+    there, copies = _in_folders(cluster, wanted.folders)
+    folders = _not_there(wanted.folders, there, copies)
     left = {
-        item: now[item]
-        for item in folders
-        if item in now and item.broker in before[TopicPartition(item.topic, item.partition)]
+        item: path
+        for item, path in there
+        if item in folders and item.broker in before[TopicPartition(item.topic, item.partition)]
     }
     return Plan(before, moves, folders, left)
 
 
-def under_way(cluster: KafkaCluster, plan: Plan) -> set[TopicPartition]:
-    """The partitions that are not where they are to be yet."""
+class UnderWay(NamedTuple):
+    """The partitions that are not where they are to be yet.
+
+    `stray` are replicas that are not in the folders named, where none is being copied any more.
+    """
+
+    partitions: set[TopicPartition]
+    stray: Mapping[Replica, str]
+
+
+def under_way(cluster: KafkaCluster, plan: Plan) -> UnderWay:
+    """What is not where it is to be yet."""
     moving = set(cluster.list_reassignments(plan.moves))
     # Folders are asked about once replicas are at their brokers.
-    now = plan.folders if moving else _folders_now(cluster, plan.folders)
-    coming = (item for item, path in plan.folders.items() if now.get(item) != path)
-    return moving | {TopicPartition(item.topic, item.partition) for item in coming}
+    if moving:
+        return UnderWay(moving, {})
+    there, copies = _in_folders(cluster, plan.folders)
+    coming = _not_there(plan.folders, there, copies)
+    stray = {} if coming.items() & copies else dict(coming.items() - there)
+    return UnderWay({TopicPartition(item.topic, item.partition) for item in coming}, stray)
 
 
-def _folders_now(cluster: KafkaCluster, replicas: Collection[Replica]) -> dict[Replica, str]:
-    """Where what the brokers of `replicas` have as a whole is."""
-    if not replicas:
-        return {}
-    found = cluster.describe_log_dirs({item.broker for item in replicas})
+def _not_there(
+    folders: Mapping[Replica, str], there: _Places, copies: _Places
+) -> dict[Replica, str]:
+    """Those replicas that are not, or not as a whole, in the folders named, or about to leave."""
+    # A copy on its way takes the place of what is there. To be there is to drop it.
+    leaving = {item for item, _ in copies}
     return {
-        Replica(broker, *partition): path
-        for broker, own in found.items()
-        for path, folder in own.items()
-        for partition, log in folder.replicas.items()
-        if not log.is_future
+        item: path for item, path in folders.items() if item in leaving or (item, path) not in there
     }
+
+
+def _in_folders(cluster: KafkaCluster, replicas: Collection[Replica]) -> tuple[_Places, _Places]:
+    """What the brokers of `replicas` have, with its folder: as a whole, and as copies."""
+    there: _Places = set()
+    copies: _Places = set()
+    found = cluster.describe_log_dirs({item.broker for item in replicas}) if replicas else {}
+    for broker, own in found.items():
+        for path, folder in own.items():
+            for partition, log in folder.replicas.items():
+                (copies if log.is_future else there).add((Replica(broker, *partition), path))
+    return there, copies

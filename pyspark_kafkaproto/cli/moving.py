@@ -20,6 +20,10 @@ from pyspark_kafkaproto.wire.printable import counted
 _ASK_EVERY_S = 1.0
 _NEWS_TURNS = 10  # in which a broker hears of the end of a move
 
+_WHY_STRAY = (
+    "the topic was deleted, a folder has failed (kafkaproto brokers log-dirs), or somebody has "
+    "moved it elsewhere"
+)
 _STAYS = "the throttle stays: `kafkaproto reassignments unthrottle` takes it back"
 _KEEP = (
     "these brokers keep the rates, as more is being moved, or named by topics, than this: "
@@ -78,11 +82,16 @@ class Moving:
         """Wait until it is all moved, and take the throttle back.
 
         Raises:
-            click.ClickException: it was moved elsewhere.
+            click.ClickException: it was moved elsewhere, or is not copied any more.
         """
-        self._wait()
+        stray = self._wait()
         self._take_back()
         _check_moved(self._cluster, self._plan.moves)
+        if stray:
+            names = ", ".join(f"{item} in {path}" for item, path in sorted(stray.items()))
+            raise click.ClickException(
+                f"not there, and not being copied there any more: {names}: {_WHY_STRAY}"
+            )
         self._tell("moved", self._plan.partitions)
         click.echo(f"moved {counted(len(self._rows), 'partition')}", err=True)
 
@@ -138,20 +147,26 @@ class Moving:
             names = ", ".join(sorted((item.name for item in kept), key=int))
             click.echo(f"{names}: {_KEEP}", err=True)
 
-    def _wait(self) -> None:
-        """Until nothing of it is under way."""
-        said = None
+    def _wait(self) -> Mapping[Replica, str]:
+        """Until nothing of it is under way; the replicas whose copies came to nothing."""
+        said, turns = None, 0
         try:
-            while left := under_way(self._cluster, self._plan):
-                if said != len(left):
-                    said = len(left)
+            while (found := under_way(self._cluster, self._plan)).partitions:
+                left = len(found.partitions)
+                if said != left:
+                    said = left
                     of = counted(len(self._plan.partitions), "partition")
                     click.echo(f"{said} of {of} under way", err=True)
+                # A broker tells of a copy a little later than it is asked for.
+                turns = turns + 1 if found.stray else 0
+                if turns > _NEWS_TURNS:
+                    break
                 time.sleep(_ASK_EVERY_S)
         except BaseException:
             click.echo("brokers go on moving what is under way", err=True)
             self.tell_of_throttles()
             raise
+        return found.stray
 
 
 def _say_begun(count: int) -> None:

@@ -293,6 +293,36 @@ def test_way_back_names_the_folders_that_replicas_leave(brokers, command, file, 
     assert json.loads(back.read_text()) == before
 
 
+def test_wait_for_a_copy_that_came_to_nothing_ends(brokers, command, file, patient):
+    """Its folder had failed, or its topic was deleted: the wait went on for ever."""
+    asked = json.loads(json.dumps(AS_IT_IS))
+    asked["partitions"][0]["log_dirs"] = ["/b", "any"]
+    copying, failed = in_folders("/a", future=("/b",)), in_folders("/a")
+    brokers.on("DescribeLogDirs", in_folders("/a"), failed, copying, *[failed] * 12)
+    brokers.on("AlterReplicaLogDirs", test_log_dirs.moved(0))
+    brokers.on(LIST, under_way())
+    done = command("reassignments", "begin", file(asked), "--yes", "--wait", "--json")
+    assert (done.exit_code, json.loads(done.stdout)[0]["result"]) == (1, "begun")
+    said = "not there, and not being copied there any more: orders-0 of broker 1 in /b: "
+    assert f"{said}the topic was deleted, a folder has failed" in done.stderr
+    assert "moved 1 partition" not in done.stderr
+
+
+def test_a_replica_that_is_being_copied_away_is_kept_where_it_is(brokers, command, file, patient):
+    """The way back of a move that is under way: it was said to be there, and left."""
+    asked = json.loads(json.dumps(AS_IT_IS))
+    asked["partitions"][0]["log_dirs"] = ["/a", "any"]
+    copying = in_folders("/a", future=("/b",))
+    brokers.on("DescribeLogDirs", copying, copying, in_folders("/a"))
+    brokers.on("AlterReplicaLogDirs", test_log_dirs.moved(0))
+    brokers.on(LIST, under_way())
+    done = command("reassignments", "begin", file(asked), "--yes", "--wait")
+    assert done.exit_code == 0, done.stderr
+    (request,) = brokers.asked("AlterReplicaLogDirs")
+    assert [item.path for item in request.dirs] == ["/a"]
+    assert done.stderr.endswith("moved 1 partition\n")
+
+
 @pytest.mark.parametrize("refused", ["folder", "throttle", "move"])
 def test_copy_to_a_folder_that_has_begun_is_told_where_the_rest_is_refused(
     brokers, command, file, refused

@@ -95,9 +95,7 @@ def test_records_before_latest_are_not_read_where_a_broker_that_has_been_away_na
     logged = started(stream(startingOffsets=given))
     lead_in_the_past(brokers, "orders", end=20)
     again = stream(startingOffsets=given, failOnDataLoss="false")
-    first = again.initialOffset()
-    assert first["orders"]["1"] == 20
-    assert ranges(again.partitions(first, logged)) == []
+    assert ranges(again.partitions(again.initialOffset(), logged)) == []
 
 
 @pytest.mark.parametrize(
