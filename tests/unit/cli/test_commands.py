@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import click
 import pytest
@@ -969,17 +970,17 @@ def test_a_terminal_that_has_gone_is_a_line(brokers):
     assert told == b"Error: standard output cannot be written: Input/output error\n"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_at_a_question_is_no_missing_answer(brokers, number, code):
-    """Of a pipe that says nothing: that was wrong usage, and --yes was needed."""
-    words = ("topics", "delete", "orders")
-    with _process(brokers, *words, stdin=subprocess.PIPE) as process:
-        while process.stderr.read(1) != b"?":
-            """The question comes, at the latest behind who is waited for."""
-        process.send_signal(number)
-        assert process.wait(20) == code
-        assert b"--yes" not in process.stderr.read()
+@pytest.mark.parametrize(
+    ("happens", "error"),
+    [(KeyboardInterrupt, KeyboardInterrupt), (EOFError, click.UsageError)],
+    ids=["a signal", "the end of a pipe"],
+)
+def test_a_signal_at_a_question_is_no_missing_answer(monkeypatch, happens, error):
+    """Where a pipe was to answer it was told that --yes is needed, as wrong usage."""
+    monkeypatch.setattr("click.termui.visible_prompt_func", Mock(side_effect=happens))
+    monkeypatch.setattr(os, "isatty", lambda _: False)
+    with pytest.raises(error):
+        connection.confirmed("Delete orders?", is_sure=False)
 
 
 @pytest.mark.slow
