@@ -44,7 +44,12 @@ _FOLLOW_S = 0.3
 @click.option(
     "-n", "--count", type=click.IntRange(1, 2**63 - 1), help="At most so many records in all."
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is written, until Ctrl-C.")
+@click.option(
+    "-f",
+    "--follow",
+    is_flag=True,
+    help="Go on with what is written, until Ctrl-C; not with partitions that are added.",
+)
 @click.option(
     "-g",
     "--group",
