@@ -1,8 +1,10 @@
-"""Threads that decode what comes next of a block while the reader decodes what comes first.
+"""Parts of a block that threads decode, side by side with the reader.
+
+What is next is shared out in parts of a chunk each. The reader takes them in their order; while a
+thread has the one that it wants it decodes another itself.
 
 Worth it where most of decoding is a codec's library, which lets go of the interpreter, and is
-called with much at a time: in zstd, and in large batches of any codec. In small ones handing the
-interpreter over takes as long as they do.
+called with enough at a time: handing the interpreter over takes as long as small batches do.
 
 Law: what a block gives does not change, nor what is said of it. A part that meets an error is
 decoded again by the reader, who tells of it in its turn.
@@ -12,8 +14,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from pyspark_kafkaproto.client.processors import processors
 from pyspark_kafkaproto.errors import CorruptRecords
@@ -24,7 +26,7 @@ from pyspark_kafkaproto.records import (
     read_header,
     skim,
 )
-from pyspark_kafkaproto.records.compression import ZSTD
+from pyspark_kafkaproto.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -33,24 +35,47 @@ if TYPE_CHECKING:
 Decoder = Callable[[memoryview, int, int], Decoded]
 
 _MOST_THREADS: Final = 3
-_LARGE_BATCH_BYTES: Final = 64 << 10
+# Of a batch, decompressed (docs/benchmarks.md). Without compression there is nothing to share.
+_LEAST_BATCH_BYTES: Final = {ZSTD: 0, GZIP: 0, SNAPPY: 32 << 10, LZ4: 256 << 10}
+_PARTS_PER_THREAD: Final = 3  # that are decoded, or about to be: a few megabytes each
 _LEAST_PART_BYTES: Final = 512 << 10  # decompressed
 _OF_A_CHUNK: Final = 0.9  # that a part is to have: what is over would be a chunk of its own
 
 
-class _Part(NamedTuple):
-    """What a thread decodes, and where that begins."""
+class _Part:
+    """Whole batches of a block, whoever decodes them.
 
-    pos: int
-    start: int
-    work: Future[Decoded]
+    Attributes:
+        pos: of the first one in the block.
+        start: the offset to begin at.
+        end: behind the last one.
+        stop: the offset there.
+        work: for a thread to do, unless the reader was sooner.
+        found: what they gave; None until they are decoded, and where that met an error.
+        is_done: whether they are decoded.
+    """
+
+    work: Future[None]
+
+    def __init__(self, data: memoryview, pos: int, start: int, stop: int, decode: Decoder) -> None:
+        self.pos, self.start, self.end, self.stop = pos, start, len(data), stop
+        self.found: Decoded | None = None
+        self.is_done = False
+        self._data = data
+        self._decode = decode
+
+    def run(self) -> None:
+        """Decode them."""
+        with suppress(CorruptRecords, MemoryError):  # the reader comes to it, and tells
+            self.found = self._decode(self._data, self.pos, self.start)
+        self.is_done = True
 
 
 class Beside:
-    """The parts of one block that threads decode, one after the other behind the reader's own.
+    """The parts of one block that are decoded side by side.
 
     Args:
-        threads: how many may at the same time; with none the reader decodes all itself.
+        threads: how many decode beside the reader; with none there are no parts.
     """
 
     def __init__(self, threads: int) -> None:
@@ -64,67 +89,84 @@ class Beside:
         if decoded.decompressed_bytes:
             self._ratio = size / decoded.decompressed_bytes
 
-    def share(self, there: memoryview, pos: int, start: int, decode: Decoder) -> int:
-        """Have threads decode what lies behind the reader's own part, if that is worth it.
+    @property
+    def begins(self) -> int | None:
+        """Where the first part does; what is before it is the reader's to decode."""
+        return self._parts[0].pos if self._parts else None
+
+    def share(self, there: memoryview, pos: int, start: int, decode: Decoder) -> None:
+        """Make parts of what has come of the block, as far as that is worth it.
 
         Args:
-            there: what has come of the block.
+            there: what has come.
             pos: where the reader is in it.
             start: which offset it begins at.
-            decode: called by the threads.
-
-        Returns:
-            Where the reader's own part ends: at the first part that a thread has, or with `there`.
+            decode: called by whoever decodes a part.
         """
-        if self._threads and self._ratio and not self._parts:
-            most = int(DEFAULT_CHUNK_BYTES * self._ratio * _OF_A_CHUNK)
-            size = min(most, (len(there) - pos) // (self._threads + 1))
-            try:
-                if size >= _LEAST_PART_BYTES * self._ratio and _is_worth_it(there, pos):
-                    self._begin(there, pos, start, size, decode)
-            except CorruptRecords:
-                pass  # the reader comes to it, and tells
-            except RuntimeError:  # there is no thread to be had, as while the interpreter ends
-                self._threads = 0
-                self.close()
-        return self._parts[0].pos if self._parts else len(there)
+        if not self._threads or not self._ratio:
+            return
+        try:
+            while len(self._parts) < _PARTS_PER_THREAD * self._threads:
+                if self._parts:
+                    pos, start = self._parts[-1].end, self._parts[-1].stop
+                part = self._next_part(there, pos, start, decode)
+                if part is None:
+                    return
+                self._begin(part)
+        except CorruptRecords:
+            pass  # the reader comes to it, and tells
+        except RuntimeError:  # there is no thread to be had, as while the interpreter ends
+            self._threads = 0
+            self.close()
 
-    def _begin(self, there: memoryview, pos: int, start: int, size: int, decode: Decoder) -> None:
-        """A part for each thread, behind one for the reader, of `size` bytes or a little less."""
-        ends = []
-        for _ in range(self._threads + 1):
-            seen = skim(there[: pos + size], pos)
-            if seen.next_offset is None:
-                break  # a batch is larger
-            pos, start = seen.pos, max(start, seen.next_offset)
-            ends.append((pos, start))
-        for (begin, offset), (end, _) in pairwise(ends):
-            self._parts.append(
-                _Part(begin, offset, self._submit(decode, there[:end], begin, offset))
-            )
+    def _next_part(self, there: memoryview, pos: int, start: int, decode: Decoder) -> _Part | None:
+        """About a chunk's worth of batches from `pos` on; None: not enough has come, or pays."""
+        left = len(there) - pos
+        if not self._parts:
+            left //= 2  # one alone is the reader's
+        size = min(left, int(DEFAULT_CHUNK_BYTES * self._ratio * _OF_A_CHUNK))
+        if size < _LEAST_PART_BYTES * self._ratio or not self._is_worth_it(there, pos):
+            return None
+        seen = skim(there[: pos + size], pos)
+        if seen.next_offset is None:
+            return None  # a batch is larger
+        return _Part(there[: seen.pos], pos, start, max(start, seen.next_offset), decode)
 
-    def _submit(self, decode: Decoder, data: memoryview, pos: int, start: int) -> Future[Decoded]:
+    def _is_worth_it(self, there: memoryview, pos: int) -> bool:
+        batch = read_header(there, pos, len(there))
+        if batch is None:
+            return False
+        least = _LEAST_BATCH_BYTES.get(batch.codec)
+        return least is not None and batch.stop - batch.pos >= least * self._ratio
+
+    def _begin(self, part: _Part) -> None:
         if self._pool is None:
             # Executors pay every import at every start, and decode in their tasks' threads.
             from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
             self._pool = ThreadPoolExecutor(self._threads, "kafkaproto-decode")
-        return self._pool.submit(decode, data, pos, start)
+        part.work = self._pool.submit(part.run)
+        self._parts.append(part)
 
     def take(self, pos: int, start: int) -> Decoded | None:
-        """What a thread has decoded there, waited for; None: it is the reader's to decode."""
-        decoded = None
-        while self._parts and self._parts[0].pos <= pos and decoded is None:
+        """What the part there gave, waited for; None: it is the reader's to decode."""
+        while self._parts and self._parts[0].pos <= pos:
             part = self._parts[0]
-            try:
-                found = part.work.result()
-            except (CorruptRecords, MemoryError):
-                found = None
+            while not part.is_done:
+                self._help(part)
             self._parts.popleft()  # whoever interrupts the waiting still has to `drop` it
             # Of a message of magic 0 or 1 the reader may know better than headers where it ends.
-            if (part.pos, part.start) == (pos, start):
-                decoded = found
-        return decoded
+            if part.found is not None and (part.pos, part.start) == (pos, start):
+                return part.found
+        return None
+
+    def _help(self, awaited: _Part) -> None:
+        """Decode a part that no thread has begun, the first of them; else wait."""
+        for part in self._parts:
+            if not part.is_done and part.work.cancel():
+                part.run()
+                return
+        awaited.work.result()
 
     def drop(self) -> None:
         """Forget what is not taken; no thread is in the block's bytes any more."""
@@ -147,10 +189,3 @@ def spare_threads(uses_threads: bool | None) -> int:
     if uses_threads is False or IMPLEMENTATION == "pure":
         return 0
     return max(1 if uses_threads else 0, min(_MOST_THREADS, processors() - 1))
-
-
-def _is_worth_it(there: memoryview, pos: int) -> bool:
-    batch = read_header(there, pos, len(there))
-    return batch is not None and (
-        batch.codec == ZSTD or batch.stop - batch.pos >= _LARGE_BATCH_BYTES
-    )

@@ -160,13 +160,13 @@ class BlockReading:
         block, beside = self._block, self._beside
         # What is aborted is known batch by batch, in their order.
         if beside is not None and self._sound is None and not self._aborted:
+            there = block.records
+            beside.share(there, self._pos, self._start, self._part)
             decoded = beside.take(self._pos, self._start)
             if decoded is not None:
                 return decoded
-            there = block.records
-            end = beside.share(there, self._pos, self._start, self._part)
-            if end < len(there):
-                return self._part(there[:end], self._pos, self._start)
+            if beside.begins is not None:
+                return self._part(there[: beside.begins], self._pos, self._start)
         decoded = self._decoded(
             block.memory[: self._sound],
             self._pos,

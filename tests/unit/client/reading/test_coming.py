@@ -173,10 +173,10 @@ def test_parts_that_threads_decode_are_read_once(
 ):
     """Also those that a thread has as the answer breaks off. In Python a piece comes at a time."""
     begun = []
-    submit = Beside._submit
-    monkeypatch.setattr(Beside, "_submit", lambda *args: begun.append(args) or submit(*args))
+    begin = Beside._begin
+    monkeypatch.setattr(Beside, "_begin", lambda *args: begun.append(args) or begin(*args))
     monkeypatch.setattr(beside, "DEFAULT_CHUNK_BYTES", 2 * BATCH)
-    monkeypatch.setattr(beside, "_LARGE_BATCH_BYTES", BATCH // 2)
+    monkeypatch.setattr(Beside, "_is_worth_it", lambda *_: True)  # these are not compressed
     monkeypatch.setattr(beside, "_LEAST_PART_BYTES", 100)
     monkeypatch.setattr(decode_module, "decode", partial(decode, chunk_bytes=2 * BATCH))
     if keep_bytes is not None:
