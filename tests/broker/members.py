@@ -37,7 +37,9 @@ _LEAVING = -1
 @contextmanager
 def _coordinator(kafka: KafkaCluster, group: str) -> Iterator[Connection]:
     deadline = Deadline.after(30)
-    place = kafka._router.coordinators([group], deadline)[group]
+    router = kafka._router
+    # Of a fresh broker's first group there is none yet: its log is made by the first question.
+    place = router.retrying("find it", lambda: router.coordinator(group, deadline), deadline)
     connection = Connection.open(place, kafka.config, deadline)
     try:
         yield connection
