@@ -62,11 +62,8 @@ class Bounds:
         if where == "latest":
             return dict(self._last)
         if where.isdecimal() and len(where) <= _MOST_OFFSET_DIGITS:
-            beyond = [item for item, end in sorted(self._last.items()) if int(where) > end]
-            for item in beyond if option == "--from" else ():
-                click.echo(f"{item}: it ends at offset {self._last[item]}", err=True)
-            for item in sorted(self._first) if option == "--from" else ():
-                self._tell_gone(item, int(where))
+            if option == "--from":
+                self._tell_outside(int(where))
             return self.within(dict.fromkeys(self._first, int(where)))
         if match := _LAST.fullmatch(where):
             return self.within({item: end - int(match[1]) for item, end in self._last.items()})
@@ -82,6 +79,14 @@ class Bounds:
         for item in none if option == "--from" else ():
             click.echo(f"{item}: no record is as new as {where}", err=True)
         return self.within(found)
+
+    def _tell_outside(self, offset: int) -> None:
+        """Say which partitions end before `offset`, then which begin behind it."""
+        for item, end in sorted(self._last.items()):
+            if offset > end:
+                click.echo(f"{item}: it ends at offset {end}", err=True)
+        for item in sorted(self._first):
+            self._tell_gone(item, offset)
 
     def _tell_gone(self, item: TopicPartition, offset: int) -> None:
         """Say what of a partition that was to be read from `offset` on is there no longer."""

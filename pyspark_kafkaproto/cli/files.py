@@ -37,6 +37,10 @@ def cannot_write(option: str, file: Path, error: OSError) -> Exception:
 
 
 def cannot_read(option: str, file: str, error: OSError) -> ConfigError:
-    """What to raise for the error of reading `file`; `-` is standard input."""
-    shown = "standard input" if file == "-" else file
-    return ConfigError(option, shown, f"it cannot be read: {error.strerror}")
+    """What to raise for the error of reading `file`."""
+    return ConfigError(option, shown_name(file), f"it cannot be read: {error.strerror}")
+
+
+def shown_name(file: str) -> str:
+    """What a file is called; `-` is standard input."""
+    return "standard input" if file == "-" else file

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
-from pyspark_kafkaproto.cli.files import cannot_read
+from pyspark_kafkaproto.cli.files import cannot_read, shown_name
 from pyspark_kafkaproto.cli.output import json_option, show, tell
 from pyspark_kafkaproto.cli.refused import Refused, merged
 from pyspark_kafkaproto.cluster import KafkaCluster
@@ -189,7 +189,7 @@ def _read(file: str) -> str:
             data: bytes = opened.read(_MOST_BYTES + 1)
     except OSError as error:
         raise cannot_read("--password-file", file, error) from None
-    shown = "standard input" if file == "-" else file
+    shown = shown_name(file)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
