@@ -74,7 +74,7 @@ class Contacts:
         A single request has a third of that, so that a broker that hangs is not all that is tried.
         """
         hasty = self.waiting(timeout_s / 3)
-        hasty._end = self.deadline().sooner(timeout_s)  # noqa: SLF001 - it is one of this class  # noqa: SLF001 - one of this class
+        hasty._end = self.deadline().sooner(timeout_s)  # noqa: SLF001 - one of this class
         return hasty
 
     def waiting(self, timeout_s: float) -> Self:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.arrow import to_record_batches, wanted_columns
+from pyspark_kafkaproto.client.group import patience
 from pyspark_kafkaproto.client.group.reset import reset_timestamp
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
@@ -34,14 +35,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 1.0  # for leaders of partitions that are not read yet
-_MOST_OF_THE_TIME: Final = 10  # others are read for so much longer than such a look took
-# How long a leader that says nothing of where to begin holds the others up; after each look in vain
-# twice as long, as one may be slow, or far away. Each of them: they are connected to one after the
-# other, and who hangs there is to leave the next one its time.
-_FIRST_LOOK_S = 3.0
-_LONGEST_REST_S = 30.0  # of such looks
-# A leader may be back, or another one lead, at any time: who is well answers by then.
-_SHORT_LOOK_S = 0.3
 
 
 class Reading:
@@ -75,8 +68,9 @@ class Reading:
         self._told: set[TopicPartition] = set()  # of an error: others come before it does again
         self._has_policy = config.auto_offset_reset != "none"
         self._look_again = Deadline.after(_LOOK_AGAIN_S if self._has_policy else 0)
-        self._patience_s = 2 * _FIRST_LOOK_S
-        self._long_look = Deadline.after(0)  # looks before that are short
+        # For each of their leaders: they are connected to one after the other, and who hangs there
+        # is to leave the next one its time. `starting_positions` has waited for the first time.
+        self._patience = patience.Patience(2 * patience.FIRST_S, config.client.request_timeout_s)
         self._config = config
         self._router = router
         self._schema = schema
@@ -183,16 +177,14 @@ class Reading:
             # The partitions that are read meet it too, and tell of it where it lasts.
             _log.debug("leaders of %s were not looked up: %s", self._later, error)
             return
-        is_long = self._long_look.has_passed
-        patience_s = self._patience_s if is_long else _SHORT_LOOK_S
+        patience_s = self._patience.begin()
         starts = self._starts_of(led, patience_s) if led else None
         took_s = time.monotonic() - began
-        if is_long:
-            if starts is not None and starts.keys() < led:
-                self._patience_s = min(2 * self._patience_s, self._config.client.request_timeout_s)
-                self._long_look = Deadline.after(min(_MOST_OF_THE_TIME * took_s, _LONGEST_REST_S))
-            took_s = min(took_s, _SHORT_LOOK_S)  # as long as the next one may take
-        rest_s = min(_MOST_OF_THE_TIME * took_s, _LONGEST_REST_S)
+        if starts is not None and starts.keys() < led:
+            self._patience.was_in_vain(patience.rest_after(took_s))
+        if self._patience.is_long:  # the next one is not
+            took_s = min(took_s, patience.SHORT_S)
+        rest_s = patience.rest_after(took_s)
         self._look_again = Deadline.after(max(_LOOK_AGAIN_S, rest_s))
         if starts:
             self._begin_at(starts)
@@ -207,7 +199,7 @@ class Reading:
         asked = self._later - self._told - self.paused
         if not asked or not self._look_again.has_passed:
             return
-        starts = self._starts_of(asked, self._patience_s)
+        starts = self._starts_of(asked, self._patience.long_s)
         if starts is None:
             self._look_again = Deadline.after(_LOOK_AGAIN_S)
             return
@@ -355,7 +347,7 @@ def starting_positions(
             _log.warning("%s: %s, and nobody leads it now: read once somebody does", names, why)
             missing = led
         has_others = bool(committed) or has_others
-        waits_s = _FIRST_LOOK_S if patience_s is None else patience_s
+        waits_s = patience.FIRST_S if patience_s is None else patience_s
         found = _begins(
             router, missing, timestamp, has_others=has_others, patience_s=waits_s, level=level
         )

@@ -14,8 +14,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+from pyspark_kafkaproto.client.group import patience
 from pyspark_kafkaproto.client.group.failing import Failing
 from pyspark_kafkaproto.client.group.reset import MADE_AGAIN, Reset, ResetPolicy
 from pyspark_kafkaproto.client.group.seen import Seen
@@ -41,21 +42,6 @@ NO_END: Final = 2**63 - 1
 
 # Whoever was found has to be asked before he is looked for again.
 _LEAST_AGE_S: Final = 0.1
-
-# How long others wait for a leader that takes no connection, or says nothing on it: at first, and
-# 30 s apart, as one may be slow, or far away, each time twice as long. In between whoever is back
-# answers sooner, and others are read for most of the time.
-_LONG_TRY_S: Final = 3.0
-_BETWEEN_LONG_TRIES_S: Final = 30.0
-_SHORT_TRY_S: Final = 0.3
-_MOST_OF_THE_TIME: Final = 10
-
-
-class _Unreached(NamedTuple):
-    """A leader that others have waited for in vain: short tries until `again`, then one long."""
-
-    again: Deadline
-    long_s: float
 
 
 class Tail(Exchanges):
@@ -107,7 +93,7 @@ class Tail(Exchanges):
         self._tried_at = 0.0  # since when what may fail now has been tried
         self._failing = Failing(config.client)
         self._resting: dict[RangeProgress, Deadline] = {}  # not asked about before that
-        self._unreached: dict[Endpoint, _Unreached] = {}
+        self._unreached: dict[Endpoint, patience.Patience] = {}  # waited for in vain
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
         ]
@@ -246,16 +232,15 @@ class Tail(Exchanges):
         if not self._under_way:
             return super()._send_to(place, chosen, deadline)
         was_reached = self._directory.router.has_reached(endpoint)
-        first_s = _LONG_TRY_S if was_reached else self._config.connection_setup_timeout_s
-        before = self._unreached.get(endpoint, _Unreached(Deadline.after(0), first_s))
-        is_long = before.again.has_passed
-        deadline = deadline.sooner(before.long_s if is_long else _SHORT_TRY_S)
+        first_s = patience.FIRST_S if was_reached else self._config.connection_setup_timeout_s
+        tries = self._unreached.get(endpoint) or patience.Patience(first_s)
+        deadline = deadline.sooner(tries.begin())
         try:
             sent = super()._send_to(place, chosen, deadline)
         except KafkaProtoError:
-            if is_long and deadline.has_passed:
-                again = Deadline.after(_BETWEEN_LONG_TRIES_S)
-                self._unreached[endpoint] = _Unreached(again, 2 * before.long_s)
+            if deadline.has_passed:
+                tries.was_in_vain(patience.LONGEST_REST_S)
+                self._unreached[endpoint] = tries
             raise
         self._unreached.pop(endpoint, None)
         return sent
@@ -410,7 +395,7 @@ class Tail(Exchanges):
         if self._under_way:  # else whoever tries again has waited
             # Longer than others have waited for this, where nobody was reached.
             took_s = time.monotonic() - self._tried_at if self._ended is None else 0.0
-            rest_s = _MOST_OF_THE_TIME * min(took_s, _SHORT_TRY_S)
+            rest_s = patience.rest_after(min(took_s, patience.SHORT_S))
             self._rest(self._asked or self._open, max(rest_s, self._config.retry_backoff_s))
 
     def _rest(self, partitions: Collection[RangeProgress], for_s: float) -> None:

@@ -12,8 +12,7 @@ import pytest
 from pyspark_kafkaproto import arrow
 from pyspark_kafkaproto.client import consumer as consumer_module
 from pyspark_kafkaproto.client.consumer import Consumer
-from pyspark_kafkaproto.client.group import failing, reading
-from pyspark_kafkaproto.client.group import tail as tail_module
+from pyspark_kafkaproto.client.group import failing, patience, reading
 from pyspark_kafkaproto.client.group.classic.assignors import Subscriber
 from pyspark_kafkaproto.client.group.membership import State
 from pyspark_kafkaproto.client.group.tail import Tail
@@ -528,7 +527,7 @@ def test_how_long_a_leader_is_left_alone_that_said_nothing(
 ):
     """Most of the time goes to the others, but not for minutes: it may have come back."""
     monkeypatch.setattr(reading, "_LOOK_AGAIN_S", 0.05)
-    monkeypatch.setattr(reading, "_LONGEST_REST_S", longest_s)
+    monkeypatch.setattr(patience, "LONGEST_REST_S", longest_s)
     filled.topics["orders"].leaders[1] = 2
     filled.on("ListOffsets", STALL, node=2)
     consumer = consumer_of(request_timeout_ms=300)
@@ -550,15 +549,15 @@ def test_a_leader_that_is_back_is_asked_soon_however_long_it_said_nothing(
     filled, group, consumer_of, monkeypatch, leader
 ):
     """Or the one that leads by then: what they have was left unread for half a minute."""
-    monkeypatch.setattr(reading, "_FIRST_LOOK_S", 0.5)
+    monkeypatch.setattr(patience, "FIRST_S", 0.5)
     monkeypatch.setattr(reading, "_LOOK_AGAIN_S", 0.01)
-    monkeypatch.setattr(reading, "_SHORT_LOOK_S", 0.1)
-    monkeypatch.setattr(reading, "_MOST_OF_THE_TIME", 20)
+    monkeypatch.setattr(patience, "SHORT_S", 0.1)
+    monkeypatch.setattr(patience, "_MOST_OF_THE_TIME", 20)
     filled.topics["orders"].leaders[1] = 2
     filled.on("ListOffsets", STALL, node=2)
     consumer = consumer_of()
     assert {number for number, _ in poll_rows(consumer, 20)} == {0}
-    poll_until(consumer, lambda: consumer._reading._patience_s > 1, "a long look in vain")
+    poll_until(consumer, lambda: consumer._reading._patience.long_s > 1, "a long look in vain")
     if leader == 2:
         filled.on("ListOffsets", DEFAULT, node=2)
     else:
@@ -570,7 +569,7 @@ def test_a_leader_that_is_back_is_asked_soon_however_long_it_said_nothing(
 def test_a_leader_that_says_nothing_holds_up_no_other_for_long(
     filled, group, consumer_of, monkeypatch
 ):
-    monkeypatch.setattr(reading, "_FIRST_LOOK_S", 0.05)
+    monkeypatch.setattr(patience, "FIRST_S", 0.05)
     monkeypatch.setattr(reading, "_LOOK_AGAIN_S", 0.01)
     filled.topics["orders"].leaders[1] = 2
     filled.on("ListOffsets", STALL, node=2)
@@ -584,7 +583,7 @@ def test_a_leader_that_says_nothing_holds_up_no_other_for_long(
 def test_a_leader_that_says_nothing_to_who_connects_keeps_no_other_from_beginning(
     filled, group, consumer_of, monkeypatch, number
 ):
-    monkeypatch.setattr(reading, "_FIRST_LOOK_S", 0.05)
+    monkeypatch.setattr(patience, "FIRST_S", 0.05)
     filled.topics["orders"].leaders[number] = 2
     filled.on("ApiVersions", STALL, node=2)
     consumer = consumer_of(socket_connection_setup_timeout_ms=200)
@@ -596,7 +595,7 @@ def test_a_leader_that_takes_no_connection_any_more_holds_up_no_other_for_long(
     filled, group, consumer_of, monkeypatch
 ):
     """Every other ten seconds, or twenty, nothing was read of anybody."""
-    monkeypatch.setattr(tail_module, "_LONG_TRY_S", 0.2)
+    monkeypatch.setattr(patience, "FIRST_S", 0.2)
     filled.topics["orders"].leaders[1] = 2
     consumer = consumer_of(default_api_timeout_ms=60_000)
     poll_rows(consumer, 40)
@@ -617,9 +616,9 @@ def test_a_leader_that_takes_no_connection_any_more_holds_up_no_other_for_long(
 def test_a_leader_that_is_slow_to_say_where_to_begin_is_waited_for_in_the_end(
     filled, group, consumer_of, monkeypatch
 ):
-    monkeypatch.setattr(reading, "_FIRST_LOOK_S", 0.05)
+    monkeypatch.setattr(patience, "FIRST_S", 0.05)
     monkeypatch.setattr(reading, "_LOOK_AGAIN_S", 0.01)
-    monkeypatch.setattr(reading, "_MOST_OF_THE_TIME", 0.1)
+    monkeypatch.setattr(patience, "_MOST_OF_THE_TIME", 0.1)
     filled.topics["orders"].leaders[1] = 2
 
     def slow(call):
