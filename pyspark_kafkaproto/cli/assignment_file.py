@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyspark_kafkaproto.cli.files import cannot_write
+from pyspark_kafkaproto.cli.files import cannot_read, cannot_write, shown_name
 from pyspark_kafkaproto.cli.output import json_text
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.admin import Replica
@@ -74,7 +74,7 @@ def assignment_in(file: Path) -> Assigned:
     Raises:
         ConfigError: as `read_assignment`, or it cannot be read.
     """
-    return read_assignment(str(file), _text_of(file))
+    return read_assignment(shown_name(str(file)), _text_of(file))
 
 
 def _text_of(file: Path) -> str:
@@ -82,10 +82,10 @@ def _text_of(file: Path) -> str:
         if str(file) == "-":
             return sys.stdin.read()
         return file.read_text("utf-8")
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-        # Wrong usage, as every other file that is to be read and is not there.
-        raise ConfigError("FILE", str(file), f"cannot be read ({why}): {_SHAPE}") from error
+    except OSError as error:
+        raise cannot_read("FILE", str(file), error) from error
+    except ValueError as error:
+        raise ConfigError("FILE", shown_name(str(file)), f"it is no UTF-8: {_SHAPE}") from error
 
 
 def keep_way_back(file: Path, before: Assigned) -> None:

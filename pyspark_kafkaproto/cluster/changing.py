@@ -50,6 +50,13 @@ class Tries(Generic[_K]):
         """Whether some try, the last one too, may have done it without telling."""
         return thing in self._doubtful or thing in self._open
 
+    def tell_doubt(self, error: KafkaProtoError, things: Collection[_K]) -> None:
+        """Have the `error` of a change to `things` say which of them may have been done."""
+        told = {*(error.usable or ()), *(error.refused or ())}
+        in_doubt = [thing for thing in things if thing not in told and self.is_unanswered(thing)]
+        if in_doubt:
+            error.add_line(_in_doubt(in_doubt, things))
+
 
 def change(
     router: Asker,
@@ -97,10 +104,8 @@ def change(
     try:
         return ask(router, asked, things, find_places)
     except KafkaProtoError as error:
-        told = {*(error.usable or ()), *(error.refused or ())}
-        in_doubt = [thing for thing in things if thing not in told and tries.is_unanswered(thing)]
-        if in_doubt and not question.is_trial:
-            error.add_line(_in_doubt(in_doubt, things))
+        if not question.is_trial:
+            tries.tell_doubt(error, things)
         raise
 
 

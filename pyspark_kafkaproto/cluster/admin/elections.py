@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
@@ -21,7 +21,7 @@ from pyspark_kafkaproto.error_codes import (
     PREFERRED_LEADER_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 # A controller changes at most 10,000 records of its own for one request.
@@ -67,7 +67,7 @@ def elect_leaders(
     tries: Tries[TopicPartition] = Tries()
 
     def make_request(part: list[TopicPartition]) -> ElectLeadersRequest:
-        tries.send(part)
+        tries.send(wanting.intersection(part))
         return ElectLeadersRequest(
             election_type=_UNCLEAN if unclean else _PREFERRED,
             topic_partitions=tuple(
@@ -77,18 +77,19 @@ def elect_leaders(
             timeout_ms=timeout_ms(router),
         )
 
-    def was_elected(partition: TopicPartition) -> bool:
-        return partition in wanting and tries.may_be_done(partition)
-
     question = Question(
         "elect leaders",
         make_request,
-        lambda answer, _: _read(answer, was_elected),
+        lambda answer, _: _read(answer, tries),
         cut(_PARTITIONS_PER_REQUEST),
         least=_FIRST_WITH_TYPES if unclean else 0,
+        note_unsent=tries.note_unsent,
     )
-
-    return ask(router, question, partitions, partial(controller_places, router))
+    try:
+        return ask(router, question, partitions, partial(controller_places, router))
+    except KafkaProtoError as error:
+        tries.tell_doubt(error, partitions)
+        raise
 
 
 def _wanting(
@@ -104,12 +105,12 @@ def _wanting(
 
 
 def _read(
-    answer: ElectLeadersResponse, was_elected: Callable[[TopicPartition], bool]
+    answer: ElectLeadersResponse, tries: Tries[TopicPartition]
 ) -> dict[TopicPartition, bool | BrokerError]:
     """What became of each.
 
-    was_elected: whether one was asked for before, as it needed it. Needs it none any more, that has
-    come through, though its answer was lost.
+    tries: of those that needed an election. Needs one none any more that was asked for before, that
+    has come through, though its answer was lost.
     """
     if answer.error_code:
         raise BrokerError(answer.error_code, answer.API_NAME, "the cluster")
@@ -117,8 +118,9 @@ def _read(
     for topic in answer.replica_election_results:
         for item in topic.partition_result:
             partition = TopicPartition(topic.topic, item.partition_id)
+            tries.note_answer(partition, item.error_code)
             is_needed = item.error_code != ELECTION_NOT_NEEDED
-            results[partition] = is_needed or was_elected(partition)
+            results[partition] = is_needed or tries.may_be_done(partition)
             if item.error_code not in (0, ELECTION_NOT_NEEDED):
                 text = _ADVICE.get(item.error_code, item.error_message or "")
                 subject = f"partition {partition}"

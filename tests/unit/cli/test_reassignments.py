@@ -175,6 +175,11 @@ def test_file_that_cannot_be_read_is_named(command, tmp_path):
     assert (done.exit_code, "no UTF-8" in done.stderr) == (2, True)
 
 
+def test_standard_input_that_is_no_assignment_is_named(command):
+    done = command("reassignments", "begin", "-", input="{")
+    assert (done.exit_code, "standard input" in done.stderr) == (2, True)
+
+
 @pytest.fixture
 def patient(monkeypatch):
     """Waits take no time."""

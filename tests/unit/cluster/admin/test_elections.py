@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded, UnsupportedVersion
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    DeadlineExceeded,
+    UnsupportedVersion,
+)
 from pyspark_kafkaproto.messages.elect_leaders import ElectLeadersResponse
 from tests.fake_broker import close, late, metadata
 
@@ -100,6 +104,21 @@ def test_leader_that_came_whose_answer_is_lost_was_elected(brokers, kafka, clock
     brokers.topics["orders"].leaders[:] = [-1, 2]
     brokers.on(API, close(), elected(_NOT_NEEDED, _NOT_NEEDED))
     assert kafka.elect_leaders([FIRST, SECOND], unclean=True) == {FIRST: True, SECOND: False}
+
+
+def test_election_that_no_answer_told_of_is_in_doubt_where_it_was_needed(brokers, kafka, clock):
+    brokers.topics["orders"].leaders[:] = [2, 1]  # the first of the replicas is 1
+    brokers.on(API, close())
+    with pytest.raises(DeadlineExceeded, match=r"may have been done all the same.*: orders-0$"):
+        kafka.elect_leaders([FIRST, SECOND])
+
+
+def test_election_that_was_refused_is_not_in_doubt(brokers, kafka, clock):
+    brokers.topics["orders"].leaders[:] = [2, 1]
+    brokers.on(API, elected(_PREFERRED_AWAY, 0))
+    with pytest.raises(BrokerError) as caught:
+        kafka.elect_leaders([FIRST, SECOND])
+    assert "may have been done" not in str(caught.value)
 
 
 def test_election_that_others_had_first_was_not_needed(brokers, kafka):
