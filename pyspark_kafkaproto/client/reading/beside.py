@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from pyspark_kafkaproto.client.processors import processors
+from pyspark_kafkaproto.client.processors import spare_threads
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import (
     DEFAULT_CHUNK_BYTES,
@@ -184,8 +184,8 @@ class Beside:
             self._pool = None
 
 
-def spare_threads(uses_threads: bool | None) -> int:
-    """How many are worth having by `ReadSettings.uses_threads`: one for each processor but one."""
-    if uses_threads is False or IMPLEMENTATION == "pure":
+def decoding_threads(uses_threads: bool | None) -> int:
+    """How many are worth having by `ReadSettings.uses_threads`."""
+    if IMPLEMENTATION == "pure":  # which holds the interpreter all the time
         return 0
-    return max(1 if uses_threads else 0, min(_MOST_THREADS, processors() - 1))
+    return min(_MOST_THREADS, spare_threads(uses_threads))

@@ -19,7 +19,7 @@ from pyspark_kafkaproto.arrow import (
     wanted_columns,
 )
 from pyspark_kafkaproto.client.codec import say_which_codec
-from pyspark_kafkaproto.client.reading.beside import Beside, spare_threads
+from pyspark_kafkaproto.client.reading.beside import Beside, decoding_threads
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.fetch import Fetcher
 from pyspark_kafkaproto.client.reading.ranges import Mode, ReadSettings, ReadTask
@@ -60,7 +60,7 @@ def read_batches(
     say_which_codec()
     fetcher = Fetcher(task, config, settings)
     wanted = wanted_columns(schema)
-    with closing(Beside(spare_threads(settings.uses_threads))) as beside:
+    with closing(Beside(decoding_threads(settings.uses_threads))) as beside:
         for block in fetcher.blocks():
             topic, partition = block.progress.topic_partition
             for found in BlockReading(block, config, settings, wanted, beside).pieces():

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Iterator
 
-from pyspark_kafkaproto.client.processors import processors
+from pyspark_kafkaproto.client.processors import spare_threads
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.coming import Coming, SentFetch
 from pyspark_kafkaproto.client.reading.exchange import Exchanges, Part, skimmed
@@ -62,8 +62,7 @@ class Fetcher(Exchanges):
         loss = LossPolicy(router, fail_on_data_loss=fail)
         super().__init__(task, config, router, loss, fail_on_data_loss=fail)
         self._task = task
-        by_thread = settings.uses_threads
-        self._receives_ahead = processors() > 1 if by_thread is None else by_thread
+        self._receives_ahead = spare_threads(settings.uses_threads) > 0
         self._coming: Coming | None = None
         self._broken: KafkaProtoError | None = None  # what ended the last answer before its time
         self._patience: Deadline | None = None  # for tries that bring not a single batch

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark_kafkaproto.client.processors import processors
+from pyspark_kafkaproto.client.processors import spare_threads
 from pyspark_kafkaproto.client.writing.batches import Span
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.net import ProducerConfig
@@ -28,12 +28,9 @@ _LIGHT: Final = frozenset({"snappy", "lz4"})
 _WORTH_A_THREAD_BYTES: Final = 32 << 10
 
 
-def spare_threads(codec: str) -> int:
-    """How many threads are worth having; four at most.
-
-    One for each processor that this process may use but its own; with snappy and lz4 one fewer.
-    """
-    return max(0, min(_MOST_THREADS, processors() - (2 if codec in _LIGHT else 1)))
+def compressing_threads(codec: str) -> int:
+    """How many are worth having: all to spare, with snappy and lz4 one fewer; four at most."""
+    return max(0, min(_MOST_THREADS, spare_threads() - (1 if codec in _LIGHT else 0)))
 
 
 class Full(NamedTuple):
@@ -128,5 +125,5 @@ def compressing_for(config: ProducerConfig, threads: int | None) -> Compressing:
     if config.compression_type == "none":
         threads = 0
     elif threads is None:
-        threads = spare_threads(config.compression_type)
+        threads = compressing_threads(config.compression_type)
     return Compressing(max(0, threads), config.buffer_memory // 2)

@@ -127,7 +127,7 @@ def task(brokers):
 def compressed_in_threads(request, monkeypatch):
     """Batches as they are, and again compressed, each of them, in threads."""
     monkeypatch.setattr(compressing, "_WORTH_A_THREAD_BYTES", 0)
-    monkeypatch.setattr(compressing, "spare_threads", lambda _: 2)
+    monkeypatch.setattr(compressing, "compressing_threads", lambda _: 2)
     return {"compression.type": "lz4"} if request.param else {}
 
 

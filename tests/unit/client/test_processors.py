@@ -19,3 +19,12 @@ def test_all_where_the_system_lets_it_run_anywhere(monkeypatch, count, said):
     monkeypatch.delattr(processors.os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(processors.os, "cpu_count", lambda: count)
     assert processors.processors() == said
+
+
+@pytest.mark.parametrize(
+    ("is_wanted", "count", "threads"),
+    [(None, 1, 0), (None, 2, 1), (None, 64, 63), (False, 64, 0), (True, 1, 1), (True, 3, 2)],
+)
+def test_threads_beside_the_callers(monkeypatch, is_wanted, count, threads):
+    monkeypatch.setattr(processors, "processors", lambda: count)
+    assert processors.spare_threads(is_wanted) == threads

@@ -75,7 +75,7 @@ def test_a_child_process_ends_no_transaction_of_its_parents(brokers, producer, m
 
 @pytest.mark.usefixtures("level")
 def test_what_is_being_compressed_is_given_up_with_its_transaction(brokers, producer, monkeypatch):
-    monkeypatch.setattr(compressing, "spare_threads", lambda _: 2)
+    monkeypatch.setattr(compressing, "compressing_threads", lambda _: 2)
     go_on, compress = threading.Event(), compression.compress
 
     def wait(codec, data, level=None):

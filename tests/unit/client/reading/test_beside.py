@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pyspark_kafkaproto.client import ReadSettings
 from pyspark_kafkaproto.client.reading import beside
-from pyspark_kafkaproto.client.reading.beside import Beside, spare_threads
+from pyspark_kafkaproto.client.reading.beside import Beside, decoding_threads
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.decode import BlockReading
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
@@ -215,13 +215,10 @@ def test_without_a_thread_all_of_it_is_read_by_the_reader(monkeypatch, decoding)
     assert decoding == []
 
 
-@pytest.mark.parametrize(
-    ("uses_threads", "processors", "threads"),
-    [(None, 1, 0), (None, 2, 1), (None, 64, 3), (False, 64, 0), (True, 1, 1), (True, 3, 2)],
-)
-def test_how_many_there_are(monkeypatch, uses_threads, processors, threads):
-    monkeypatch.setattr(beside, "processors", lambda: processors)
+@pytest.mark.parametrize(("spare", "threads"), [(0, 0), (1, 1), (3, 3), (63, 3)])
+def test_how_many_there_are(monkeypatch, spare, threads):
+    monkeypatch.setattr(beside, "spare_threads", lambda _: spare)
     monkeypatch.setattr(beside, "IMPLEMENTATION", "kernel")
-    assert spare_threads(uses_threads) == threads
+    assert decoding_threads(None) == threads
     monkeypatch.setattr(beside, "IMPLEMENTATION", "pure")
-    assert spare_threads(uses_threads) == 0, "which holds the interpreter all the time"
+    assert decoding_threads(None) == 0, "which holds the interpreter all the time"

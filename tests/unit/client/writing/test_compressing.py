@@ -12,22 +12,20 @@ from pyspark_kafkaproto.records import compression
 from tests.fake_produce import values
 
 LARGE = b"x" * (40 << 10)
-SPARE = compressing.spare_threads
+THREADS = compressing.compressing_threads
 CODECS = ["gzip", "snappy", "lz4", "zstd"]
 
 
-@pytest.mark.parametrize(
-    ("processors", "heavy", "light"), [(1, 0, 0), (2, 1, 0), (3, 2, 1), (8, 4, 4)]
-)
-def test_threads_are_for_processors_to_spare(monkeypatch, processors, heavy, light):
-    monkeypatch.setattr(compressing, "processors", lambda: processors)
-    assert [SPARE(codec) for codec in ("gzip", "zstd")] == [heavy, heavy]
-    assert [SPARE(codec) for codec in ("snappy", "lz4")] == [light, light]
+@pytest.mark.parametrize(("spare", "heavy", "light"), [(0, 0, 0), (1, 1, 0), (2, 2, 1), (7, 4, 4)])
+def test_threads_are_for_processors_to_spare(monkeypatch, spare, heavy, light):
+    monkeypatch.setattr(compressing, "spare_threads", lambda: spare)
+    assert [THREADS(codec) for codec in ("gzip", "zstd")] == [heavy, heavy]
+    assert [THREADS(codec) for codec in ("snappy", "lz4")] == [light, light]
 
 
 @pytest.fixture(autouse=True)
 def two_threads(monkeypatch):
-    monkeypatch.setattr(compressing, "spare_threads", lambda _: 2)
+    monkeypatch.setattr(compressing, "compressing_threads", lambda _: 2)
 
 
 @pytest.fixture
