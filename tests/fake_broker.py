@@ -26,6 +26,7 @@ from pyspark_kafkaproto.messages import find_api, request_class
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
+from pyspark_kafkaproto.messages.list_groups import ListGroupsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.wire.frame import (
     RequestHeader,
@@ -513,6 +514,12 @@ def _described(name: str | None, topic: FakeTopic | None) -> MetadataResponse.To
     )
 
 
+def no_groups(cluster: FakeCluster, call: Call) -> ListGroupsResponse:
+    """What a broker lists that coordinates nothing."""
+    del cluster, call
+    return ListGroupsResponse()
+
+
 def find_coordinator(cluster: FakeCluster, call: Call) -> FindCoordinatorResponse:
     """The default answer to FindCoordinator: what `cluster.coordinators` says."""
     groups = call.request.coordinator_keys
@@ -539,4 +546,5 @@ _DEFAULTS = {
     "ApiVersions": api_versions,
     "Metadata": metadata,
     "FindCoordinator": find_coordinator,
+    "ListGroups": no_groups,
 }

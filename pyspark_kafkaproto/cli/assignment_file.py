@@ -99,7 +99,8 @@ def keep_way_back(file: Path, before: Assigned) -> None:
         ClickException: the disk is full.
     """
     try:
-        found = file.read_text("utf-8") if file.exists() else ""
+        # A device, or a pipe such as that of bash's >(…), keeps nothing, and may have no end.
+        found = file.read_text("utf-8") if file.is_file() else ""
         if not found.strip():
             file.write_text(f"{assignment_text(*before)}\n", "utf-8")
             return

@@ -182,7 +182,7 @@ def find_hanging(
 @click.option(
     "--even-if-live",
     is_flag=True,
-    help="Also one that its coordinator will end: that may commit it elsewhere.",
+    help="Also one that its coordinator will end, and may commit elsewhere, or has committed.",
 )
 @yes_option
 @json_option
@@ -197,7 +197,8 @@ def abort(
     """Abort, in one partition, the transaction that hangs there. It cannot be undone.
 
     read_committed readers go on by it, and never see the transaction's records there. One that a
-    coordinator will end is refused: `transactions fence` ends it everywhere.
+    coordinator will end is refused: `transactions fence` ends it everywhere. So is one that its
+    coordinator says is committed, whose records would be lost.
 
     \b
     Examples:

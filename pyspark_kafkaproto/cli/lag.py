@@ -163,7 +163,7 @@ def _of_all(
         if error.code not in (GROUP_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION):
             raise
         is_off = error.code == UNSUPPORTED_VERSION
-        if is_off:  # what is said of each such group by itself is that there is none
+        if is_off:  # for all such groups together: each by itself would say the same
             refused.note(error)
     listed = (item for item in cluster.list_groups() if item.reads_topics)
     return refused.each(

@@ -11,7 +11,7 @@ from pyspark_kafkaproto.cli.connection import connected
 from pyspark_kafkaproto.cli.moments import TIME_EXAMPLE, parse_time, show_time
 from pyspark_kafkaproto.cli.output import json_option, show
 from pyspark_kafkaproto.cli.refused import Refused
-from pyspark_kafkaproto.cli.values import find_partitions
+from pyspark_kafkaproto.cli.values import find_partitions, known_texts
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 
 _BOUNDS = {
@@ -47,7 +47,8 @@ def offsets(cluster: KafkaCluster, topics: tuple[str, ...], at: str | None, as_j
       kafkaproto offsets orders --at max-timestamp
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     refused = Refused()
-    told = refused.each(topics, lambda texts: _rows(cluster, texts, at))
+    known = known_texts(cluster, "TOPIC", topics, refused)
+    told = refused.each(known, lambda texts: _rows(cluster, texts, at)) if known else []
     columns = _BOUNDS if at is None else _AT
     if at == "max-timestamp":
         columns = _AT | {"timestamp": "Timestamp"}

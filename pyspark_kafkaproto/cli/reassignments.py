@@ -22,7 +22,7 @@ from pyspark_kafkaproto.cli.move_rows import (
 from pyspark_kafkaproto.cli.moving import Moving
 from pyspark_kafkaproto.cli.output import gathered, json_option, table_text
 from pyspark_kafkaproto.cli.refused import Refused
-from pyspark_kafkaproto.cli.values import existing_topics, find_partitions, parse_ids
+from pyspark_kafkaproto.cli.values import existing_topics, find_partitions, known_texts, parse_ids
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.wire.printable import counted
@@ -58,7 +58,8 @@ def list_(cluster: KafkaCluster, topics: tuple[str, ...], as_json: bool) -> None
         show_under_way(cluster.list_reassignments(), as_json=as_json)
         return
     refused = Refused()
-    told = refused.each(topics, partial(find_partitions, cluster, "TOPIC"))
+    known = known_texts(cluster, "TOPIC", topics, refused)
+    told = refused.each(known, partial(find_partitions, cluster, "TOPIC")) if known else []
     if told:
         show_under_way(cluster.list_reassignments(set().union(*told)), as_json=as_json)
     refused.tell()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from functools import partial
 
 import click
@@ -16,12 +15,13 @@ from pyspark_kafkaproto.cli.connection import (
     yes_option,
 )
 from pyspark_kafkaproto.cli.output import json_option, show, show_json, table_text, tell
-from pyspark_kafkaproto.cli.refused import Refused, merged
+from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cli.values import (
     existing_topics,
     is_id,
     parse_pairs,
     parse_partition_offsets,
+    told_topics,
 )
 from pyspark_kafkaproto.cluster import (
     Change,
@@ -300,10 +300,10 @@ def described_topics(
     """Those of `names` (all, if there is none) that are not refused; None: all of them are."""
     if not names:
         return cluster.describe()
-    told = refused.each(names, partial(cluster.describe, must_exist=True))
-    if not told:
-        return None
-    return replace(told[-1], topics=merged(item.topics for item in told))
+    topology, errors = told_topics(cluster, names)
+    for error in errors:
+        refused.note(error)
+    return topology if topology.topics else None
 
 
 def partition_rows(topology: Topology) -> list[dict[str, object]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
+from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, joined
 
@@ -92,19 +94,47 @@ def find_partitions(
     return found
 
 
+def known_texts(
+    cluster: KafkaCluster, option: str, texts: Iterable[str], refused: Refused
+) -> list[str]:
+    """Those of `texts`, as for `find_partitions`, whose topics are not refused.
+
+    Raises:
+        ConfigError: a text is none.
+    """
+    named = [(text, _place(option, text)[0]) for text in texts]
+    topology, errors = told_topics(cluster, [topic for _, topic in named])
+    for error in errors:
+        refused.note(error)
+    return [text for text, topic in named if topic in topology.topics]
+
+
 def existing_topics(cluster: KafkaCluster, names: Collection[str]) -> Topology:
     """Brokers, and these topics with their partitions.
 
     Raises:
         BrokerError: topics are not there or may not be seen; names each.
     """
+    topology, errors = told_topics(cluster, names)
+    if errors:
+        raise joined(errors)
+    return topology
+
+
+def told_topics(
+    cluster: KafkaCluster, names: Collection[str]
+) -> tuple[Topology, list[BrokerError]]:
+    """Brokers, and those of these topics that are there and may be seen; the others' errors.
+
+    News of topics that nobody knows yet is waited for once, not for each.
+    """
     try:
-        return cluster.describe(set(names), must_exist=True)
-    except BrokerError as error:
-        # It was waited for: about the others too is known by now what there is.
+        return cluster.describe(set(names), must_exist=True), []
+    except BrokerError:
         topology = cluster.describe(set(names))
-        errors = list(filter(None, (_error_of(topology, name) for name in dict.fromkeys(names))))
-        raise joined(errors or [error]) from None
+    errors = {name: _error_of(topology, name) for name in dict.fromkeys(names)}
+    there = {name: topology.topics[name] for name, error in errors.items() if error is None}
+    return replace(topology, topics=there), [error for error in errors.values() if error]
 
 
 def _error_of(topology: Topology, topic: str) -> BrokerError | None:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.names import check_set
+from pyspark_kafkaproto.cluster.topology import numbers_by_topic
 from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
@@ -58,9 +59,13 @@ def plan_ranges(
         lambda: cluster.get_latest_leader_offsets(partitions),
         lambda latest: all(committed[item] <= latest[item] for item in committed),
     )
-    for item in sorted(committed):
-        if not earliest[item] <= committed[item] <= latest[item]:
-            raise _not_there(group, item, committed[item], (earliest[item], latest[item]))
+    outside = {
+        item: (offset, earliest[item], latest[item])
+        for item, offset in sorted(committed.items())
+        if not earliest[item] <= offset <= latest[item]
+    }
+    if outside:
+        raise _not_there(group, outside)
     first: Mapping[TopicPartition, int] = earliest if fallback == "earliest" else latest
     starts = {**first, **committed}
     ranges = [OffsetRange(*item, starts[item], latest[item]) for item in sorted(partitions)]
@@ -193,13 +198,20 @@ def _moved(group: str, item: TopicPartition, before: int | None, now: int | None
     )
 
 
-def _not_there(
-    group: str, item: TopicPartition, offset: int, bounds: tuple[int, int]
-) -> ConfigError:
+def _not_there(group: str, outside: Mapping[TopicPartition, tuple[int, int, int]]) -> ConfigError:
+    """Says how to go on in those partitions alone: what others have was read already."""
+    shown = ", ".join(
+        f"offset {offset} of {item}, which holds {first} to {end}"
+        for item, (offset, first, end) in outside.items()
+    )
+    places = " ".join(
+        f"--topic {topic}:{','.join(map(str, numbers))}"
+        for topic, numbers in numbers_by_topic(outside)
+    )
     return ConfigError(
         "group",
         group,
-        f"it has committed offset {offset} of {item}, which holds {bounds[0]} to {bounds[1]}: "
-        "records are gone, or the topic was created anew. To go on with what is there: "
-        f"kafkaproto groups reset {group} --to-earliest --topic {item.topic}",
+        f"it has committed {shown}: records are gone, or the topic was created anew. To go on with "
+        f"what is there: kafkaproto groups reset {group} --to-earliest {places} (without numbers "
+        "where the topic was created anew)",
     )

@@ -153,7 +153,7 @@ class TransactionWindow:
             partition: where.
             start_offset: `transaction_start_offset` of the producer (`find_hanging_transactions`).
             even_if_live: whether to abort one that its coordinator will end: that may commit it in
-                its other partitions.
+                its other partitions; or one that it says is committed, whose records are lost then.
 
         Returns:
             Whose transaction it was, as `describe_producers` told.
@@ -162,7 +162,8 @@ class TransactionWindow:
             BrokerError: there is no such partition, or this user may not; or a coordinator is
                 away, which may know the transaction, and not `even_if_live`.
             ConfigError: no transaction is open there; names those that are.
-            LocalProtocolError: its coordinator will end it; says how to have that done.
+            LocalProtocolError: its coordinator will end it, or says that it is committed; says how
+                to have that done.
             UnsupportedVersion: brokers before Kafka 3.0 cannot tell whose it is.
         """
         from pyspark_kafkaproto.cluster.admin.hanging import abort_transaction

@@ -39,6 +39,8 @@ from pyspark_kafkaproto.messages.write_txn_markers import (
 _COORDINATORS = "__transaction_state"  # leads a partition of it who coordinates what is kept there
 # What a leader that remembers none has seen of coordinators: not more than any epoch there is.
 _LEAST_COORDINATOR_EPOCH = 0
+# Coordinators of Kafka 4.3.0 let go of a partition without a leader, and say that it is committed.
+_COMMITTED = frozenset({"PrepareCommit", "CompleteCommit"})
 _SHOWN = 10
 _ADVICE: Mapping[int, str] = {
     INVALID_PRODUCER_EPOCH: "the producer has a newer epoch here by now: look once more "
@@ -175,7 +177,8 @@ def abort_transaction(
         BrokerError: there is no such partition, or this user may not; or a coordinator is away,
             which may know the transaction, and not `even_if_live`.
         ConfigError: no transaction is open there; names those that are.
-        LocalProtocolError: a coordinator will end it, and not `even_if_live`.
+        LocalProtocolError: a coordinator will end it, or says that it is committed, and not
+            `even_if_live`.
     """
     told = describe_producers(router, {partition})
     by_offset = {item.transaction_start_offset: item for _, item in _open(told)}
@@ -187,6 +190,8 @@ def abort_transaction(
         owner = _owners(router, {producer.producer_id}).get(producer.producer_id)
         if owner is not None and _is_awaited(partition, owner):
             raise _live(partition, start_offset, owner)
+        if owner is not None and owner.state in _COMMITTED:
+            raise _committed(partition, start_offset, owner)
     _write_marker(router, partition, producer)
     return producer
 
@@ -212,6 +217,19 @@ def _live(
         way = "The coordinator writes its marker once the partition takes it"
     risk = "aborted here alone it may still be committed elsewhere (even_if_live, --even-if-live)"
     return LocalProtocolError(f"{what}{way}; {risk}")
+
+
+def _committed(
+    partition: TopicPartition, start_offset: int, owner: DescribedTransaction
+) -> LocalProtocolError:
+    name = owner.writer.transactional_id
+    return LocalProtocolError(
+        f"the transaction in {partition} from offset {start_offset} on is {owner.state} at the "
+        f"coordinator of transactional id {name!r}: its records there may be acknowledged, as "
+        "coordinators of Kafka 4.3.0 write no marker where nobody leads (KAFKA-20734). Let "
+        f"{name!r} commit a transaction with records in {partition}, which shows these, too; "
+        "aborted they are lost (even_if_live, --even-if-live)"
+    )
 
 
 def _write_marker(router: Router, partition: TopicPartition, producer: ActiveProducer) -> None:

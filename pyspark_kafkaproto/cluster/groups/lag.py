@@ -73,7 +73,7 @@ def lag_of(
     committed = fetch_offsets(router, found.committing, require_stable=False)
     for group in found.committing if topics is None else ():
         if not committed[group] and group in found.described and found.described[group] is None:
-            raise no_such_group(group)
+            raise no_such_group(router, group)
     try:
         shared = fetch_share_offsets(router, found.sharing, waits_for_leaders=False)
     except UnsupportedVersion:

@@ -30,7 +30,11 @@ from pyspark_kafkaproto.cluster.groups.share_groups import find_share_groups
 from pyspark_kafkaproto.cluster.groups.streams_groups import find_streams_groups
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import Broker, TopicPartition
-from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP
+from pyspark_kafkaproto.error_codes import (
+    GROUP_ID_NOT_FOUND,
+    NON_EMPTY_GROUP,
+    UNSUPPORTED_VERSION,
+)
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
@@ -58,6 +62,13 @@ _M = TypeVar("_M", bound=Message)
 _VERSION_BYTES = 2
 _IS_CLASSIC = {0: True, 1: False}  # ConsumerGroupDescribe's member_type; -1: not told
 
+# What describes groups of a type, and the feature that switches them off. Consumer groups become
+# classic ones by that.
+_FEATURES = {
+    SHARE: ("ShareGroupDescribe", "share.version"),
+    STREAMS: ("StreamsGroupDescribe", "streams.version"),
+}
+
 _DEAD = "Dead"
 _NO_SUCH_GROUP = "there is no such group: check its name (kafkaproto groups list)"
 
@@ -79,7 +90,7 @@ def describe_groups(router: Router, groups: Collection[str]) -> dict[str, Descri
     """
     described = _without_none(find_groups(router, groups))
     for group in sorted(set(groups) - described.keys()):
-        raise no_such_group(group, described)
+        raise no_such_group(router, group, described)
     return described
 
 
@@ -122,10 +133,37 @@ def find_listed(
     return found
 
 
-def no_such_group(group: str, usable: object = None) -> BrokerError:
-    """The error for a group that there is not."""
+def no_such_group(router: Router, group: str, usable: object = None) -> BrokerError:
+    """The error for a group that nobody describes: there is none, or its type is switched off.
+
+    Groups of such a type are still there, and listed, but may not be described.
+    """
     subject = f"group {group!r}"
-    return BrokerError(GROUP_ID_NOT_FOUND, "DescribeGroups", subject, _NO_SUCH_GROUP, usable)
+    kind = _listed_type(router, group)
+    if kind not in _FEATURES:
+        return BrokerError(GROUP_ID_NOT_FOUND, "DescribeGroups", subject, _NO_SUCH_GROUP, usable)
+    api, feature = _FEATURES[kind]
+    why = (
+        f"it is a {kind} group, and such are switched off in this cluster: its feature {feature} "
+        f"is 0 (kafkaproto features upgrade {feature}=1)"
+    )
+    return BrokerError(UNSUPPORTED_VERSION, api, subject, why, usable)
+
+
+def _listed_type(router: Router, group: str) -> str:
+    """As its coordinator lists it; "" where it does not, or cannot be asked."""
+
+    def read(answer: ListGroupsResponse) -> str:
+        if answer.error_code:
+            raise BrokerError(answer.error_code, answer.API_NAME, f"group {group!r}")
+        found = (item.group_type for item in answer.groups if item.group_id == group)
+        return next(found, "").lower()
+
+    try:
+        with router.trying_once():  # it has just answered, and this is for an error's text alone
+            return router.ask_coordinator("list groups", group, ListGroupsRequest(), read)
+    except KafkaProtoError:
+        return ""
 
 
 def delete_groups(router: Router, groups: Collection[str]) -> None:

@@ -212,7 +212,7 @@ def _begun_topics(router: Router, group: str, topics: Collection[str]) -> set[st
     """Those of `topics` in which there is something to forget; the others have to be there."""
     found = find_groups(router, {group})[group]
     if found is None:
-        raise no_such_group(group)
+        raise no_such_group(router, group)
     check_kind(found, is_share=True)
     begun = {item.topic for item in fetch_share_offsets(router, {group})[group]}
     if others := set(topics) - begun:

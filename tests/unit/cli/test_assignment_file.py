@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from pyspark_kafkaproto.cli.assignment_file import assignment_text, read_assignment
+from pyspark_kafkaproto.cli.assignment_file import (
+    Assigned,
+    assignment_text,
+    keep_way_back,
+    read_assignment,
+)
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.admin import Replica
 from pyspark_kafkaproto.errors import ConfigError
@@ -50,3 +56,10 @@ def test_file_of_kafkas_own_tool_will_do():
 def test_file_that_is_none_is_named_with_what_is_wrong(text, why):
     with pytest.raises(ConfigError, match=why):
         read_assignment("moves.json", text)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
+def test_way_back_into_a_device_reads_nothing_of_it(monkeypatch, device):
+    """It was read to its end, which /dev/zero has not, nor a pipe that nobody else writes to."""
+    monkeypatch.setattr(Path, "read_text", lambda *_: pytest.fail("it is read"))
+    keep_way_back(Path(device), Assigned({FIRST: (1, 2)}, {}))

@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from pyspark_kafkaproto.cli.refused import Refused, all_of
+from pyspark_kafkaproto.cluster import topology
 from pyspark_kafkaproto.error_codes import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_AUTHORIZATION_FAILED,
@@ -23,6 +24,8 @@ from pyspark_kafkaproto.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
 )
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
+from pyspark_kafkaproto.net import deadline, retry
+from tests.clock import stop_clock
 from tests.unit.cluster.admin import test_log_dirs
 from tests.unit.cluster.admin.fake_settings import DESCRIBE, refuse_topic
 from tests.unit.cluster.admin.test_reassignments import LIST, under_way
@@ -91,6 +94,18 @@ def test_what_is_there_is_shown_and_each_that_is_not_is_named(command, words, ou
     assert shown.exit_code == 1
     assert json.loads(shown.stdout) == json.loads(command(*words, ours, "--json").stdout)
     assert found_in(json.loads(shown.stdout)) & {ours, int(ours) if ours.isdecimal() else ours}
+
+
+@pytest.mark.parametrize("words", ["topics describe", "metadata", "offsets", "reassignments list"])
+@pytest.mark.usefixtures("there")
+def test_news_of_all_topics_that_nobody_knows_is_waited_for_once(command, monkeypatch, words):
+    """Each was waited for by itself: a list of fifty old names took most of a minute."""
+    clock = stop_clock(monkeypatch, retry, deadline)
+    monkeypatch.setattr(topology, "_NEWS_TRAVELS_S", 1.0)
+    done = command(*words.split(), "orders", *(f"ghost{at}" for at in range(5)))
+    assert done.exit_code == 1
+    assert done.stderr.count("UNKNOWN_TOPIC_OR_PARTITION") == 5
+    assert sum(clock.slept) < 1.5
 
 
 @pytest.mark.parametrize(

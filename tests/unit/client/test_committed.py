@@ -109,8 +109,16 @@ def test_committed_offset_that_is_not_there_is_never_committed_over(offset):
     with pytest.raises(
         ConfigError,
         match=rf"'g'.*offset {offset} of orders-0, which holds 8 to 10"
-        r".*kafkaproto groups reset g --to-earliest --topic orders",
+        r".*kafkaproto groups reset g --to-earliest --topic orders:0 ",
     ):
+        plan(cluster)
+
+
+def test_partitions_whose_records_are_gone_are_reset_alone():
+    """With those beside them, what was read there would be read again."""
+    cluster = Cluster(earliest=[8, 0, 8], latest=[10, 10, 10], committed={0: 5, 1: 5, 2: 11})
+    told = r"offset 5 of orders-0.*, offset 11 of orders-2.*--to-earliest --topic orders:0,2 "
+    with pytest.raises(ConfigError, match=told):
         plan(cluster)
 
 

@@ -255,6 +255,19 @@ def test_one_that_a_coordinator_will_end_is_refused_unless_meant(brokers, kafka,
     assert len(brokers.asked(MARKERS)) == 1
 
 
+@pytest.mark.parametrize("state", ["PrepareCommit", "CompleteCommit"])
+def test_one_that_is_committed_is_not_dropped_unless_meant(brokers, kafka, state):
+    """Kafka 4.3.0 writes no marker where nobody leads, and says that all is done."""
+    brokers.on(PRODUCERS, told(opened(7)))
+    known(brokers, 1, state=state)
+    brokers.on(MARKERS, marked())
+    with pytest.raises(LocalProtocolError, match=rf"orders-0.* 12 .*{state}.*'p'.*'p' commit a"):
+        kafka.abort_transaction(FIRST, 12)
+    assert brokers.asked(MARKERS) == []
+    kafka.abort_transaction(FIRST, 12, even_if_live=True)
+    assert len(brokers.asked(MARKERS)) == 1
+
+
 def test_one_that_the_coordinator_has_elsewhere_is_aborted(brokers, kafka):
     brokers.on(PRODUCERS, told(opened(7)))
     known(brokers, 1)

@@ -16,6 +16,7 @@ from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.delete_groups import DeleteGroupsResponse
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
 from tests.fake_broker import api_versions, close
+from tests.unit.cluster.committing import FakeCoordinator
 from tests.unit.cluster.fake_groups import (
     assigned,
     classic,
@@ -89,6 +90,28 @@ def test_group_that_there_is_not_is_an_error_beside_those_there_are(brokers, kaf
     ) as caught:
         kafka.describe_groups({"g", "there"})
     assert caught.value.usable.keys() == {"there"}
+
+
+@pytest.mark.parametrize("kind", ["share", "streams"])
+@pytest.mark.parametrize(
+    "ask", [lambda kafka: kafka.describe_groups({"g"}), lambda kafka: kafka.lag({"g"})]
+)
+def test_group_of_a_type_that_is_switched_off_is_not_said_not_to_be_there(
+    brokers, kafka, kind, ask
+):
+    FakeCoordinator(brokers)
+    describing(brokers, {"share": share, "streams": streams}[kind]("g", code=35))
+    brokers.on("ListGroups", listed(("g", kind.title(), "Empty")))
+    told = rf"UNSUPPORTED_VERSION.*{kind} group.*kafkaproto features upgrade {kind}\.version=1"
+    with pytest.raises(BrokerError, match=told):
+        ask(kafka)
+
+
+def test_where_groups_may_not_be_listed_a_missing_one_is_just_missing(brokers, kafka):
+    describing(brokers)
+    brokers.on("ListGroups", listed(code=31))
+    with pytest.raises(BrokerError, match="no such group"):
+        kafka.describe_groups({"g"})
 
 
 @pytest.mark.parametrize(("told", "is_classic"), [(-1, None), (0, True), (1, False)])
