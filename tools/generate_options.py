@@ -26,7 +26,10 @@ Written by `tools/generate_options.py` from `spark/option_table.py` and the prop
 `net/config.py`, `net/security.py` and `net/producer_config.py`: change those.
 
 Names are read in any case, as Spark hands them over. An option that is not known is named in a
-warning and has no effect, as with Spark's own connector. Options marked **+** are not in Spark's
+warning and has no effect, as with Spark's own connector. So is one that has none where it is given
+(`maxOffsetsPerTrigger` in a batch), or beside the others (`committedFallback` where nothing is
+`committed`, `startingOffsets` where `startingTimestamp` comes before it): Spark's own passes over
+most of these without a word. A process names each once. Options marked **+** are not in Spark's
 own connector. How to move from `format("kafka")`: [migrating.md](migrating.md).
 """
 _CLIENT_HEAD = """
@@ -41,7 +44,10 @@ named once in a warning and have no effect, but for those of `ssl.` and `sasl.`,
 |---|---|---|
 """
 _PRODUCER_HEAD = """
-The same for writes; what they mean here: [writing.md](writing.md).
+The same for writes; what they mean here: [writing.md](writing.md). Of those above `client.rack`,
+`isolation.level`, `check.crcs`, `fetch.max.bytes` and `max.partition.fetch.bytes` are for reading:
+a write names them in a warning, and so does a `Producer`. `compression.….level` counts for the
+`compression.type` of its name alone.
 
 | property | default | how it differs from the Java client |
 |---|---|---|

@@ -111,7 +111,12 @@ class Producer:
         spare_id: Callable[[str], str] | None = None,
     ) -> None:
         say_which_codec()
-        self.config = config if isinstance(config, ProducerConfig) else ProducerConfig.parse(config)
+        if isinstance(config, ProducerConfig):
+            self.config = config
+        else:
+            self.config = ProducerConfig.parse(config)
+            is_named = self.config.transactional_id is not None
+            self.config.name_idle(config, in_transactions=is_named)
         self._topic = topic
         self._owns_connections = connections is None
         self._router = Router(self.config.client, connections, brokers=brokers)
@@ -179,9 +184,12 @@ class Producer:
                 if isinstance(data, ProducerRecord):  # a tuple: its parts would be the records
                     kind = type(data).__name__
                     raise ConfigError("records", kind, "expected a list: send([record])")
-                if not isinstance(data, Iterable):
-                    kind, allowed = type(data).__name__, "expected records, or an Arrow batch"
-                    raise ConfigError("records", kind, allowed)
+                # Characters, keys or the names of columns would be the records of the latter.
+                is_other = isinstance(data, (str, bytes, Mapping)) or hasattr(data, "iloc")
+                if is_other or not isinstance(data, Iterable):
+                    allowed = "expected records in a list, or an Arrow batch: "
+                    allowed += "pa.RecordBatch.from_pandas(frame), .from_pydict(columns)"
+                    raise ConfigError("records", type(data).__name__, allowed)
                 # What makes them may send others: nothing is begun yet.
                 records = self._alone.letting_in(list)(data)
         if self._transactions is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from pyspark_kafkaproto.cluster.asking import Asker, check_complete, cut, send_all
+from pyspark_kafkaproto.error_codes import COORDINATOR_NOT_AVAILABLE
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, UnsupportedVersion
 from pyspark_kafkaproto.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -19,6 +20,8 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 GROUP_KEY = 0
 TRANSACTION_KEY = 1
 KINDS = {GROUP_KEY: "group", TRANSACTION_KEY: "transactional id"}
+# Who leads a partition of it coordinates what is kept there.
+_TOPICS = {GROUP_KEY: "__consumer_offsets", TRANSACTION_KEY: "__transaction_state"}
 
 _KEYS_PER_REQUEST = 1000
 LAST_BY_ONE_KEY = 3
@@ -46,8 +49,18 @@ def find_coordinators(
 def _place(item: Found, kind: int) -> Endpoint | BrokerError:
     if item.error_code:
         subject, text = f"{KINDS[kind]} {item.key!r}", item.error_message or ""
+        if item.error_code == COORDINATOR_NOT_AVAILABLE:
+            text = _without_leader(_TOPICS[kind])
         return BrokerError(item.error_code, "FindCoordinator", subject, text)
     return Endpoint(item.host, item.port)
+
+
+def _without_leader(topic: str) -> str:
+    """What is wrong, where it stays so; brokers say it for a moment, too, as they elect leaders."""
+    return (
+        f"its partition of {topic} has no leader, or {topic} cannot be made with so few brokers: "
+        f"kafkaproto metadata {topic} shows it"
+    )
 
 
 def the_one(answer: FindCoordinatorResponse, key: str) -> Found:

@@ -22,6 +22,7 @@ from pyspark_kafkaproto.net.properties import (
     read_fields,
     seconds,
     text,
+    warn_once,
     whole_number,
     words,
 )
@@ -30,7 +31,6 @@ from pyspark_kafkaproto.net.security import SecurityConfig, is_security_property
 from pyspark_kafkaproto.net.transport import Endpoint
 
 _log = logging.getLogger(__name__)
-_warned: set[str] = set()
 
 MIB = 1 << 20
 # The Java client's, which read like others that are here.
@@ -106,13 +106,11 @@ class ClientConfig(SecurityConfig):
         for name in others:
             if is_security_property(name):
                 refuse_unknown(prefix, name)
-            elif name not in _warned:
-                _warned.add(name)
-                known = [*names_of(cls), *beside]
-                hint = "" if name in _JAVA_ALONE else meant(prefix, name, known, ALIKE)
-                _log.warning(
-                    "client property %s%s is not known here: it has no effect%s", prefix, name, hint
-                )
+                continue
+            known = [*names_of(cls), *beside]
+            hint = "" if name in _JAVA_ALONE else meant(prefix, name, known, ALIKE)
+            said = f"client property {prefix}{name} is not known here: it has no effect{hint}"
+            warn_once(_log, said)
         if not values.get("bootstrap_servers"):
             wanted = "bootstrap.servers"
             given = [name for name in others if meant("", name, [wanted], ALIKE)]

@@ -6,7 +6,8 @@ what a producer needs beside it. Where a default is not the Java client's, the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -20,14 +21,25 @@ from pyspark_kafkaproto.net.properties import (
     read_fields,
     seconds,
     text,
+    warn_once,
     whole_number,
 )
+
+_log = logging.getLogger(__name__)
 
 INT32_MAX: Final = 2**31 - 1
 
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 # The least and the most of the codecs that have levels (KIP-390).
 _LEVELS: Final = {"gzip": (1, 9), "lz4": (1, 17), "zstd": (-131072, 22)}
+# Every client has them, and who writes does without. Where a load test reads, too, they count.
+_OF_READERS: Final = (
+    "client.rack",
+    "isolation.level",
+    "check.crcs",
+    "fetch.max.bytes",
+    "max.partition.fetch.bytes",
+)
 _ACKS: Final = {"0": 0, "1": 1, "-1": -1, "all": -1}
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 # A broker keeps the last five batches of a producer, to know a repeated one by (KIP-98).
@@ -113,6 +125,23 @@ class ProducerConfig:
         if self.transactional_id is not None:
             why = "nothing is written in transactions here: leave it out"
             raise ConfigError("transactional.id", self.transactional_id, why)
+
+    def name_idle(self, given: Collection[str], *, in_transactions: bool) -> None:
+        """Warn of what was given, by the names in `given`, and changes nothing of what is written.
+
+        Java's producer, and so Spark's own sink, passes over it.
+        """
+        codec = self.compression_type
+        idle = dict.fromkeys(_OF_READERS, "it is for reading")
+        for other in _LEVELS.keys() - {codec}:
+            why = f"{self.client.named('compression.type')} is {codec}"
+            idle[f"compression.{other}.level"] = why
+        if not in_transactions:
+            idle["transaction.timeout.ms"] = "nothing is written in transactions"
+        for name in given:
+            if name in idle:
+                said = f"client property {self.client.named(name)} has no effect on what is written"
+                warn_once(_log, f"{said}: {idle[name]}")
 
     @property
     def least_delivery_s(self) -> float:

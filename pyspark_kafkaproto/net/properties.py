@@ -6,6 +6,7 @@ A reader takes the property's full name and its text. What the properties mean i
 from __future__ import annotations
 
 import difflib
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, field, fields
@@ -104,6 +105,16 @@ def read_fields(
         else:
             others[name] = value
     return values, others
+
+
+_warned: set[str] = set()
+
+
+def warn_once(log: logging.Logger, text: str) -> None:
+    """Warn of what was given, once in a process: Spark has sources made anew for each batch."""
+    if text not in _warned:
+        _warned.add(text)
+        log.warning("%s", text)
 
 
 ALIKE: Final = 0.85

@@ -290,10 +290,20 @@ class SecurityConfig:
             raise ConfigError(self.named("sasl.mechanism"), self.sasl_mechanism, why)
         module = self.login_module()
         if self.sasl_mechanism == OAUTHBEARER:
-            self._check_token_source(module)
+            self._check_token_source(given, module)
 
-    def _check_token_source(self, module: LoginModule) -> None:
+    def _check_token_source(self, given: Collection[str], module: LoginModule) -> None:
         if self.token_function:
+            # It is given the login module's options, and nothing of these.
+            idle = [name for name in given if name.startswith("sasl.oauthbearer.")]
+            if idle:
+                handler = self.named("sasl.login.callback.handler.class")
+                raise ConfigError(
+                    self.named(idle[0]),
+                    HIDDEN,
+                    f"has no effect with a function in {handler}: what it needs goes into "
+                    f"{self.named('sasl.jaas.config')}",
+                )
             return
         is_unsecured = any(name.startswith("unsecured") for name in module.options)
         if self.sasl_token_endpoint_url is None and not is_unsecured:
@@ -333,9 +343,18 @@ class SecurityConfig:
                     stores = map(self.named, (f"{name}.location", f"{name}.{text_name}"))
                     why = f"has no effect without {' or '.join(stores)}"
                     raise ConfigError(self.named(f"{name}.{idle}"), HIDDEN, why)
+            if is_text and self._value_of(f"{name}.password"):
+                opens = self.named("ssl.key.password")
+                why = f"has no effect on PEM text: {opens} is what opens a key in it"
+                raise ConfigError(self.named(f"{name}.password"), HIDDEN, why)
             if is_text and self._value_of(f"{name}.type") not in {None, "PEM"}:
                 why = f"{self.named(name)}.{text_name} holds PEM text: expected PEM"
                 raise ConfigError(self.named(f"{name}.type"), self._value_of(f"{name}.type"), why)
+
+        if self.ssl_key_password and not (self.ssl_keystore_location or self.ssl_keystore_key):
+            stores = map(self.named, ("ssl.keystore.location", "ssl.keystore.key"))
+            why = f"has no effect without {' or '.join(stores)}"
+            raise ConfigError(self.named("ssl.key.password"), HIDDEN, why)
 
     def _value_of(self, name: str) -> object:
         return getattr(self, names_of(type(self))[name].name)

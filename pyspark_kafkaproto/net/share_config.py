@@ -6,6 +6,7 @@ each with where it is set instead.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -20,10 +21,14 @@ from pyspark_kafkaproto.net.properties import (
     read_fields,
     seconds,
     text,
+    warn_once,
     whole_number,
 )
 
+_log = logging.getLogger(__name__)
+
 _ACKNOWLEDGED: Final = "records are acknowledged one by one, and nothing is committed as an offset"
+_OF_PARTITIONS: Final = "max.partition.fetch.bytes"
 _HEARTBEATS: Final = "the brokers say how often: group.share.%s.ms, or share.%s.ms of the group"
 _NOT_HERE: Final = {
     "auto.offset.reset": "it is a configuration of the group: share.auto.offset.reset",
@@ -73,6 +78,9 @@ class ShareConfig:
         if not parsed.group_id:
             allowed = "required: the share group to be a member of"
             raise ConfigError(prefix + "group.id", None, allowed)
+        if _OF_PARTITIONS in properties:
+            why = "a share group's fetch has one bound for all partitions, fetch.max.bytes"
+            warn_once(_log, f"client property {prefix}{_OF_PARTITIONS} has no effect: {why}")
         return parsed
 
     @property

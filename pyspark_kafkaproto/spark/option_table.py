@@ -401,7 +401,7 @@ OPTIONS: tuple[Option, ...] = (
         "kafka.group.id",
         read_name,
         None,
-        "The consumer group of `committed`.",
+        "The consumer group of `committed`; without that it has no effect, and a warning says so.",
         differs="Reading joins no group and needs no right on one; the id is used for `committed` "
         "alone. Spark's own joins it.",
     ),

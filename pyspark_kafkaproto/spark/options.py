@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import logging
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,12 +17,12 @@ from pyspark_kafkaproto.client import Mode, OffsetRange, ReadSettings
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ClientConfig, ProducerConfig
-from pyspark_kafkaproto.net.properties import as_written_here, names_of
+from pyspark_kafkaproto.net.properties import as_written_here, names_of, warn_once
 from pyspark_kafkaproto.net.secret import HIDDEN
 from pyspark_kafkaproto.net.security import is_security_property
 from pyspark_kafkaproto.spark.columns import COLUMN_NAMES
 from pyspark_kafkaproto.spark.option_table import OPTIONS, REFUSED, Use, options_for
-from pyspark_kafkaproto.spark.starts import Committed, Limit
+from pyspark_kafkaproto.spark.starts import Ago, Committed, Limit, Timestamp
 
 _log = logging.getLogger(__name__)
 
@@ -119,6 +119,9 @@ def gather(
     client = client_config(options)
     assigned = values["assign"]
     start = chosen(options, values, STARTS)
+    for name, why in _idle(options, values, start, end):
+        if name.lower() in options:
+            warn_once(_log, f"option {name} has no effect: {why}")
     return ReadOptions(
         client=_task_config(client, values),
         driver=driver_config(client, values),
@@ -203,6 +206,9 @@ def client_properties(options: Mapping[str, str]) -> dict[str, str]:
     }
     folder = options.get(_CAPTURE_TO.lower())
     if folder is not None:
+        if properties.get("capture.to", folder) != folder:
+            said = f"option {CLIENT_PREFIX}capture.to has no effect: {_CAPTURE_TO} comes before it"
+            warn_once(_log, said)
         properties["capture.to"] = folder
     return properties
 
@@ -285,10 +291,12 @@ def _check_known(options: Mapping[str, str], use: Use) -> None:
                 refused.name, options[refused.name], f"not supported; {refused.instead}"
             )
     for low in options:
-        if low in known or low in _SPARKS_OWN or low.startswith(CLIENT_PREFIX):
+        if low in known or low in _SPARKS_OWN:
             continue
         if low in elsewhere:
-            _log.warning("option %s has no effect in %s", elsewhere[low].name, _NAMES[use])
+            warn_once(_log, f"option {elsewhere[low].name} has no effect in {_NAMES[use]}")
+            continue
+        if low.startswith(CLIENT_PREFIX):
             continue
         if is_security_property(low):
             why = "has no effect without the prefix, and nothing of security is passed over"
@@ -296,9 +304,31 @@ def _check_known(options: Mapping[str, str], use: Use) -> None:
         own = [option.name for option in known.values()]
         close = CLIENT_PREFIX + low if low in _CLIENT_PROPERTIES else _close_to(low, own)
         hint = f"; did you mean {close}?" if close else ""
-        _log.warning("option %r is not known to kafkaproto and has no effect%s", low, hint)
-    if "groupidprefix" in options:
-        _log.warning("option groupIdPrefix has no effect: reading uses no consumer group")
+        warn_once(_log, f"option {low!r} is not known to kafkaproto and has no effect{hint}")
+
+
+def _idle(
+    options: Mapping[str, str], values: Mapping[str, Any], start: Chosen, end: Chosen
+) -> Iterator[tuple[str, str]]:
+    """Options of a read that have no effect beside the others, given or not, with why.
+
+    Spark's own connector passes over them without a word.
+    """
+    for names in (STARTS, ENDS):
+        for name in _overridden(options, names):
+            yield name, f"{chosen(options, values, names).option} comes before it"
+    if not isinstance(start.limit, (Timestamp, Ago)):
+        yield "startingOffsetsByTimestampStrategy", "the query starts at no time"
+    is_committed = isinstance(start.limit, Committed)
+    if not is_committed:
+        yield "committedFallback", "the start is not `committed`"
+    if not is_committed and not isinstance(end.limit, Committed):
+        yield "kafka.group.id", "reading joins no group, and nothing is `committed`"
+    if values.get("minOffsetsPerTrigger") is None and "maxTriggerDelay" in values:
+        yield "maxTriggerDelay", "there is no minOffsetsPerTrigger"
+    if values["mode"] is not Mode.PERMISSIVE:
+        yield "columnNameOfCorruptRecord", "mode is not PERMISSIVE"
+    yield "groupIdPrefix", "reading uses no consumer group"
 
 
 def _check_together(options: Mapping[str, str], values: Mapping[str, Any]) -> None:

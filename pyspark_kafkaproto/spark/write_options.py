@@ -105,6 +105,7 @@ def parse_write_options(options: Mapping[str, str], schema: StructType) -> Write
     transactions = _transactions(options, values, producer)
     if transactions is not None:
         producer = _for_transactions(producer, properties)
+    producer.name_idle(properties, in_transactions=transactions is not None)
     return WriteOptions(
         producer=producer,
         topic=topic,

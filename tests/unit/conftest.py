@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyspark_kafkaproto.cluster import capturing, routing, topology
-from pyspark_kafkaproto.net import pool
+from pyspark_kafkaproto.net import pool, properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 def nobody_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test has failed to reach a broker, whose port the next one's may have."""
     monkeypatch.setattr(pool, "_unreached", set())
+
+
+@pytest.fixture(autouse=True)
+def nothing_warned_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No option was named in a warning, as each is once in a process."""
+    monkeypatch.setattr(properties, "_warned", set())
 
 
 @pytest.fixture

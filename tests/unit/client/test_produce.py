@@ -348,9 +348,19 @@ def test_what_is_no_record_is_refused(producer, record):
         producer().send([record])
 
 
-@pytest.mark.parametrize("data", [None, 5])
+class Frame:
+    """Like pandas' one, to go through which is to go through the names of its columns."""
+
+    iloc = None
+
+    def __iter__(self):
+        return iter(["value"])
+
+
+@pytest.mark.parametrize("data", [None, 5, "", b"value", {"value": ["a"]}, Frame()])
 def test_what_is_no_list_is_refused(producer, data):
-    with pytest.raises(ConfigError, match=r"records.*(NoneType|int).*expected records"):
+    kind = type(data).__name__
+    with pytest.raises(ConfigError, match=rf"records' is '{kind}'.*expected records.*from_pandas"):
         producer().send(data)
 
 

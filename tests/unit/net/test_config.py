@@ -8,7 +8,6 @@ import pytest
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import Backoff, ClientConfig, Endpoint, ProducerConfig
-from pyspark_kafkaproto.net import config as config_module
 from pyspark_kafkaproto.net.properties import names_of
 from pyspark_kafkaproto.net.security import SecurityConfig
 
@@ -66,11 +65,6 @@ BAD = [
     ("max.partition.fetch.bytes", "1MB", "whole number"),
     ("receive.message.max.bytes", "999", "from 1000"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def nothing_warned_yet(monkeypatch):
-    monkeypatch.setattr(config_module, "_warned", set())
 
 
 # Those of security have their own file.

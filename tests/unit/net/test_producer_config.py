@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 
+from pyspark_kafkaproto.client import Producer
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ProducerConfig
 
@@ -107,3 +108,32 @@ def test_a_property_of_producers_that_is_misspelt_is_pointed_out(caplog):
     parse(compression_typ="lz4")
     (said,) = caplog.messages
     assert said.endswith("has no effect; did you mean kafka.compression.type?")
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"isolation.level": "read_committed"}, "for reading"),
+        ({"client.rack": "a"}, "for reading"),
+        ({"compression.zstd.level": "3"}, "compression.type is none"),
+        ({"compression.type": "lz4", "compression.zstd.level": "3"}, "compression.type is lz4"),
+        ({"transaction.timeout.ms": "3"}, "in transactions"),
+    ],
+)
+def test_a_producer_names_what_changes_nothing_of_what_it_writes(given, why, caplog):
+    Producer(SERVERS | given)
+    (said,) = caplog.messages
+    assert f"{list(given)[-1]} has no effect on what is written" in said
+    assert why in said
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"compression.type": "zstd", "compression.zstd.level": "3"},
+        {"transactional.id": "mine", "transaction.timeout.ms": "5000"},
+    ],
+)
+def test_what_changes_something_of_it_is_not_named(given, caplog):
+    Producer(SERVERS | given)
+    assert not caplog.messages

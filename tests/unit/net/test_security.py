@@ -61,12 +61,12 @@ GOOD = [
         Secret("C"),
     ),
     (WITH_KEY, "ssl.keystore.password", "x", "ssl_keystore_password", Secret("x")),
-    (SSL, "ssl.key.password", "x", "ssl_key_password", Secret("x")),
-    (SSL, "ssl.key.password", "\tx y\u00a0 ", "ssl_key_password", Secret("x y\u00a0")),
+    (WITH_KEY, "ssl.key.password", "x", "ssl_key_password", Secret("x")),
+    (WITH_PEM, "ssl.key.password", "\tx y\u00a0 ", "ssl_key_password", Secret("x y\u00a0")),
     (WITH_PLAIN, "sasl.mechanism", "PLAIN", "sasl_mechanism", "PLAIN"),
     (WITH_PLAIN, "sasl.jaas.config", PLAIN, "sasl_jaas_config", Secret(PLAIN)),
     (
-        WITH_OAUTH,
+        {name: value for name, value in WITH_OAUTH.items() if "url" not in name},
         "sasl.login.callback.handler.class",
         "my.tokens:give",
         "sasl_login_callback",
@@ -117,6 +117,19 @@ BAD = [
     (WITH_CA | {"ssl.truststore.type": "BKS"}, "ssl.truststore.type", "PEM, PKCS12, JKS"),
     (SSL | {"ssl.truststore.type": "PEM"}, "ssl.truststore.type", "without kafka.ssl.trust"),
     (SSL | {"ssl.truststore.password": "x"}, "ssl.truststore.password", "has no effect without"),
+    (SSL | {"ssl.key.password": "x"}, "ssl.key.password", "without kafka.ssl.keystore.location"),
+    (WITH_CA | {"ssl.key.password": "x"}, "ssl.key.password", "or kafka.ssl.keystore.key"),
+    (WITH_PEM | {"ssl.keystore.password": "x"}, "ssl.keystore.password", "kafka.ssl.key.password"),
+    (
+        SSL | {"ssl.truststore.certificates": "PEM", "ssl.truststore.password": "x"},
+        "ssl.truststore.password",
+        "has no effect on PEM text",
+    ),
+    (
+        WITH_OAUTH | {"sasl.login.callback.handler.class": "my.tokens:give"},
+        "sasl.oauthbearer.token.endpoint.url",
+        "has no effect with a function in kafka.sasl.login.callback.handler.class",
+    ),
     (
         WITH_CA | {"ssl.truststore.certificates": "PEM"},
         "ssl.truststore.location",
@@ -292,17 +305,21 @@ def test_a_token_function_needs_no_login_module():
 EVERY_SECRET = {
     "ssl.truststore.location": "/ca",
     "ssl.truststore.password": "hunter2",
-    "ssl.keystore.key": "hunter2",
-    "ssl.keystore.certificate.chain": "PEM",
-    "ssl.keystore.password": "hunter2",
     "ssl.key.password": "hunter2",
     "sasl.oauthbearer.client.credentials.client.secret": "hunter2",
 }
 
 
-def test_secrets_are_shown_nowhere_and_travel_all_the_same(caplog):
+@pytest.mark.parametrize(
+    "store",
+    [
+        {"ssl.keystore.key": "hunter2", "ssl.keystore.certificate.chain": "PEM"},
+        {"ssl.keystore.location": "/key", "ssl.keystore.password": "hunter2"},
+    ],
+)
+def test_secrets_are_shown_nowhere_and_travel_all_the_same(store, caplog):
     with caplog.at_level(logging.DEBUG):
-        config = ClientConfig.parse(WITH_OAUTH | EVERY_SECRET)
+        config = ClientConfig.parse(WITH_OAUTH | EVERY_SECRET | store)
         again = pickle.loads(pickle.dumps(config))
         logging.getLogger("x").debug("%s %r", config, [again])
     assert again == config

@@ -50,3 +50,10 @@ def test_what_cannot_be_used_is_named(name, value, why):
     with pytest.raises(ConfigError, match=why) as raised:
         ShareConfig.parse(LEAST | {name: value}, "kafka.")
     assert f"kafka.{name}" in str(raised.value)
+
+
+def test_a_bound_that_share_groups_do_not_have_is_named(caplog):
+    ShareConfig.parse(LEAST | {"max.partition.fetch.bytes": "1000"})
+    (said,) = caplog.messages
+    assert "max.partition.fetch.bytes has no effect" in said
+    assert "fetch.max.bytes" in said

@@ -10,7 +10,6 @@ from pyspark_kafkaproto.client import OffsetRange, ReadSettings
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import Backoff, Endpoint
-from pyspark_kafkaproto.net import config as config_module
 from pyspark_kafkaproto.spark.option_table import OPTIONS, Use, options_for
 from pyspark_kafkaproto.spark.options import Chosen, option_value, parse_read_options
 from pyspark_kafkaproto.spark.range_text import parse_ranges, ranges_json
@@ -298,14 +297,52 @@ def test_every_option_of_sparks_connector_is_there():
 
 def test_group_is_no_client_property_and_a_prefix_is_said_to_do_nothing(caplog):
     with caplog.at_level(logging.WARNING):
-        given = {"kafka.group.id": "g", "groupidprefix": "p"}
+        given = {"kafka.group.id": "g", "groupidprefix": "p", "startingoffsets": "committed"}
         assert parse_read_options(LEAST | given).group == "g"
     assert "group.id" not in caplog.text
     assert "groupIdPrefix has no effect" in caplog.text
 
 
-def test_property_of_the_java_client_alone_is_named_once(caplog, monkeypatch):
-    monkeypatch.setattr(config_module, "_warned", set())
+@pytest.mark.parametrize(
+    ("given", "name", "why"),
+    [
+        ({"startingtimestamp": "1", "startingoffsets": "x"}, "startingOffsets", "startingTimestam"),
+        ({"endingtimestamp": "1", "endingoffsetsbytimestamp": TIMES}, "endingOffsetsByT", "ending"),
+        ({"startingoffsetsbytimestampstrategy": "latest"}, "startingOffsetsByTim", "at no time"),
+        ({"committedfallback": "error"}, "committedFallback", "not `committed`"),
+        ({"kafka.group.id": "g"}, "kafka.group.id", "joins no group"),
+        ({"kafka.group.id": "g", "startingtimestamp": "1"}, "kafka.group.id", "nothing is"),
+        ({"columnnameofcorruptrecord": "bad"}, "columnNameOfCorruptRecord", "not PERMISSIVE"),
+        ({"captureto": "/a", "kafka.capture.to": "/b"}, "kafka.capture.to", "captureTo comes"),
+        ({"maxtriggerdelay": "1s"}, "maxTriggerDelay", "batch reads"),
+    ],
+)
+def test_what_has_no_effect_beside_the_others_is_named_once(given, name, why, caplog):
+    """A stream has its source made twice, and its sink for each batch."""
+    for _ in range(2):
+        parse_read_options(LEAST | given)
+    (said,) = caplog.messages
+    assert said.startswith(f"option {name}")
+    assert "has no effect" in said
+    assert why in said
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"startingoffsets": "-10m", "startingoffsetsbytimestampstrategy": "error"},
+        {"startingoffsets": "committed", "committedfallback": "error", "kafka.group.id": "g"},
+        {"endingoffsets": "committed", "kafka.group.id": "g"},
+        {"mode": "permissive", "columnnameofcorruptrecord": "bad"},
+        {"captureto": "/a", "kafka.capture.to": "/a"},
+    ],
+)
+def test_what_has_an_effect_is_not_named(given, caplog):
+    parse_read_options(LEAST | given)
+    assert not caplog.messages
+
+
+def test_property_of_the_java_client_alone_is_named_once(caplog):
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             parse_read_options(LEAST | {"kafka.fetch.min.bytes": "1"})

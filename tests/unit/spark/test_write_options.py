@@ -157,6 +157,34 @@ def test_an_option_of_reading_has_no_effect_and_says_so(caplog):
     assert "startingOffsets has no effect in writes" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"kafka.group.id": "g"}, "option kafka.group.id has no effect in writes"),
+        ({"groupidprefix": "g"}, "option groupIdPrefix has no effect in writes"),
+        (
+            {"kafka.isolation.level": "read_committed"},
+            "client property kafka.isolation.level has no effect on what is written: it is",
+        ),
+        (
+            {"kafka.transaction.timeout.ms": "5000"},
+            "client property kafka.transaction.timeout.ms has no effect on what is written",
+        ),
+    ],
+)
+def test_what_has_no_effect_in_a_write_is_named_once(given, said, caplog):
+    for _ in range(2):
+        parse_write_options(LEAST | given, VALUE)
+    (named,) = caplog.messages
+    assert named.startswith(said)
+
+
+def test_the_time_of_a_transaction_has_an_effect_in_one(caplog):
+    given = {"kafka.transaction.timeout.ms": "5000", "transactionalidprefix": "p"}
+    parse_write_options(LEAST | given, VALUE)
+    assert not caplog.messages
+
+
 def test_sparks_own_option_is_not_called_unknown(caplog):
     options = parse_write_options(LEAST | {"checkpointlocation": "folder"}, VALUE)
     assert options.checkpoint == "folder", "it says whose batches a driver has left"

@@ -172,6 +172,22 @@ def test_moved_coordinator_is_followed_by_a_commit(brokers, kafka, clock):
     assert len(brokers.asked("OffsetCommit", node=2)) == 1
 
 
+@pytest.mark.parametrize(
+    ("ask", "topic"),
+    [
+        (lambda kafka: kafka.get_consumer_offsets("g", {FIRST}), "__consumer_offsets"),
+        (lambda kafka: kafka.describe_transactions({"g"}), "__transaction_state"),
+    ],
+)
+def test_who_has_no_coordinator_for_long_is_told_where_to_look(brokers, kafka_at, ask, topic):
+    missing = FindCoordinatorResponse.Coordinator(key="g", error_code=15)
+    brokers.on("FindCoordinator", FindCoordinatorResponse(coordinators=(missing,)))
+    kafka = kafka_at(brokers.bootstrap_servers, **{"default.api.timeout.ms": "50"})
+    told = rf"'g': COORDINATOR_NOT_AVAILABLE.*{topic} has no leader.*kafkaproto metadata {topic}"
+    with pytest.raises(BrokerError, match=told):
+        ask(kafka)
+
+
 @pytest.mark.parametrize("code", [14, 15])
 def test_coordinator_that_is_not_ready_is_waited_for(brokers, kafka, clock, code):
     refusal = FindCoordinatorResponse.Coordinator(key="g", error_code=code, error_message="loading")

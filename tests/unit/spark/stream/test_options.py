@@ -75,3 +75,10 @@ def test_bytes_of_a_batch_go_with_the_other_limits():
     ).limits
     assert (limits.max_bytes, limits.max_offsets, limits.min_offsets) == (1_000_000, 90, 5)
     assert parse().limits.max_bytes is None
+
+
+def test_a_delay_of_nothing_is_named(caplog):
+    parse_stream_options(LEAST | {"maxtriggerdelay": "1s"})
+    assert caplog.messages == [
+        "option maxTriggerDelay has no effect: there is no minOffsetsPerTrigger"
+    ]
