@@ -37,8 +37,8 @@ _CLIENT_HEAD = """
 
 Any of Kafka's client properties with `kafka.` in front. These have a meaning here, which is
 Kafka's own; the default is the Java client's unless the last column says otherwise. Others are
-named once in a warning and have no effect, but for those of `ssl.` and `sasl.`, which are errors:
-[security.md](security.md) has a recipe for each way to log in.
+named once in a warning and have no effect, but for those of `ssl.`, `sasl.` and `security.`, which
+are errors: [security.md](security.md) has a recipe for each way to log in.
 
 | property | default | how it differs from the Java client |
 |---|---|---|
@@ -53,7 +53,8 @@ a write names them in a warning, and so does a `Producer`. `compression.….leve
 |---|---|---|
 """
 _REFUSED_HEAD = """
-Refused by name, as Spark's own connector does:
+Refused by name. Spark's own connector refuses them, too, but for `kafka.transactional.id` and, on
+writes, `kafka.interceptor.classes`, which it leaves to Java's producer:
 
 | property | in | why, and what instead |
 |---|---|---|

@@ -17,6 +17,8 @@ from pyspark_kafkaproto.net.secret import HIDDEN
 FILE_VARIABLE = "KAFKAPROTO_CLIENT_PROPERTIES"
 SERVERS = "bootstrap.servers"
 
+# Properties that have a flag of their own.
+FLAGS = {SERVERS: "--bootstrap-servers", "capture.to": "--capture-to"}
 _PROPERTIES = {*names_of(ClientConfig), *names_of(ConsumerConfig), *names_of(ProducerConfig)}
 
 
@@ -36,7 +38,8 @@ def gather(
         pairs: flags `key=value`.
 
     Raises:
-        ConfigError: nothing says where the cluster is, or a file or pair cannot be read.
+        ConfigError: nothing says where the cluster is, a file or pair cannot be read, or two flags
+            say the same.
     """
     found = dict(_from_environment(environ))
     named = environ.get(FILE_VARIABLE)
@@ -44,7 +47,13 @@ def gather(
         found |= read_properties(file, "--config-file")
     elif named:
         found |= read_properties(Path(named), FILE_VARIABLE)
-    found |= dict(map(_pair, pairs))
+    flags = list(map(_pair, pairs))
+    names = [name for name, _ in flags] + [SERVERS] * bool(servers)
+    for name in names:
+        if names.count(name) > 1:
+            also = f" or by {FLAGS[name]}" if name in FLAGS else ""
+            raise ConfigError("--property", name, f"expected each KEY once{also}")
+    found |= dict(flags)
     if servers == "":  # of a variable that is not set: another cluster is not meant
         raise ConfigError("--bootstrap-servers", servers, "expected host:port,…")
     found |= {SERVERS: servers} if servers else {}

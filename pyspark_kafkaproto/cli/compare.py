@@ -60,7 +60,10 @@ def compare(
         raise click.ClickException("Spark is not there: pip install 'pyspark-kafkaproto[spark]'")
     Path.cwd()  # raises where Spark would not start
     options = {f"kafka.{name}": value for name, value in properties.items()}
-    given = dict(map(_pair, reading))
+    pairs = list(map(_pair, reading))
+    given = dict(pairs)
+    if len(set(map(str.lower, given))) < len(pairs):
+        raise click.BadParameter("expected each KEY once, in any case", param_hint="--option")
     if topics and "subscribe" in map(str.lower, given):
         raise click.UsageError("TOPICs are the option subscribe: name them once")
     options |= {"subscribe": ",".join(topics)} if topics else {}

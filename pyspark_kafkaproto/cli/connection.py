@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from pyspark_kafkaproto.cli.client_properties import gather
+from pyspark_kafkaproto.cli.client_properties import FLAGS, gather
 from pyspark_kafkaproto.cli.output import tell
 from pyspark_kafkaproto.cli.typed import naming_typed
 from pyspark_kafkaproto.cluster import ConfigChange, KafkaCluster
@@ -22,8 +22,7 @@ from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 QUIET_S = 2.0
 # Settings of topics by which brokers delete records that are there.
 _DELETING = ("retention.", "local.retention.", "cleanup.policy")
-# Properties that have an option of their own.
-_WORDS = {"bootstrap.servers": "--bootstrap-servers", "capture.to": "--capture-to"}
+
 
 _OPTIONS = (
     click.option(
@@ -110,7 +109,7 @@ def configured(command: Callable[..., Any]) -> Callable[..., Any]:
             client_properties = (*client_properties, f"capture.to={capture_to}")
         properties = gather(os.environ, bootstrap_servers, config_file, client_properties)
         given = {"bootstrap.servers": bootstrap_servers, "capture.to": capture_to}
-        words = {name: _WORDS[name] for name, value in given.items() if value is not None}
+        words = {name: FLAGS[name] for name, value in given.items() if value is not None}
         with naming_typed(words):
             return command(properties, *arguments, **options)
 

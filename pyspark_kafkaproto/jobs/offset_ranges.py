@@ -124,14 +124,16 @@ def _bootstrap(options: argparse.Namespace) -> Iterator[str]:
     if options.bootstrap_servers:
         yield options.bootstrap_servers
         return
-    _say(f"starting Kafka on this machine, its data in {options.broker_data}")
-    with DevBroker(options.broker_data) as broker:
+    data = options.broker_data or default_data_dir()
+    events = 1000 if options.events is None else options.events
+    _say(f"starting Kafka on this machine, its data in {data}")
+    with DevBroker(data) as broker:
         with KafkaCluster({"bootstrap.servers": broker.bootstrap_servers}) as cluster:
             is_there = options.topic in cluster.describe().topics
         if not is_there:
             broker.create_topic(options.topic, PARTITIONS)
-        _say(f"Kafka's own producer writes {options.events} sample events to {options.topic}")
-        broker.produce(options.topic, _sample_events(options.events), key_separator=":")
+        _say(f"Kafka's own producer writes {events} sample events to {options.topic}")
+        broker.produce(options.topic, _sample_events(events), key_separator=":")
         yield broker.bootstrap_servers
 
 
@@ -150,8 +152,10 @@ def _sample_events(count: int) -> list[str]:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    servers = os.environ.get("KAFKA_BOOTSTRAP_SERVERS", "")
-    parser.add_argument("--bootstrap-servers", default=servers, help="default: the dev broker")
+    servers = os.environ.get("KAFKA_BOOTSTRAP_SERVERS") or None
+    parser.add_argument(
+        "--bootstrap-servers", type=_name, default=servers, help="default: the dev broker"
+    )
     parser.add_argument("--topic", default="kafka_protocol_test")
     parser.add_argument("--group", type=_name, default="offset-ranges")
     parser.add_argument(
@@ -161,15 +165,19 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--out", type=_folder, default=Path("out"), help="a local folder")
     parser.add_argument(
-        "--events", type=_events, default=1000, help="sample events for the dev broker"
+        "--events", type=_events, help="sample events for the dev broker; default: 1000"
     )
     parser.add_argument(
         "--broker-data",
         type=_folder,
-        default=default_data_dir(),
-        help="where the dev broker keeps its data",
+        help="where the dev broker keeps its data; default: as `kafkaproto devbroker start`",
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    for flag in ("events", "broker_data") if options.bootstrap_servers else ():
+        if getattr(options, flag) is not None:
+            name = "--" + flag.replace("_", "-")
+            parser.error(f"{name} is for the dev broker: this is {options.bootstrap_servers}")
+    return options
 
 
 def _name(text: str) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.properties import (
@@ -44,6 +46,33 @@ def _servers(name: str, given: str) -> tuple[Endpoint, ...]:
     if not parts:
         raise ConfigError(name, given, "expected host:port[,host:port…], for example broker-1:9092")
     return tuple(Endpoint.parse(part, name) for part in parts)
+
+
+def _bound_waits(prefix: str, values: dict[str, Any]) -> None:
+    """Waits between tries that do not grow, as in the Java client.
+
+    One that is more than its most is that; and where only the first wait for a broker that could
+    not be reached is given, all of them are so long.
+    """
+    if "reconnect_backoff_s" in values:
+        values.setdefault("reconnect_backoff_max_s", values["reconnect_backoff_s"])
+    for name in ("retry.backoff", "reconnect.backoff"):
+        first, most = (f"{name.replace('.', '_')}{end}_s" for end in ("", "_max"))
+        first_s, most_s = (values.get(field, _defaults()[field]) for field in (first, most))
+        if first_s > most_s:
+            values[first] = most_s
+            _tell_waits(prefix + name, round(first_s * 1000), round(most_s * 1000))
+
+
+@cache
+def _defaults() -> dict[str, Any]:
+    return {field.name: field.default for field in names_of(ClientConfig).values()}
+
+
+@cache  # once in a process, as Spark has sources made anew for each batch
+def _tell_waits(name: str, first_ms: int, most_ms: int) -> None:
+    more = f"client property {name}.ms is {first_ms}, more than {name}.max.ms"
+    _log.warning("%s: each wait is %s ms", more, most_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +145,7 @@ class ClientConfig(SecurityConfig):
             given = [name for name in others if meant("", name, [wanted], ALIKE)]
             hint = f" (there is {given[0]!r})" if given else ""
             raise ConfigError(prefix + wanted, None, f"required: host:port[,host:port…]{hint}")
+        _bound_waits(prefix, values)
         config = cls(prefix=prefix, **values)
         config.check_security([name for name in properties if name not in others])
         return config
@@ -123,13 +153,12 @@ class ClientConfig(SecurityConfig):
     @property
     def backoff(self) -> Backoff:
         """The waits between tries."""
-        return Backoff(self.retry_backoff_s, max(self.retry_backoff_s, self.retry_backoff_max_s))
+        return Backoff(self.retry_backoff_s, self.retry_backoff_max_s)
 
     @property
     def reconnect_backoff(self) -> Backoff:
         """How long a broker that could not be reached is left alone."""
-        most_s = max(self.reconnect_backoff_s, self.reconnect_backoff_max_s)
-        return Backoff(self.reconnect_backoff_s, most_s)
+        return Backoff(self.reconnect_backoff_s, self.reconnect_backoff_max_s)
 
     @property
     def is_read_committed(self) -> bool:

@@ -198,15 +198,27 @@ def _from_endpoint(config: SecurityConfig, options: Mapping[str, str], deadline:
     return token
 
 
+@functools.cache  # once in a process
+def _tell_passed_over(jaas: str, name: str) -> None:
+    _log.warning("%s in %s has no effect: the property sasl.oauthbearer.… says it", name, jaas)
+
+
 def _token_request(config: SecurityConfig, options: Mapping[str, str]) -> urllib.request.Request:
-    secret = config.sasl_oauth_client_secret or Secret("")
-    pair = [
-        options.get("clientId") or config.sasl_oauth_client_id or "",
-        options.get("clientSecret") or secret.reveal(),
-    ]
+    secret = config.sasl_oauth_client_secret
+    own = {
+        "clientId": config.sasl_oauth_client_id,
+        "clientSecret": secret.reveal() if secret else None,
+        "scope": config.sasl_oauth_scope,
+    }
+    # As in the Java client properties of their own go before the login module's options.
+    given = dict(options) | {name: value for name, value in own.items() if value}
+    for name in own.keys() & options.keys():
+        if own[name]:
+            _tell_passed_over(config.named("sasl.jaas.config"), name)
+    pair = [given.get("clientId", ""), given.get("clientSecret", "")]
     if config.sasl_oauth_urlencodes:
         pair = [urllib.parse.quote_plus(part) for part in pair]
-    scope = options.get("scope") or config.sasl_oauth_scope
+    scope = given.get("scope")
     form = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
     headers = {
         "Accept": "application/json",

@@ -483,7 +483,7 @@ OPTIONS: tuple[Option, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A client property that the source refuses by name, as Spark's own does."""
+    """A client property that the source refuses by name, as Spark's own does most of them."""
 
     name: str
     instead: str

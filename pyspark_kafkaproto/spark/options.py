@@ -33,7 +33,7 @@ _CLIENT_PROPERTIES = {*names_of(ClientConfig), *names_of(ProducerConfig)}
 _SELECTIONS = ("assign", "subscribe", "subscribePattern")
 _RANGES = "offsetRanges"
 _CAPTURE_TO = "captureTo"
-# What Spark hands over though it is for Spark alone.
+# What Spark hands over with a write though it is for Spark alone.
 _SPARKS_OWN = frozenset({"checkpointlocation", "queryname"})
 # The first that is given counts; the others are not even read, as in Spark's own connector.
 STARTS = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
@@ -291,7 +291,7 @@ def _check_known(options: Mapping[str, str], use: Use) -> None:
                 refused.name, options[refused.name], f"not supported; {refused.instead}"
             )
     for low in options:
-        if low in known or low in _SPARKS_OWN:
+        if low in known or (use is Use.WRITE and low in _SPARKS_OWN):
             continue
         if low in elsewhere:
             warn_once(_log, f"option {elsewhere[low].name} has no effect in {_NAMES[use]}")

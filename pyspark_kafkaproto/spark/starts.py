@@ -248,7 +248,10 @@ def _load_numbers(
                     f"topic {topic!r}, partition {partition!r}, {number!r}: expected numbers "
                     f"from {least} on, like {example}",
                 )
-            loaded[TopicPartition(topic, int(partition))] = convert(number)
+            item = TopicPartition(topic, int(partition))
+            if item in loaded:
+                raise ConfigError(option, text, f"{item} is there twice: name it once")
+            loaded[item] = convert(number)
     return loaded
 
 
@@ -266,10 +269,22 @@ def load_json(option: str, text: str, begin: str, example: str) -> object:
     """What is in the JSON; None where the text does not even begin with `begin`.
 
     Raises:
-        ConfigError: it begins like that and is no JSON; says where it breaks.
+        ConfigError: it begins like that and is no JSON; says where it breaks. Or a name is there
+            twice, of which Python, like Spark's own, would keep the last.
     """
+
+    def each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ConfigError(option, text, f"{twice!r} is there twice: name it once")
+        return found
+
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=each_once)
+    except ConfigError:
+        raise
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, too
         if text.lstrip().startswith(begin):
             raise ConfigError(option, text, f"no JSON ({error}); expected {example}") from None

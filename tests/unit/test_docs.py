@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_kafkaproto import KafkaCluster
+from pyspark_kafkaproto.net import ClientConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -78,6 +79,25 @@ def test_every_linked_name_is_defined_in_the_file_that_the_link_leads_to(page):
 def test_every_name_is_in_the_module_that_it_is_said_to_be_in(page):
     for said in SAID_TO_BE_IN.finditer(page.read_text(encoding="utf-8")):
         assert hasattr(import_module(said["module"]), said["name"]), said[0]
+
+
+def test_numbers_of_the_example_of_client_properties_are_the_defaults():
+    text = (ROOT / "conf" / "client.properties.example").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"^#?([\w.]+)=(\d+)$", text, re.MULTILINE))
+    assert shown
+    least = {"bootstrap.servers": "b-1:9092"}
+    assert ClientConfig.parse(least | shown) == ClientConfig.parse(least)
+
+
+def test_each_room_is_in_the_map_of_files():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^\| `([\w./]+)` \|", text, re.MULTILINE))
+    rooms = {
+        item.name + "/" * item.is_dir()
+        for item in (ROOT / "pyspark_kafkaproto").iterdir()
+        if not item.name.startswith("_") and (item.is_dir() or item.suffix == ".py")
+    }
+    assert rooms <= shown
 
 
 def test_each_call_of_the_cluster_is_in_its_table():

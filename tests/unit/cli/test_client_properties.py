@@ -26,6 +26,20 @@ def test_flags_go_before_the_file_and_the_file_before_the_environment(tmp_path):
     assert (found["bootstrap.servers"], found["client.id"]) == ("flag:1", "flag=x")
 
 
+@pytest.mark.parametrize(
+    ("servers", "pairs", "said"),
+    [
+        (None, ["client.id=a", "client.id=b"], "client.id': expected each KEY once"),
+        ("b:1", ["bootstrap.servers=c:1"], "bootstrap.servers': .* or by --bootstrap-servers"),
+        ("b:1", ["capture.to=a", "capture.to=b"], "capture.to': .* or by --capture-to"),
+    ],
+)
+def test_what_flags_say_twice_is_refused(servers, pairs, said):
+    """One of the two would be passed over without a word."""
+    with pytest.raises(ConfigError, match=f"'--property' is '{said}"):
+        gather({}, servers, None, pairs)
+
+
 def test_nothing_said_names_every_way_to_say_it():
     with pytest.raises(ConfigError, match=r"--bootstrap-servers.*--config-file.*KAFKA_BOOT"):
         gather({})

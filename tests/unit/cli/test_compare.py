@@ -67,6 +67,14 @@ def test_topics_are_not_named_twice(ran, name):
     assert ran == []
 
 
+@pytest.mark.parametrize("name", ["minPartitions", "minpartitions"])
+def test_an_option_is_not_named_twice(ran, name):
+    """One of the two would be passed over without a word."""
+    done = invoke("-b", "b:9092", "x", "--option", "minPartitions=1", "--option", f"{name}=2")
+    assert (done.exit_code, ran) == (2, [])
+    assert "each KEY once" in done.output
+
+
 def test_spark_that_is_not_there_is_said_in_a_line(monkeypatch, ran):
     monkeypatch.setattr(command, "find_spec", lambda name: None)
     done = invoke("-b", "b:9092", "x")

@@ -128,6 +128,7 @@ def failing(topic="orders", answer=None, **properties):
         fake.on("ListOffsets", answer or cut(ListOffsetsResponse(), 5))
         # There is no time for a second try.
         times = {"default.api.timeout.ms": 1000, "retry.backoff.ms": 2000}
+        times["retry.backoff.max.ms"] = 2000
         common = {"bootstrap.servers": fake.bootstrap_servers, **times}
         with packets_with_errors(), KafkaCluster({**common, **properties}) as cluster:
             cluster.get_latest_leader_offsets([TopicPartition(topic, 0)])

@@ -25,6 +25,14 @@ def test_servers_come_from_the_environment_or_the_arguments(monkeypatch):
     assert (given.bootstrap_servers, given.group) == ("b-2:9092", "mine")
 
 
+@pytest.mark.parametrize("flag", ["--events", "--broker-data"])
+def test_what_is_for_the_dev_broker_is_refused_beside_a_cluster(monkeypatch, capsys, flag):
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "b-1:9092")
+    with pytest.raises(SystemExit):
+        offset_ranges._parse([flag, "5"])
+    assert f"{flag} is for the dev broker: this is b-1:9092" in capsys.readouterr().err
+
+
 def test_what_is_wrong_is_said_in_a_line(capsys):
     assert offset_ranges.run(["--bootstrap-servers", "nonsense"]) == 1
     said = capsys.readouterr()
@@ -125,6 +133,7 @@ def test_sample_events_are_keyed_lines():
         ("--group", ""),
         ("--out", ""),
         ("--broker-data", ""),
+        ("--bootstrap-servers", ""),  # of a variable that is not set: no dev broker is meant
     ],
 )
 def test_a_bad_value_names_its_flag(capsys, flag, value):

@@ -111,9 +111,29 @@ def test_defaults_are_the_java_clients_but_for_block_sizes():
     assert not config.is_read_committed
 
 
-def test_backoff_is_never_above_its_most():
-    config = ClientConfig.parse(SERVERS | {"retry.backoff.ms": 5000})
-    assert config.backoff == Backoff(5.0, 5.0)
+@pytest.mark.parametrize(
+    ("given", "retry", "reconnect"),
+    [
+        ({}, (0.1, 1.0), (0.05, 1.0)),
+        ({"retry.backoff.ms": 5000}, (1.0, 1.0), (0.05, 1.0)),
+        ({"retry.backoff.max.ms": 50}, (0.05, 0.05), (0.05, 1.0)),
+        ({"retry.backoff.ms": 5000, "retry.backoff.max.ms": 9000}, (5.0, 9.0), (0.05, 1.0)),
+        ({"reconnect.backoff.ms": 100}, (0.1, 1.0), (0.1, 0.1)),
+        ({"reconnect.backoff.max.ms": 20}, (0.1, 1.0), (0.02, 0.02)),
+        ({"reconnect.backoff.ms": 9, "reconnect.backoff.max.ms": 90}, (0.1, 1.0), (0.009, 0.09)),
+    ],
+)
+def test_waits_are_those_of_the_java_client(given, retry, reconnect):
+    config = ClientConfig.parse(SERVERS | given)
+    assert config.backoff == Backoff(*retry)
+    assert config.reconnect_backoff == Backoff(*reconnect)
+
+
+def test_a_wait_that_is_more_than_its_most_is_told_once(caplog):
+    for _ in range(2):
+        ClientConfig.parse(SERVERS | {"retry.backoff.ms": 5001}, "kafka.")  # by no other test
+    (said,) = caplog.messages
+    assert "kafka.retry.backoff.ms is 5001, more than kafka.retry.backoff.max.ms: each" in said
 
 
 @pytest.mark.slow

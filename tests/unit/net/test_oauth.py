@@ -118,6 +118,26 @@ def test_id_secret_and_scope_may_be_properties_of_their_own(endpoint):
     assert endpoint.asked[0]["scope"] == "s"
 
 
+def test_properties_of_their_own_go_before_options_of_the_login_module(endpoint, caplog):
+    """As in the Java client: whoever moves on to them need not take the old ones out."""
+    oauth._tell_passed_over.cache_clear()
+    prefix = "sasl.oauthbearer."
+    found = config(
+        'clientId="old" clientSecret="wrong" scope="old"',
+        **{
+            prefix + "token.endpoint.url": endpoint.url,
+            prefix + "client.credentials.client.id": "me",
+            prefix + "client.credentials.client.secret": SECRET,
+        },
+    )
+    assert subject(token(found)) == "me"
+    assert endpoint.asked[0]["scope"] == "old"
+    assert sorted(caplog.messages) == [
+        f"{name} in sasl.jaas.config has no effect: the property sasl.oauthbearer.… says it"
+        for name in ("clientId", "clientSecret")
+    ]
+
+
 @pytest.mark.slow
 def test_a_header_can_be_urlencoded(endpoint):
     endpoint.secret = "hunter2+%3D%26%3A"

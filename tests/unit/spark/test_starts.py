@@ -231,3 +231,19 @@ def test_bad_times_per_partition_name_option_and_value(text):
     with pytest.raises(ConfigError, match="milliseconds since 1970") as caught:
         parse_partition_times("endingOffsetsByTimestamp", text)
     assert (caught.value.option, caught.value.value) == ("endingOffsetsByTimestamp", text)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "twice"),
+    [
+        (parse_start, '{"a":{"0":1},"b":{"0":1},"a":{"1":5}}', "'a'"),
+        (parse_end, '{"a":{"0":1,"0":5}}', "'0'"),
+        (parse_end, '{"a":{"0":1,"00":5}}', "a-0"),
+        (parse_partition_times, '{"a":{"0":1},"a":{"1":5}}', "'a'"),
+        (parse_partitions, '{"a":[0],"a":[1]}', "'a'"),
+    ],
+)
+def test_what_is_named_twice_is_refused(parse, text, twice):
+    """Else the last one counts, and the partitions of the first would not be read."""
+    with pytest.raises(ConfigError, match=rf"^option 'x' is .*: {twice} is there twice: name"):
+        parse("x", text)

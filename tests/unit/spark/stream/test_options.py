@@ -77,6 +77,13 @@ def test_bytes_of_a_batch_go_with_the_other_limits():
     assert parse().limits.max_bytes is None
 
 
+def test_a_checkpoint_of_a_source_is_named(caplog):
+    """It is `writeStream` that has one."""
+    parse_stream_options(LEAST | {"checkpointlocation": "folder"})
+    (said,) = caplog.messages
+    assert "'checkpointlocation' is not known to kafkaproto and has no effect" in said
+
+
 def test_a_delay_of_nothing_is_named(caplog):
     parse_stream_options(LEAST | {"maxtriggerdelay": "1s"})
     assert caplog.messages == [
