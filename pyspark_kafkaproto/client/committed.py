@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster.groups.described import STAYS
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.topology import numbers_by_topic
 from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP
@@ -98,7 +99,8 @@ def check_commits(
         raise ConfigError(option, group, why)
     if from_outside and found.members:
         names = ", ".join(f"{item.client_id} at {item.host}" for item in found.members[:5])
-        why = f"it has members ({len(found.members)}: {names}), who alone commit: stop them first"
+        why = f"it has members ({len(found.members)}: {names}), who alone commit: stop them first; "
+        why += STAYS
         raise BrokerError(NON_EMPTY_GROUP, "OffsetCommit", f"group {group!r}", why)
 
 

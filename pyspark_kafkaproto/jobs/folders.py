@@ -102,9 +102,7 @@ class Folders:
             if not again:
                 continue
             if not all(_holds(ranges, item) for item in written):
-                raise self._in_the_way(
-                    folder, "holds a part of what is read now: the group's offsets were moved"
-                )
+                raise self._in_the_way(folder, _a_part(again))
             found.append(folder)
         return found
 
@@ -148,13 +146,23 @@ class Folders:
 
     def _in_the_way(self, folder: Path, what: str) -> ConfigError:
         return ConfigError(
-            "--out", str(folder), f"it {what}; move this folder away, or give another --out"
+            "--out", str(folder), f"it {what} move this folder away, or give another --out"
         )
+
+
+def _a_part(again: Sequence[OffsetRange]) -> str:
+    """Of a folder that is read again in part: it is whole, so it may as well be kept."""
+    ends = " ".join(f"--to {item.topic}:{item.partition}={_bounds(item)[1]}" for item in again)
+    return (
+        "holds a part of what is read now: the group's offsets were moved, or records are gone "
+        "since a run whose commit failed; to keep it, go on behind it (kafkaproto groups reset "
+        f"GROUP {ends}), else"
+    )
 
 
 def _another_origin(origin: Mapping[str, str]) -> str:
     known = ", ".join(f"{name} {value}" for name, value in origin.items())
-    return f"holds rows of another cluster, or of a topic that was deleted since ({known})"
+    return f"holds rows of another cluster, or of a topic that was deleted since ({known});"
 
 
 def folder_name(ranges: Sequence[OffsetRange]) -> str:

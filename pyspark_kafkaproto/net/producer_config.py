@@ -32,6 +32,8 @@ INT32_MAX: Final = 2**31 - 1
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 # The least and the most of the codecs that have levels (KIP-390).
 _LEVELS: Final = {"gzip": (1, 9), "lz4": (1, 17), "zstd": (-131072, 22)}
+_DEFAULT_OF_GZIP: Final = -1  # also Kafka's own default of its level: whoever copies all has it
+
 # Every client has them, and who writes does without. Where a load test reads, too, they count.
 _OF_READERS: Final = (
     "client.rack",
@@ -59,11 +61,21 @@ def _level(codec: str) -> Any:
     return kafka_property(f"compression.{codec}.level", whole_number(*_LEVELS[codec]))
 
 
-def _refused(reason: str) -> Any:
-    def read(name: str, text: str) -> None:
-        raise ConfigError(name, text, reason)
+def _gzip_level(name: str, text: str) -> int | None:
+    least, most = _LEVELS["gzip"]
+    if text.strip() == str(_DEFAULT_OF_GZIP):
+        return None
+    try:
+        return whole_number(least, most)(name, text)
+    except ConfigError as error:
+        raise ConfigError(name, text, f"{error.allowed}, or {_DEFAULT_OF_GZIP}") from error
 
-    return read
+
+def _java_class(name: str, text: str) -> None:
+    # In an option of Spark's it is `kafka.partitioner`: without that nothing would come of it.
+    ours = name.removesuffix(".class")
+    allowed = f"a Java class cannot be used here: give {ours}, {' or '.join(PARTITIONERS)}"
+    raise ConfigError(name, text, allowed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +85,7 @@ class ProducerConfig:
     client: ClientConfig
     acks: int = kafka_property("acks", _acks, -1)
     compression_type: str = kafka_property("compression.type", one_of(*_CODECS), "none")
-    gzip_level: int | None = _level("gzip")
+    gzip_level: int | None = kafka_property("compression.gzip.level", _gzip_level)
     lz4_level: int | None = _level("lz4")
     zstd_level: int | None = _level("zstd")
     # The Java client's are 16 KiB and 5 ms, for rows that come one by one while somebody waits.
@@ -93,10 +105,7 @@ class ProducerConfig:
     transactional_id: str | None = kafka_property("transactional.id", text)
     # None is as long as the broker allows; who dies in the midst of one holds up readers that long.
     transaction_timeout_s: float | None = kafka_property("transaction.timeout.ms", seconds(), 60.0)
-    partitioner_class: None = kafka_property(
-        "partitioner.class",
-        _refused(f"a Java class cannot be used here: give `partitioner`, {PARTITIONERS}"),
-    )
+    partitioner_class: None = kafka_property("partitioner.class", _java_class)
 
     @classmethod
     def parse(cls, properties: Mapping[str, object], prefix: str = "") -> ProducerConfig:

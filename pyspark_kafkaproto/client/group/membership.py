@@ -32,8 +32,14 @@ from pyspark_kafkaproto.error_codes import (
     INCONSISTENT_GROUP_PROTOCOL,
     TOPIC_AUTHORIZATION_FAILED,
     UNRELEASED_INSTANCE_ID,
+    UNSUPPORTED_VERSION,
 )
-from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
+from pyspark_kafkaproto.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    KafkaProtoError,
+    LocalProtocolError,
+)
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.net.retry import is_retriable
 
@@ -47,6 +53,7 @@ _MAY_PASS: Final = (
     INCONSISTENT_GROUP_PROTOCOL,
     TOPIC_AUTHORIZATION_FAILED,
     UNRELEASED_INSTANCE_ID,
+    UNSUPPORTED_VERSION,  # a feature of the cluster that is switched off
 )
 
 
@@ -363,5 +370,8 @@ class Membership:
 
 
 def _may_pass(error: KafkaProtoError | None) -> bool:
-    is_undone = isinstance(error, BrokerError) and error.code in _MAY_PASS
+    # Certificates are renewed, and passwords given, as rights are: the next connection reads them.
+    is_undone = isinstance(error, AuthenticationFailed) or (
+        isinstance(error, BrokerError) and error.code in _MAY_PASS
+    )
     return error is None or is_undone or is_retriable(error)

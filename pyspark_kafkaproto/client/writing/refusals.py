@@ -220,12 +220,14 @@ class Refusals:
 
     @property
     def _advice(self) -> str:
+        """What to do; nothing where it is done, and a row for that topic itself is at fault."""
+        if self.dead_letter_topic is not None:
+            return ""
         return _ADVICE_IN_SPARK if self._config.client.from_options else _ADVICE
 
     def _advised(self, error: BrokerError, subject: str, reason: str) -> RecordsRefused:
         """The error of records that a broker refused, with what can be done about them."""
-        advice = "" if self.dead_letter_topic else self._advice
-        return RecordsRefused(error, subject, reason or "no reason given", advice)
+        return RecordsRefused(error, subject, reason or "no reason given", self._advice)
 
     def _puts_aside(self, topic: str | None) -> bool:
         return self.dead_letter_topic is not None and topic != self.dead_letter_topic

@@ -22,6 +22,8 @@ GROUP_STATES: Final = (
 )
 
 CONSUMER_PROTOCOL: Final = "consumer"
+# Where members are in the way that are stopped already.
+STAYS: Final = "one that was killed, or has a group.instance.id, stays in it until its session ends"
 
 
 @dataclass(frozen=True, slots=True)

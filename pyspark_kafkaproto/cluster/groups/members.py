@@ -20,6 +20,7 @@ from pyspark_kafkaproto.cluster.groups.described import (
     CONSUMER,
     CONSUMER_PROTOCOL,
     SHARE,
+    STAYS,
     STREAMS,
     DescribedGroup,
     ListedGroup,
@@ -62,9 +63,9 @@ _M = TypeVar("_M", bound=Message)
 _VERSION_BYTES = 2
 _IS_CLASSIC = {0: True, 1: False}  # ConsumerGroupDescribe's member_type; -1: not told
 
-# What describes groups of a type, and the feature that switches them off. Consumer groups become
-# classic ones by that.
+# What describes groups of a type, and the feature that switches them off.
 _FEATURES = {
+    CONSUMER: ("ConsumerGroupDescribe", "group.version"),
     SHARE: ("ShareGroupDescribe", "share.version"),
     STREAMS: ("StreamsGroupDescribe", "streams.version"),
 }
@@ -202,7 +203,7 @@ def check_can_be_moved(router: Router, group: str, *, is_share: bool) -> Describ
             NON_EMPTY_GROUP,
             "AlterShareGroupOffsets" if is_share else "OffsetCommit",
             f"group {group!r}",
-            f"it has members ({len(found.members)}: {names}): stop them, then reset",
+            f"it has members ({len(found.members)}: {names}): stop them, then reset; {STAYS}",
         )
     return found
 
@@ -375,7 +376,7 @@ def _read_deleted(
 
 
 _DELETE_ADVICE = {
-    NON_EMPTY_GROUP: "members read with it: stop them first",
+    NON_EMPTY_GROUP: f"members read with it: stop them first; {STAYS}",
     GROUP_ID_NOT_FOUND: _NO_SUCH_GROUP,
 }
 

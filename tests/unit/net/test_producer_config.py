@@ -53,7 +53,11 @@ def test_good_value_is_read(name, text, attribute, value):
         ("batch_size", "-1", "from 0"),
         ("max_in_flight_requests_per_connection", "0", "from 1"),
         ("partitioner", "fnv1a", "murmur2 or consistent_random"),
-        ("partitioner_class", "org.example.Mine", "a Java class cannot be used"),
+        (
+            "partitioner_class",
+            "org.example.Mine",
+            r"a Java class cannot be used here: give kafka\.partitioner, murmur2 or ",
+        ),
         ("delivery_timeout_ms", "1000", r"linger.ms \+ request.timeout.ms, 31000"),
         ("request_timeout_ms", "soon", "whole number"),
     ],
@@ -68,6 +72,12 @@ def test_the_level_is_that_of_the_codec_in_use():
     assert parse(compression_type="zstd", **levels).level == -5
     assert parse(compression_type="gzip", **levels).level == 9
     assert parse(compression_type="snappy", **levels).level is None
+
+
+def test_level_1_below_0_of_gzip_is_its_default_as_kafka_has_it():
+    assert parse(compression_type="gzip", compression_gzip_level="-1").level is None
+    with pytest.raises(ConfigError, match=r"compression\.gzip\.level.*'0': .* 1 to 9, or -1"):
+        parse(compression_gzip_level="0")
 
 
 CONTRADICTIONS = [

@@ -7,8 +7,10 @@ from contextlib import suppress
 import pytest
 
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import AuthenticationFailed, BrokerError
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
+from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateResponse
+from tests.fake_login import AS_KEYWORDS, logged_in, want_login
 from tests.unit.client.group.fake_heartbeats import beat_refused
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
 
@@ -16,7 +18,7 @@ FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
 
 DENIED_TOPIC, DENIED_GROUP, FULL, UNRELEASED = 29, 30, 81, 111
-OTHERS_SHARE_OTHERWISE, OF_CLASSIC_MEMBERS = 23, 69
+OTHERS_SHARE_OTHERWISE, OF_CLASSIC_MEMBERS, SWITCHED_OFF = 23, 69, 35
 
 
 @pytest.mark.slow
@@ -28,6 +30,7 @@ OTHERS_SHARE_OTHERWISE, OF_CLASSIC_MEMBERS = 23, 69
         ("consumer", FULL),
         ("consumer", UNRELEASED),
         ("consumer", OF_CLASSIC_MEMBERS),
+        ("consumer", SWITCHED_OFF),
         ("classic", DENIED_GROUP),
         ("classic", FULL),
         ("classic", OTHERS_SHARE_OTHERWISE),
@@ -49,6 +52,28 @@ def test_a_refusal_that_others_can_undo_is_no_end(filled, coordinator, member_of
     else:
         filled.on("JoinGroup", coordinator.join)
     with suppress(BrokerError):  # of a try between the two
+        consumer.poll(0)
+    assert len(poll_rows(consumer, 40)) == 40
+
+
+def refused(why):
+    return SaslAuthenticateResponse(error_code=58, error_message=why, auth_bytes=b"")
+
+
+def test_a_login_that_is_refused_is_no_end(filled, member_of):
+    """A certificate that is renewed, a password that is given: a later poll may go."""
+    want_login(filled)
+    filled.on("SaslAuthenticate", refused("no such user"))
+    consumer = member_of(**AS_KEYWORDS)
+    with pytest.raises(AuthenticationFailed, match="no such user"):
+        consumer.poll(PATIENCE_S)
+    filled.on("SaslAuthenticate", refused("wrong password"))
+    with suppress(AuthenticationFailed):  # of a try between the two
+        consumer.poll(PATIENCE_S)
+    with pytest.raises(AuthenticationFailed, match="wrong password"):
+        consumer.poll(PATIENCE_S)
+    filled.on("SaslAuthenticate", logged_in())
+    with suppress(AuthenticationFailed):
         consumer.poll(0)
     assert len(poll_rows(consumer, 40)) == 40
 

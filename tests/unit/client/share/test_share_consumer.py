@@ -6,6 +6,7 @@ import gc
 import logging
 import threading
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -111,6 +112,18 @@ def test_a_group_that_does_not_take_us_says_what_to_do(brokers, member_of, code,
     brokers.on("ShareGroupHeartbeat", beat_refused(code))
     with pytest.raises(BrokerError, match=why):
         member_of().poll(PATIENCE_S)
+
+
+def test_who_polls_on_reads_once_share_groups_are_switched_on(filled, shares, member_of):
+    """So the error has told to do: it stood for good, and was not so any more."""
+    filled.on("ShareGroupHeartbeat", beat_refused(UNSUPPORTED_VERSION))
+    consumer = member_of()
+    with pytest.raises(BrokerError, match=r"features upgrade share\.version"):
+        consumer.poll(PATIENCE_S)
+    filled.on("ShareGroupHeartbeat", shares.beat)
+    with suppress(BrokerError):  # of a try between the two
+        consumer.poll(0)
+    assert poll_rows(consumer, 40)
 
 
 def test_brokers_without_share_groups_are_named(brokers, member_of):

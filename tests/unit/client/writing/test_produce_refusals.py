@@ -586,6 +586,13 @@ def test_what_to_do_is_said_in_the_words_of_who_writes(prefix, named):
     assert named in caught.value.advice
 
 
+def test_a_row_for_the_dead_letter_topic_is_refused_without_advice_to_give_one():
+    refusals = Refusals(ProducerConfig.parse({"bootstrap.servers": "b-1:9092"}), "letters")
+    with pytest.raises(RecordRefused, match=r"letters-0, row 3: too large$") as caught:
+        refusals.refuse(ProducerRecord(b"v"), 3, "letters", 0, "too large")
+    assert caught.value.advice == ""
+
+
 def test_header_keys_are_never_null(producer, letters):
     pair = pa.struct([("key", pa.string()), ("value", pa.binary())])
     headers = pa.array([[("a", b"")], [(None, b"x")]], pa.list_(pair))

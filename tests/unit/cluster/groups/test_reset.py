@@ -127,7 +127,9 @@ def test_dry_run_commits_nothing(coordinator, kafka):
 )
 def test_group_with_members_is_refused_and_they_are_named(brokers, coordinator, kafka, group):
     describing(brokers, group)
-    with pytest.raises(BrokerError, match=r"NON_EMPTY_GROUP.*1: c0 at /h.*stop them"):
+    with pytest.raises(
+        BrokerError, match=r"NON_EMPTY_GROUP.*1: c0 at /h.*stop them.*killed.*until"
+    ):
         kafka.reset_consumer_offsets("g", ToEarliest())
     assert coordinator.offsets["g"] == {FIRST: (20, "")}
 
