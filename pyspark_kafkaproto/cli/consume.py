@@ -20,6 +20,7 @@ from pyspark_kafkaproto.cli.values import find_partitions
 from pyspark_kafkaproto.client.committed import check_commits
 from pyspark_kafkaproto.client.following import Following, Offsets
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.errors import KafkaProtoError
 
 _FOLLOW_S = 0.3
 
@@ -119,15 +120,34 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
         click.echo(f"{item}: {where}", err=True)
     following = Following(cluster, starts)
     printer = _Printer(following, render, count)
-    try:
+    with _committing(cluster, group if commit else None, following):
         printer.print_until(stops)
         while follow and not printer.is_full:
             time.sleep(_FOLLOW_S)
             printer.print_until(following.newer_ends())
+
+
+@contextmanager
+def _committing(cluster: KafkaCluster, group: str | None, following: Following) -> Iterator[None]:
+    """Commit for `group`, if there is one, what was printed inside, whatever ends that.
+
+    What ended it is told first where the commit fails, too.
+    """
+    ended: KafkaProtoError | None = None
+    try:
+        yield
+    except KafkaProtoError as error:
+        ended = error
+        raise
     finally:
         sys.stdout.flush()
-        if commit and group is not None and following.moved:
-            cluster.set_consumer_offsets(group, following.moved)
+        if group is not None and following.moved:
+            try:
+                cluster.set_consumer_offsets(group, following.moved)
+            except KafkaProtoError as error:
+                if ended is None:
+                    raise
+                ended.add_line(f"what was printed is not committed: {error}")
 
 
 def _check_commits(group: str | None, share_group: str | None, *, is_to_commit: bool) -> None:

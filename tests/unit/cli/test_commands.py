@@ -43,7 +43,7 @@ from tests.clock import stop_clock
 from tests.fake_broker import DEFAULT, topic_id_of
 from tests.fake_past import lead_in_the_past
 from tests.unit.cli.processes import kafkaproto as kafkaproto_process
-from tests.unit.cluster.committing import FakeCoordinator
+from tests.unit.cluster.committing import FakeCoordinator, committing
 from tests.unit.cluster.fake_groups import assigned, classic, describing, listed
 from tests.unit.cluster.sharing import FakeShareCoordinator
 
@@ -391,6 +391,26 @@ def test_a_follower_does_not_go_on_in_a_topic_of_the_same_name(
     assert done.exit_code == 1
     assert "topic 'orders' was deleted and made anew" in done.stderr
     assert "option" not in done.stderr
+
+
+def test_a_commit_that_fails_does_not_hide_what_ended_the_reading(brokers, command, monkeypatch):
+    """Of a topic that was deleted all that was said was that nothing can be committed for it."""
+    coordinator = FakeCoordinator(brokers)
+    brokers.on("OffsetCommit", committing(29))
+
+    def deleted(_):
+        raise BrokerError(3, "ListOffsets", "partition orders-0")
+
+    monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=lambda _: None))
+    monkeypatch.setattr(consume.Following, "newer_ends", deleted)
+    words = ("--format", "raw", "--group", "g", "--commit")
+    done = command("consume", "orders", "--follow", *words)
+    assert done.stdout_bytes.splitlines() == WHOLE
+    assert done.exit_code == 1
+    first, second = done.stderr.splitlines()[:2]
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in first
+    assert "what was printed is not committed: " in second
+    assert not coordinator.offsets.get("g")
 
 
 def test_a_follower_notices_an_end_that_came_back(brokers, command, monkeypatch):
