@@ -87,7 +87,9 @@ def produce(
             why = f"topic {topic} has no partition {partition}: it has {count}, from 0 on"
             raise ConfigError("--partition", partition, why)
         interrupts = held.enter_context(_heeded())
-        lines = _lines(_arrivals(file, producer.config.linger_s, interrupts), interrupts)
+        arrivals = _arrivals(file, producer.config.linger_s, interrupts)
+        beside_bytes = len(os.fsencode(key_separator or "")) + len(b"\r")
+        lines = _lines(arrivals, interrupts, producer.config.max_request_size, beside_bytes)
         wrong: _NoRecord | None = None
         try:
             for records in _records(lines, key_separator, null_marker, common):
@@ -190,13 +192,33 @@ def _arrivals(file: BinaryIO, quiet_s: float, interrupts: _Interrupts) -> Iterat
         timeout_s = quiet_s if is_there else None
 
 
-def _lines(arrivals: Iterable[bytes], interrupts: _Interrupts) -> Iterator[list[bytes]]:
-    """Whole lines, as they come; none where nothing came. At the end, what follows the last one."""
-    rest = b""
+def _lines(
+    arrivals: Iterable[bytes], interrupts: _Interrupts, most_bytes: int, beside_bytes: int
+) -> Iterator[list[bytes]]:
+    """Whole lines, as they come; none where nothing came. At the end, what follows the last one.
+
+    Raises:
+        _NoRecord: one has more so far than the `most_bytes` of a record, and `beside_bytes` of a
+            line; it may have no end. Those before it were given.
+    """
+    number = 1  # of the line whose end is waited for
+    begun: list[bytes] = []  # its pieces: put together with each one, they were copied each time
     for chunk in arrivals:
-        *whole, rest = (rest + chunk).split(b"\n")
-        if whole or not chunk:
+        first, *others = chunk.split(b"\n")
+        if first:
+            begun.append(first)
+        if others:
+            whole = [b"".join(begun), *others[:-1]]
+            number, begun = number + len(whole), others[-1:]
             yield whole
+        elif not chunk:
+            yield []
+        if sum(map(len, begun)) > most_bytes + beside_bytes:
+            text = "raise that (and the topic's max.message.bytes), or give shorter lines"
+            before = "; those before it are written" if number > 1 else ""
+            why = f"line {number} has more bytes: {text}{before}"
+            raise _NoRecord("max.request.size", most_bytes, why)
+    rest = b"".join(begun)
     if rest and not interrupts.count:  # after Ctrl-C it is the half of one
         yield [rest]
 

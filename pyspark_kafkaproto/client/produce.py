@@ -24,7 +24,7 @@ from pyspark_kafkaproto.client.writing.batches import Rows, span_of
 from pyspark_kafkaproto.client.writing.coalescing import Part
 from pyspark_kafkaproto.client.writing.compressing import compressing_for
 from pyspark_kafkaproto.client.writing.identity import Lease, next_identity
-from pyspark_kafkaproto.client.writing.intake import TIMESTAMP, Intake
+from pyspark_kafkaproto.client.writing.intake import TIMESTAMP, Intake, iterator_of, next_of
 from pyspark_kafkaproto.client.writing.picking import (
     Picked,
     beyond_micros,
@@ -43,12 +43,7 @@ from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offsets, checked_offsets
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.cluster.transactions import Writer
-from pyspark_kafkaproto.errors import (
-    BrokerError,
-    ConfigError,
-    KafkaProtoError,
-    LocalProtocolError,
-)
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.net import Connections, Deadline, Endpoint, ProducerConfig
 
 if TYPE_CHECKING:
@@ -166,7 +161,8 @@ class Producer:
                 tombstone) and some of the columns key (the same), topic (string), partition (int),
                 headers (list of structs of key and value), others are left; or records, which are
                 gathered first where they follow others fast (see `client/writing/intake`). Small
-                batches may be held for a while: memory that they wrap has to stay as it is.
+                batches may be held for a while: memory that they wrap has to stay as it is. Those
+                of an iterator are drawn some at a time: there may be any number of them.
 
         Raises:
             ConfigError: there is no column value, or a column of a type that no record has.
@@ -180,18 +176,8 @@ class Producer:
             return
         records = data if isinstance(data, list) else None
         if records is None and not hasattr(data, "num_rows"):
-            with self._alone(), self._ending():
-                if isinstance(data, ProducerRecord):  # a tuple: its parts would be the records
-                    kind = type(data).__name__
-                    raise ConfigError("records", kind, "expected a list: send([record])")
-                # Characters, keys or the names of columns would be the records of the latter.
-                is_other = isinstance(data, (str, bytes, Mapping)) or hasattr(data, "iloc")
-                if is_other or not isinstance(data, Iterable):
-                    allowed = "expected records in a list, or an Arrow batch: "
-                    allowed += "pa.RecordBatch.from_pandas(frame), .from_pydict(columns)"
-                    raise ConfigError("records", type(data).__name__, allowed)
-                # What makes them may send others: nothing is begun yet.
-                records = self._alone.letting_in(list)(data)
+            self._send_drawn(data)
+            return
         if self._transactions is not None:
             self._transactions.check_open()
         with self._alone(), self._ending():
@@ -203,6 +189,16 @@ class Producer:
             self._send_letters()
             self._open_batches.finish_overdue()
             self._sender.pump_seldom()
+
+    def _send_drawn(self, data: object) -> None:
+        with self._alone(), self._ending():
+            left = iterator_of(data)
+        drawn = None
+        while drawn != []:
+            with self._alone(), self._ending():
+                # What makes them may send others: nothing is begun yet.
+                drawn = self._alone.letting_in(next_of)(left)
+            self.send(drawn)
 
     def flush(self) -> dict[TopicPartition, Written]:
         """Wait until everything sent is written; what that was, by partition, since the last time.

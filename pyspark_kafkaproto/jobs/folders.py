@@ -130,6 +130,8 @@ class Folders:
         try:
             rows.write.mode("overwrite").parquet(str(draft))
             (draft / _FACTS_FILE).write_text(json.dumps(facts), encoding="utf-8")
+            for written in (*draft.rglob("*"), draft):
+                _sync(written)
         except Exception as error:
             # Spark has no class of its own for it: Java's text, deep in hundreds of lines.
             full = next((text for text in _FULL if text in str(error)), None)
@@ -142,12 +144,23 @@ class Folders:
         for folder in replaced:
             # In one step out of the way: half a folder would be taken for a whole one.
             shutil.rmtree(folder.rename(self.place / f"{_REPLACED}{folder.name}"))
-        return draft.rename(self.place / folder_name(ranges))
+        folder = draft.rename(self.place / folder_name(ranges))
+        _sync(self.place)  # its name
+        return folder
 
     def _in_the_way(self, folder: Path, what: str) -> ConfigError:
         return ConfigError(
             "--out", str(folder), f"it {what} move this folder away, or give another --out"
         )
+
+
+def _sync(path: Path) -> None:
+    """Have a file or folder on the disk: what is committed nobody reads again after a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _a_part(again: Sequence[OffsetRange]) -> str:

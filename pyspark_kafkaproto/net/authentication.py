@@ -32,7 +32,9 @@ _log = logging.getLogger(__name__)
 
 # As the Java client: somewhere in these parts of a session, so that clients do not come in waves.
 _RENEWED_FROM, _RENEWED_TO = 0.85, 0.95
-_SOONEST_RENEWAL_S = 1.0  # a broker ends connections that come back sooner
+# A broker takes who comes back sooner, counted from when the last SaslHandshake has come to it, for
+# somebody who must not log in there (ILLEGAL_SASL_STATE).
+_SOONEST_RENEWAL_S = 1.0
 
 _UNKNOWN = (
     "this broker knows no such delegation token, or its HMAC is another one: it may have expired, "
@@ -123,7 +125,8 @@ def _log_in(
         return Login()
     share = random.uniform(_RENEWED_FROM, _RENEWED_TO)  # noqa: S311 - jitter, no secret
     lifetime_s = lifetime_ms / 1000
-    return Login(began + max(_SOONEST_RENEWAL_S, lifetime_s * share), began + lifetime_s)
+    soonest = time.monotonic() + _SOONEST_RENEWAL_S  # what we have said has come by now
+    return Login(max(soonest, began + lifetime_s * share), began + lifetime_s)
 
 
 def _agree_on(mechanism: str, connection: Asks, config: SecurityConfig, deadline: Deadline) -> None:

@@ -6,16 +6,24 @@ of topics and brokers.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafkaproto.client.writing.coalescing import Coalescing, Part
 from pyspark_kafkaproto.client.writing.gathering import Gathering
 from pyspark_kafkaproto.client.writing.picking import check_columns
+from pyspark_kafkaproto.client.writing.plain import ProducerRecord
+from pyspark_kafkaproto.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 TIMESTAMP = "timestamp"  # the column of those that plain records become
+
+# Drawn from an iterator before any is looked at: it may give more than memory holds, or be slow.
+_DRAWN_RECORDS = 100
+_DRAWN_S = 0.02
 
 
 class Intake:
@@ -81,3 +89,31 @@ class Intake:
     def _gathered(self) -> list[Part]:
         batch = self._gathering.take()
         return [] if batch is None else self._coalescing.add(batch, TIMESTAMP)
+
+
+def iterator_of(data: object) -> Iterator[Any]:
+    """Plain records that are no list, to be drawn.
+
+    Raises:
+        ConfigError: it is no iterable of records.
+    """
+    if isinstance(data, ProducerRecord):  # a tuple: its parts would be the records
+        raise ConfigError("records", type(data).__name__, "expected a list: send([record])")
+    # Characters, keys or the names of columns would be the records of the latter.
+    is_other = isinstance(data, (str, bytes, Mapping)) or hasattr(data, "iloc")
+    if is_other or not isinstance(data, Iterable):
+        allowed = "expected records in a list, or an Arrow batch: "
+        allowed += "pa.RecordBatch.from_pandas(frame), .from_pydict(columns)"
+        raise ConfigError("records", type(data).__name__, allowed)
+    return iter(data)
+
+
+def next_of(records: Iterator[Any]) -> list[Any]:
+    """Some more of them; none at the end."""
+    drawn: list[Any] = []
+    until = time.monotonic() + _DRAWN_S
+    for record in records:
+        drawn.append(record)
+        if len(drawn) >= _DRAWN_RECORDS or time.monotonic() >= until:
+            break
+    return drawn

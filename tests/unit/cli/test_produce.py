@@ -10,6 +10,7 @@ from termios import FIONREAD
 import pytest
 from click.testing import CliRunner
 
+from pyspark_kafkaproto.cli import produce as cli_produce
 from pyspark_kafkaproto.cli.root import kafkaproto
 from tests.fake_broker import STALL, FakeCluster
 from tests.fake_produce import values
@@ -56,6 +57,22 @@ def test_lines_before_one_without_a_key_are_written_and_told(run, brokers):
         {"topic": "orders", "partition": 1, "records": 2, "first_offset": 0, "last_offset": 1}
     ]
     assert "line 3 does not have it; those before it are written" in done.stderr
+
+
+def test_a_line_that_no_record_can_be_is_not_read_to_its_end(run, brokers):
+    limited = ("-p", "1", "-X", "max.request.size=1000")
+    done = run("orders", *limited, lines="a\nb\n" + "x" * (5 << 20))
+    assert done.exit_code == 2
+    assert values(brokers.logs["orders", 1]) == [b"a", b"b"]
+    assert "'max.request.size' is 1000: line 3 has more bytes" in done.stderr
+
+
+@pytest.mark.parametrize("cuts", [1, 2, 3, 7])
+def test_lines_are_whole_however_they_come(cuts):
+    data = b"a\n\nbb\r\n" + b"c" * 20 + b"\n\nd"
+    pieces = [data[at : at + cuts] for at in range(0, len(data), cuts)]
+    lines = cli_produce._lines([*pieces, b""], cli_produce._Interrupts(), 20, 1)
+    assert [line for some in lines for line in some] == data.split(b"\n")
 
 
 @pytest.fixture

@@ -758,6 +758,18 @@ def test_nothing_sent_is_nothing_asked(brokers, producer):
     assert brokers.calls == []
 
 
+def test_records_of_a_generator_are_sent_as_they_are_drawn(brokers, producer):
+    def records():
+        for record in numbered(1000, partition=0):
+            if record.value == "900":  # held until the last one is made, there would be none
+                brokers.wait_for_call("Produce")
+            yield record
+
+    with producer(linger_ms=0) as writer:
+        writer.send(records())
+    assert values(brokers.logs["orders", 0]) == [b"%d" % n for n in range(1000)]
+
+
 def test_first_and_last_offsets_span_other_producers_records(brokers, producer):
     log = brokers.logs["orders", 0]
 

@@ -1,6 +1,7 @@
 """Folders of rows: whole or not at all, replaced or left alone, never half of either."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,20 @@ def test_rows_land_in_a_folder_named_by_their_ranges(tmp_path):
     folder = write(tmp_path / "out", "1", ranges((0, 10), (5, 8)))
     assert folder == tmp_path / "out" / "ranges-0.0-10_1.5-8"
     assert kept(tmp_path / "out") == {"ranges-0.0-10_1.5-8": "1"}
+
+
+def test_rows_are_on_the_disk_before_they_are_named_and_committed(tmp_path, monkeypatch):
+    synced = []  # and whether that was behind the folder's naming
+
+    def note(descriptor):
+        synced.append((os.fstat(descriptor).st_ino, bool(list(tmp_path.glob("ranges-*")))))
+
+    monkeypatch.setattr(os, "fsync", note)
+    folder = write(tmp_path, "1", ranges((0, 10)))
+    before = {(path.stat().st_ino, False) for path in (folder, *folder.iterdir())}
+    assert len(before) == 3
+    assert before < set(synced)
+    assert synced[-1] == (tmp_path.stat().st_ino, True)
 
 
 def test_run_after_a_failed_commit_replaces_what_was_written(tmp_path):

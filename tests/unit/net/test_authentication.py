@@ -155,6 +155,24 @@ def test_a_login_is_not_renewed_early(cluster, monkeypatch):
     assert len(cluster.asked("SaslAuthenticate")) == 1
 
 
+def test_a_login_is_not_renewed_sooner_than_brokers_take_it(cluster):
+    """A second from when SaslHandshake has come there, which may have been long on its way."""
+    slow_s, asked_at = 0.3, []
+
+    def late(_):
+        time.sleep(slow_s)
+        return SaslHandshakeResponse(mechanisms=("PLAIN",))
+
+    def log_in(_):
+        asked_at.append(time.monotonic())
+        return logged_in(1)
+
+    cluster.on("SaslHandshake", late)
+    cluster.on("SaslAuthenticate", log_in)
+    with opened(cluster) as connection:
+        assert connection._renew_login_at >= asked_at[0] + 1
+
+
 def test_a_renewal_that_is_refused_closes(cluster, monkeypatch):
     refused = SaslAuthenticateResponse(error_code=58, auth_bytes=b"")
     cluster.on("SaslAuthenticate", logged_in(100), refused)
