@@ -88,6 +88,11 @@ def test_pattern_is_found_anywhere_and_never_in_internal_topics(plan, pattern, t
     assert {item[0] for (item,) in _ranges(plan(subscribepattern=pattern))} == topics
 
 
+def test_pattern_leaves_out_a_topic_that_the_cluster_tells_an_error_of(brokers, plan):
+    brokers.topics["reorders"].error_code = 29  # may not be seen
+    assert {item[0] for (item,) in _ranges(plan(subscribepattern="orders"))} == {"orders"}
+
+
 def test_pattern_without_a_topic_is_said(plan, caplog):
     with caplog.at_level(logging.WARNING):
         plan(subscribepattern="nothing")
@@ -101,9 +106,16 @@ def test_missing_topic_is_an_error_soon(plan, clock, given):
     assert clock.now - 1000 <= 1
 
 
-def test_missing_partition_is_an_error(plan):
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"assign": '{"orders":[0,7]}'},
+        {"offsetranges": '[["orders",0,20,30],["orders",7,null,null]]'},
+    ],
+)
+def test_missing_partition_is_an_error(plan, given):
     with pytest.raises(BrokerError, match=r"partition orders-7.*\[0, 1\]"):
-        plan(assign='{"orders":[0,7]}')
+        plan(**given)
 
 
 def test_given_offsets_are_checked_against_the_log(brokers, plan):
@@ -162,6 +174,17 @@ def test_what_an_open_transaction_holds_back_is_no_loss(
     assert _ranges(plan(**given)) == [[("orders", 0, start, stop)]]
 
 
+@pytest.mark.parametrize("option", ["startingoffsets", "endingoffsets"])
+def test_what_a_group_has_committed_beyond_the_end_is_said_to_be_of_the_group(
+    plan, clock, monkeypatch, option
+):
+    committed = {TopicPartition("orders", 0): 101}
+    monkeypatch.setattr(KafkaCluster, "get_consumer_offsets", lambda *_: committed)
+    given = {"assign": '{"orders":[0]}', "kafka.group.id": "g", option: "committed"}
+    with pytest.raises(ConfigError, match=r"'orders-0': 101.*committed by 'g'; .*10 to 100"):
+        plan(**given)
+
+
 def test_what_is_beyond_an_open_transaction_and_the_log_is_not_there(brokers, plan, clock):
     brokers.logs["orders", 0].stable = 80
     given = {"offsetranges": '[["orders",0,20,101]]', "kafka.isolation.level": "read_committed"}
@@ -170,9 +193,20 @@ def test_what_is_beyond_an_open_transaction_and_the_log_is_not_there(brokers, pl
     assert _ranges(plan(failondataloss="false", **given)) == [[("orders", 0, 20, 80)]]
 
 
-def test_start_that_is_gone_is_a_data_loss(plan):
-    with pytest.raises(DataLoss, match=r"\[5, 100\) for topic partition orders-0.*10 to 100"):
-        plan(assign='{"orders":[0]}', startingoffsets='{"orders":{"0":5}}')
+@pytest.mark.parametrize(("stop", "said"), [(None, 100), (50, 50)])
+def test_start_that_is_gone_is_a_data_loss(plan, stop, said):
+    with pytest.raises(DataLoss, match=rf"\[5, {said}\) for topic partition orders-0.*10 to 100"):
+        plan(offsetranges=json.dumps([["orders", 0, 5, stop]]))
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+@pytest.mark.parametrize(("start", "stop"), [(10, None), (10, 100), (100, None)])
+def test_where_the_log_begins_and_ends_is_inside_it(plan, caplog, strict, start, stop):
+    """From its end on there is what comes until the range is read."""
+    given = json.dumps([["orders", 0, start, stop]])
+    tasks = plan(offsetranges=given, failondataloss=strict)
+    assert _ranges(tasks) == [[("orders", 0, start, stop)]]
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize(
@@ -351,6 +385,11 @@ def test_no_partition_is_nothing_to_read_and_is_said(plan, caplog, given):
     with caplog.at_level(logging.WARNING):
         assert plan(**given) == []
     assert "nothing is read" in caplog.text
+
+
+def test_start_beyond_sparks_forms_that_lies_behind_the_end_reads_nothing(plan):
+    given = {"startingoffsets": "latest-10", "endingoffsets": '{"orders":{"0":50}}'}
+    assert plan(assign='{"orders":[0]}', **given) == []
 
 
 def test_end_beyond_sparks_forms_that_lies_before_the_start_reads_nothing(plan):

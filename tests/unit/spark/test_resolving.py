@@ -154,6 +154,12 @@ def test_share_group_is_refused_for_nothing_is_ever_committed_to_it(fallback):
     assert resolve_starts(cluster, given, [A0]) == {A0: Earliest()}
 
 
+@pytest.mark.parametrize("fallback", ["earliest", "error"])
+def test_where_all_is_committed_nothing_falls_back(fallback):
+    given = options(startingOffsets="committed", committedFallback=fallback)
+    assert resolve_starts(Cluster(), given, [A0]) == {A0: 50}
+
+
 def test_nothing_committed_is_an_error_when_told_so():
     with pytest.raises(ConfigError, match=r"startingOffsets.*'g' has committed nothing for a-1"):
         start(startingOffsets="committed", committedFallback="error")

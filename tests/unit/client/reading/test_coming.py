@@ -393,6 +393,33 @@ def test_answers_that_break_off_spoil_no_guess_of_sizes(brokers, config, task, l
     assert 300 < bytes_per_offset < 330
 
 
+@pytest.mark.parametrize("mode", [Mode.FAILFAST, Mode.DROPMALFORMED])
+def test_what_is_damaged_behind_a_block_is_none_of_its_batches(brokers, config, task, log, mode):
+    """It is known once all has come, in the middle of the block, which is sound."""
+    other = brokers.logs["orders", 1].fill(1, size_bytes=300)
+    data = other.batches[0].data
+    other.batches[0] = other.batches[0]._replace(data=data[:16] + b"\x09" + data[17:])
+    planned = task((0, 0, 100), (1, 0, 10))
+    batches = read_batches(planned, config(), ReadSettings(mode=mode), schema_for(["offset"]))
+    with pytest.raises(CorruptRecords, match=r"orders-1, record batch at offset 0 .*magic is 9"):
+        list(batches)
+
+
+def test_who_goes_on_behind_a_block_that_broke_off_tells_the_epoch_of_its_last_batch(
+    brokers, config, task
+):
+    """With an older one the leader would name its end, before what was read: that is no loss."""
+    log = brokers.logs["orders", 0]
+    brokers.topics["orders"].epochs[0] = 7
+    for log.epoch, batches in ((3, 30), (5, 10)):
+        log.fill(batches, size_bytes=300)
+    brokers.on("Fetch", DEFAULT, cut_at(brokers, 17 * BATCH), DEFAULT)
+    assert read(Fetcher(task((0, 0, 400)), config(retry_backoff_ms=1), ReadSettings())) == (
+        rows(0, 0, 400)
+    )
+    assert asked(brokers)[-1] > 300
+
+
 def no_reset(partition, why, end=None):
     pytest.fail(f"{partition} was at {end}: {why}")
 

@@ -11,6 +11,7 @@ from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import Deadline
+from tests.fake_log import FENCED_LEADER_EPOCH, NOT_LEADER, OFFSET_OUT_OF_RANGE, Answered
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = (FIRST, SECOND)
@@ -78,3 +79,25 @@ def test_where_nobody_tells_of_leaders_they_stay_as_they_were(brokers, directory
     directory.begin_anew()
     assert leaders(directory) == {FIRST: 1, SECOND: 1}
     assert looked_up(brokers) == 1
+
+
+def test_how_new_a_leader_must_be_is_not_forgotten_for_one_who_does_not_say(directory):
+    """Nor what metadata told of it; and who has no leader by now may be fenced all the same."""
+    newer = Answered.CurrentLeader(leader_id=2, leader_epoch=5)
+    directory.note_failure(SECOND, Answered(error_code=NOT_LEADER, current_leader=newer))
+    directory.forget([SECOND])
+    for code in (NOT_LEADER, FENCED_LEADER_EPOCH):
+        directory.note_failure(SECOND, Answered(error_code=code))
+    with pytest.raises(BrokerError, match="epoch 0, but epoch 5 has begun"):
+        leaders(directory, SECOND)
+
+
+def test_what_was_said_of_a_follower_is_not_held_against_the_leader(brokers, config, task, clock):
+    planned = task((0, 0, 10))
+    with closing(Router(config(client_rack="r"), leaders=planned.leaders)) as router:
+        directory = Directory(planned, router, fail_on_data_loss=True)
+        assert directory.moves(FIRST, Answered(preferred_read_replica=2))
+        assert leaders(directory, FIRST) == {FIRST: 2}
+        directory.forget([FIRST])
+        assert leaders(directory, FIRST) == {FIRST: 1}
+        assert not directory.moves(FIRST, Answered(error_code=OFFSET_OUT_OF_RANGE))

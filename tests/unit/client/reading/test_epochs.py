@@ -31,13 +31,14 @@ def asked_epochs(brokers):
 # Logs that are cut off
 
 
-def test_each_fetch_tells_the_epoch_of_the_last_batch_that_was_read(brokers, config, task):
+@pytest.mark.parametrize("by_id", [True, False], ids=["17", "12"])
+def test_each_fetch_tells_the_epoch_of_the_last_batch_that_was_read(brokers, config, task, by_id):
     log = brokers.logs["orders", 0]
     brokers.topics["orders"].epochs[0] = 7
     for log.epoch in (3, 5):
         log.fill(8, size_bytes=1000)
     small = config(max_partition_fetch_bytes=20_000)
-    assert read(task((0, 0, 160)), small) == rows(0, 0, 160)
+    assert read(task((0, 0, 160), by_id=by_id), small) == rows(0, 0, 160)
     told = [read_epoch for _, read_epoch in asked_epochs(brokers)]
     assert told[0] == -1
     assert sorted(set(told)) == [-1, 3, 5] == sorted(set(told), key=told.index)
@@ -68,10 +69,11 @@ def _cut_off(brokers, to, *before):
     return log
 
 
-def test_log_cut_off_below_what_was_read_is_a_data_loss(brokers, config, task, clock):
-    _cut_off(brokers, 10)
+@pytest.mark.parametrize("to", [10, 0])
+def test_log_cut_off_below_what_was_read_is_a_data_loss(brokers, config, task, clock, to):
+    _cut_off(brokers, to)
     with pytest.raises(
-        DataLoss, match=r"orders-0.*offset 20 are gone.*epoch 0 up to offset 10 only"
+        DataLoss, match=rf"orders-0.*offset 20 are gone.*epoch .* up to offset {to} only"
     ) as caught:
         read(task((0, 0, 100)), config())
     assert caught.value.condition == "COULD_NOT_READ_OFFSET_RANGE"

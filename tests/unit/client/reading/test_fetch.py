@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from pyspark_kafkaproto.capture.about import about
-from pyspark_kafkaproto.client import Fetcher, ReadSettings
+from pyspark_kafkaproto.client import Fetcher, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import capturing, topic_ids
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -101,6 +101,19 @@ def test_topic_without_id_is_asked_for_by_name(brokers, config, task):
     assert read(task((0, 0, 10), by_id=False), config()) == rows(0, 0, 10)
     assert brokers.calls[-1].header.api_version == 12
     assert brokers.asked("Fetch")[0].topics[0].topic == "orders"
+
+
+def test_topics_with_an_id_and_without_are_asked_for_by_name(brokers, config, task):
+    for topic in ("orders", "many"):
+        brokers.logs[topic, 0].fill(1)
+    known, nameless = task((0, 0, 10)), task((0, 0, 10), topic="many", by_id=False)
+    both = ReadTask(
+        known.ranges + nameless.ranges,
+        {**known.leaders, **nameless.leaders},
+        {**known.topic_ids, **nameless.topic_ids},
+    )
+    assert read(both, config()) == rows(0, 0, 10) * 2
+    assert [call.header.api_version for call in brokers.calls if call.api == "Fetch"] == [12]
 
 
 def test_next_block_is_asked_for_before_this_one_is_decoded(brokers, config, task):
@@ -282,6 +295,21 @@ def test_rows_of_the_leaders_that_stayed_are_not_thrown_away(brokers, config, ta
     assert asked_offsets(brokers) == [[(0, 0), (1, 0)], [(1, 0)]]
 
 
+def test_others_are_read_while_an_election_goes_on(brokers, config, task, clock):
+    for partition in (0, 1):
+        brokers.logs["orders", partition].fill(2)
+    planned = task((0, 0, 20), (1, 0, 20), with_leaders=False)
+    brokers.topics["orders"].leaders[0] = -1
+
+    def elect(call):
+        clock.now += 1
+        brokers.topics["orders"].move(0, node_id=2)
+
+    brokers.on("Fetch", elect, DEFAULT, node=1)
+    assert read(planned, config()) == rows(1, 0, 20) + rows(0, 0, 20)
+    assert asked_offsets(brokers) == [[(1, 0)], [(0, 0)]]
+
+
 def test_election_is_waited_for(brokers, config, task, clock):
     brokers.logs["orders", 0].fill(1)
     planned = task((0, 0, 10))
@@ -412,12 +440,14 @@ def test_answer_about_something_else_is_refused(brokers, config, task, answer, t
         read(task((0, 0, 10)), config())
 
 
-def test_answer_that_does_not_reach_the_offset_is_refused(brokers, config, task):
+@pytest.mark.parametrize("start", [20, 10])
+def test_answer_that_does_not_reach_the_offset_is_refused(brokers, config, task, start):
     log = brokers.logs["orders", 0].fill(3)
     before = Answered(high_watermark=30, records=log.batches[0].data)
-    brokers.on("Fetch", answered(before))
-    with pytest.raises(RemoteProtocolError, match="asked from offset 20, the answer ends at 10"):
-        read(task((0, 20, 30)), config())
+    brokers.on("Fetch", answered(before), DEFAULT)
+    said = f"asked from offset {start}, the answer ends at 10"
+    with pytest.raises(RemoteProtocolError, match=said):
+        read(task((0, start, 30)), config())
 
 
 def test_damaged_batch_header_names_topic_partition_and_offset(brokers, config, task):

@@ -61,3 +61,28 @@ def test_what_comes_behind_a_hole_is_waited_for_anew(progress, clock):
     clock.now += 30
     lenient.wait_or_give_up(progress, bounds(20, 20))
     assert (progress.position, progress.report.passed_over) == (50, 40)
+
+
+def test_an_end_before_the_position_is_passed_over_once_it_is_said_for_long(progress, clock):
+    """A leader of the past says so, too, for a moment; and what was read is not read again."""
+    lenient = policy(fail=False)
+    for away_s in (0, 2, 27):
+        clock.now += away_s
+        lenient.reset(progress, bounds(0, 5))
+        assert (progress.position, progress.report.passed_over) == (10, 0)
+    clock.now += 1
+    lenient.reset(progress, bounds(0, 5))
+    assert (progress.position, progress.report.passed_over) == (50, 40)
+
+
+def test_a_hole_is_no_larger_than_the_range(progress, clock):
+    policy(fail=False).reset(progress, bounds(60, 80))
+    assert (progress.position, progress.report.passed_over) == (50, 40)
+
+
+@pytest.mark.parametrize("fail", [True, False])
+@pytest.mark.parametrize(("earliest", "latest"), [(0, 10), (10, 20), (10, 10)])
+def test_an_offset_at_either_end_of_the_log_is_not_gone(progress, clock, fail, earliest, latest):
+    """Whoever denies it knows an older one."""
+    policy(fail=fail).reset(progress, bounds(earliest, latest))
+    assert (progress.position, progress.report.passed_over) == (10, 0)

@@ -9,7 +9,7 @@ from pyspark_kafkaproto.arrow import COLUMN_NAMES, schema_for
 from pyspark_kafkaproto.client import Mode, ReadSettings, read_batches
 from pyspark_kafkaproto.client.reading import decode as decode_module
 from pyspark_kafkaproto.errors import CorruptRecords
-from pyspark_kafkaproto.records import NewRecord, encode_batch
+from pyspark_kafkaproto.records import DEFAULT_CHUNK_BYTES, NewRecord, encode_batch
 from tests.fake_log import Batch
 from tests.unit.records.messages import message, message_set, wrapper
 
@@ -131,6 +131,24 @@ def test_aborted_transactions_are_rows_only_of_read_uncommitted(
     assert table["offset"].to_pylist() == list(offsets)
 
 
+def test_a_transaction_whose_abort_was_read_in_one_piece_takes_none_of_the_next(
+    brokers, config, task
+):
+    """The producer goes on under its id: what it writes behind the marker is committed."""
+    log = brokers.logs["orders", 0]
+    sent = {"producer_id": ABORTED_ID, "attributes": TRANSACTIONAL}
+    chunk = b"x" * (DEFAULT_CHUNK_BYTES + 1)
+    marker = NewRecord(b"\0\0\0\0\0\0", b"\0\0\0\0")
+    log.append(b"aborted", **sent)
+    _append(log, marker, **sent | {"attributes": TRANSACTIONAL | 0x20})
+    log.append(chunk, codec=1)  # all comes in one answer
+    log.append(b"committed", **sent)
+    log.aborted = [(ABORTED_ID, 0)]
+    committed = config(isolation_level="read_committed")
+    rows = read(task((0, 0, 4)), committed, schema_for(["offset"]))
+    assert rows["offset"].to_pylist() == [2, 3]
+
+
 @pytest.mark.slow
 def test_a_timestamp_that_spark_cannot_hold_has_sparks_name_for_it(brokers, config, task):
     nanoseconds = 1_700_000_000_000_000_000
@@ -186,6 +204,16 @@ def test_each_range_is_logged_when_it_was_read(brokers, config, task, caplog):
     ]
 
 
+def test_holes_are_counted(brokers, config, task, caplog):
+    log = brokers.logs["orders", 0]
+    kept = [NewRecord(b"v", offset_delta=delta) for delta in (0, 4)]
+    log.batches.append(Batch(encode_batch(kept, last_offset_delta=9), 10))
+    log.stop = 10
+    with caplog.at_level(logging.INFO, "pyspark_kafkaproto.client"):
+        assert read(task((0, 0, 10)), config()).num_rows == 2
+    assert "8 offsets passed over" in caplog.text
+
+
 @pytest.mark.slow
 def test_reading_that_stops_early_closes_what_is_in_flight(brokers, config, task):
     brokers.logs["orders", 0].fill(30, size_bytes=3000)
@@ -214,13 +242,16 @@ def test_damaged_batch_fails_the_read_by_default(brokers, config, task):
         read(task((0, 0, 30)), config())
 
 
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
 @pytest.mark.parametrize("damaged", [[0], [1], [2], [0, 1], [1, 2], [0, 1, 2]])
-def test_damaged_batches_are_left_out_and_said(brokers, config, task, caplog, damaged):
+def test_damaged_batches_are_left_out_and_said(brokers, config, task, caplog, damaged, level):
+    """To read_committed, too: one without a producer's id is no marker."""
     log = brokers.logs["orders", 0].fill(3)
     for number in damaged:
         _damage(log, number)
     with caplog.at_level(logging.INFO):
-        rows = read(task((0, 5, 25)), config(), mode=Mode.DROPMALFORMED).to_pylist()
+        some = config(isolation_level=level)
+        rows = read(task((0, 5, 25)), some, mode=Mode.DROPMALFORMED).to_pylist()
     left = [at for at in range(5, 25) if at // 10 not in damaged]
     assert [row["offset"] for row in rows] == left
     for number in damaged:

@@ -12,6 +12,7 @@ from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss, KafkaP
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
+from pyspark_kafkaproto.spark.stream import tail
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNowFailed
 from pyspark_kafkaproto.spark.stream.limits import MOST
 from tests.fake_broker import DEFAULT, FakeTopic, cut, topic_id_of
@@ -43,6 +44,13 @@ def test_start_is_latest_unless_something_else_is_said(stream):
     assert stream(startingOffsets='{"orders":{"0":50,"1":-2}}').initialOffset() == {
         "orders": {"0": 50, "1": 0}
     }
+
+
+def test_partition_that_is_assigned_and_not_there_is_an_error_at_the_start(stream):
+    """Later it is a loss, and failOnDataLoss has its say."""
+    reader = stream(assign='{"orders":[0,7]}', failOnDataLoss="false")
+    with pytest.raises(BrokerError, match=r"partition orders-7.*\[0, 1\]"):
+        started(reader)
 
 
 def test_start_is_the_same_however_often_it_is_asked_for(brokers, stream):
@@ -96,6 +104,31 @@ def test_records_before_latest_are_not_read_where_a_broker_that_has_been_away_na
     lead_in_the_past(brokers, "orders", end=20)
     again = stream(startingOffsets=given, failOnDataLoss="false")
     assert ranges(again.partitions(again.initialOffset(), logged)) == []
+
+
+def test_a_logged_batch_0_starts_at_the_numbers_given_though_the_log_is_said_to_end_before(
+    brokers, stream
+):
+    logged = started(stream(startingOffsets=NUMBERS))
+    again = stream(startingOffsets=NUMBERS, failOnDataLoss="false")
+    brokers.logs["orders", 0].stop = 20  # all say so for the moment
+    first = again.initialOffset()
+    brokers.logs["orders", 0].stop = 100
+    assert first == {"orders": {"0": 20, "1": 0}}
+    assert ranges(again.partitions(first, logged)) == []
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_what_a_group_has_committed_beyond_the_end_is_refused_as_numbers_are(
+    stream, group, clock, fails
+):
+    group.update({TopicPartition("orders", 0): 150, TopicPartition("orders", 1): 7})
+    reader = stream(startingOffsets="committed", failOnDataLoss=fails, **{"kafka.group.id": "g"})
+    if fails == "true":
+        with pytest.raises(ConfigError, match=r"'orders-0': 150.*orders-0 holds 10 to 100"):
+            started(reader)
+    else:
+        assert started(reader) == {"orders": {"0": 100, "1": 7}}
 
 
 @pytest.mark.parametrize(
@@ -959,6 +992,43 @@ def test_where_brokers_do_not_say_how_large_logs_are_the_next_batches_do(
     (warned,) = [item.getMessage() for item in caplog.records if item.levelname == "WARNING"]
     assert "maxBytesPerTrigger goes by the size of the batches that come next" in warned
     assert reason in warned
+
+
+def test_a_partition_whose_next_batch_tells_no_size_counts_as_the_others(
+    sized, stream, monkeypatch
+):
+    """Which batch is damaged is for its reader to tell."""
+    sized.on("DescribeLogDirs", DescribeLogDirsResponse(error_code=31))
+    add_partition(sized, stop=100)
+    sizes = {TopicPartition("orders", 0): 10.0, TopicPartition("orders", 1): 30.0}
+    monkeypatch.setattr(tail, "probe_bytes_per_offset", lambda *_: dict(sizes))
+    limited = {"startingOffsets": "earliest", "maxBytesPerTrigger": "1500"}
+    for end in (25, 100):
+        reader = stream(**limited)
+        assert reader.latestOffset(started(reader), NO_LIMIT) == {
+            "orders": {"0": end, "1": end, "2": end}
+        }
+        sizes.clear()  # none of them tells
+
+
+def test_records_that_are_deleted_while_sizes_are_asked_for_are_for_their_reader_to_tell(
+    sized, stream
+):
+    def delete(call):
+        for number in (0, 1):
+            sized.logs["orders", number].start = 100
+        return DescribeLogDirsResponse(results=(folder(topics=(topic,)),))
+
+    folder = DescribeLogDirsResponse.LogDir
+    topic = folder.Topic(
+        name="orders",
+        partitions=tuple(
+            folder.Topic.Partition(partition_index=number, partition_size=1000) for number in (0, 1)
+        ),
+    )
+    sized.on("DescribeLogDirs", delete)
+    reader = stream(startingOffsets="earliest", maxBytesPerTrigger="2000")
+    assert reader.latestOffset(started(reader), NO_LIMIT) == {"orders": {"0": 1, "1": 1}}
 
 
 def test_the_next_batches_are_looked_at_from_the_middle_of_one_on(sized, stream, clock):
