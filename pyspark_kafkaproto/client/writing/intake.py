@@ -99,8 +99,9 @@ def iterator_of(data: object) -> Iterator[Any]:
     """
     if isinstance(data, ProducerRecord):  # a tuple: its parts would be the records
         raise ConfigError("records", type(data).__name__, "expected a list: send([record])")
-    # Characters, keys or the names of columns would be the records of the latter.
-    is_other = isinstance(data, (str, bytes, Mapping)) or hasattr(data, "iloc")
+    # Characters, keys or the names of columns would be the records of the latter; a series of
+    # pandas, which has no columns, may hold records as a list does.
+    is_other = isinstance(data, (str, bytes, Mapping)) or hasattr(data, "columns")
     if is_other or not isinstance(data, Iterable):
         allowed = "expected records in a list, or an Arrow batch: "
         allowed += "pa.RecordBatch.from_pandas(frame), .from_pydict(columns)"

@@ -63,7 +63,8 @@ _M = TypeVar("_M", bound=Message)
 _VERSION_BYTES = 2
 _IS_CLASSIC = {0: True, 1: False}  # ConsumerGroupDescribe's member_type; -1: not told
 
-# What describes groups of a type, and the feature that switches them off.
+# What describes groups of a type, and the feature that switches them off. Types but that of share
+# groups are switched off by the brokers' properties, too.
 _FEATURES = {
     CONSUMER: ("ConsumerGroupDescribe", "group.version"),
     SHARE: ("ShareGroupDescribe", "share.version"),
@@ -148,6 +149,8 @@ def no_such_group(router: Router, group: str, usable: object = None) -> BrokerEr
         f"it is a {kind} group, and such are switched off in this cluster: its feature {feature} "
         f"is 0 (kafkaproto features upgrade {feature}=1)"
     )
+    if kind != SHARE:
+        why += f", or group.coordinator.rebalance.protocols of its brokers is without {kind}"
     return BrokerError(UNSUPPORTED_VERSION, api, subject, why, usable)
 
 

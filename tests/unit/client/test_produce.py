@@ -351,10 +351,19 @@ def test_what_is_no_record_is_refused(producer, record):
 class Frame:
     """Like pandas' one, to go through which is to go through the names of its columns."""
 
+    iloc, columns = None, ["value"]
+
+    def __iter__(self):
+        return iter(self.columns)
+
+
+class Series:
+    """Like pandas' one, such as `frame.apply(make_record, axis=1)` gives."""
+
     iloc = None
 
     def __iter__(self):
-        return iter(["value"])
+        return iter(numbered(3, partition=0))
 
 
 @pytest.mark.parametrize("data", [None, 5, "", b"value", {"value": ["a"]}, Frame()])
@@ -362,6 +371,13 @@ def test_what_is_no_list_is_refused(producer, data):
     kind = type(data).__name__
     with pytest.raises(ConfigError, match=rf"records' is '{kind}'.*expected records.*from_pandas"):
         producer().send(data)
+
+
+def test_a_series_of_records_is_taken_as_a_list_is(brokers, producer):
+    writer = producer()
+    writer.send(Series())
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == [b"0", b"1", b"2"]
 
 
 def test_one_record_by_itself_is_refused_for_what_it_is(producer):

@@ -63,8 +63,8 @@ _ADVICE: Final = {
     # So say brokers of 4.0 on where group.version is 0, as before the last step of an upgrade, and
     # those of 3.9 with ZooKeeper, which offer the request.
     UNSUPPORTED_VERSION: "group.protocol=consumer is switched off in this cluster: it needs Kafka "
-    "4.0, and its feature group.version to be 1 (kafkaproto features upgrade group.version=1); "
-    "else set it to classic",
+    "4.0, its feature group.version to be 1 (kafkaproto features upgrade group.version=1), and "
+    "consumer among the brokers' group.coordinator.rebalance.protocols; else set it to classic",
 }
 _TOO_OLD: Final = "group.protocol=consumer needs brokers of Kafka 4.0: set it to classic"
 

@@ -179,10 +179,9 @@ def test_moved_coordinator_is_followed_by_a_commit(brokers, kafka, clock):
         (lambda kafka: kafka.describe_transactions({"g"}), "__transaction_state"),
     ],
 )
-def test_who_has_no_coordinator_for_long_is_told_where_to_look(brokers, kafka_at, ask, topic):
+def test_who_has_no_coordinator_for_long_is_told_where_to_look(brokers, kafka, clock, ask, topic):
     missing = FindCoordinatorResponse.Coordinator(key="g", error_code=15)
     brokers.on("FindCoordinator", FindCoordinatorResponse(coordinators=(missing,)))
-    kafka = kafka_at(brokers.bootstrap_servers, **{"default.api.timeout.ms": "50"})
     told = rf"'g': COORDINATOR_NOT_AVAILABLE.*{topic} has no leader.*kafkaproto metadata {topic}"
     with pytest.raises(BrokerError, match=told):
         ask(kafka)
