@@ -13,9 +13,15 @@ from __future__ import annotations
 import copy
 import os
 import threading
+import time
 from dataclasses import dataclass, field
 
-from pyspark_kafkaproto.errors import ConnectionFailed, DeadlineExceeded, KafkaProtoError
+from pyspark_kafkaproto.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    DeadlineExceeded,
+    KafkaProtoError,
+)
 from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.connection import Connection
 from pyspark_kafkaproto.net.deadline import Deadline
@@ -33,7 +39,7 @@ class _Place:
 
     Attributes:
         kept: its connections, each with the moment when it has been unused for too long.
-        failures: how often in a row it could not be reached; `error` is the last reason.
+        failures: how often in a row it was not reached, or refused us; `error` is the last reason.
         quiet: until when it is left alone after that.
         address: with which of its name's addresses to begin: the next after each failure.
     """
@@ -66,7 +72,8 @@ class Connections:
     One per broker and thread, unless several readers take turns: whoever has a request in flight
     keeps its connection to itself until the answer is there. One that nobody used for
     connections.max.idle.ms is closed, and a broker that could not be reached is left alone for
-    reconnect.backoff.ms, doubled up to reconnect.backoff.max.ms, with jitter.
+    reconnect.backoff.ms, doubled up to reconnect.backoff.max.ms, with jitter. So is one that
+    refused our login: who tries that again waits here, as brokers, and accounts, bear few of them.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -118,7 +125,10 @@ class Connections:
                 return connection
             connection.close()  # as it was already, here or by the broker
         if place.error and place.quiet and not place.quiet.has_passed:
-            raise copy.copy(place.error)
+            if isinstance(place.error, AuthenticationFailed):
+                time.sleep(min(place.quiet.remaining_s, deadline.remaining_s))
+            if not place.quiet.has_passed:
+                raise copy.copy(place.error)
         connection = self._open(place, endpoint, deadline)
         place.kept[connection] = Deadline.after(self.config.connections_max_idle_s)
         return connection
@@ -126,10 +136,11 @@ class Connections:
     def _open(self, place: _Place, endpoint: Endpoint, deadline: Deadline) -> Connection:
         try:
             connection = Connection.open(endpoint, self.config, deadline, first=place.address)
-        except (ConnectionFailed, DeadlineExceeded) as error:
-            _unreached.add(endpoint)
+        except (AuthenticationFailed, ConnectionFailed, DeadlineExceeded) as error:
             place.failures += 1
-            place.address += 1
+            if not isinstance(error, AuthenticationFailed):
+                _unreached.add(endpoint)
+                place.address += 1
             place.error = copy.copy(error)  # who catches this one may write on it
             place.quiet = Deadline.after(self.config.reconnect_backoff.wait_s(place.failures))
             raise

@@ -228,7 +228,9 @@ def _committed(
         f"coordinator of transactional id {name!r}: its records there may be acknowledged, as "
         "coordinators of Kafka 4.3.0 write no marker where nobody leads (KAFKA-20734). Let "
         f"{name!r} commit a transaction with records in {partition}, which shows these, too; "
-        "aborted they are lost (even_if_live, --even-if-live)"
+        "aborted they are lost (even_if_live, --even-if-live). On brokers before 3.6, or without "
+        "transaction.partition.verification.enable, they may be late ones of a transaction that "
+        "was aborted before: that commit would show these, and --even-if-live is right"
     )
 
 

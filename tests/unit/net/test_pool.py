@@ -8,12 +8,14 @@ from contextlib import closing
 
 import pytest
 
-from pyspark_kafkaproto.errors import ConnectionFailed, DeadlineExceeded
+from pyspark_kafkaproto.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded
 from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
+from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateResponse
 from pyspark_kafkaproto.net import ClientConfig, Connections, Deadline, Endpoint, connections_for
 from pyspark_kafkaproto.net import pool as pool_module
 from pyspark_kafkaproto.net.ports import free_ports
 from tests.fake_broker import FakeCluster, close
+from tests.fake_login import LOGIN, logged_in, want_login
 from tests.forks import fork
 
 ALL_TOPICS = MetadataRequest(topics=None)
@@ -157,6 +159,27 @@ def test_broker_that_is_left_alone_is_not_tried(clock, monkeypatch):
         assert get() == number
         clock.now += 0.42 * nominal_s  # 1.21 in all: jitter is a fifth
     assert tries == [0, 1, 2, 3], "each begins with another of its addresses"
+
+
+def test_a_login_that_was_refused_is_tried_again_after_a_growing_while(
+    clock, cluster, endpoint, monkeypatch
+):
+    """A member that polls on tried it hundreds of times a second."""
+    monkeypatch.setattr(pool_module, "time", clock)
+    want_login(cluster)
+    refusal = SaslAuthenticateResponse(error_code=58, error_message="no", auth_bytes=b"")
+    cluster.on("SaslAuthenticate", refusal)
+    with closing(Connections(ClientConfig.parse(_properties(cluster) | LOGIN))) as pool:
+        for _ in range(8):
+            with pytest.raises(AuthenticationFailed, match="no"):
+                pool.get(endpoint, soon())
+        assert len(cluster.asked("SaslAuthenticate")) == 8
+        assert clock.slept == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0], rel=0.21)
+        with pytest.raises(AuthenticationFailed, match="no"):
+            pool.get(endpoint, Deadline.after(0.1))  # too little time to wait in
+        assert len(cluster.asked("SaslAuthenticate")) == 8
+        cluster.on("SaslAuthenticate", logged_in())
+        assert pool.get(endpoint, soon()).is_idle
 
 
 @pytest.mark.slow

@@ -261,8 +261,12 @@ def test_one_that_is_committed_is_not_dropped_unless_meant(brokers, kafka, state
     brokers.on(PRODUCERS, told(opened(7)))
     known(brokers, 1, state=state)
     brokers.on(MARKERS, marked())
-    with pytest.raises(LocalProtocolError, match=rf"orders-0.* 12 .*{state}.*'p'.*'p' commit a"):
+    with pytest.raises(
+        LocalProtocolError, match=rf"orders-0.* 12 .*{state}.*'p'.*'p' commit a"
+    ) as caught:
         kafka.abort_transaction(FIRST, 12)
+    # Late records of a transaction before it look the same: that commit shows what was aborted.
+    assert "aborted before: that commit would show these" in str(caught.value)
     assert brokers.asked(MARKERS) == []
     kafka.abort_transaction(FIRST, 12, even_if_live=True)
     assert len(brokers.asked(MARKERS)) == 1
