@@ -61,18 +61,14 @@ def _bound_waits(prefix: str, values: dict[str, Any]) -> None:
         first_s, most_s = (values.get(field, _defaults()[field]) for field in (first, most))
         if first_s > most_s:
             values[first] = most_s
-            _tell_waits(prefix + name, round(first_s * 1000), round(most_s * 1000))
+            named, most_ms = prefix + name, round(most_s * 1000)
+            more = f"{named}.ms is {round(first_s * 1000)}, more than {named}.max.ms"
+            warn_once(_log, f"client property {more}: each wait is {most_ms} ms")
 
 
 @cache
 def _defaults() -> dict[str, Any]:
     return {field.name: field.default for field in names_of(ClientConfig).values()}
-
-
-@cache  # once in a process, as Spark has sources made anew for each batch
-def _tell_waits(name: str, first_ms: int, most_ms: int) -> None:
-    more = f"client property {name}.ms is {first_ms}, more than {name}.max.ms"
-    _log.warning("%s: each wait is %s ms", more, most_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from pyspark_kafkaproto.errors import AuthenticationFailed, ConfigError, ConnectionFailed
 from pyspark_kafkaproto.net.bounded import call_within
 from pyspark_kafkaproto.net.deadline import Deadline
+from pyspark_kafkaproto.net.properties import warn_once
 from pyspark_kafkaproto.net.secret import HIDDEN, Secret
 from pyspark_kafkaproto.net.security import OAUTHBEARER, SecurityConfig
 
@@ -198,11 +199,6 @@ def _from_endpoint(config: SecurityConfig, options: Mapping[str, str], deadline:
     return token
 
 
-@functools.cache  # once in a process
-def _tell_passed_over(jaas: str, name: str) -> None:
-    _log.warning("%s in %s has no effect: the property sasl.oauthbearer.… says it", name, jaas)
-
-
 def _token_request(config: SecurityConfig, options: Mapping[str, str]) -> urllib.request.Request:
     secret = config.sasl_oauth_client_secret
     own = {
@@ -214,7 +210,9 @@ def _token_request(config: SecurityConfig, options: Mapping[str, str]) -> urllib
     given = dict(options) | {name: value for name, value in own.items() if value}
     for name in own.keys() & options.keys():
         if own[name]:
-            _tell_passed_over(config.named("sasl.jaas.config"), name)
+            jaas = config.named("sasl.jaas.config")
+            said = f"{name} in {jaas} has no effect: the property sasl.oauthbearer.… says it"
+            warn_once(_log, said)
     pair = [given.get("clientId", ""), given.get("clientSecret", "")]
     if config.sasl_oauth_urlencodes:
         pair = [urllib.parse.quote_plus(part) for part in pair]

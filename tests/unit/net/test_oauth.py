@@ -120,7 +120,6 @@ def test_id_secret_and_scope_may_be_properties_of_their_own(endpoint):
 
 def test_properties_of_their_own_go_before_options_of_the_login_module(endpoint, caplog):
     """As in the Java client: whoever moves on to them need not take the old ones out."""
-    oauth._tell_passed_over.cache_clear()
     prefix = "sasl.oauthbearer."
     found = config(
         'clientId="old" clientSecret="wrong" scope="old"',
