@@ -142,26 +142,46 @@ def committing(
 
     Nor where the group has committed something else meanwhile: another run has read there, and this
     commit might take the group back to where the next one reads again what that one has read. So
-    `ranges` begin where the group is, or behind that.
+    `ranges` begin where the group is, or behind that. Nor where a topic was made again: what was
+    read of the old one says nothing of where the next run goes on in the new one.
 
     Raises:
         ConfigError: before the block: a range is open, or a partition has several; or it is a share
-            group, or is beyond the start of a range. After the block: it has moved meanwhile.
+            group, or is beyond the start of a range. After the block: it has moved meanwhile, or a
+            topic was made again.
         BrokerError: before the block: the group has members. After the block: the commit was
             refused.
     """
     ends = _ends(ranges)
     check_commits(cluster, "group", group, from_outside=True)
+    topics = {item.topic for item in ends}
+    ids = _topic_ids(cluster, topics)
     before = cluster.get_consumer_offsets(group, set(ends))
     for planned in ranges:
         if before.get(planned.topic_partition, -1) > _closed(planned)[0]:
             raise _read_since(group, planned, before[planned.topic_partition])
     yield
+    ids_now = cluster.believed(
+        lambda: _topic_ids(cluster, topics), lambda found: not _made_again(ids, found)
+    )
+    if again := _made_again(ids, ids_now):
+        raise _of_the_old_one(group, again)
     now = cluster.get_consumer_offsets(group, set(ends))
     for item in sorted(ends):
         if now.get(item) != before.get(item):
             raise _moved(group, item, before.get(item), now.get(item))
     cluster.set_consumer_offsets(group, ends)
+
+
+def _topic_ids(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, bytes]:
+    """Of those that are there; brokers of before 2.8 know none."""
+    found = cluster.describe(topics).topics.values()
+    there = (item for item in found if not item.error_code)
+    return {item.name: item.topic_id for item in there if item.topic_id is not None}
+
+
+def _made_again(before: Mapping[str, bytes], now: Mapping[str, bytes]) -> list[str]:
+    return sorted(name for name in before if now.get(name, before[name]) != before[name])
 
 
 def _ends(ranges: Collection[OffsetRange]) -> dict[TopicPartition, int]:
@@ -189,14 +209,25 @@ def _read_since(group: str, item: OffsetRange, offset: int) -> ConfigError:
     )
 
 
+def _of_the_old_one(group: str, topics: Sequence[str]) -> ConfigError:
+    return ConfigError(
+        "group",
+        group,
+        f"topic {', '.join(map(repr, topics))} was deleted and made again since this began, and "
+        "the offsets that were read are of the old one. Nothing is committed here; what was "
+        "written here is of the old one, or of both: look at it, and plan anew",
+    )
+
+
 def _moved(group: str, item: TopicPartition, before: int | None, now: int | None) -> ConfigError:
     shown = ["nothing" if offset is None else f"offset {offset}" for offset in (before, now)]
     return ConfigError(
         "group",
         group,
         f"it had committed {shown[0]} of {item} when this began, and {shown[1]} by now: another "
-        "run of a job, or a member, reads for it. Nothing is committed here, and what was written "
-        "here may be there twice. Give each job a group of its own, and run it once at a time",
+        "run of a job, or a member, reads for it, or its offsets were set or deleted, or have "
+        "expired. Nothing is committed here, and what was written here may be there twice. Give "
+        "each job a group of its own, and run it once at a time",
     )
 
 

@@ -46,6 +46,11 @@ class _Kept(NamedTuple):
     token: Secret
     fresh_until: float
     ends_at: float
+    clock_s: float  # by how much the clock was ahead of the monotonic one when it was given
+
+    def now(self) -> float:
+        """The time; a clock that was set back meanwhile makes no token younger."""
+        return max(time.time(), self.clock_s + time.monotonic())
 
 
 _log = logging.getLogger(__name__)
@@ -67,16 +72,15 @@ def bearer_token(config: SecurityConfig, options: Mapping[str, str], deadline: D
     """
     with _lock:
         kept = _kept.get(config)
-    now = time.time()
-    if kept is None or now >= kept.ends_at:
+    if kept is None or kept.now() >= kept.ends_at:
         return _renew(config, options, deadline)
-    if now >= kept.fresh_until:
+    if kept.now() >= kept.fresh_until:
         try:
             return _renew(config, options, deadline.sooner(deadline.remaining_s / 2))
         except (AuthenticationFailed, ConnectionFailed) as error:
-            left_s = kept.ends_at - time.time()
+            left_s = kept.ends_at - kept.now()
             _log.warning("the token of before is used, for %.0f s yet: %s", left_s, error)
-            _keep(config, kept._replace(fresh_until=time.time() + _ASKED_AGAIN_S))
+            _keep(config, kept._replace(fresh_until=kept.now() + _ASKED_AGAIN_S))
     return kept.token.reveal()
 
 
@@ -85,7 +89,8 @@ def _renew(config: SecurityConfig, options: Mapping[str, str], deadline: Deadlin
     if not _TOKEN.fullmatch(token):
         raise AuthenticationFailed(_source(config), OAUTHBEARER, "what it gave is no bearer token")
     now, ends_at = time.time(), _expiry(token)
-    _keep(config, _Kept(Secret(token), now + (ends_at - now) * _LIFE_USED, ends_at))
+    fresh_until = now + (ends_at - now) * _LIFE_USED
+    _keep(config, _Kept(Secret(token), fresh_until, ends_at, now - time.monotonic()))
     return token
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from pyspark_kafkaproto.cluster import CommittedOffset, KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.capturing import add_packets, packets_with_errors
-from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND
+from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
@@ -48,6 +48,7 @@ class GroupCommits:
         self._wanted: dict[TopicPartition, int] = {}
         self._done: dict[TopicPartition, int] | None = None
         self._tried_at = 0.0
+        self._is_gone = False  # whether the last try failed because a topic was not there
 
     def close(self) -> None:
         """Close all connections."""
@@ -103,7 +104,8 @@ class GroupCommits:
             return  # an idle stream says so at each look; `keep_alive` counts from the last commit
         self._wanted = dict(offsets)
         if not self._has_failed or self._waited_s() > _TRY_AGAIN_S:
-            self._try_commit()
+            # Batches once an hour: partitions without news in them might expire, too.
+            self._try_commit(again=self._tried_at > 0 and self._waited_s() > _KEEP_ALIVE_S)
 
     def keep_alive(self) -> None:
         """To be called now and then: what failed is tried again, what might expire is renewed."""
@@ -111,10 +113,17 @@ class GroupCommits:
         if self._wanted and self._waited_s() > wait_s:
             self._try_commit(again=True)
 
-    def finish(self) -> None:
-        """A last try for what failed, and the end of all connections."""
-        if self._has_failed:
+    def finish(self, left: Collection[TopicPartition] = ()) -> None:
+        """A last try for what failed, and the end of all connections.
+
+        Args:
+            left: partitions that others still read. All others are their group's own from now on:
+                who sets its offsets before the query is started again is not overruled.
+        """
+        # A topic that was not there may be made again by now: these are offsets of the old one.
+        if self._has_failed and not self._is_gone:
             self._try_commit()
+        self._wanted = {item: at for item, at in self._wanted.items() if item in left}
         self.close()
 
     @property
@@ -139,6 +148,8 @@ class GroupCommits:
                 )
         except KafkaProtoError as error:
             self._done = None  # whatever is committed is looked up again
+            code = error.code if isinstance(error, BrokerError) else None
+            self._is_gone = code == UNKNOWN_TOPIC_OR_PARTITION
             if not failed_before:  # a process leaves few files: one is enough for this
                 add_packets(error)
             self._warn("the commit failed and is tried again later", error)

@@ -101,7 +101,7 @@ class OffsetCommitListener(StreamingQueryListener):
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """A last try for what failed. Connections open again when another query goes on."""
         if self._ends.pop(str(event.id), None) is not None:
-            self._commits.finish()
+            self._commits.finish(_hindmost(self._ends.values()))
 
     def _report(
         self, ends: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]

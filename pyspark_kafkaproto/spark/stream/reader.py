@@ -60,6 +60,7 @@ class KafkaStreamReader(DataSourceStreamReader):
         self._start_refused: ConfigError | BrokerError | None = None
         self._is_asked = False  # whether this run has been asked where a batch ends
         self._available: AvailableNow | None = None  # beyond these ends no query starts
+        self._taken: Offsets | None = None  # where the batch ends that was asked for last
         self._idle_since: float | None = None
         self._looking_since = 0.0
         self._rest_s = _IDLE_PACE_S
@@ -118,7 +119,12 @@ class KafkaStreamReader(DataSourceStreamReader):
     def commit(self, end: StreamOffsets) -> None:
         """The engine has done with everything before `end`."""
         if self._commits is not None:
-            self._commits.commit(self._spoken.from_json(end))
+            done = self._spoken.from_json(end)
+            # The next batch is known by now. Where it ends before this one, or has no end, the
+            # topic was made again or deleted: the old one's offset says nothing of the new one.
+            taken = done if self._taken is None else self._taken
+            there = [item for item in done if item in taken]
+            self._commits.commit({item: min(done[item], taken[item]) for item in there})
 
     def stop(self) -> None:
         """Close all connections."""
@@ -169,8 +175,6 @@ class KafkaStreamReader(DataSourceStreamReader):
     def _note_asked(self) -> bool:
         """The engine asks where a batch ends; whether this run was asked before."""
         was_asked, self._is_asked = self._is_asked, True
-        if self._commits is not None:
-            self._commits.keep_alive()
         return was_asked
 
     def _keep_pace(self) -> None:
@@ -187,9 +191,12 @@ class KafkaStreamReader(DataSourceStreamReader):
             is_done: whether the engine has done with what comes before `at`. It tells `commit` so
                 only when there is a next batch: after a restart, maybe not for days.
         """
+        self._taken = taken
         is_idle = taken is at or taken == at
-        if is_idle and is_done and at and self._commits is not None:
-            self._commits.commit(at)
+        if is_idle and self._commits is not None:
+            if is_done and at:
+                self._commits.commit(at)
+            self._commits.keep_alive()
         now = time.monotonic()
         self._idle_since = now if is_idle else None
         look_s = now - self._looking_since

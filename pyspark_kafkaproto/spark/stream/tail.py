@@ -66,8 +66,10 @@ class Tail:
         """As `topology`; other brokers are asked, too, before one of these counts as deleted."""
         for _ in self.cluster.opinions():
             found = self.topology()
-            if not any(is_gone(found, item) for item in partitions):
+            gone = [item for item in partitions if is_gone(found, item)]
+            if not gone:
                 break
+            self._check_seen(gone)
             self._topology = None
         return found
 
@@ -104,8 +106,29 @@ class Tail:
                     return known
                 if all(found.get(item, -1) >= at for item, at in known.items()):
                     break
+                self._check_seen(known.keys() - found.keys())
             self._topology = None
         return found
+
+    def _check_seen(self, missing: Collection[TopicPartition]) -> None:
+        """Refuse to take for deleted what this user may not see.
+
+        Where all topics are asked for, brokers leave those out. One that is seen again later would
+        count as added, and be read from its beginning once more.
+
+        Raises:
+            BrokerError: names a topic, and the right that is missing.
+        """
+        pattern = self._options.subscribe_pattern
+        if pattern is None:
+            return  # by name brokers say so themselves
+        names = {item.topic for item in missing if pattern.search(item.topic)}
+        if not names:
+            return
+        found = self.cluster.describe(names)
+        for name in sorted(names):
+            if found.has(name):
+                found.topic(name)
 
     def held_back(self, known: Offsets, found: Offsets) -> Offsets:
         """Those of `known` that are there, though an open transaction lies before them.

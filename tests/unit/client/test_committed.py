@@ -1,5 +1,6 @@
 """What a group has not seen yet, and the commit of exactly what was read."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -24,6 +25,15 @@ class Cluster:
         self.truth = truth or latest
         self.type = None  # there is no such group yet
         self.members = ()
+        self.topic_id = b"1" * 16
+
+    def make_again(self):
+        """With the topic brokers forget what was committed of it."""
+        self.topic_id, self.committed = b"2" * 16, {}
+
+    def describe(self, topics):
+        topic = partial(SimpleNamespace, topic_id=self.topic_id, error_code=0)
+        return SimpleNamespace(topics={name: topic(name=name) for name in topics})
 
     def believed(self, ask, is_believable):
         found = ask()
@@ -176,7 +186,11 @@ def test_a_group_with_members_is_refused_before_the_job_has_done_anything():
     [
         ({}, {0: 15}, "committed nothing of orders-0 when this began, and offset 15 by now"),
         ({0: 3}, {0: 2}, "committed offset 3 of orders-0 when this began, and offset 2 by now"),
-        ({0: 3, 1: 4}, {0: 3}, "offset 4 of orders-1 when this began, and nothing by now"),
+        (
+            {0: 3, 1: 4},
+            {0: 3},
+            "offset 4 of orders-1 when this began, and nothing by now.*have expired",
+        ),
     ],
 )
 def test_nothing_is_committed_where_others_have_committed_meanwhile(before, meanwhile, text):
@@ -184,6 +198,16 @@ def test_nothing_is_committed_where_others_have_committed_meanwhile(before, mean
     with pytest.raises(ConfigError, match=f"'g'.*{text}"), committing(cluster, "g", plan(cluster)):
         cluster.committed = dict(meanwhile)
     assert cluster.committed == meanwhile
+
+
+@pytest.mark.parametrize("before", [{}, {0: 3}])
+def test_nothing_is_committed_for_a_topic_that_was_made_again_meanwhile(before):
+    """The next run would go on in the new one behind records that nobody has read."""
+    cluster = Cluster(latest=[20], earliest=[0], committed=dict(before))
+    told = "'g'.*topic 'orders' was deleted and made again since this began"
+    with pytest.raises(ConfigError, match=told), committing(cluster, "g", plan(cluster)):
+        cluster.make_again()
+    assert cluster.committed == {}
 
 
 @pytest.mark.parametrize("since", [20, 15, 4], ids=["all", "more than was there", "a part"])

@@ -150,7 +150,8 @@ def test_a_token_is_kept_for_four_fifths_of_its_life(endpoint, monkeypatch):
     assert token(found) == token(found)
     assert len(endpoint.asked) == 1
     now = time.time()
-    monkeypatch.setattr(oauth, "time", types.SimpleNamespace(time=lambda: now + 0.81 * 3600))
+    clock = types.SimpleNamespace(time=lambda: now + 0.81 * 3600, monotonic=time.monotonic)
+    monkeypatch.setattr(oauth, "time", clock)
     token(found)
     assert len(endpoint.asked) == 2
     token(with_endpoint(endpoint, more='scope="other"'))
@@ -170,7 +171,8 @@ def test_a_token_is_used_to_its_end_where_no_other_is_to_be_had(
         return token_for("me", 1000)
 
     now = [time.time()]
-    monkeypatch.setattr(oauth, "time", types.SimpleNamespace(time=lambda: now[0]))
+    clock = types.SimpleNamespace(time=lambda: now[0], monotonic=lambda: now[0])
+    monkeypatch.setattr(oauth, "time", clock)
     found = function(give)
     first = token(found)
     now[0] += 850
@@ -183,6 +185,22 @@ def test_a_token_is_used_to_its_end_where_no_other_is_to_be_had(
     now[0] += 100
     with pytest.raises(AuthenticationFailed if is_refused else ConnectionFailed):
         token(found)
+
+
+def test_a_token_does_not_live_longer_where_the_clock_is_set_back(function, monkeypatch):
+    """Brokers would refuse it until the clock is where it was."""
+    began, set_back_s, passed_s = time.time(), [0], [0]
+    clock = types.SimpleNamespace(
+        time=lambda: began + passed_s[0] - set_back_s[0], monotonic=lambda: passed_s[0]
+    )
+    monkeypatch.setattr(oauth, "time", clock)
+    given = iter([token_for("first", 1000), token_for("second", 5000)])
+    found = function(lambda options: next(given))
+    assert subject(token(found)) == "first"
+    set_back_s[0], passed_s[0] = 3 * 3600, 700
+    assert subject(token(found)) == "first"
+    passed_s[0] = 1001
+    assert subject(token(found)) == "second"
 
 
 def test_kept_tokens_are_bounded_and_hidden(function):

@@ -167,6 +167,13 @@ def test_idle_stream_commits_again_before_its_offsets_expire(kafka, commits, clo
     assert kafka.commits == [{ONE: CommittedOffset(6)}] * 2
 
 
+def test_partition_without_news_is_renewed_with_those_of_rare_batches(kafka, commits, clock):
+    commits.commit({ONE: 6, TWO: 3})
+    clock.now += 601
+    commits.commit({ONE: 7, TWO: 3})
+    assert kafka.commits[1:] == [{ONE: CommittedOffset(7), TWO: CommittedOffset(3)}]
+
+
 def test_stream_that_says_where_it_is_at_each_look_commits_again_as_well(kafka, commits, clock):
     for _ in range(7):
         clock.now += 100
@@ -322,3 +329,30 @@ def test_last_batch_is_committed_by_a_second_try_at_the_end(kafka, clock):
     kafka.error = None
     listener.onQueryTerminated(SimpleNamespace(id="some-id"))
     assert [each[ONE][0] for each in kafka.commits] == [8]
+
+
+def test_listener_does_not_overrule_who_sets_offsets_once_its_query_has_ended(kafka, clock):
+    """Queries that go on are idle; the group was set back to read again what the ended one read."""
+    listener = OffsetCommitListener(CONFIG, "g")
+    listener.onQueryProgress(progress({"orders": {"0": 8}}))
+    listener.onQueryProgress(progress({"orders": {"1": 4}}, query="another-id"))
+    listener.onQueryTerminated(SimpleNamespace(id="some-id"))
+    kafka.committed = {ONE: 2}
+    clock.now += 601
+    listener.onQueryIdle(None)
+    assert kafka.committed == {ONE: 2, TWO: 4}
+    listener.onQueryTerminated(SimpleNamespace(id="another-id"))
+    kafka.committed = {}
+    clock.now += 601
+    listener.onQueryIdle(None)  # of a query that reads no Kafka
+    assert kafka.committed == {}
+
+
+def test_what_failed_for_want_of_the_topic_is_not_committed_for_one_made_again(kafka, clock):
+    """The query fails when it sees that, and the group would be ahead of all that is read of it."""
+    listener = OffsetCommitListener(CONFIG, "g")
+    kafka.committed, kafka.error = {}, BrokerError(3, "OffsetCommit", "group 'g'")
+    listener.onQueryProgress(progress({"orders": {"0": 8}}))
+    kafka.error = None
+    listener.onQueryTerminated(SimpleNamespace(id="some-id"))
+    assert kafka.committed == {}

@@ -15,7 +15,7 @@ from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.spark.stream import tail
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNowFailed
 from pyspark_kafkaproto.spark.stream.limits import MOST
-from tests.fake_broker import DEFAULT, FakeTopic, cut, topic_id_of
+from tests.fake_broker import DEFAULT, FakeTopic, cut, metadata, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_past import behind, lead_in_the_past, listed
 from tests.unit.spark.stream.partitions import add_partition, ranges
@@ -571,6 +571,31 @@ def test_topic_that_the_pattern_does_not_mean_may_be_made_anew(brokers, stream, 
         reader.latestOffset(END, NO_LIMIT)
 
 
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_topic_that_may_not_be_seen_any_more_is_not_deleted(brokers, stream, clock, strict):
+    """A pattern finds it no more: given back, it would be read from its beginning again."""
+    reader = stream(subscribePattern="^orders$", failOnDataLoss=strict)
+    assert reader.latestOffset(END, NO_LIMIT) == END
+    hidden = brokers.topics.pop("orders")
+    by_name = MetadataResponse.Topic(name="orders", error_code=29)
+
+    def without_rights(call):
+        said = metadata(brokers, call)
+        if call.request.topics is None:
+            return said
+        return MetadataResponse(brokers=said.brokers, topics=(by_name,))
+
+    brokers.on("Metadata", *[without_rights] * 4)
+    clock.now += 2
+    with pytest.raises(BrokerError, match=r"'orders': TOPIC_AUTHORIZATION_FAILED.*right DESCRIBE"):
+        reader.latestOffset(END, NO_LIMIT)
+    with pytest.raises(BrokerError, match=r"'orders': TOPIC_AUTHORIZATION_FAILED.*right DESCRIBE"):
+        reader.partitions(BEGINNING, END)
+    brokers.topics["orders"] = hidden
+    clock.now += 2
+    assert reader.latestOffset(END, NO_LIMIT) == END
+
+
 @pytest.mark.parametrize(
     ("code", "name", "opinions"),
     [(29, "TOPIC_AUTHORIZATION_FAILED", 1), (3, "UNKNOWN_TOPIC_OR_PARTITION", OPINIONS)],
@@ -759,6 +784,24 @@ def test_what_the_engine_has_done_with_is_committed(stream, group):
     assert group == {}
     stream(commitGroupId="g").commit(END)
     assert group == ALL_READ
+
+
+@pytest.mark.parametrize("waits_s", [2, 601])
+def test_what_was_read_of_a_topic_is_not_committed_for_the_one_made_again(
+    brokers, stream, group, clock, waits_s
+):
+    """The group would be ahead of all that was read of the new one, and stay there."""
+    reader = stream(commitGroupId="g", failOnDataLoss="false")
+    reader.latestOffset(BEGINNING, NO_LIMIT)
+    reader.commit(BEGINNING)
+    brokers.topics["orders"] = FakeTopic(topic_id_of("another"), [1], [0])
+    brokers.logs["orders", 0].start, brokers.logs["orders", 0].stop = 0, 7
+    group.clear()  # brokers forget it with the topic
+    clock.now += waits_s
+    end = reader.latestOffset(END, NO_LIMIT)
+    assert (end, group) == ({"orders": {"0": 7}}, {})
+    reader.commit(END)
+    assert group == {TopicPartition("orders", 0): 7}
 
 
 # Trigger.AvailableNow
