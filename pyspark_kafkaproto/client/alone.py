@@ -26,7 +26,8 @@ class Alone:
         self._what: Final = what
         self._process = os.getpid()
         self._in_use: Final = threading.Lock()
-        self._thread = 0  # that has it
+        self._thread = 0  # that has it, or came at the same moment
+        self._listening = 0  # the thread that has it, while that calls a listener
         self._call = self._in_use  # of the call under way; of a listener's own calls another one
 
     @property
@@ -51,33 +52,37 @@ class Alone:
         Raises:
             LocalProtocolError: somebody else has it, or this thread is in the midst of a call.
         """
-        self._check_free()
+        self.check_process()
+        me = threading.get_ident()
+        if not self._in_use.locked():
+            self._thread = me
+            # Whoever comes before us may be calling a listener by now: that one's lock is not ours.
+            return self._in_use
+        self._check_let_in(me)
         return self._call
 
     def letting_in(self, listener: Callable[_P, _T]) -> Callable[_P, _T]:
         """`listener`, which may call in the midst of the call that calls it, between two steps."""
 
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-            self._thread = threading.get_ident()  # whoever came in vain may have written its own
-            outer, self._call = self._call, threading.Lock()
+            outer = self._call, self._listening
+            self._call, self._listening = threading.Lock(), threading.get_ident()
             try:
                 return listener(*args, **kwargs)
             finally:
-                self._call = outer
+                self._call, self._listening = outer
 
         return call
 
-    def _check_free(self) -> None:
-        self.check_process()
-        me = threading.get_ident()
-        if self._in_use.locked() and self._thread != me:
+    def _check_let_in(self, me: int) -> None:
+        """Refuse whoever is not called as a listener, by the thread that has it."""
+        if me not in {self._thread, self._listening}:
             raise LocalProtocolError(
                 f"another thread uses this {self._what} at this moment: a {self._what} is for one "
                 "at a time"
             )
-        if self._call.locked():
+        if self._listening != me or self._call.locked():
             raise LocalProtocolError(
                 f"this {self._what} is in the midst of another call of this thread: a handler of "
                 "signals can note that it came, and whoever was called act on that afterwards"
             )
-        self._thread = me

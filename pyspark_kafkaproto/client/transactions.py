@@ -257,22 +257,20 @@ class Transactions:
             raise LocalProtocolError(self._state.value)
         is_late_possible = not commit or may_come_late or self._unanswered > 0
         is_back_at_1 = False
+        ended = self._writer
         if self._is_touched:
             writer = self._checked_writer
             self._state = ending
             try:
                 router = self._router if within_s is None else self._router.within(within_s)
                 ended = end_transactions(router, [writer], commit=commit, tries=self._ends)[writer]
-                self._writer = ended
                 is_late_possible |= self._ends[writer] > 1
                 is_back_at_1 = self.is_version_2 and ended == writer
             except BrokerError as error:
                 if not is_retriable(error):
-                    self._forget()
-                    self._writer = None
-                    self._state = _State.FENCED if error.code in FENCED_CODES else _State.DENIED
+                    is_fenced = error.code in FENCED_CODES
+                    self._forget(None, _State.FENCED if is_fenced else _State.DENIED)
                 raise
-        self._forget()
         # What was given up may still reach a broker, and so may an end that nobody answered, which
         # would end the next transaction, or such offsets, which would be committed with it, or such
         # partitions and groups, which would begin it, and have its time run out: under a new epoch
@@ -280,14 +278,14 @@ class Transactions:
         # transactions of an epoch refuses the next one's sequences as out of order.
         # Version 2 gives an epoch with each end; where it does not, the cluster has gone back to
         # version 1.
-        self._is_epoch_spent = is_back_at_1 or (is_late_possible and not self.is_version_2)
+        is_epoch_spent = is_back_at_1 or (is_late_possible and not self.is_version_2)
+        self._forget(ended, is_epoch_spent=is_epoch_spent)
 
     def leave(self) -> Writer | None:
         """Leave the open transaction to be ended by somebody else; None where nothing is in it."""
         self.check_open()
         writer = self._checked_writer if self._is_touched else None
-        self._forget()
-        self._writer = None
+        self._forget(None)
         return writer
 
     @property
@@ -300,13 +298,28 @@ class Transactions:
         assert self._writer is not None  # noqa: S101 - begin has made it
         return self._writer
 
-    def _forget(self) -> None:
-        self._state = _State.READY
-        self._partitions.clear()
-        self._groups.clear()
-        self._ends.clear()
-        self._late_offsets.clear()
-        self._unanswered = 0
+    def _forget(
+        self,
+        writer: Writer | None,
+        state: _State = _State.READY,
+        *,
+        is_epoch_spent: bool = False,
+    ) -> None:
+        """What was open has ended: who goes on, and how.
+
+        All of it in one step, which no Ctrl-C can part: an end that is asked for again under the
+        next epoch would be refused, and taken for none.
+        """
+        (
+            self._writer,
+            self._state,
+            self._is_epoch_spent,
+            self._partitions,
+            self._groups,
+            self._ends,
+            self._late_offsets,
+            self._unanswered,
+        ) = writer, state, is_epoch_spent, set(), set(), Counter(), set(), 0
 
     def _add_partitions(self, partitions: Collection[TopicPartition]) -> None:
         writer = self._checked_writer

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from threading import get_ident
 from typing import Any, Self, TypeVar
 
 from pyspark_kafkaproto.cluster.advertised import explained
@@ -61,6 +62,7 @@ class Contacts:
         self._failed: dict[Endpoint, KafkaProtoError] = {}  # why, the last time
         self._in_haste_s = _ANSWERS_WITHIN_S  # for whom another one can stand in
         self._end: Deadline | None = None  # of all calls, where there is one
+        self._ends: dict[int, Deadline] = {}  # of each thread's call
         self._warned: set[Endpoint] = set()
         self._reached: set[Endpoint] = set()
 
@@ -83,18 +85,26 @@ class Contacts:
         For each, so that one that takes its time leaves the others theirs.
         """
         hasty = copy(self)
+        hasty._ends = dict(self._ends)  # noqa: SLF001 - one of this class
         timeout_s = min(self.config.request_timeout_s, timeout_s)
         hasty.config = replace(self.config, request_timeout_s=timeout_s)
         return hasty
 
     @contextmanager
     def one_call(self) -> Iterator[None]:
-        """Inside, all questions together have the time of one call of the API."""
-        before, self._end = self._end, self.deadline()
+        """Inside, all questions together have the time of one call of the API.
+
+        Those of this thread: an end that another one found and put back would be in the past.
+        """
+        me = get_ident()
+        if me in self._ends:  # a part of a call that began before
+            yield
+            return
+        self._ends[me] = self.deadline()
         try:
             yield
         finally:
-            self._end = before
+            del self._ends[me]
 
     def close(self) -> None:
         """Close all connections."""
@@ -102,7 +112,8 @@ class Contacts:
 
     def deadline(self) -> Deadline:
         """The end of one call of the API (default.api.timeout.ms)."""
-        return self._end or Deadline.after(self.config.default_api_timeout_s)
+        own = self._end or self._ends.get(get_ident())
+        return own or Deadline.after(self.config.default_api_timeout_s)
 
     # Any broker
 

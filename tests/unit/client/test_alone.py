@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
@@ -66,3 +67,47 @@ def test_a_listener_may_call_and_nobody_else_in_the_midst_of_the_call_that_calls
     assert met == [0, 1]
     with ThreadPoolExecutor() as other:
         other.submit(take, alone).result()
+
+
+def test_who_comes_at_the_same_moment_comes_into_no_call_of_a_listener():
+    """It has seen that nobody was there, and goes on once the other is with its listener."""
+    met, looked, is_listening = [], threading.Event(), threading.Event()
+
+    class Slow:
+        def __init__(self):
+            self.lock, self.first = threading.Lock(), threading.get_ident()
+
+        def __enter__(self):
+            return self.lock.__enter__()
+
+        def __exit__(self, *error):
+            return self.lock.__exit__(*error)
+
+        def locked(self):
+            is_locked = self.lock.locked()
+            if threading.get_ident() != self.first:
+                looked.set()
+                assert is_listening.wait(10)
+            return is_locked
+
+    alone = Alone("thing")
+    alone._in_use = alone._call = Slow()
+
+    def come():
+        with alone():
+            met.append("second")
+
+    def listen():
+        is_listening.set()
+        second.join(0.2)
+        with alone():  # whoever waits keeps no listener out
+            met.append("listener")
+
+    second = threading.Thread(target=come)
+    second.start()
+    assert looked.wait(10)
+    with alone():
+        alone.letting_in(listen)()
+        met.append("first")
+    second.join(10)
+    assert met == ["listener", "first", "second"]

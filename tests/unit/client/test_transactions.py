@@ -10,6 +10,7 @@ import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord, alone
 from pyspark_kafkaproto.client import produce as produce_module
+from pyspark_kafkaproto.client import transactions as transactions_module
 from pyspark_kafkaproto.client.writing import coalescing, compressing, gathering
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.client.writing.refusals import REASON_HEADER, RecordRefused
@@ -1050,6 +1051,29 @@ def test_an_interrupt_at_the_begin_or_end_of_a_send_holds_up_no_abort(producer):
         else:
             break
     assert len(met) > 10
+
+
+@pytest.mark.usefixtures("level")
+def test_an_end_that_was_interrupted_is_asked_for_again_unchanged(brokers, producer):
+    """Under the next epoch brokers refuse it, as if what is committed were not."""
+    writer, met = producer(transactional_id="t"), 0
+    for nth in count(1):
+        writer.begin_transaction()
+        writer.send(ROWS[:1])
+        writer.flush()
+        before = len(brokers.asked("EndTxn"))
+        try:
+            with Interrupted(nth, {transactions_module.__file__}):
+                writer.commit_transaction()
+        except KeyboardInterrupt:
+            met += 1
+            again = writer.abort_transaction if writer._ended_by else writer.commit_transaction
+            again()
+        else:
+            break
+        ends = brokers.asked("EndTxn")[before:]
+        assert ends == ends[:1] * len(ends)
+    assert met > 3
 
 
 @pytest.mark.parametrize("level", [1], indirect=True)

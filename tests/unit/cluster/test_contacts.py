@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -353,3 +354,16 @@ def test_all_calls_in_haste_end_together(kafka, clock):
     assert hasty.within(3).deadline().remaining_s == 3
     assert hasty.config.request_timeout_s == 3
     assert router.deadline().remaining_s == router.config.default_api_timeout_s
+
+
+def test_a_call_that_another_thread_makes_meanwhile_leaves_its_end_to_nobody(clock):
+    """All that is asked later would have no time, and name brokers that do answer."""
+    config = ClientConfig.parse({"bootstrap.servers": "127.0.0.1:1"})
+    with closing(Router(config)) as router, ThreadPoolExecutor(1) as other:
+        ours, others = router.one_call(), router.one_call()
+        ours.__enter__()
+        other.submit(others.__enter__).result()
+        ours.__exit__(None, None, None)
+        other.submit(others.__exit__, None, None, None).result()
+        clock.sleep(100)
+        assert router.deadline().remaining_s == pytest.approx(60)
