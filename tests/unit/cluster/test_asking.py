@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, TopicPartition
 from pyspark_kafkaproto.cluster.admin import Acl
-from pyspark_kafkaproto.cluster.asking import send_all
+from pyspark_kafkaproto.cluster.asking import _SHOWN, listed, send_all
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -153,6 +153,21 @@ def test_lost_connection_loses_only_its_own_requests(brokers, kafka, clock):
     assert len(brokers.asked("OffsetFetch", node=2)) == 1
 
 
+def test_broker_that_is_not_reached_is_reached_for_once(brokers, kafka, monkeypatch):
+    """Whatever it was to be asked: each time might take all that connecting may take."""
+    tried = []
+
+    def connect(endpoint, deadline):
+        tried.append(endpoint)
+        raise ConnectionFailed(str(endpoint), "connect", f"attempt {len(tried)}")
+
+    monkeypatch.setattr(kafka._router, "connect", connect)
+    place = Endpoint.parse(brokers.address())
+    answers = send_all(kafka._router, [(place, MetadataRequest())] * 20, Deadline.after(5))
+    assert tried == [place]
+    assert ["attempt 1" in str(answer) for answer in answers] == [True] * 20
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("silent", [1, 2])
 def test_who_is_silent_to_the_end_keeps_no_other_answer_from_being_told(brokers, kafka_at, silent):
@@ -223,6 +238,12 @@ def test_interrupted_question_leaves_no_answer_for_the_next_one(brokers, kafka, 
         kafka.get_group_offsets({"g-1"})
     assert not held.is_open
     assert kafka.get_group_offsets({"g-7"})["g-7"][FIRST].offset == 7
+
+
+def test_list_of_names_tells_how_many_it_leaves_out():
+    names = [f"g-{number}" for number in range(_SHOWN + 1)]
+    assert listed(names[:-1]) == ", ".join(names[:-1])
+    assert listed(names) == ", ".join(names[:-1]) + " and 1 more"
 
 
 def _interrupt(*_):

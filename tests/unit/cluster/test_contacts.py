@@ -257,6 +257,76 @@ def test_who_is_behind_is_asked_after_all_others_each_time():
     assert asked == [1, 2, 3, 1, 2, 3, 1]
 
 
+class _Asked:
+    """Three brokers of which the first is gone, and who was asked in which order."""
+
+    def __init__(self, **given):
+        config = ClientConfig.parse({"bootstrap.servers": "a:1,b:1,c:1"} | given)
+        self.contacts = contacts.Contacts(config, None, ())
+        self.places = list(config.bootstrap_servers)
+        self.gone = {self.places[0]}
+        self.order = ""
+
+    def at_any(self):
+        return self.contacts.at_any(self._attempt, Deadline.after(5))
+
+    def _attempt(self, place):
+        self.order += place.host
+        if place in self.gone:
+            raise ConnectionFailed(str(place), "connect", "gone")
+        return place
+
+
+def test_who_is_gone_has_one_turn_in_each_round_and_no_more():
+    asked = _Asked()
+    for _ in range(6):
+        asked.at_any()
+        asked.contacts.distrust_last()
+    assert asked.order == "abc" * 3
+
+
+def test_who_is_asked_in_vain_again_is_not_left_alone_for_longer(monkeypatch):
+    """Else whoever asks often would never learn that it is back."""
+    asked = _Asked()
+    place = asked.places[0]
+    asked.contacts.ask_last(place)
+    end = asked.contacts._left_alone[place]
+    asked.contacts.ask_last(place)
+    assert asked.contacts._left_alone[place] is end
+    monkeypatch.setattr(contacts, "_LEFT_ALONE_S", -1.0)
+    asked.contacts._left_alone.clear()
+    asked.contacts.ask_last(place)
+    over = asked.contacts._left_alone[place]
+    asked.contacts.ask_last(place)
+    assert asked.contacts._left_alone[place] is not over
+
+
+def test_nobody_is_waited_for_once_anybody_has_answered():
+    asked = _Asked()
+    assert asked.contacts.waits_for() == dict.fromkeys(asked.places)
+    asked.gone = set(asked.places)
+    with pytest.raises(ConnectionFailed):
+        asked.at_any()
+    assert {str(error) for error in asked.contacts.waits_for().values()} != {"None"}
+    asked.gone = set(asked.places[:1])
+    asked.at_any()
+    assert asked.contacts.waits_for() == {}
+
+
+def test_one_call_of_many_that_end_together_does_not_end_that():
+    hasty = _Asked().contacts.within(5)
+    end = hasty.deadline()
+    with hasty.one_call():
+        pass
+    assert hasty.deadline() is end
+
+
+def test_haste_is_never_slower_than_the_configuration():
+    given = {"request.timeout.ms": 2000}
+    assert _Asked(**given).contacts.waiting(600).config.request_timeout_s == 2
+    assert _Asked(**given).contacts.waiting(0.5).config.request_timeout_s == 0.5
+
+
 @pytest.mark.slow
 def test_who_hangs_is_hardly_waited_for_while_others_answer_with_something_old(monkeypatch):
     """A partition that nobody leads is looked up at all of them in turn, ten times a second."""

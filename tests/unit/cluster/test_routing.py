@@ -5,12 +5,14 @@ from contextlib import closing
 import pytest
 
 from pyspark_kafkaproto.cluster import Router, TopicPartition, routing
+from pyspark_kafkaproto.error_codes import COORDINATOR_NOT_AVAILABLE, TOPIC_AUTHORIZATION_FAILED
 from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded, RemoteProtocolError
+from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline
 from tests.clock import stop_clock
-from tests.fake_broker import FakeCluster, close, metadata
+from tests.fake_broker import DEFAULT, FakeCluster, close, metadata
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -217,6 +219,24 @@ def test_what_each_error_shows_to_be_out_of_date_is_learned_anew(brokers, kafka,
     brokers.on("ListOffsets", offsets, node=2)
     assert kafka.get_latest_leader_offsets({FIRST, SECOND}) == {FIRST: 10, SECOND: 20}
     assert len(brokers.asked("ListOffsets", node=2)) == 1
+
+
+def test_right_that_was_given_since_is_noticed(brokers, kafka):
+    brokers.topics["orders"].error_code = TOPIC_AUTHORIZATION_FAILED
+    with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
+        kafka._router.leaders([FIRST], Deadline.after(5))
+    brokers.topics["orders"].error_code = 0
+    assert kafka._router.leaders([FIRST], Deadline.after(5)).keys() == {FIRST}
+
+
+def test_coordinator_that_was_not_there_is_asked_for_again(brokers, kafka):
+    part = FindCoordinatorResponse.Coordinator
+    nobody = part(key="g", node_id=-1, error_code=COORDINATOR_NOT_AVAILABLE)
+    brokers.on("FindCoordinator", FindCoordinatorResponse(coordinators=(nobody,)), DEFAULT)
+    with pytest.raises(BrokerError, match="COORDINATOR_NOT_AVAILABLE"):
+        kafka._router.coordinator("g", Deadline.after(5))
+    found = kafka._router.coordinator("g", Deadline.after(5))
+    assert str(found) == brokers.address(1)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import struct
 import threading
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +34,7 @@ PIECE = 1500
 FRONT = b"front"  # of the answer, before the block
 BEHIND = b"the next answer"
 SOON_S = 5.0
+TASKS = Path("/proc/self/task")
 
 
 @contextmanager
@@ -65,6 +67,8 @@ class Answer:
         """What Python does where the inflow leaves it to it."""
         self.asked += 1
         left = len(self.memory) - self.inflow.arrived
+        if self.asked == 1:
+            self.left = left
         if self.inflow.is_ahead:
             self.inflow.wait(len(self.memory), SOON_S)
         else:
@@ -124,6 +128,7 @@ def test_python_is_asked_for_less_than_two_pieces_alone():
         answer = Answer(ours, ahead=False)
         assert answer.decode().rows == 200
         assert answer.asked == 2  # and once more, whether anything follows
+        assert PIECE <= answer.left < 2 * PIECE
 
 
 def test_python_learns_at_once_that_the_thread_has_all():
@@ -334,6 +339,46 @@ def test_ctrl_c_ends_a_wait(ahead):
             signal.signal(signal.SIGALRM, before)
 
 
+def test_signal_that_means_nothing_does_not_end_a_wait():
+    with joined() as (ours, theirs):
+        answer = Answer(ours, ahead=False)
+        rung = threading.Event()
+        before = signal.signal(signal.SIGALRM, lambda *_: rung.set())
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            peer = threading.Thread(target=lambda: rung.wait(SOON_S) and theirs.sendall(BLOCK))
+            peer.start()
+            assert answer.decode().rows == 200
+            peer.join()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        assert rung.is_set()
+
+
+@pytest.mark.skipif(not TASKS.exists(), reason="Linux alone tells what a thread blocks")
+def test_signals_are_for_pythons_own_threads():
+    """One that this thread took would not wake who waits in Python: Ctrl-C would wait, too."""
+
+    def blocking() -> dict[str, int]:
+        found = {}
+        for task in TASKS.iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                lines = (task / "status").read_text().splitlines()
+                (blocked,) = (line for line in lines if line.startswith("SigBlk:"))
+                found[task.name] = int(blocked.split()[1], 16)
+        return found
+
+    with joined() as (ours, _theirs):
+        before, own = blocking(), signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        answer = Answer(ours, ahead=True)
+        (blocked,) = (mask for task, mask in blocking().items() if task not in before)
+        assert blocked >> signal.SIGINT - 1 & 1
+        assert blocked >> signal.SIGTERM - 1 & 1
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == own
+        answer.inflow.stop()
+
+
 @pytest.mark.slow
 def test_child_process_throws_it_away_without_the_thread():
     with joined() as (ours, theirs):
@@ -353,3 +398,8 @@ def test_child_process_throws_it_away_without_the_thread():
 def test_block_that_begins_behind_what_has_arrived_is_refused():
     with joined() as (ours, _theirs), pytest.raises(ValueError, match="block at 9"):
         Inflow(ours, memoryview(bytearray(20)), 5, 9, PIECE, SOON_S, True)
+
+
+def test_more_than_there_is_room_for_is_refused():
+    with joined() as (ours, _theirs), pytest.raises(ValueError, match="21 bytes of 20"):
+        Inflow(ours, memoryview(bytearray(20)), 21, 9, PIECE, SOON_S, True)

@@ -310,3 +310,9 @@ def test_a_declared_size_that_lies_allocates_nothing(refused, name):
     finally:
         tracemalloc.stop()
     assert peak < LIMIT
+
+
+def test_a_zstd_frame_that_ends_behind_a_block_that_is_not_the_last(refused):
+    """The next block's header would be behind the batch: a sanitizer sees who looks at it."""
+    frame = bytes.fromhex("28b52ffd 00 58 000000")
+    assert "zstd" in str(refused(raw_batch(frame, 1, attributes=ZSTD)))

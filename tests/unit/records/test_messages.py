@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafkaproto.errors import CorruptRecords, TimestampOutOfRange
+from pyspark_kafkaproto.errors import BatchTooLarge, CorruptRecords, TimestampOutOfRange
 from pyspark_kafkaproto.records import Columns, NewRecord, encode_batch
 from pyspark_kafkaproto.records.compression import GZIP, LZ4, NONE, SNAPPY
 from pyspark_kafkaproto.records.layout import INT32_MAX, INT64_MAX
@@ -207,6 +207,14 @@ def test_offsets_up_to_the_largest(decode, refused, implementation, magic):
     assert "beyond 64 bits" in str(refused(beyond, stop=INT64_MAX))
     with pytest.raises(CorruptRecords, match="beyond 64 bits"):
         implementation.skim(message(magic, INT64_MAX, b"v"))
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_message_as_large_as_the_limit(decode, refused, magic):
+    """What counts is its key and value: one taken for cut would end the rows without a word."""
+    block = message(magic, 0, b"x" * 1995, b"key") + message(magic, 1, b"next")
+    assert offsets(decode(block, batch_limit_bytes=1998)) == [0, 1]
+    assert type(refused(block, batch_limit_bytes=1997)) is BatchTooLarge
 
 
 # All formats in one block

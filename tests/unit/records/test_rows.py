@@ -98,6 +98,14 @@ def test_headers_keep_order_duplicates_nulls_and_empties(rows):
     assert [row.headers for row in rows(block)] == [tuple(headers), None]
 
 
+@pytest.mark.parametrize("size", [225, 256])
+def test_headers_before_another_record(rows, size):
+    """Whole blocks are copied, beyond what was asked for: a sanitizer sees where there is none."""
+    headers = [(b"k", bytes([index]) * size) for index in range(3)]
+    block = encode_batch([NewRecord(b"x", headers=headers), NewRecord(b"y" * 100)])
+    assert [row.headers for row in rows(block)] == [tuple(headers), None]
+
+
 @pytest.mark.slow
 def test_many_headers(rows):
     headers = [(b"%d" % index, None if index % 3 else b"v") for index in range(5000)]
@@ -178,7 +186,7 @@ def test_a_log_append_time_that_microseconds_cannot_say(refused):
 # The number of records
 
 
-@pytest.mark.parametrize("count", [-1, -(2**31), 2**31 - 1, 1000])
+@pytest.mark.parametrize("count", [-1, -(2**31), 2**31 - 1, 1000, 2])
 def test_a_number_of_records_that_the_bytes_cannot_hold(refused, count):
     block = encode_batch([NewRecord(b"v")])
     assert f"cannot hold {count} records" in str(refused(with_fields(block, record_count=count)))

@@ -93,6 +93,13 @@ def test_lengths_around_a_varints_seven_bits(encode, size):
     assert [len(row.value) for row in rows_of(decoded)] == [len(value) for value in values]
 
 
+def test_values_before_others_are_copied_in_blocks(encode):
+    """As in reading: a sanitizer sees where there is no room for the last block."""
+    values = [b"v" * 225, b"w" * 100]
+    expected = [NewRecord(value, b"k" * 225, NOW_MS) for value in values]
+    assert encode(columns_of(values, [b"k" * 225] * 2)) == encode_batch(expected)
+
+
 @pytest.mark.slow
 def test_offset_deltas_around_a_varints_seven_bits(encode):
     values = [b"x"] * 8200
@@ -207,6 +214,13 @@ def test_a_builder_begins_anew(encoder):
         builder.finish()
 
 
+def test_times_of_one_batch_are_not_those_of_the_next(encoder):
+    builder = encoder.BatchBuilder(limit_bytes=LIMIT)
+    for at in (9, 5):
+        builder.append(columns_of([b"a"], micros=[at * 1000]), None, 0, NOW_MS)
+        assert builder.finish() == encode_batch([NewRecord(b"a", None, at)])
+
+
 @pytest.mark.parametrize("codec", range(5))
 def test_compressing_ahead_changes_no_byte(encoder, codec):
     columns = columns_of([b"a" * 500])
@@ -317,6 +331,11 @@ ONE = BinaryInput(array("i", [0, 1]), b"x")
         (WriteColumns(1, key=ONE._replace(first=2**61)), {}, "key: 1 rows from 23058430"),
         (WriteColumns(1, key=ONE._replace(is_large=True)), {}, "key: a buffer of 8 .* need 16"),
         (WriteColumns(1, key=ONE._replace(validity=b"")), {}, "key: a buffer of 0 .* need 1"),
+        (
+            WriteColumns(1, key=BinaryInput(bytes(40), b"", validity=b"\xff", first=8)),
+            {},
+            "key: a buffer of 1 bytes, its rows need 2",
+        ),
         (WriteColumns(2, timestamps=TimestampInput(bytes(8))), {}, "timestamp: a buffer of 8"),
         (
             WriteColumns(1, headers=HeadersInput(array("i", [0, 1]), 1, ONE, ONE, first=9)),
@@ -327,6 +346,11 @@ ONE = BinaryInput(array("i", [0, 1]), b"x")
             WriteColumns(1, headers=HeadersInput(array("i", [0, 2]), 2, ONE, ONE)),
             {},
             "header key: a buffer of 8 bytes, its rows need 12",
+        ),
+        (
+            WriteColumns(1, headers=HeadersInput(array("i", [0, 1]), 2**63, ONE, ONE)),
+            {},
+            "headers: 9223372036854775808 rows from 0 on",
         ),
     ],
 )  # fmt: skip
@@ -357,6 +381,16 @@ def test_arrow_offsets_outside_the_data_are_refused(encoder, offsets, is_large):
         with pytest.raises(LocalProtocolError, match=f"row 0: the Arrow offsets of its {word} "):
             builder.append(columns, None, 0, 0)
         assert builder.rows == 0
+
+
+@pytest.mark.parametrize("micros", [[-5], None])
+def test_the_first_of_two_faults_of_a_row_is_told(encoder, micros):
+    bad = BinaryInput(array("i", [0, 9]), b"x")
+    times = micros and TimestampInput(array("q", micros))
+    columns = WriteColumns(1, value=bad, key=bad, timestamps=times)
+    with pytest.raises((InvalidRecord, LocalProtocolError)) as caught:
+        encoder.BatchBuilder(limit_bytes=LIMIT).append(columns, None, 0, 0)
+    assert ("timestamp, -5" if micros else "offsets of its key") in str(caught.value)
 
 
 def test_buffers_need_not_be_aligned(encode):
@@ -424,6 +458,12 @@ def test_rows_without_a_key_are_the_callers_to_place(encoder):
 def test_what_places_no_keys(encoder, partitions, partitioner, text):
     with pytest.raises(LocalProtocolError, match=text):
         encoder.partition_keys(WriteColumns(1), partitions, partitioner)
+
+
+@pytest.mark.parametrize("rows", [-1, 2**63])
+def test_rows_that_no_columns_have_are_not_placed(encoder, rows):
+    with pytest.raises(LocalProtocolError, match=f"the columns: {rows} rows from 0 on"):
+        encoder.partition_keys(WriteColumns(rows), 1, "murmur2")
 
 
 def test_keys_outside_the_data_are_not_hashed(encoder):

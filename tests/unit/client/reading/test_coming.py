@@ -36,6 +36,7 @@ from tests.unit.client.rows import rows, rows_of
 from tests.waiting import until
 
 PIECE = 1000
+NOT_LEADER_OR_FOLLOWER = 6
 BATCH = 3200  # about what ten records of 300 bytes take
 
 
@@ -113,6 +114,23 @@ def test_a_large_answer_about_something_else_is_refused(brokers, config, task, l
     brokers.on("Fetch", answered(Answered(partition_index=7, high_watermark=100, records=records)))
     with pytest.raises(RemoteProtocolError, match="orders-7 was not asked for"):
         read(Fetcher(task((0, 0, 100)), config(), ReadSettings()))
+
+
+@pytest.mark.parametrize("level", ["answer", "partition"])
+def test_a_large_answer_that_tells_of_an_error_gives_no_rows(brokers, config, task, log, level):
+    """Its records are those of who is no leader any more."""
+    records = b"".join(batch.data for batch in log.batches)
+    stale = answer_with(records, **{level: NOT_LEADER_OR_FOLLOWER})
+    brokers.on("Fetch", stale, DEFAULT)
+    fetcher = Fetcher(task((0, 0, 100)), config(), ReadSettings())
+    assert read(fetcher) == rows(0, 0, 100)
+    assert asked(brokers)[:2] == [0, 0]
+
+
+def answer_with(records, *, answer=0, partition=0):
+    """About all that the log has, with such errors."""
+    part = Answered(partition_index=0, error_code=partition, high_watermark=100, records=records)
+    return answered(part, error_code=answer)
 
 
 def test_a_first_batch_that_is_cut_does_not_end_where_another_partition_does(
