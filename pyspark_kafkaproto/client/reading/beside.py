@@ -12,6 +12,7 @@ decoded again by the reader, who tells of it in its turn.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -80,6 +81,7 @@ class Beside:
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
+        self._process = os.getpid()
         self._pool: ThreadPoolExecutor | None = None
         self._parts: deque[_Part] = deque()
         self._ratio = 0.0  # of a block's bytes to their content, by what was decoded last
@@ -103,6 +105,7 @@ class Beside:
             start: which offset it begins at.
             decode: called by whoever decodes a part.
         """
+        self._leave_parents_threads()
         if not self._threads or not self._ratio:
             return
         try:
@@ -170,10 +173,17 @@ class Beside:
 
     def drop(self) -> None:
         """Forget what is not taken; no thread is in the block's bytes any more."""
+        self._leave_parents_threads()
         while self._parts:
             part = self._parts.popleft()
             if not part.work.cancel():
                 part.work.exception()
+
+    def _leave_parents_threads(self) -> None:
+        """After a fork: none of them is here, and what they have begun is never done here."""
+        if self._process != os.getpid():
+            self._parts.clear()
+            self._pool, self._threads = None, 0
 
     def close(self) -> None:
         """As `drop`; the threads end."""

@@ -20,6 +20,7 @@ from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.records import Columns, Damaged, NewRecord, encode_batch
 from pyspark_kafkaproto.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from tests.forks import in_child
 
 CONFIG = ClientConfig.parse({"bootstrap.servers": "nobody:1"})
 ID, FIRST_OF_TRANSACTION = 7, 20
@@ -96,6 +97,10 @@ def decoding(monkeypatch):
 
     monkeypatch.setattr(BlockReading, "_part", noted)
     return names
+
+
+def rows_of(piece):
+    return list(memoryview(piece.offsets).cast("B").cast("q"))
 
 
 def others(names):
@@ -203,6 +208,39 @@ def test_a_wait_that_was_interrupted_is_made_up_for(monkeypatch):
         threading.Timer(0.05, release.set).start()
         by.drop()
         assert work.done()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_forked_child_waits_for_no_thread_of_its_parent(monkeypatch, goes_on):
+    """It has none of them, and what they had begun is never done there."""
+    part, has_begun, is_done = BlockReading._part, threading.Event(), threading.Event()
+
+    def slow(self, data, pos, start):
+        if not others([threading.current_thread().name]):
+            assert has_begun.wait(10)
+        elif pos > 0:  # the reader goes on without it
+            has_begun.set()
+            assert is_done.wait(30)
+        return part(self, data, pos, start)
+
+    monkeypatch.setattr(BlockReading, "_part", slow)
+    reading, by = reading_of(block_of(batches(40)), 1)
+    with closing(by):
+        pieces = reading.pieces()
+        found = rows_of(next(pieces))
+        assert has_begun.wait(10)
+
+        def leave():
+            rest = [row for piece in pieces for row in rows_of(piece)] if goes_on else []
+            assert not goes_on or found + rest == list(range(200))
+            pieces.close()
+            by.close()
+
+        ended = in_child(leave)
+        is_done.set()
+        assert ended == 0
+        assert found + [row for piece in pieces for row in rows_of(piece)] == list(range(200))
 
 
 def test_without_a_thread_all_of_it_is_read_by_the_reader(monkeypatch, decoding):
