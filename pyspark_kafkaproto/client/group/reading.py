@@ -17,6 +17,7 @@ from pyspark_kafkaproto.client.group.reset import reset_timestamp
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.group.tail import Tail
+from pyspark_kafkaproto.client.reading.beside import Beside, decoding_threads
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.decode import BlockReading
 from pyspark_kafkaproto.client.reading.ranges import ReadSettings
@@ -77,6 +78,7 @@ class Reading:
         self._wanted = wanted_columns(schema) | Columns.OFFSET  # for positions between batches
         self.seen = seen
         self._sessions = sessions
+        self._beside = Beside(decoding_threads(None))
         self._begin_at(starts)
         self._tail = self._new_tail()
         self._rows: Iterator[pa.RecordBatch] = iter(())
@@ -156,6 +158,11 @@ class Reading:
 
     def close(self) -> None:
         """Let go of what is under way."""
+        self._let_go()
+        self._beside.close()
+
+    def _let_go(self) -> None:
+        self._rows = iter(())  # first: threads may be in what was fetched
         self._tail.close()
 
     def _begin_at(self, starts: Mapping[TopicPartition, CommittedOffset]) -> None:
@@ -233,7 +240,7 @@ class Reading:
         settings = ReadSettings(fail_on_data_loss=False)
         for block in blocks:
             item = block.progress.topic_partition
-            reading = BlockReading(block, self._config.client, settings, self._wanted)
+            reading = BlockReading(block, self._config.client, settings, self._wanted, self._beside)
             for found in reading.pieces():
                 batches = []
                 if not isinstance(found, Damaged) and found.rows:
@@ -266,8 +273,8 @@ class Reading:
         self.seen.astray.discard(partition)
 
     def _read_anew(self) -> None:
-        self.close()
-        self._tail, self._rows, self._is_moved = self._new_tail(), iter(()), False
+        self._let_go()
+        self._tail, self._is_moved = self._new_tail(), False
 
     def _new_tail(self) -> Tail:
         if self._told >= self.positions.keys() - self.paused:

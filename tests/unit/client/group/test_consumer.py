@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -16,6 +17,8 @@ from pyspark_kafkaproto.client.group import failing, patience, reading
 from pyspark_kafkaproto.client.group.classic.assignors import Subscriber
 from pyspark_kafkaproto.client.group.membership import State
 from pyspark_kafkaproto.client.group.tail import Tail
+from pyspark_kafkaproto.client.reading import beside
+from pyspark_kafkaproto.client.reading import decode as decode_module
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.cluster.groups.members import read_assignment
@@ -33,7 +36,7 @@ from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
-from pyspark_kafkaproto.records import NewRecord, encode_batch
+from pyspark_kafkaproto.records import NewRecord, decode, encode_batch
 from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, Fault, close, metadata, topic_id_of
 from tests.fake_log import NOT_LEADER, Answered, Batch, FakeLog, fetch, list_offsets
@@ -2438,3 +2441,33 @@ def test_who_has_left_waits_for_no_answer_to_its_join(filled, group, consumer_of
 def test_topics_are_a_set_of_names(topics):
     with pytest.raises(ConfigError, match="topics"):
         Consumer({"bootstrap.servers": "x:1", "group.id": "g"}, topics)
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """What a member fetches is decoded in many parts, by two threads beside it; those that were."""
+    begun = []
+    begin = beside.Beside._begin
+    monkeypatch.setattr(beside.Beside, "_begin", lambda *args: begun.append(args) or begin(*args))
+    monkeypatch.setattr(beside.Beside, "_is_worth_it", lambda *_: True)  # it is not compressed
+    monkeypatch.setattr(beside, "DEFAULT_CHUNK_BYTES", 800)
+    monkeypatch.setattr(beside, "_LEAST_PART_BYTES", 100)
+    monkeypatch.setattr(decode_module, "decode", partial(decode, chunk_bytes=800))
+    monkeypatch.setattr(reading, "decoding_threads", lambda _: 2)
+    return begun
+
+
+@pytest.mark.parametrize("bound", [{}, {"max_poll_records": 7}], ids=["chunks", "seven"])
+def test_rows_of_parts_that_threads_decode_come_once_and_in_their_order(
+    filled, group, consumer_of, small_parts, bound
+):
+    for number in (0, 1):
+        filled.logs["orders", number].fill(40, size_bytes=100)
+    ends = {item: filled.logs[item].stop for item in BOTH}
+    consumer = consumer_of(enable_auto_commit="false", **bound)
+    before = poll_rows(consumer, 100)
+    consumer.seek(FIRST, 5)  # in the midst of parts that are decoded already
+    after = poll_until(consumer, lambda: consumer.positions == ends, "the ends")
+    assert small_parts
+    assert [at for number, at in after if number == 0] == list(range(5, ends[FIRST]))
+    assert [at for number, at in before + after if number == 1] == list(range(ends[SECOND]))
