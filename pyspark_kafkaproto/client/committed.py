@@ -18,7 +18,7 @@ from pyspark_kafkaproto.client.reading.ranges import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.groups.described import STAYS
 from pyspark_kafkaproto.cluster.names import check_set
-from pyspark_kafkaproto.cluster.topology import numbers_by_topic
+from pyspark_kafkaproto.cluster.topology import made_again, numbers_by_topic
 from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
@@ -155,33 +155,22 @@ def committing(
     ends = _ends(ranges)
     check_commits(cluster, "group", group, from_outside=True)
     topics = {item.topic for item in ends}
-    ids = _topic_ids(cluster, topics)
+    ids = cluster.describe(topics).topic_ids
     before = cluster.get_consumer_offsets(group, set(ends))
     for planned in ranges:
         if before.get(planned.topic_partition, -1) > _closed(planned)[0]:
             raise _read_since(group, planned, before[planned.topic_partition])
     yield
     ids_now = cluster.believed(
-        lambda: _topic_ids(cluster, topics), lambda found: not _made_again(ids, found)
+        lambda: cluster.describe(topics).topic_ids, lambda found: not made_again(ids, found)
     )
-    if again := _made_again(ids, ids_now):
-        raise _of_the_old_one(group, again)
+    if again := made_again(ids, ids_now):
+        raise _of_the_old_one(group, sorted(again))
     now = cluster.get_consumer_offsets(group, set(ends))
     for item in sorted(ends):
         if now.get(item) != before.get(item):
             raise _moved(group, item, before.get(item), now.get(item))
     cluster.set_consumer_offsets(group, ends)
-
-
-def _topic_ids(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, bytes]:
-    """Of those that are there; brokers of before 2.8 know none."""
-    found = cluster.describe(topics).topics.values()
-    there = (item for item in found if not item.error_code)
-    return {item.name: item.topic_id for item in there if item.topic_id is not None}
-
-
-def _made_again(before: Mapping[str, bytes], now: Mapping[str, bytes]) -> list[str]:
-    return sorted(name for name in before if now.get(name, before[name]) != before[name])
 
 
 def _ends(ranges: Collection[OffsetRange]) -> dict[TopicPartition, int]:

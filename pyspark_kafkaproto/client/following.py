@@ -17,6 +17,7 @@ from pyspark_kafkaproto.arrow import RECORD_COLUMNS, schema_for
 from pyspark_kafkaproto.client.reading.decode import read_batches
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster.topology import made_again
 from pyspark_kafkaproto.errors import DataLoss
 
 if TYPE_CHECKING:
@@ -115,11 +116,9 @@ class Following:
             topology = self._cluster.describe(topics, must_exist=True)
             return {name: topology.topic(name).topic_id for name in sorted(topics)}
 
-        def made_anew(found: dict[str, bytes | None]) -> list[str]:
-            return [name for name in found if found[name] != self._topic_ids.get(name, found[name])]
-
-        found = self._cluster.believed(ask, lambda found: not made_anew(found))
-        for name in made_anew(found):
+        before = self._topic_ids
+        found = self._cluster.believed(ask, lambda found: not made_again(before, found))
+        for name in made_again(before, found):
             why = f"topic {name!r} was deleted and made anew while it was being read."
             raise self._lost(why)
         self._topic_ids |= found

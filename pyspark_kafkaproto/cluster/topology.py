@@ -143,6 +143,15 @@ class Topology:
             for number in self.topic(name).partitions
         }
 
+    @property
+    def topic_ids(self) -> dict[str, bytes]:
+        """The ids of the topics that may be seen; brokers before Kafka 2.8 know none."""
+        return {
+            name: topic.topic_id
+            for name, topic in self.topics.items()
+            if not topic.error_code and topic.topic_id is not None
+        }
+
     def has(self, name: str) -> bool:
         """Whether there is a topic called `name`, one that may not be seen included."""
         topic = self.topics.get(name)
@@ -157,6 +166,14 @@ class Topology:
             advice = _TOPIC_ADVICE.get(topic.error_code, "")
             raise BrokerError(topic.error_code, "Metadata", f"topic {name!r}", advice)
         return topic
+
+
+def made_again(before: Mapping[str, bytes | None], now: Mapping[str, bytes | None]) -> list[str]:
+    """The topics that are others by now, by their ids, in the order of `now`.
+
+    What is known of one side alone says nothing.
+    """
+    return [name for name, found in now.items() if found != before.get(name, found)]
 
 
 def _unknown(subject: str, advice: str) -> BrokerError:

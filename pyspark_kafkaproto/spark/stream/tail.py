@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.client.reading.probe import probe_bytes_per_offset
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
+from pyspark_kafkaproto.cluster.topology import made_again
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError, UnsupportedVersion
 from pyspark_kafkaproto.spark.options import ReadOptions
@@ -192,11 +193,9 @@ class Tail:
             found = describe_selection(self.cluster, self._options, must_exist=must_exist)
             return found, self._ids(found)
 
-        def made_again(ids: dict[str, bytes]) -> list[str]:
-            return [name for name in ids if self._topic_ids.get(name, ids[name]) != ids[name]]
-
-        found, ids = self.cluster.believed(ask, lambda told: not made_again(told[1]))
-        lost = made_again(ids)
+        before = self._topic_ids
+        found, ids = self.cluster.believed(ask, lambda told: not made_again(before, told[1]))
+        lost = made_again(before, ids)
         self._topic_ids |= ids
         for name in lost:
             fail_or_warn(
@@ -209,12 +208,10 @@ class Tail:
     def _ids(self, found: Topology) -> dict[str, bytes]:
         """The ids of the topics that the query reads; with a pattern `found` has all there are."""
         pattern = self._options.subscribe_pattern
-        return {
-            name: topic.topic_id
-            for name, topic in found.topics.items()
-            if not topic.error_code and topic.topic_id is not None
-            if pattern is None or matches(pattern, topic)
-        }
+        ids = found.topic_ids
+        if pattern is None:
+            return ids
+        return {name: ids[name] for name in ids if matches(pattern, found.topics[name])}
 
 
 def fail_or_warn(options: ReadOptions, condition: str, text: str) -> None:
