@@ -23,7 +23,6 @@ QUIET_S = 2.0
 # Settings of topics by which brokers delete records that are there.
 _DELETING = ("retention.", "local.retention.", "cleanup.policy")
 
-
 _OPTIONS = (
     click.option(
         "-b",

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from dataclasses import dataclass, replace
 
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.properties import (
@@ -48,27 +46,12 @@ def _servers(name: str, given: str) -> tuple[Endpoint, ...]:
     return tuple(Endpoint.parse(part, name) for part in parts)
 
 
-def _bound_waits(prefix: str, values: dict[str, Any]) -> None:
-    """Waits between tries that do not grow, as in the Java client.
-
-    One that is more than its most is that; and where only the first wait for a broker that could
-    not be reached is given, all of them are so long.
-    """
-    if "reconnect_backoff_s" in values:
-        values.setdefault("reconnect_backoff_max_s", values["reconnect_backoff_s"])
-    for name in ("retry.backoff", "reconnect.backoff"):
-        first, most = (f"{name.replace('.', '_')}{end}_s" for end in ("", "_max"))
-        first_s, most_s = (values.get(field, _defaults()[field]) for field in (first, most))
-        if first_s > most_s:
-            values[first] = most_s
-            named, most_ms = prefix + name, round(most_s * 1000)
-            more = f"{named}.ms is {round(first_s * 1000)}, more than {named}.max.ms"
-            warn_once(_log, f"client property {more}: each wait is {most_ms} ms")
-
-
-@cache
-def _defaults() -> dict[str, Any]:
-    return {field.name: field.default for field in names_of(ClientConfig).values()}
+def _first_wait_s(name: str, first_s: float, most_s: float) -> float:
+    """The first of waits between tries; one that is more than their most is that, as in Java."""
+    if first_s > most_s:
+        more = f"{name}.ms is {round(first_s * 1000)}, more than {name}.max.ms"
+        warn_once(_log, f"client property {more}: each wait is {round(most_s * 1000)} ms")
+    return min(first_s, most_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +124,17 @@ class ClientConfig(SecurityConfig):
             given = [name for name in others if meant("", name, [wanted], ALIKE)]
             hint = f" (there is {given[0]!r})" if given else ""
             raise ConfigError(prefix + wanted, None, f"required: host:port[,host:port…]{hint}")
-        _bound_waits(prefix, values)
+        # As in the Java client, where the first wait alone is given, all of them are so long.
+        if "reconnect_backoff_s" in values:
+            values.setdefault("reconnect_backoff_max_s", values["reconnect_backoff_s"])
         config = cls(prefix=prefix, **values)
+        retry_s, retry_most_s = config.retry_backoff_s, config.retry_backoff_max_s
+        again_s, again_most_s = config.reconnect_backoff_s, config.reconnect_backoff_max_s
+        config = replace(
+            config,
+            retry_backoff_s=_first_wait_s(f"{prefix}retry.backoff", retry_s, retry_most_s),
+            reconnect_backoff_s=_first_wait_s(f"{prefix}reconnect.backoff", again_s, again_most_s),
+        )
         config.check_security([name for name in properties if name not in others])
         return config
 
