@@ -106,12 +106,7 @@ class Producer:
         spare_id: Callable[[str], str] | None = None,
     ) -> None:
         say_which_codec()
-        if isinstance(config, ProducerConfig):
-            self.config = config
-        else:
-            self.config = ProducerConfig.parse(config)
-            is_named = self.config.transactional_id is not None
-            self.config.name_idle(config, in_transactions=is_named)
+        self.config = ProducerConfig.of_producer(config)
         self._topic = topic
         self._owns_connections = connections is None
         self._router = Router(self.config.client, connections, brokers=brokers)

@@ -125,6 +125,15 @@ class ProducerConfig:
         is_asked = "enable.idempotence" in properties or parsed.transactional_id is not None
         return _idempotent_or_not(parsed, prefix, is_asked=is_asked)
 
+    @classmethod
+    def of_producer(cls, given: Mapping[str, object] | ProducerConfig) -> ProducerConfig:
+        """`given`, or what its properties say; those without an effect are named."""
+        if isinstance(given, ProducerConfig):
+            return given
+        parsed = cls.parse(given)
+        parsed.name_idle(given, in_transactions=parsed.transactional_id is not None)
+        return parsed
+
     def check_without_transactions(self) -> None:
         """Refuse a transactional id, for whoever begins no transactions.
 
