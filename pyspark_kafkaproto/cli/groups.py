@@ -360,7 +360,12 @@ def _share_offsets(
 
 def _way(ways: Mapping[str, object]) -> ResetTo:
     """The one way that was given."""
-    given = {name: value for name, value in ways.items() if value not in (None, False, ())}
+    # By identity: --shift=0 is given, though 0 equals False.
+    given = {
+        name: value
+        for name, value in ways.items()
+        if value is not None and value is not False and value != ()
+    }
     if len(given) != 1:
         raise click.UsageError(
             "give one of --to-earliest, --to-latest, --to-time, --back-by, --shift, --to"

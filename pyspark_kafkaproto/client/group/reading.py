@@ -162,7 +162,10 @@ class Reading:
         self._beside.close()
 
     def _let_go(self) -> None:
-        self._rows = iter(())  # first: threads may be in what was fetched
+        # First: threads may be in what was fetched. Not as `_rows` go, where an interrupt of the
+        # waiting would be lost, and parts of one partition stay for the next one.
+        self._beside.drop()
+        self._rows = iter(())
         self._tail.close()
 
     def _begin_at(self, starts: Mapping[TopicPartition, CommittedOffset]) -> None:

@@ -175,9 +175,10 @@ class Beside:
         """Forget what is not taken; no thread is in the block's bytes any more."""
         self._leave_parents_threads()
         while self._parts:
-            part = self._parts.popleft()
-            if not part.work.cancel():
-                part.work.exception()
+            work = self._parts[0].work
+            if not work.cancel():
+                work.exception()
+            self._parts.popleft()  # whoever interrupts the waiting still has to come back for it
 
     def _leave_parents_threads(self) -> None:
         """After a fork: none of them is here, and what they have begun is never done here."""

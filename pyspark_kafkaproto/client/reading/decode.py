@@ -111,6 +111,8 @@ class BlockReading:
     def pieces(self) -> Iterator[Decoded | Damaged]:
         """All of the block that its range wants."""
         try:
+            if self._beside is not None:
+                self._beside.drop()  # of the block before, where an interrupt kept it from that
             yield from self._pieces()
         finally:
             if self._beside is not None:

@@ -477,6 +477,7 @@ def test_offsets_of_a_group_that_is_not_there_say_so(brokers, rows, command):
         (["--to-earliest"], 0),
         (["--to-latest"], 30),
         (["--shift=-5"], 15),
+        (["--shift=0"], 20),
         (["--to", "orders:0=7"], 7),
         (["--to-time", "-1h"], 0),
         (["--back-by", "1h"], 0),
@@ -514,9 +515,11 @@ def test_reset_of_a_group_that_is_new_asks_for_topics_by_their_option(brokers, c
     assert "partitions" not in done.stderr
 
 
-def test_reset_takes_one_way(command):
-    for ways in ([], ["--to-earliest", "--to-latest"], ["--to", "orders:0=1", "--topic", "orders"]):
-        assert command("groups", "reset", "g", *ways).exit_code == 2
+def test_reset_takes_one_way(brokers, command):
+    FakeCoordinator(brokers, g={("orders", 0): (20, "")})
+    two, beside = ["--to-earliest", "--to-latest"], ["--to-latest", "--shift=0"]
+    for ways in ([], two, beside, ["--to", "orders:0=1", "--topic", "orders"]):
+        assert command("groups", "reset", "g", *ways, "--dry-run").exit_code == 2
 
 
 @pytest.mark.slow

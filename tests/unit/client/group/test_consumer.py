@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 
@@ -19,6 +21,7 @@ from pyspark_kafkaproto.client.group.membership import State
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.client.reading import beside
 from pyspark_kafkaproto.client.reading import decode as decode_module
+from pyspark_kafkaproto.client.reading.decode import BlockReading
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.cluster.groups.members import read_assignment
@@ -2471,3 +2474,62 @@ def test_rows_of_parts_that_threads_decode_come_once_and_in_their_order(
     assert small_parts
     assert [at for number, at in after if number == 0] == list(range(5, ends[FIRST]))
     assert [at for number, at in before + after if number == 1] == list(range(ends[SECOND]))
+
+
+@pytest.fixture
+def stuck_thread(small_parts, monkeypatch):
+    """A thread is stuck in a part, once this is set, until a wait for it meets a Ctrl-C."""
+    part, exception = BlockReading._part, Future.exception
+    is_stuck, may_end = threading.Event(), threading.Event()
+
+    def slow(self, data, pos, start):
+        if threading.current_thread() is threading.main_thread():
+            assert is_stuck.wait(10)  # one part is to be left for a thread
+        elif pos > 2000:
+            is_stuck.set()
+            assert may_end.wait(10)
+        return part(self, data, pos, start)
+
+    def wait(self, timeout=None):
+        if not may_end.is_set():
+            may_end.set()
+            raise KeyboardInterrupt
+        return exception(self, timeout)
+
+    monkeypatch.setattr(BlockReading, "_part", slow)
+    monkeypatch.setattr(Future, "exception", wait)
+    return is_stuck
+
+
+def poll_texts(consumer, rows, count):
+    """Poll until `rows`, to which (partition, value) are added, has so many."""
+    deadline = Deadline.after(PATIENCE_S)
+    while len(rows) < count:
+        deadline.check(f"waiting for {count} rows; there are {len(rows)}")
+        batch = consumer.poll(0.05)
+        if batch is not None:
+            texts = [value.decode().strip() for value in batch["value"].to_pylist()]
+            rows += zip(batch["partition"].to_pylist(), texts, strict=True)
+
+
+@pytest.mark.slow
+def test_an_interrupt_while_threads_are_waited_for_is_raised_and_mixes_no_partitions(
+    brokers, group, consumer_of, stuck_thread
+):
+    """It was lost, and the other partition was given what was decoded of the first one."""
+    for number, _ in itertools.product((0, 1), range(40)):
+        log = brokers.logs["orders", number]
+        log.append(*(f"{number}:{log.stop + n}".ljust(12).encode() for n in range(10)))
+    consumer = consumer_of(enable_auto_commit="false")
+    rows = []
+    while not stuck_thread.is_set():
+        poll_texts(consumer, rows, len(rows) + 1)
+    consumer.pause([TopicPartition("orders", rows[0][0])])
+    with pytest.raises(KeyboardInterrupt):
+        poll_texts(consumer, rows, len(rows) + 1)
+    poll_texts(consumer, rows, 400)
+    consumer.resume(consumer.paused)
+    poll_texts(consumer, rows, 800)
+    for number in (0, 1):
+        expected = [f"{number}:{offset}" for offset in range(400)]
+        assert [text for own, text in rows if own == number] == expected

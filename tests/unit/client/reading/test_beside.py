@@ -203,11 +203,35 @@ def test_a_wait_that_was_interrupted_is_made_up_for(monkeypatch):
         work = by._parts[0].work
         with monkeypatch.context() as patch:
             patch.setattr(work, "result", interrupt)
+            patch.setattr(work, "exception", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 by.take(0, 0)
+            with pytest.raises(KeyboardInterrupt):
+                by.drop()
         threading.Timer(0.05, release.set).start()
         by.drop()
         assert work.done()
+        assert by.begins is None
+
+
+def test_what_an_interrupted_end_of_a_block_left_is_none_of_the_next_one(monkeypatch):
+    """Parts of both would begin at the same positions, with the same offsets."""
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    reading, by = reading_of(block_of(batches(40)), 1)
+    with closing(by):
+        pieces = reading.pieces()
+        next(pieces)
+        with monkeypatch.context() as patch:
+            patch.setattr(Beside, "drop", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                pieces.close()
+        assert by.begins is not None
+        wanted = Columns.VALUE  # which the first reading did not want
+        after = BlockReading(block_of(batches(40)), CONFIG, ReadSettings(), wanted, by)
+        assert None not in [piece.value for piece in after.pieces()]
 
 
 @pytest.mark.slow
