@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 import click
@@ -12,7 +13,7 @@ from pyspark_kafkaproto.cli.moments import TIME_EXAMPLE, parse_time, show_time
 from pyspark_kafkaproto.cli.output import json_option, show
 from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cli.values import find_partitions, known_texts
-from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster import Found, KafkaCluster, TopicPartition
 
 _BOUNDS = {
     "topic": "Topic",
@@ -48,7 +49,7 @@ def offsets(cluster: KafkaCluster, topics: tuple[str, ...], at: str | None, as_j
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     refused = Refused()
     known = known_texts(cluster, "TOPIC", topics, refused)
-    told = refused.each(known, lambda texts: _rows(cluster, texts, at)) if known else []
+    told = refused.each(known, lambda texts: _rows(cluster, texts, at, refused)) if known else []
     columns = _BOUNDS if at is None else _AT
     if at == "max-timestamp":
         columns = _AT | {"timestamp": "Timestamp"}
@@ -59,32 +60,32 @@ def offsets(cluster: KafkaCluster, topics: tuple[str, ...], at: str | None, as_j
     refused.tell()
 
 
-def _rows(cluster: KafkaCluster, texts: Collection[str], at: str | None) -> list[dict[str, Any]]:
+def _rows(
+    cluster: KafkaCluster, texts: Collection[str], at: str | None, refused: Refused
+) -> list[dict[str, Any]]:
     partitions = find_partitions(cluster, "TOPIC", texts)
+    # As Kafka's own tool: what nobody leads keeps no other partition from being shown.
     if at is None:
-        return _bounds(cluster, partitions)
+        return _bounds(cluster, partitions, refused)
     if at == "max-timestamp":
-        return _newest(cluster, partitions)
-    found = _at(cluster, partitions, at)
-    return [{**item._asdict(), "offset": found[item]} for item in sorted(partitions)]
+        return _newest(refused.known(partial(cluster.get_max_timestamp_offsets, partitions)))
+    found = refused.known(partial(_at, cluster, partitions, at))
+    return [{**item._asdict(), "offset": offset} for item, offset in sorted(found.items())]
 
 
-def _bounds(cluster: KafkaCluster, partitions: set[TopicPartition]) -> list[dict[str, object]]:
-    first = cluster.get_earliest_leader_offsets(partitions)
-    last = cluster.get_latest_leader_offsets(partitions)
+def _bounds(
+    cluster: KafkaCluster, partitions: set[TopicPartition], refused: Refused
+) -> list[dict[str, object]]:
+    first = refused.known(partial(cluster.get_earliest_leader_offsets, partitions))
+    # Not of the others, which would be waited for once more.
+    last = refused.known(partial(cluster.get_latest_leader_offsets, set(first)))
     return [
-        {
-            **item._asdict(),
-            "earliest": first[item],
-            "latest": last[item],
-            "count": last[item] - first[item],
-        }
-        for item in sorted(partitions)
+        {**item._asdict(), "earliest": first[item], "latest": end, "count": end - first[item]}
+        for item, end in sorted(last.items())
     ]
 
 
-def _newest(cluster: KafkaCluster, partitions: set[TopicPartition]) -> list[dict[str, object]]:
-    found = cluster.get_max_timestamp_offsets(partitions)
+def _newest(found: Mapping[TopicPartition, Found | None]) -> list[dict[str, object]]:
     return [
         {
             **item._asdict(),
@@ -97,7 +98,7 @@ def _newest(cluster: KafkaCluster, partitions: set[TopicPartition]) -> list[dict
 
 def _at(
     cluster: KafkaCluster, partitions: set[TopicPartition], at: str
-) -> dict[TopicPartition, int] | dict[TopicPartition, int | None]:
+) -> Mapping[TopicPartition, int | None]:
     if at == "earliest":
         return cluster.get_earliest_leader_offsets(partitions)
     if at == "latest":

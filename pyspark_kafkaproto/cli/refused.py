@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import Any, TypeVar
 
-from pyspark_kafkaproto.errors import BrokerError, joined
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, joined
 from pyspark_kafkaproto.net.retry import is_retriable
 
 _K = TypeVar("_K")
@@ -40,7 +40,7 @@ class Refused:
     """The errors of things that were asked for, told once the rest is shown."""
 
     def __init__(self) -> None:
-        self._errors: list[BrokerError] = []
+        self._errors: list[KafkaProtoError] = []
 
     def each(self, things: Iterable[_K], ask: Callable[[set[_K]], _T]) -> list[_T]:
         """What `ask` answers: about all things at once, or about each where that is refused.
@@ -72,16 +72,28 @@ class Refused:
             usable: Mapping[Any, Any] = error.usable or {}
             return usable
 
+    def known(self, ask: Callable[[], Mapping[_K, _T]]) -> Mapping[_K, _T]:
+        """What `ask` answers; where some of it was waited for in vain, the rest."""
+        try:
+            return ask()
+        except KafkaProtoError as error:
+            is_final = isinstance(error, BrokerError) and not is_retriable(error)
+            if is_final or not error.usable:
+                raise
+            self.note(error)
+            usable: Mapping[Any, Any] = error.usable
+            return usable
+
     def tell(self) -> None:
         """Raise the first, which names all others too.
 
         Raises:
-            BrokerError: anything was refused.
+            KafkaProtoError: anything was refused, or was waited for in vain.
         """
         if self._errors:
             raise joined(self._errors)
 
-    def note(self, error: BrokerError) -> None:
+    def note(self, error: KafkaProtoError) -> None:
         """Have it told, once: several groups may be refused for the same topic."""
         if str(error) not in map(str, self._errors):
             self._errors.append(error)

@@ -48,7 +48,7 @@ class GroupCommits:
         self._wanted: dict[TopicPartition, int] = {}
         self._done: dict[TopicPartition, int] | None = None
         self._tried_at = 0.0
-        self._is_gone = False  # whether the last try failed because a topic was not there
+        self._gone: set[TopicPartition] = set()  # refused since: their topic was not there
 
     def close(self) -> None:
         """Close all connections."""
@@ -120,8 +120,9 @@ class GroupCommits:
             left: partitions that others still read. All others are their group's own from now on:
                 who sets its offsets before the query is started again is not overruled.
         """
-        # A topic that was not there may be made again by now: these are offsets of the old one.
-        if self._has_failed and not self._is_gone:
+        # A topic that was not there may be made again by now: its offsets are of the old one.
+        self._wanted = {item: at for item, at in self._wanted.items() if item not in self._gone}
+        if self._has_failed:
             self._try_commit()
         self._wanted = {item: at for item, at in self._wanted.items() if item in left}
         self.close()
@@ -139,6 +140,7 @@ class GroupCommits:
 
     def _try_commit(self, *, again: bool = False) -> None:
         failed_before = self._has_failed
+        ahead: dict[TopicPartition, int] = {}
         try:
             ahead = self._ahead(again=again)
             if ahead:
@@ -148,8 +150,8 @@ class GroupCommits:
                 )
         except KafkaProtoError as error:
             self._done = None  # whatever is committed is looked up again
-            code = error.code if isinstance(error, BrokerError) else None
-            self._is_gone = code == UNKNOWN_TOPIC_OR_PARTITION
+            if isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION:
+                self._gone |= ahead.keys() - (error.usable or set())
             if not failed_before:  # a process leaves few files: one is enough for this
                 add_packets(error)
             self._warn("the commit failed and is tried again later", error)
@@ -157,6 +159,7 @@ class GroupCommits:
         finally:
             self._tried_at = time.monotonic()
         self._done = (self._done or {}) | ahead
+        self._gone.clear()
 
     def _ahead(self, *, again: bool) -> dict[TopicPartition, int]:
         """What there is to commit: never an offset before one that is committed.

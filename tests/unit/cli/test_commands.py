@@ -228,6 +228,19 @@ def test_offsets_at(rows):
     assert [row["offset"] for row in rows("offsets", "orders:0", "--at=-1h")] == [0]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [(), ("--at", "latest"), ("--at=-1h",)], ids=str)
+def test_offsets_of_what_somebody_leads_are_shown(brokers, command, at):
+    brokers.topics["orders"].move(1, -1)
+    soon = ("--json", "-X", "default.api.timeout.ms=1500")
+    done = command("offsets", "orders", "empty", *at, *soon)
+    shown = [(row["topic"], row["partition"]) for row in json.loads(done.stdout)]
+    assert shown == [("empty", 0), ("orders", 0)]
+    assert done.exit_code
+    assert "orders-1: LEADER_NOT_AVAILABLE" in done.stderr
+    assert command("offsets", "orders:1", *at, *soon).stdout == ""
+
+
 @pytest.mark.usefixtures("brokers")
 def test_offsets_at_a_misspelt_word_names_all_that_there_are(command):
     said = command("offsets", "orders", "--at", "last-stabel").stderr

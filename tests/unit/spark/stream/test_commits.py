@@ -356,3 +356,29 @@ def test_what_failed_for_want_of_the_topic_is_not_committed_for_one_made_again(k
     kafka.error = None
     listener.onQueryTerminated(SimpleNamespace(id="some-id"))
     assert kafka.committed == {}
+
+
+def test_what_failed_for_want_of_another_topic_is_committed_at_the_end(kafka, clock):
+    """That one was deleted, and the query went on without it."""
+    listener = OffsetCommitListener(CONFIG, "g")
+    gone = BrokerError(3, "OffsetCommit", "group 'g'")
+    gone.usable, kafka.error, kafka.committed = {ONE}, gone, {}
+    listener.onQueryProgress(progress({"orders": {"0": 8}, "old": {"0": 5}}))
+    kafka.error = None
+    listener.onQueryProgress(progress({"orders": {"0": 9}}))
+    listener.onQueryTerminated(SimpleNamespace(id="some-id"))
+    assert kafka.committed == {ONE: 9}
+
+
+def test_what_failed_for_want_of_the_topic_and_then_for_another_reason_is_not_committed(
+    kafka, clock
+):
+    listener = OffsetCommitListener(CONFIG, "g")
+    kafka.committed, kafka.error = {}, BrokerError(3, "OffsetCommit", "group 'g'")
+    listener.onQueryProgress(progress({"orders": {"0": 8}}))
+    clock.now += 11
+    kafka.error = BrokerError(15, "OffsetCommit", "group 'g'")
+    listener.onQueryIdle(None)
+    kafka.error = None
+    listener.onQueryTerminated(SimpleNamespace(id="some-id"))
+    assert kafka.committed == {}
