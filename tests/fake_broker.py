@@ -1,8 +1,8 @@
 """Kafka brokers that misbehave on request: real TCP, real frames, answers scripted per API.
 
 For what a real broker cannot be made to do. A `FakeCluster` listens with one socket per node and
-answers ApiVersions, Metadata, FindCoordinator, InitProducerId, Produce, Fetch and ListOffsets by
-itself (the last three from `logs`); everything else is said by the test:
+answers ApiVersions, Metadata, FindCoordinator, InitProducerId, Produce, Fetch, ListOffsets and
+OffsetForLeaderEpoch by itself (the last four from `logs`); everything else is said by the test:
 
     with FakeCluster({"orders": 2}) as cluster:
         cluster.on("ListOffsets", close(), ListOffsetsResponse(...))   # one answer after the other
@@ -44,6 +44,7 @@ VERSIONS = {
     "InitProducerId": (0, 5),
     "Fetch": (4, 17),
     "ListOffsets": (1, 10),
+    "OffsetForLeaderEpoch": (2, 4),
     "Metadata": (0, 13),
     "OffsetCommit": (2, 10),
     "OffsetFetch": (1, 10),
@@ -543,6 +544,7 @@ _DEFAULTS = {
     "InitProducerId": fake_produce.init_producer_id,
     "Fetch": fake_log.fetch,
     "ListOffsets": fake_log.list_offsets,
+    "OffsetForLeaderEpoch": fake_log.epoch_ends,
     "ApiVersions": api_versions,
     "Metadata": metadata,
     "FindCoordinator": find_coordinator,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
+from pyspark_kafkaproto.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class FakeLog:
     aborted: list[tuple[int, int]] = field(default_factory=list)
     batches: list[Batch] = field(default_factory=list)
     producers: dict[int, Any] = field(default_factory=dict)  # see `fake_produce`
+    cuts: dict[int, int] = field(default_factory=dict)  # by the epoch that ended so
 
     def append(self, *values: bytes, key: bytes | None = None, **fields: Any) -> None:
         """Write one batch at the end; its records have the same key."""
@@ -73,7 +75,13 @@ class FakeLog:
         """Forget what lies beyond `offset`, which ends a batch; another epoch begins."""
         self.batches = [batch for batch in self.batches if batch.next_offset <= offset]
         self.stop = offset
+        self.cuts[self.epoch] = offset
         self.epoch += 1
+
+    def epoch_end(self, epoch: int) -> int:
+        """Where what was written up to `epoch` ends; -1 of an epoch that has not begun."""
+        ends = [end for before, end in self.cuts.items() if before >= epoch]
+        return -1 if epoch > self.epoch else min([*ends, self.stop])
 
     def fill(self, batches: int, records: int = 10, size_bytes: int = 10) -> FakeLog:
         """Write `batches` batches of `records` records; each value begins with its offset."""
@@ -211,4 +219,26 @@ def _listed(cluster: FakeCluster, topic: Any, isolation_level: int) -> Iterator[
             )
             continue
         offset = log.offset_at(asked.timestamp, isolation_level)
-        yield Listed(partition_index=asked.partition_index, offset=offset)
+        yield Listed(partition_index=asked.partition_index, offset=offset, leader_epoch=log.epoch)
+
+
+def epoch_ends(cluster: FakeCluster, call: Call) -> OffsetForLeaderEpochResponse:
+    """The default answer to OffsetForLeaderEpoch, from `cluster.logs`."""
+    part = OffsetForLeaderEpochResponse.Topic
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            part(
+                topic=topic.topic,
+                partitions=tuple(
+                    part.Partition(
+                        partition=asked.partition,
+                        end_offset=cluster.logs[topic.topic, asked.partition].epoch_end(
+                            asked.leader_epoch
+                        ),
+                    )
+                    for asked in topic.partitions
+                ),
+            )
+            for topic in call.request.topics
+        )
+    )

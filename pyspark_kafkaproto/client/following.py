@@ -42,7 +42,8 @@ class Following:
         self._cluster = cluster
         self._positions = dict(starts)
         self._ends: Offsets = {}  # the last ones that were told
-        self._topic_ids: dict[str, bytes | None] = {}
+        self._epochs = cluster.end_epochs  # of the leaders that told them
+        self._topic_ids: dict[str, bytes] = {}
 
     def count_until(self, stops: Offsets) -> int:
         """How many offsets there are yet to `stops`: no fewer than records."""
@@ -77,7 +78,8 @@ class Following:
         """Where the partitions end by now.
 
         Raises:
-            DataLoss: before where they ended, and it is believed (see `KafkaCluster.believed`).
+            DataLoss: before where they ended, and it is believed (see `KafkaCluster.believed`); or
+                they did, and have grown since.
         """
 
         def cut_off(ends: Offsets) -> list[TopicPartition]:
@@ -90,6 +92,12 @@ class Following:
         for item in cut_off(ends):  # what is written below would be passed over
             why = f"{item} ended at offset {self._ends[item]} and ends at {ends[item]} now"
             raise self._lost(f"{why}: its end was cut off, or the topic was made anew.")
+        if self._cluster.end_epochs is not self._epochs:
+            for item, end in self._cluster.find_cut_off(self._positions, self._epochs).items():
+                why = f"{item} was cut off at offset {end} (an unclean election)"
+                at = self._positions[item]
+                raise self._lost(f"{why}: others are there now than were read, up to {at}.")
+            self._epochs = self._cluster.end_epochs
         return ends
 
     def _ranges(self, stops: Offsets) -> list[OffsetRange]:
@@ -109,12 +117,11 @@ class Following:
             for batch in batches:
                 yield from records_of(batch)
 
-    def _check_ids(self, topics: set[str]) -> dict[str, bytes | None]:
+    def _check_ids(self, topics: set[str]) -> dict[str, bytes]:
         """The topics' ids, which have to be those of before."""
 
-        def ask() -> dict[str, bytes | None]:
-            topology = self._cluster.describe(topics, must_exist=True)
-            return {name: topology.topic(name).topic_id for name in sorted(topics)}
+        def ask() -> dict[str, bytes]:
+            return self._cluster.describe(topics, must_exist=True).topic_ids
 
         before = self._topic_ids
         found = self._cluster.believed(ask, lambda found: not made_again(before, found))

@@ -24,6 +24,7 @@ from pyspark_kafkaproto.cluster.offsets import (
     MAX_TIMESTAMP,
     Found,
     list_bounds,
+    list_epoch_ends,
     list_found,
     list_offsets,
 )
@@ -32,7 +33,7 @@ from pyspark_kafkaproto.cluster.standing import StandingEnds
 from pyspark_kafkaproto.cluster.topic_window import TopicWindow
 from pyspark_kafkaproto.cluster.topology import Leader, TopicPartition, Topology
 from pyspark_kafkaproto.cluster.transaction_window import TransactionWindow
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.errors import ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.net.secret import HIDDEN
 
@@ -192,6 +193,34 @@ class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow, Transac
         Asked for the same list of partitions again and again, thousands of them cost little.
         """
         return self._ends.ask(partitions)
+
+    def find_cut_off(
+        self, positions: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """Where logs were cut off (an unclean election: KIP-320) before what was read of them.
+
+        What has been written there since does not hide it.
+
+        Args:
+            positions: the next offset to read of each, no later than an end that was told.
+            epochs: what `end_epochs` said then. Only who is led anew since is asked about.
+        """
+        led = self.end_epochs
+        asked = {
+            item: before
+            for item, before in epochs.items()
+            if item in positions and -1 < before < led.get(item, -1)
+        }
+        try:
+            ends = list_epoch_ends(self._router, asked)
+        except UnsupportedVersion:  # no Apache Kafka: nobody can tell, and reading goes on
+            return {}
+        return {item: end for item, end in sorted(ends.items()) if -1 < end < positions[item]}
+
+    @property
+    def end_epochs(self) -> Mapping[TopicPartition, int]:
+        """Of the leaders that told `get_latest_leader_offsets` last; stays one object till news."""
+        return self._ends.epochs
 
     def get_leader_offsets(
         self, partitions: Collection[tuple[str, int]], timestamp: int

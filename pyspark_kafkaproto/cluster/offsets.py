@@ -10,6 +10,10 @@ from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic
 from pyspark_kafkaproto.error_codes import UNSUPPORTED_FOR_MESSAGE_FORMAT
 from pyspark_kafkaproto.errors import BrokerError, RemoteProtocolError
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from pyspark_kafkaproto.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from pyspark_kafkaproto.net import Deadline
 
 LATEST_TIMESTAMP = -1
@@ -26,6 +30,7 @@ _ADVICE = {
 }
 
 _T = TypeVar("_T")
+Listed = ListOffsetsResponse.Topic.Partition
 
 
 class Found(NamedTuple):
@@ -65,6 +70,7 @@ def list_bounds(
     *,
     read_committed: bool | None = None,
     deadline: Deadline | None = None,
+    epochs: dict[TopicPartition, int] | None = None,
 ) -> dict[TopicPartition, int]:
     """Where logs begin (EARLIEST_TIMESTAMP) or end (LATEST_TIMESTAMP), which each one does.
 
@@ -76,6 +82,7 @@ def list_bounds(
         read_committed: whether a log ends where a transaction is open; None takes the
             configuration's isolation.level.
         deadline: when to give up; None: at the end of a call of the API.
+        epochs: takes those of the leaders that told (-1 where they do not say).
 
     Raises:
         RemoteProtocolError: a broker names no such offset.
@@ -89,7 +96,7 @@ def list_bounds(
         ends = list_bounds(
             router, partitions, LATEST_TIMESTAMP, read_committed=committed, deadline=deadline
         )
-    asked = _ask(router, timestamps, committed, _offset, deadline)
+    asked = _ask(router, timestamps, committed, _offset, deadline, epochs)
     found = {item: ends.get(item) if at is None else at for item, at in asked.items()}
     for partition, offset in found.items():
         if offset is None:
@@ -99,6 +106,46 @@ def list_bounds(
             )
         bounds[partition] = offset
     return bounds
+
+
+def list_epoch_ends(
+    router: Router, epochs: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Where each log ends what was written up to a leader epoch (KIP-320); -1: it is not known.
+
+    Before an offset that was told in that epoch, if the log was cut off there since.
+    """
+
+    def request(partitions: list[TopicPartition]) -> OffsetForLeaderEpochRequest:
+        topic = OffsetForLeaderEpochRequest.Topic
+        return OffsetForLeaderEpochRequest(
+            replica_id=_CONSUMER,
+            topics=tuple(
+                topic(
+                    topic=name,
+                    partitions=tuple(
+                        topic.Partition(partition=item.partition, leader_epoch=epochs[item])
+                        for item in own
+                    ),
+                )
+                for name, own in by_topic(partitions)
+            ),
+        )
+
+    def read(answer: OffsetForLeaderEpochResponse) -> dict[TopicPartition, int | BrokerError]:
+        results: dict[TopicPartition, int | BrokerError] = {}
+        for topic in answer.topics:
+            for item in topic.partitions:
+                partition = TopicPartition(topic.topic, item.partition)
+                results[partition] = item.end_offset
+                if item.error_code:
+                    subject = f"partition {partition}"
+                    error = BrokerError(item.error_code, "OffsetForLeaderEpoch", subject)
+                    results[partition] = error
+        return results
+
+    what = "look whether logs were cut off"
+    return router.ask_leaders(what, epochs, request, read) if epochs else {}
 
 
 def list_found(
@@ -113,7 +160,7 @@ def list_found(
     Raises:
         UnsupportedVersion: brokers before Kafka 3.0 know no MAX_TIMESTAMP.
     """
-    return _ask(router, timestamps, is_committed(router, None), lambda found: found)
+    return _ask(router, timestamps, is_committed(router, None), _found)
 
 
 def is_committed(router: Router, wanted: bool | None) -> bool:
@@ -121,8 +168,12 @@ def is_committed(router: Router, wanted: bool | None) -> bool:
     return router.config.is_read_committed if wanted is None else wanted
 
 
-def _offset(found: Found) -> int:
+def _offset(found: Listed) -> int:
     return found.offset
+
+
+def _found(found: Listed) -> Found:
+    return Found(found.offset, found.timestamp)
 
 
 def make_request(
@@ -156,9 +207,9 @@ def make_request(
     )
 
 
-def read_answer(answer: ListOffsetsResponse) -> dict[TopicPartition, Found | BrokerError | None]:
+def read_answer(answer: ListOffsetsResponse) -> dict[TopicPartition, Listed | BrokerError | None]:
     """What was found in each partition, None where nothing was, or its error."""
-    results: dict[TopicPartition, Found | BrokerError | None] = {}
+    results: dict[TopicPartition, Listed | BrokerError | None] = {}
     for topic in answer.topics:
         for item in topic.partitions:
             partition = TopicPartition(topic.name, item.partition_index)
@@ -169,7 +220,7 @@ def read_answer(answer: ListOffsetsResponse) -> dict[TopicPartition, Found | Bro
             elif item.offset == _NO_OFFSET:
                 results[partition] = None
             else:
-                results[partition] = Found(item.offset, item.timestamp)
+                results[partition] = item
     return results
 
 
@@ -177,17 +228,22 @@ def _ask(
     router: Router,
     timestamps: Mapping[TopicPartition, int],
     committed: bool,
-    take: Callable[[Found], _T],
+    take: Callable[[Listed], _T],
     deadline: Deadline | None = None,
+    epochs: dict[TopicPartition, int] | None = None,
 ) -> dict[TopicPartition, _T | None]:
     def request(partitions: list[TopicPartition]) -> ListOffsetsRequest:
         own = {item: timestamps[item] for item in partitions}
         return make_request(router, own, committed=committed)
 
     def read(answer: ListOffsetsResponse) -> dict[TopicPartition, _T | BrokerError | None]:
+        answered = read_answer(answer)
+        if epochs is not None:
+            told = {item: each for item, each in answered.items() if isinstance(each, Listed)}
+            epochs.update({item: each.leader_epoch for item, each in told.items()})
         return {
-            item: take(found) if isinstance(found, Found) else found
-            for item, found in read_answer(answer).items()
+            item: take(found) if isinstance(found, Listed) else found
+            for item, found in answered.items()
         }
 
     # KIP-734: before, it is a time like any other, before which there is no record.

@@ -14,7 +14,7 @@ from pyspark_kafkaproto.cluster.asking import check_complete, send_all
 from pyspark_kafkaproto.cluster.given import checked_partitions
 from pyspark_kafkaproto.cluster.offsets import (
     LATEST_TIMESTAMP,
-    Found,
+    Listed,
     is_committed,
     list_bounds,
     make_request,
@@ -32,9 +32,13 @@ class StandingEnds:
 
     Args:
         router: whom to ask.
+
+    Attributes:
+        epochs: those of the leaders that told the ends last; another object once one has changed.
     """
 
     def __init__(self, router: Router) -> None:
+        self.epochs: dict[TopicPartition, int] = {}
         self._router = router
         self._partitions: list[TopicPartition] = []
         self._topology: Topology | None = None  # what told the leaders
@@ -49,7 +53,11 @@ class StandingEnds:
             return dict(self._ends)
         chosen = self._partitions if is_same else checked_partitions(partitions)
         self._partitions, self._parts = [], None
-        self._ends = list_bounds(self._router, chosen, LATEST_TIMESTAMP, deadline=deadline)
+        epochs: dict[TopicPartition, int] = {}
+        self._ends = list_bounds(
+            self._router, chosen, LATEST_TIMESTAMP, deadline=deadline, epochs=epochs
+        )
+        self.epochs = epochs
         self._partitions, self._topology = chosen, self._router.known
         return dict(self._ends)
 
@@ -67,14 +75,17 @@ class StandingEnds:
             for part, answer in zip(self._parts, answers, strict=True)
             if answer is not part.answer
         ]
-        news: dict[TopicPartition, int] = {}
+        news: dict[TopicPartition, Listed] = {}
         for part, answer in others:
             found = None if isinstance(answer, KafkaProtoError) else part.read(answer)
             if found is None:
                 return False
             news |= found
         if news:
-            self._ends = self._ends | news
+            self._ends = self._ends | {item: end.offset for item, end in news.items()}
+            epochs = {item: end.leader_epoch for item, end in news.items()}
+            if not epochs.items() <= self.epochs.items():
+                self.epochs = self.epochs | epochs
         # Only now: what ends before, in an error or by Ctrl-C, has to find the news again.
         for part, answer in others:
             part.answer = answer
@@ -117,9 +128,9 @@ class _Part:
         self.answer: Any = None
         self._partitions = partitions
 
-    def read(self, answer: Any) -> dict[TopicPartition, int] | None:
+    def read(self, answer: Any) -> dict[TopicPartition, Listed] | None:
         """The end of each partition; None where the answer has none for one of them."""
         results = read_answer(answer)
         check_complete(f"list offsets, broker {self.place}", self._partitions, results)
-        ends = {item: found.offset for item, found in results.items() if isinstance(found, Found)}
+        ends = {item: found for item, found in results.items() if isinstance(found, Listed)}
         return ends if len(ends) == len(results) else None

@@ -7,6 +7,7 @@ socket.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -19,6 +20,7 @@ from pyspark_kafkaproto.arrow import (
     wanted_columns,
 )
 from pyspark_kafkaproto.client.codec import say_which_codec
+from pyspark_kafkaproto.client.process import check_process
 from pyspark_kafkaproto.client.reading.beside import Beside, decoding_threads
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.fetch import Fetcher
@@ -51,13 +53,16 @@ def read_batches(
     """The records of `task` as record batches of exactly `schema`.
 
     Each partition's rows come in offset order. Every batch is built from memory of its own. Threads
-    may each read a task of their own, with the same `config` too.
+    may each read a task of their own, with the same `config` too. A child process that is forked in
+    the midst of it can let go of it alone: two would take each other's answers from the socket.
 
     Raises:
         CorruptRecords: names topic, partition and base offset.
         DataLoss: see `ReadSettings.fail_on_data_loss`.
+        LocalProtocolError: it was begun in another process, which was forked.
     """
     say_which_codec()
+    process = os.getpid()
     fetcher = Fetcher(task, config, settings)
     wanted = wanted_columns(schema)
     with closing(Beside(decoding_threads(settings.uses_threads))) as beside:
@@ -69,6 +74,7 @@ def read_batches(
                         yield damaged_batch(found, topic, partition, schema)
                 elif found.rows:
                     yield from to_record_batches(found, topic, partition, schema)
+                check_process("reading", process)
     for progress in fetcher.progress:
         _log.info("read %s: %s", progress.range, progress.report)
 

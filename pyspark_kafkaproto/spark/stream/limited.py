@@ -60,6 +60,7 @@ class LimitedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):
             return start
         self._keep_pace()
         self._latest = self._ends(at)
+        self._tail.report_cut_off(at)
         refuse_losses(self._options.read, at, self._latest)
         taken = self._take(at, limit)
         # A run that goes on is not asked before a batch is done that was logged and not finished.

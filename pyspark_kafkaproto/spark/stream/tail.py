@@ -42,6 +42,8 @@ class Tail:
         self._selected: tuple[Topology, list[TopicPartition]] | None = None
         self._looked_up_at = 0.0
         self._topic_ids: dict[str, bytes | None] = {}
+        self._last_epochs: Mapping[TopicPartition, int] = {}
+        self._end_epochs: dict[TopicPartition, int] = {}  # of all that were told
         self._says_probed = False
 
     def close(self) -> None:
@@ -130,6 +132,30 @@ class Tail:
         for name in sorted(names):
             if found.has(name):
                 found.topic(name)
+
+    def report_cut_off(self, at: Offsets) -> None:
+        """Fail or warn where a log was cut off below what was read: it may have grown since.
+
+        Args:
+            at: where the query is, no further than the ends that were told before the last ones.
+
+        Raises:
+            DataLoss: there is such a log, and that is to fail the query.
+        """
+        epochs = self.cluster.end_epochs
+        if epochs is self._last_epochs:
+            return
+        cut_off = self.cluster.find_cut_off(at, self._end_epochs)
+        self._last_epochs = epochs
+        self._end_epochs.update(epochs)
+        for item, end in cut_off.items():
+            fail_or_warn(
+                self._options,
+                "PARTITION_OFFSET_CHANGED",
+                f"Partition {item} was cut off at offset {end} while the query ran (an unclean "
+                f"election): records that were read, up to {at[item]}, are gone, and others are "
+                "there now.",
+            )
 
     def held_back(self, known: Offsets, found: Offsets) -> Offsets:
         """Those of `known` that are there, though an open transaction lies before them.

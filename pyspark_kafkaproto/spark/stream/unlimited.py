@@ -39,6 +39,7 @@ class UnlimitedStreamReader(KafkaStreamReader):
         else:
             self._keep_pace()
             ends = self._tail.ends(self._at)
+        self._tail.report_cut_off(self._at)
         refuse_losses(self._options.read, self._at, ends)
         self._note_taken(self._at, ends, is_done=is_done)
         self._at = ends  # the engine always takes it: it asks again when that batch is done

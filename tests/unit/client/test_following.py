@@ -8,6 +8,7 @@ from pyspark_kafkaproto.client.following import Following
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
 from pyspark_kafkaproto.errors import DataLoss
 from pyspark_kafkaproto.records.layout import CONTROL
+from pyspark_kafkaproto.wire.declaration import NO_ID
 from tests.clock import stop_clock
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -66,6 +67,57 @@ def test_nothing_may_be_committed_once_the_end_came_back(brokers, cluster, monke
     ):
         following.newer_ends()
     assert following.moved == {}
+
+
+def test_an_id_that_some_brokers_do_not_know_yet_makes_no_other_topic(
+    brokers, cluster, monkeypatch
+):
+    """Brokers before Kafka 2.8 know none: while they are upgraded it comes, and goes again."""
+    stop_clock(monkeypatch, routing)
+    following, topic = Following(cluster, {FIRST: 0}), brokers.topics["orders"]
+    for stop, known in (5, NO_ID), (10, topic.topic_id), (15, NO_ID):
+        topic.topic_id = known
+        assert offsets_of(following.records_until({FIRST: stop})) == [
+            (0, offset) for offset in range(stop - 5, stop)
+        ]
+    topic.topic_id = bytes(range(16))
+    with pytest.raises(DataLoss, match="'orders' was deleted and made anew"):
+        list(following.records_until({FIRST: 20}))
+
+
+def test_an_end_that_was_cut_off_and_has_grown_since_is_seen_as_well(brokers, cluster):
+    """An unclean election: what was written at offsets that were read would be passed over."""
+    log = brokers.logs["orders", 0]
+    following = Following(cluster, {FIRST: 0})
+    list(following.records_until(cluster.get_latest_leader_offsets({FIRST})))
+    log.append(b"later")
+    list(following.records_until(following.newer_ends()))
+    log.cut_off(10)
+    log.fill(3)
+    with pytest.raises(DataLoss, match=r"orders-0 was cut off at offset 10 .* read, up to 21"):
+        following.newer_ends()
+    assert following.moved == {}
+
+
+def test_another_leader_that_has_all_of_it_is_no_loss(brokers, cluster):
+    log = brokers.logs["orders", 0]
+    stops = cluster.get_latest_leader_offsets({FIRST})
+    list((following := Following(cluster, {FIRST: 15})).records_until(stops))
+    log.cut_off(20)
+    assert following.newer_ends() == {FIRST: 20}
+    log.append(b"later")
+    log.cut_off(20)  # what nobody has read
+    assert following.newer_ends() == {FIRST: 20}
+    assert len(brokers.asked("OffsetForLeaderEpoch")) == 2
+
+
+def test_who_cannot_tell_where_epochs_end_is_read_on(brokers, cluster):
+    del brokers.versions["OffsetForLeaderEpoch"]
+    following = Following(cluster, {FIRST: 0})
+    list(following.records_until(cluster.get_latest_leader_offsets({FIRST})))
+    assert following.newer_ends() == {FIRST: 20}
+    brokers.logs["orders", 0].cut_off(20)
+    assert following.newer_ends() == {FIRST: 20}
 
 
 @pytest.mark.parametrize("start", [0, 20], ids=["with records", "from the end on"])

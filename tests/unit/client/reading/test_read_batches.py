@@ -8,9 +8,10 @@ import pytest
 from pyspark_kafkaproto.arrow import COLUMN_NAMES, schema_for
 from pyspark_kafkaproto.client import Mode, ReadSettings, read_batches
 from pyspark_kafkaproto.client.reading import decode as decode_module
-from pyspark_kafkaproto.errors import CorruptRecords
+from pyspark_kafkaproto.errors import CorruptRecords, LocalProtocolError
 from pyspark_kafkaproto.records import DEFAULT_CHUNK_BYTES, NewRecord, encode_batch
 from tests.fake_log import Batch
+from tests.forks import in_child
 from tests.unit.records.messages import message, message_set, wrapper
 
 ALL = schema_for(COLUMN_NAMES)
@@ -221,6 +222,21 @@ def test_reading_that_stops_early_closes_what_is_in_flight(brokers, config, task
     next(batches)
     batches.close()
     assert read(task((0, 0, 300)), config()).num_rows == 300
+
+
+@pytest.mark.slow
+def test_a_forked_child_does_not_go_on_with_a_reading_of_its_parents(brokers, config, task):
+    """Each would take answers of the other from the socket: sound records looked damaged."""
+    brokers.logs["orders", 0].fill(60, size_bytes=3000)
+    batches = read_batches(task((0, 0, 600)), config(), ReadSettings(), ALL)
+    read_by_parent = next(batches).num_rows
+
+    def go_on():
+        with pytest.raises(LocalProtocolError, match=r"reading is that of process .* forked"):
+            list(batches)
+
+    assert in_child(go_on) == 0
+    assert read_by_parent + sum(batch.num_rows for batch in batches) == 600
 
 
 # Damaged batches

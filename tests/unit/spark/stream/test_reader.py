@@ -489,6 +489,23 @@ def test_idle_stream_is_brought_back_by_no_old_leader(brokers, idle):
     assert reader.latestOffset(END, NO_LIMIT) == END
 
 
+def test_idle_stream_knows_a_log_that_was_cut_off_and_has_grown_since(brokers, idle, caplog):
+    """An unclean election between two looks: offsets that were read mean other records."""
+    strict, lenient = idle(), idle(failOnDataLoss="false")
+    log = brokers.logs["orders", 0]
+    log.cut_off(100)
+    assert strict.latestOffset(END, NO_LIMIT) == lenient.latestOffset(END, NO_LIMIT) == END
+    assert len(brokers.asked("OffsetForLeaderEpoch")) == 2
+    log.cut_off(90)
+    log.stop = 120
+    gone = r"PARTITION_OFFSET_CHANGED\] .*orders-0 was cut off at offset 90 .*up to 100, are gone"
+    with pytest.raises(DataLoss, match=gone):
+        strict.latestOffset(END, NO_LIMIT)
+    grown = {"orders": {"0": 120, "1": 30}}
+    assert [lenient.latestOffset(END, NO_LIMIT) for _ in range(2)] == [grown] * 2
+    assert caplog.text.count("was cut off at offset 90") == 1
+
+
 # Partitions that come and go
 
 
