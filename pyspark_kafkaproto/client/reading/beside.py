@@ -16,6 +16,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from threading import get_ident
 from typing import TYPE_CHECKING, Final
 
 from pyspark_kafkaproto.client.processors import spare_threads
@@ -84,6 +85,7 @@ class Beside:
         self._process = os.getpid()
         self._pool: ThreadPoolExecutor | None = None
         self._parts: deque[_Part] = deque()
+        self._thread_ids: set[int] = set()
         self._ratio = 0.0  # of a block's bytes to their content, by what was decoded last
 
     def note(self, size: int, decoded: Decoded) -> None:
@@ -147,7 +149,10 @@ class Beside:
             # Executors pay every import at every start, and decode in their tasks' threads.
             from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
-            self._pool = ThreadPoolExecutor(self._threads, "kafkaproto-decode")
+            ids = self._thread_ids  # without `self`, which threads would keep from being garbage
+            self._pool = ThreadPoolExecutor(
+                self._threads, "kafkaproto-decode", lambda: ids.add(get_ident())
+            )
         part.work = self._pool.submit(part.run)
         self._parts.append(part)
 
@@ -176,9 +181,17 @@ class Beside:
         self._leave_parents_threads()
         while self._parts:
             work = self._parts[0].work
-            if not work.cancel():
+            if not (work.cancel() or self._is_inside):
                 work.exception()
             self._parts.popleft()  # whoever interrupts the waiting still has to come back for it
+
+    @property
+    def _is_inside(self) -> bool:
+        """Whether this is one of its own threads, which is not to wait for itself.
+
+        A reader that nobody closed is garbage, which Python collects in any thread.
+        """
+        return get_ident() in self._thread_ids
 
     def _leave_parents_threads(self) -> None:
         """After a fork: none of them is here, and what they have begun is never done here."""
@@ -191,7 +204,7 @@ class Beside:
         self.drop()
         if self._pool is not None:
             # What no thread was had for may stand in line all the same.
-            self._pool.shutdown(cancel_futures=True)
+            self._pool.shutdown(wait=not self._is_inside, cancel_futures=True)
             self._pool = None
 
 

@@ -173,8 +173,15 @@ class KafkaStreamReader(DataSourceStreamReader):
             return until
 
     def _note_asked(self) -> bool:
-        """The engine asks where a batch ends; whether this run was asked before."""
+        """The engine asks where a batch ends; whether this run was asked before.
+
+        Raises:
+            ConfigError: `commitGroupId` is a group that takes no commits. Now: the first batch may
+                be the only one of a run, and nobody would hear of it, or only behind its rows.
+        """
         was_asked, self._is_asked = self._is_asked, True
+        if not was_asked and self._commits is not None:
+            _log.debug("what is read is committed to group %r", self._options.commit_group)
         return was_asked
 
     def _keep_pace(self) -> None:

@@ -234,6 +234,25 @@ def test_what_an_interrupted_end_of_a_block_left_is_none_of_the_next_one(monkeyp
         assert None not in [piece.value for piece in after.pieces()]
 
 
+def test_a_thread_that_collects_a_reader_nobody_closed_does_not_wait_for_itself():
+    """Python collects garbage wherever objects are made: that never ended, nor did the process."""
+    is_shared, is_closed = threading.Event(), threading.Event()
+
+    def decode(*_):
+        assert is_shared.wait(10)
+        by.close()
+        is_closed.set()
+
+    data = memoryview(b"".join(batches(40)))
+    by = Beside(1)
+    by._ratio = len(data) / 10 / CHUNK_BYTES
+    by.share(data, 0, 0, decode)
+    work = by._parts[0].work
+    is_shared.set()
+    assert is_closed.wait(10)
+    assert work.exception(10) is None
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("goes_on", [True, False])
 def test_a_forked_child_waits_for_no_thread_of_its_parent(monkeypatch, goes_on):

@@ -59,6 +59,15 @@ def stream(brokers, clock, stream_class):
 
 
 @pytest.fixture
+def group_with_members(group, monkeypatch):
+    """The same, while somebody is a member of it."""
+    members = (SimpleNamespace(host="/10.0.0.7"),)
+    found = {"g": SimpleNamespace(type="classic", members=members)}
+    monkeypatch.setattr(KafkaCluster, "describe_groups", lambda self, groups: found)
+    return group
+
+
+@pytest.fixture
 def group(monkeypatch):
     """What the stream's group has committed."""
     committed = {}

@@ -796,6 +796,14 @@ def test_what_is_not_read_yet_is_not_committed(brokers, stream, group):
     assert group == ALL_READ, "it asks for the next batch when it is done with the last"
 
 
+def test_group_with_members_is_refused_before_there_is_a_batch(stream, group_with_members):
+    """That may be the only one of a run, as with Trigger.Once."""
+    reader = stream(startingOffsets="earliest", commitGroupId="g")
+    reader.initialOffset()
+    with pytest.raises(ConfigError, match=r"'commitGroupId' is 'g': the group has 1 members"):
+        reader.latestOffset(BEGINNING, ReadAllAvailable())
+
+
 def test_what_the_engine_has_done_with_is_committed(stream, group):
     stream().commit(END)  # to no group
     assert group == {}

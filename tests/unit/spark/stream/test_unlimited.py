@@ -40,6 +40,12 @@ def test_fresh_query_reads_from_its_start_to_where_all_ends(stream, caplog):
     assert "logged by an earlier run" not in caplog.text
 
 
+def test_group_with_members_is_refused_before_there_is_a_batch(stream, group_with_members):
+    reader = stream(startingOffsets="earliest", commitGroupId="g")
+    with pytest.raises(ConfigError, match=r"'commitGroupId' is 'g': the group has 1 members"):
+        reader.latestOffset()
+
+
 def test_where_a_batch_0_with_records_begins_has_to_be_found_again(stream):
     """The options were changed since; to take it for empty would leave all of it out."""
     again = resumed(stream, END, startingOffsets='{"orders":{"0":10}}')
