@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 
 from pyspark_kafkaproto.cli.connection import (
@@ -14,8 +16,14 @@ from pyspark_kafkaproto.cli.output import json_option, show, tell
 from pyspark_kafkaproto.cli.values import parse_pairs
 from pyspark_kafkaproto.cluster import Change, ConfigChange, ConfigResource, KafkaCluster
 from pyspark_kafkaproto.cluster.configs import check_each_once
+from pyspark_kafkaproto.error_codes import CLUSTER_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
+from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.net.properties import meant
 
 _TYPES = click.Choice(["topic", "broker", "broker-logger", "client-metrics", "group"])
+# Of these brokers list all settings that there are; of their own they leave out some (throttles).
+_LISTED = ("topic", "group")
+_MAY_NOT_SEE = {TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED}
 _COLUMNS = {"name": "Setting", "value": "Value", "source": "Set by", "is_read_only": "Read-only"}
 
 
@@ -112,6 +120,7 @@ def alter(  # noqa: PLR0913, PLR0917 - one for each option
     if kind == "topic" and not validate_only:
         confirmed_of_topic(name, changes, is_sure=is_sure)
     resource = ConfigResource(kind, name)
+    check_unset(cluster, resource, unset)
     cluster.alter_configs({resource: changes}, validate_only=validate_only)
     result = "could be altered" if validate_only else "altered"
     row = {
@@ -121,3 +130,24 @@ def alter(  # noqa: PLR0913, PLR0917 - one for each option
         "settings": [each.name for each in changes],
     }
     tell([row], f"{resource} {result}", as_json=as_json)
+
+
+def check_unset(cluster: KafkaCluster, resource: ConfigResource, names: Iterable[str]) -> None:
+    """Refuse to unset what `resource` has no setting of: brokers say that it is done.
+
+    Raises:
+        ConfigError: there is none of such a name.
+    """
+    unset = tuple(names)
+    if not unset or resource.type not in _LISTED:
+        return
+    try:
+        known = cluster.describe_configs({resource})[resource]
+    except BrokerError as error:
+        if error.code in _MAY_NOT_SEE:  # whoever may change them need not be one who may see them
+            return
+        raise
+    for name in unset:
+        if name not in known:
+            text = f"{resource} has no such setting{meant('', name, known)}"
+            raise ConfigError("--unset", name, text)

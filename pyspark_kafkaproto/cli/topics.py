@@ -7,6 +7,7 @@ from functools import partial
 
 import click
 
+from pyspark_kafkaproto.cli.configs import check_unset
 from pyspark_kafkaproto.cli.connection import (
     confirmed,
     confirmed_of_topic,
@@ -243,6 +244,7 @@ def alter(
         confirmed(f"Delete the oldest records of {_names(offsets)}?", is_sure=is_sure)
 
     steps: list[Callable[..., None]] = []
+    check_unset(cluster, ConfigResource("topic", name), unset)
     if changes:
         steps.append(partial(cluster.alter_configs, {ConfigResource("topic", name): changes}))
     if partitions:

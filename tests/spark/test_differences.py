@@ -156,6 +156,23 @@ def test_a_least_number_of_offsets_leaves_no_rest_under_available_now(
     assert counts == [20, 30]
 
 
+def test_the_offsets_of_a_limited_batch_are_shared_out_without_fractions(
+    spark, broker, new_topic, tmp_path
+):
+    topic = new_topic(partitions=2)
+    for partition, count in enumerate((58, 42)):
+        records = [NewRecord(b"value", None, FIRST_MS)] * count
+        produce(broker.bootstrap_servers, topic, partition, records)
+    limited = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": 50}
+    firsts = []
+    for source in ("kafka", "kafkaproto"):
+        place = Place(spark, broker.bootstrap_servers, tmp_path / source)
+        done = [item for item in place.run(source, subscribe=topic, **limited) if item.numInputRows]
+        firsts.append(done[0].numInputRows)
+        assert len(place.rows()) == 100
+    assert firsts == [49, 50]
+
+
 def test_patterns_are_pythons(spark, broker, events):
     theirs, ours = (
         load(spark, source, broker.bootstrap_servers, subscribePattern=rf"^{events}\p{{Lower}}*$")
@@ -274,6 +291,32 @@ def test_collated_strings_are_written_as_their_bytes(spark, broker, new_topic):
     topic = new_topic()
     query = "select 'x' collate UTF8_LCASE value"
     with pytest.raises(AnalysisException, match="value attribute unsupported type"):
+        sink(spark, "kafka", broker, topic, query).save()
+    sink(spark, "kafkaproto", broker, topic, query).save()
+    assert values(spark, broker, topic) == [b"x"]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("select 'x' value, 'y' value", "column 'value' is there twice"),
+        ("select 'x' value, 1 a, 2 a", "DUPLICATED_FIELD_NAME_IN_ARROW_STRUCT"),
+        ("select 'x' value, struct(1 as a, 2 as a) other", "DUPLICATED_FIELD_NAME_IN_ARROW_STRUCT"),
+    ],
+    ids=["of a record", "another", "within another"],
+)
+def test_a_column_that_is_there_twice_is_refused(spark, broker, new_topic, query, said):
+    topic = new_topic()
+    sink(spark, "kafka", broker, topic, query).save()
+    with pytest.raises(Exception, match=said):
+        sink(spark, "kafkaproto", broker, topic, query).save()
+    assert values(spark, broker, topic) == [b"x"]
+
+
+def test_a_column_of_variants_is_left_out(spark, broker, new_topic):
+    topic = new_topic()
+    query = "select 'x' value, parse_json('1') other"
+    with pytest.raises(AnalysisException, match="UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"):
         sink(spark, "kafka", broker, topic, query).save()
     sink(spark, "kafkaproto", broker, topic, query).save()
     assert values(spark, broker, topic) == [b"x"]

@@ -572,19 +572,56 @@ def test_configs_are_shown_and_altered(brokers, rows, command):
     well = IncrementalAlterConfigsResponse.Resource(resource_type=2, resource_name="orders")
     brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))
     words = ("configs", "alter", "topic", "orders")
-    assert command(*words, "--set", "a=1", "--unset", "b", "--append", "c=x").exit_code == 0
+    assert command(*words, "--set", "a=1", "--unset", "default", "--append", "c=x").exit_code == 0
     (request,) = brokers.asked("IncrementalAlterConfigs")
     assert [
         (item.name, item.config_operation, item.value) for item in request.resources[0].configs
-    ] == [("a", 0, "1"), ("c", 2, "x"), ("b", 1, None)]
+    ] == [("a", 0, "1"), ("c", 2, "x"), ("default", 1, None)]
     assert command(*words).exit_code == 2
     assert command("configs", "alter", "broker", "1", "--set", "a=1").exit_code == 2  # unconfirmed
     assert len(brokers.asked("IncrementalAlterConfigs")) == 1
 
 
+def having(brokers, *settings, error_code=0):
+    """Topic orders has these settings."""
+    part = DescribeConfigsResponse.Resource
+    entries = tuple(part.Config(name=name, value="1", config_source=5) for name in settings)
+    found = part(error_code=error_code, resource_type=2, resource_name="orders", configs=entries)
+    brokers.on("DescribeConfigs", DescribeConfigsResponse(results=(found,)))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("configs", "alter", "topic", "orders", "--set", "a=1"),
+        ("configs", "alter", "topic", "orders", "--validate-only"),
+        ("topics", "alter", "orders", "--partitions", "3", "--delete-records", "0=1"),
+    ],
+)
+def test_a_setting_to_unset_that_there_is_not_is_refused(brokers, command, words):
+    having(brokers, "max.message.bytes", "retention.ms")
+    done = command(*words, "--unset", "retenton.ms", "--yes")
+    assert done.exit_code == 2
+    assert (
+        "option '--unset' is 'retenton.ms': topic 'orders' has no such setting; "
+        "did you mean retention.ms?"
+    ) in done.stderr
+    for api in ("IncrementalAlterConfigs", "CreatePartitions", "DeleteRecords"):
+        assert brokers.asked(api) == []
+
+
+def test_a_setting_is_unset_by_one_who_may_not_see_it(brokers, command):
+    having(brokers, error_code=29)
+    well = IncrementalAlterConfigsResponse.Resource(resource_type=2, resource_name="orders")
+    brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))
+    done = command("configs", "alter", "topic", "orders", "--unset", "max.message.bytes")
+    assert done.exit_code == 0, done.output
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", ["retention.ms", "local.retention.bytes", "cleanup.policy"])
 def test_what_brokers_delete_records_by_is_asked_about(brokers, command, setting):
+    having(brokers, setting)
     well = IncrementalAlterConfigsResponse.Resource(resource_type=2, resource_name="orders")
     brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))
     ways = (
@@ -719,6 +756,7 @@ def test_what_was_done_is_told_to_programs(brokers, rows, command):
     made = CreateTopicsResponse.Topic(name="new")
     brokers.on("CreateTopics", CreateTopicsResponse(topics=(made,)))
     assert rows("topics", "create", "new") == [{"topic": "new", "result": "created"}]
+    having(brokers, "a", "b")
     well = IncrementalAlterConfigsResponse.Resource(resource_type=2, resource_name="orders")
     brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))
     part = DeleteRecordsResponse.Topic
@@ -789,6 +827,7 @@ def test_ends_that_are_known_are_not_told_as_records_that_were_deleted(brokers, 
 
 def test_settings_that_were_changed_are_told_where_partitions_are_not_added(brokers, rows, command):
     """Another one may have added some since it was asked whether that can be done."""
+    having(brokers, "a")
     well = IncrementalAlterConfigsResponse.Resource(resource_type=2, resource_name="orders")
     brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))
     part = CreatePartitionsResponse.Topic
