@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.messages.fetch import FetchRequest, FetchResponse
+from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.wire import quick as quick_module
 from pyspark_kafkaproto.wire import schema
 from pyspark_kafkaproto.wire.cursor import Cursor
@@ -105,6 +106,51 @@ def hot(monkeypatch):
 
 REQUEST = FetchRequest(max_wait_ms=5, rack_id="here")
 TAGGED = FetchRequest(cluster_id="a")
+
+
+def test_text_that_nobody_asks_for_has_to_be_text_all_the_same():
+    body = encode(REQUEST, 17)
+    read = quick_reader(FetchRequest, 17, flexible=True, wanted=lambda _: ("max_wait_ms",))
+    assert read(memoryview(body), 0, len(body)) == ((5,), len(body))
+    damaged = body.replace(b"here", b"\xff" * 4)
+    assert slowly(FetchRequest, 17, damaged) is None
+    with pytest.raises(UNEXPECTED):
+        read(memoryview(damaged), 0, len(damaged))
+
+
+def test_sizes_of_more_than_one_byte_are_read():
+    partition = FetchResponse.Topic.Partition(records=b"r" * 20_000)
+    topics = [FetchResponse.Topic(topic="t" * 127, partitions=(partition,) * 200)]
+    topics += [FetchResponse.Topic(topic="t" * size) for size in (125, 126, 128, 300)]
+    message = FetchResponse(responses=tuple(topics))
+    for version in (11, 12):
+        body = encode(message, version)
+        assert quickly(FetchResponse, version, body) == (message, len(body))
+
+
+FETCH = FetchRequest(
+    topics=(FetchRequest.Topic(partitions=(FetchRequest.Topic.Partition(),)),), rack_id="here"
+)
+FETCHED = ("max_wait_ms", "session_epoch", "rack_id")
+
+
+@pytest.mark.parametrize(
+    ("message", "version", "names"),
+    [(FETCH, 11, FETCHED), (FETCH, 17, FETCHED), (MetadataRequest(topics=()), 8, ("topics",))],
+)
+def test_what_is_cut_is_left_to_the_codec_whatever_is_asked_for(message, version, names):
+    cls, body = type(message), encode(message, version)
+    for name in names:
+        read = quick_reader(
+            cls,
+            version,
+            flexible=cls.is_flexible(version),
+            wanted=lambda struct, name=name: (name,) if struct is cls else (),
+        )
+        assert read(memoryview(body), 0, len(body))[1] == len(body)
+        for stop in range(len(body)):
+            with pytest.raises(UNEXPECTED):
+                read(memoryview(body[:stop]), 0, stop)
 
 
 def test_a_message_that_is_read_often_gets_one_reader(hot):

@@ -41,6 +41,7 @@ from tests.unit.client.willing import added, be_willing, next_epoch, offsets_com
 ONE = TopicPartition("orders", 0)
 ROWS = [ProducerRecord("a", partition=0), ProducerRecord("b", partition=1)]
 _NOT_ATTEMPTED, _NOT_ALLOWED, _LOADING = 55, 29, 14
+_NO_SUCH_ID = 105
 _NOT_LEADER, _TOO_LARGE, _CONCURRENT_TRANSACTIONS, _INVALID_RECORD = 6, 10, 51, 87
 
 
@@ -265,6 +266,23 @@ def test_who_has_aborted_does_not_take_the_id_back_from_his_successor(
         writer.begin_transaction()
     begun = [(item.producer_id, item.producer_epoch) for item in brokers.asked("InitProducerId")]
     assert begun == [(-1, -1), (1001, 0)][: 2 if level == 1 and not successor else 1]
+
+
+@pytest.mark.parametrize("level", [1], indirect=True)
+def test_an_id_that_its_coordinator_has_forgotten_is_begun_with_again(brokers, producer, level):
+    """Nobody used it for transactional.id.expiration.ms: there is nobody to take it back from."""
+    del level
+    state = DescribeTransactionsResponse.TransactionState
+    forgotten = state(transactional_id="mine", error_code=_NO_SUCH_ID)
+    brokers.versions["DescribeTransactions"] = (0, 0)
+    brokers.on(
+        "DescribeTransactions", DescribeTransactionsResponse(transaction_states=(forgotten,))
+    )
+    writer = known(producer(transactional_id="mine"))
+    writer.abort_transaction()
+    writer.begin_transaction()
+    assert len(brokers.asked("DescribeTransactions")) == 1
+    assert [item.producer_id for item in brokers.asked("InitProducerId")] == [-1, 1001]
 
 
 @pytest.mark.parametrize("level", [1], indirect=True)
@@ -999,7 +1017,14 @@ def test_whoever_could_not_begin_is_not_told_to_abort(brokers, producer, level):
 def test_nothing_is_sent_outside_and_nothing_is_ended_twice(brokers, producer, level):
     del level
     writer = producer(transactional_id="mine")
-    for early in (lambda: writer.send(ROWS), writer.commit_transaction, writer.abort_transaction):
+    for early in (
+        lambda: writer.send(ROWS),
+        lambda: writer.send_offsets_to_transaction({ONE: 10}, "group"),
+        lambda: writer.send_offsets_to_transaction({}, "group"),
+        writer.commit_transaction,
+        writer.abort_transaction,
+        writer.leave_transaction,
+    ):
         with pytest.raises(LocalProtocolError, match="call begin_transaction first"):
             early()
     writer.begin_transaction()

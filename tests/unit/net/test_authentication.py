@@ -20,6 +20,7 @@ from pyspark_kafkaproto.net import (
     Deadline,
     Endpoint,
     authentication,
+    sasl,
 )
 from pyspark_kafkaproto.net import connection as connection_module
 from tests.fake_broker import FakeCluster, close
@@ -104,8 +105,15 @@ def test_a_refusal_is_final_and_names_the_mechanism(cluster, api, answer, said):
     assert "hunter2" not in str(caught.value)
 
 
-def test_other_errors_stay_themselves(cluster):
-    cluster.on("SaslAuthenticate", SaslAuthenticateResponse(error_code=-1, auth_bytes=b""))
+@pytest.mark.parametrize(
+    ("api", "answer"),
+    [
+        ("SaslHandshake", SaslHandshakeResponse(error_code=-1, mechanisms=("PLAIN",))),
+        ("SaslAuthenticate", SaslAuthenticateResponse(error_code=-1, auth_bytes=b"")),
+    ],
+)
+def test_other_errors_stay_themselves(cluster, api, answer):
+    cluster.on(api, answer)
     with pytest.raises(BrokerError, match="UNKNOWN_SERVER_ERROR"), opened(cluster):
         pass
 
@@ -208,6 +216,27 @@ def with_tokens(cluster):
     return closing(Connection.open(Endpoint.parse(cluster.address()), found, soon()))
 
 
+@pytest.mark.parametrize(("after_s", "left_s"), [(None, 5), (60, 2.5), (98, 1), (101, 5)])
+def test_a_token_has_all_the_time_there_is_or_half_where_a_login_holds(
+    cluster, tokens, monkeypatch, after_s, left_s
+):
+    """What follows the token on the login of before has to get to the broker before that ends."""
+    given = []
+
+    def begin(config, deadline):
+        given.append(deadline.remaining_s)
+        return sasl.oauthbearer("opaque", {})
+
+    monkeypatch.setattr(authentication, "begin_login", begin)
+    cluster.on("SaslAuthenticate", logged_in(100), logged_in(0))
+    with with_tokens(cluster) as connection:
+        if after_s is not None:
+            connection._renew_login_at = 0.0
+            later(monkeypatch, after_s)
+            connection.request(ALL_TOPICS, soon())
+    assert left_s - 0.9 < given[-1] <= left_s
+
+
 def later(monkeypatch, seconds):
     for module in (connection_module, authentication):
         monkeypatch.setattr(module, "time", _Later(seconds))
@@ -220,7 +249,7 @@ def test_a_login_is_used_to_its_end_where_no_token_is_to_be_had(
     cluster.on("SaslAuthenticate", logged_in(100), logged_in(0))
     tokens += ["opaque", error, "opaque-2"]
     with with_tokens(cluster) as connection:
-        for after_s in (96, 96.1, 99):
+        for after_s in (96, 96.1, 97.5, 99):
             later(monkeypatch, after_s)
             assert connection.request(ALL_TOPICS, soon()).cluster_id == "fake"
             assert len(tokens) == (after_s < 99), "its source is not asked at every send"

@@ -9,13 +9,15 @@ from pyspark_kafkaproto.errors import (
     DeadlineExceeded,
     LocalProtocolError,
     RemoteProtocolError,
+    UnsupportedVersion,
 )
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest
+from pyspark_kafkaproto.messages.fetch import FetchRequest
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorRequest
 from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.wire.frame import decode_request
 from tests.fake_broker import DEFAULT, STALL, close, cut, in_version, raw, wrong_correlation
-from tests.unit.net.talking import ALL_TOPICS, SOON_S, opened, soon
+from tests.unit.net.talking import ALL_TOPICS, SOON_S, opened, records_of, soon
 
 # Order
 
@@ -127,6 +129,41 @@ def test_request_that_cannot_be_written_costs_no_connection(cluster):
     with opened(cluster) as connection:
         with pytest.raises(LocalProtocolError, match="allow_auto_topic_creation"):
             connection.send(MetadataRequest(allow_auto_topic_creation=False), soon(), version=0)
+        assert connection.is_idle
+
+
+def test_answers_may_be_large_once_versions_are_agreed_on(cluster):
+    cluster.on("Fetch", records_of(2 << 20))
+    with opened(cluster) as connection:
+        answer = connection.request(FetchRequest(), soon())
+        assert len(answer.responses[0].partitions[0].records) == 2 << 20
+
+
+def test_what_an_answer_may_have_holds_for_the_first_one_too(cluster):
+    cluster.on("ApiVersions", raw((8192).to_bytes(4)))
+    said = r"allowed are 4 to 1000 \(kafka\.receive\.message\.max\.bytes\)"
+    with (
+        pytest.raises(RemoteProtocolError, match=said),
+        opened(cluster, receive_message_max_bytes="1000"),
+    ):
+        pass
+
+
+def test_a_version_below_what_is_needed_is_not_spoken(cluster):
+    cluster.versions["Metadata"] = (0, 8)
+    with opened(cluster) as connection:
+        assert connection.version_for(MetadataRequest, least=8) == 8
+        with pytest.raises(UnsupportedVersion, match="speaks Metadata 0 to 8, this package 9 to"):
+            connection.version_for(MetadataRequest, least=9)
+
+
+def test_request_that_an_old_broker_cannot_be_sent_names_the_versions_that_it_speaks(cluster):
+    """In the newest of them what is asked cannot be said; a newer broker could be asked."""
+    cluster.versions["Metadata"] = (0, 3)
+    with opened(cluster) as connection:
+        said = "speaks Metadata 0 to 3, which cannot carry .*allow_auto_topic_creation"
+        with pytest.raises(UnsupportedVersion, match=said):
+            connection.send(MetadataRequest(allow_auto_topic_creation=False), soon())
         assert connection.is_idle
 
 

@@ -16,8 +16,12 @@ from pathlib import Path
 import pytest
 
 from pyspark_kafkaproto import records
+from pyspark_kafkaproto.messages.fetch import FetchRequest
 from pyspark_kafkaproto.net import transport
+from pyspark_kafkaproto.net.connection import fresh_buffer
 from pyspark_kafkaproto.records import IMPLEMENTATION, Columns, NewRecord, decode, encode_batch
+from pyspark_kafkaproto.wire.frame import encode_response
+from tests.unit.net import talking
 
 if IMPLEMENTATION == "pure":
     pytest.skip("what is native needs the kernel", allow_module_level=True)
@@ -285,6 +289,17 @@ def test_stop_behind_the_end_leaves_the_connection_alone():
         ours.sendall(b"again")
         assert theirs.recv(100) == b"again"
         assert answer.inflow.arrived == len(answer.memory)
+
+
+def test_closing_a_connection_amid_an_answer_ends_the_thread_that_receives_it():
+    """Whoever has the answer still may keep it for long."""
+    with talking.joined() as (connection, peer):
+        connection.send(FetchRequest(), talking.soon(), 4)
+        peer.sendall(encode_response(talking.records_of(1000), 4, 0)[:500])
+        answer = connection.begin(talking.soon(), fresh_buffer, talking.PIECE, thread=True)
+        assert answer.inflow.is_ahead
+        connection.close()
+        assert not answer.inflow.is_ahead
 
 
 @pytest.mark.parametrize("ahead", [False, True])

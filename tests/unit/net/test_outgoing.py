@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import socket
 import threading
 import time
 
@@ -49,6 +50,16 @@ def test_large_records_go_from_where_they_stand_and_arrive_in_their_place(stall_
         reader.join(5)
         assert received == expected
     assert seen == [expected[4:]]
+
+
+@pytest.mark.parametrize("stall_s", [None, 0.0])
+def test_what_the_kernel_takes_has_left_before_anybody_looks_for_an_answer(stall_s):
+    with joined() as (connection, peer):
+        expected = encode_request(ALL_TOPICS, 9, 0, connection._config.client_id)
+        connection.send(ALL_TOPICS, soon(), 9, stall_s=stall_s)
+        assert not connection.has_unsent
+        peer.settimeout(5)
+        assert peer.recv(len(expected), socket.MSG_WAITALL) == expected
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,8 @@ def test_broker_that_cannot_be_reached_is_left_alone_for_a_growing_while(clock):
 
 def test_broker_that_is_left_alone_is_not_tried(clock, monkeypatch):
     """A port that refuses says the same each time: it is the tries that count."""
-    tries = []
+    tries, slept = [], []
+    monkeypatch.setattr(pool_module.time, "sleep", slept.append)
 
     def refuse(endpoint, *_, first):
         tries.append(first)
@@ -159,6 +160,7 @@ def test_broker_that_is_left_alone_is_not_tried(clock, monkeypatch):
         assert get() == number
         clock.now += 0.42 * nominal_s  # 1.21 in all: jitter is a fifth
     assert tries == [0, 1, 2, 3], "each begins with another of its addresses"
+    assert slept == [], "other brokers need not wait for this one"
 
 
 def test_a_login_that_was_refused_is_tried_again_after_a_growing_while(
@@ -190,9 +192,11 @@ def test_broker_that_is_reached_again_begins_anew(clock, endpoint, cluster):
     for wait_s in (0.2, 0.4):
         with pytest.raises(ConnectionFailed):
             pool.get(endpoint, soon())
+        assert pool.has_failed(endpoint)
         clock.now += wait_s
     with closing(pool):
         pool.get(endpoint, soon()).close()
+        assert not pool.has_failed(endpoint)
         cluster.on("ApiVersions", close(), None)
         with pytest.raises(ConnectionFailed):
             pool.get(endpoint, soon())
@@ -323,6 +327,15 @@ def test_one_that_was_taken_again_meanwhile_is_not_closed(pool, endpoint):
     assert pool.get(endpoint, soon()) is first
     assert not place.take(first, seen)
     assert pool.get(endpoint, soon()) is first
+
+
+def test_a_connection_is_taken_by_one_alone():
+    """To use it, or to close it: whoever comes second has none."""
+    place, connection, end = pool_module._Place(), object(), soon()
+    place.kept[connection] = end
+    assert place.take(connection)
+    assert not place.take(connection)
+    assert not place.take(connection, end)
 
 
 def test_closed_pool_opens_new_ones(pool, endpoint):

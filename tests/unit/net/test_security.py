@@ -182,6 +182,11 @@ BAD = [
         'tokenauth: expected "true" or "false"',
     ),
     (
+        WITH_PLAIN | {"sasl.jaas.config": PLAIN.replace('"me"', '"m\0e"')},
+        "sasl.jaas.config",
+        "must not hold a NUL",
+    ),
+    (
         WITH_PLAIN | {"sasl.oauthbearer.scope": "s"},
         "sasl.mechanism",
         "kafka.sasl.oauthbearer.scope has no effect",
@@ -225,10 +230,26 @@ BAD = [
         "sasl.jaas.config",
         "required for PLAIN",
     ),
-    (
-        WITH_OAUTH | {"sasl.jaas.config": OAUTH.split("clientId", maxsplit=1)[0] + ";"},
-        "sasl.jaas.config",
-        "clientSecret",
+    *(
+        (
+            WITH_OAUTH | {"sasl.jaas.config": OAUTH.replace(left_out, "")},
+            "sasl.jaas.config",
+            'expected clientId="…" and clientSecret="…"',
+        )
+        for left_out in (
+            'clientId="a"',
+            'clientSecret="hunter2"',
+            'clientId="a" clientSecret="hunter2"',
+        )
+    ),
+    *(
+        (
+            WITH_OAUTH
+            | {"sasl.jaas.config": OAUTH[:-1] + f' unsecuredLoginLifetimeSeconds="{text}";'},
+            "sasl.jaas.config",
+            "unsecuredLoginLifetimeSeconds: expected a whole number",
+        )
+        for text in ("soon", "-5", "1.5", "")
     ),
     (
         WITH_OAUTH | {"sasl.oauthbearer.header.urlencode": "maybe"},

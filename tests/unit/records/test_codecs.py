@@ -43,6 +43,14 @@ def test_batches_of_several_codecs_in_one_block(rows, codec):
     assert len(rows(block)) == 600
 
 
+@CODECS
+def test_records_far_larger_than_their_stream_are_whole(rows, codec):
+    """No part of them is as another, nor as memory that is new."""
+    value = b"".join(number.to_bytes(2) * 2500 for number in range(1000))
+    block = encode_batch([NewRecord(value), NewRecord(b"behind")], codec=codec)
+    assert [row.value for row in rows(block)] == [value, b"behind"]
+
+
 def halves(stream_of) -> bytes:
     middle = len(BODY) // 2
     return stream_of(BODY[:middle]) + stream_of(BODY[middle:])

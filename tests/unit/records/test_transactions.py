@@ -41,6 +41,13 @@ ABORTED_THEN_COMMITTED = (
     + data(2, b"committed", 5)
     + marker(3, COMMIT_MARKER, 5)
 )
+ABORTED_AGAIN = (
+    ABORTED_THEN_COMMITTED
+    + data(4, b"aborted", 5)
+    + data(5, b"other", 6)
+    + data(6, b"aborted, too", 5)
+    + marker(7, ABORT_MARKER, 5)
+)
 
 
 def test_control_batches_are_never_rows(decode):
@@ -77,15 +84,22 @@ def test_a_control_batch_without_records_ends_nothing(decode):
     assert values(decode(block, aborted=[(5, 0)])) == [b"other"]
 
 
-def test_the_state_is_carried_from_chunk_to_chunk(decode):
-    got, pos, start, aborted = [], 0, 0, [(5, 0)]
-    while pos < len(ABORTED_THEN_COMMITTED):
-        decoded = decode(
-            ABORTED_THEN_COMMITTED, pos=pos, start=start, aborted=aborted, chunk_bytes=1
-        )
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        (ABORTED_THEN_COMMITTED, [b"committed"]),
+        (ABORTED_AGAIN, [b"committed", b"other"]),
+    ],
+    ids=["once", "again"],
+)
+def test_the_state_is_carried_from_chunk_to_chunk(decode, block, expected):
+    """Also that of what aborts behind the first chunk, or is in the midst of it at an end."""
+    got, pos, start, aborted = [], 0, 0, [(5, 0), (5, 4)]
+    while pos < len(block):
+        decoded = decode(block, pos=pos, start=start, aborted=aborted, chunk_bytes=1)
         got += values(decoded)
         pos, start, aborted = decoded.pos, decoded.next_offset, decoded.aborted
-    assert got == [b"committed"]
+    assert got == expected
 
 
 def test_what_the_caller_holds_does_not_change(decode):
@@ -138,6 +152,12 @@ def test_a_batch_without_producer_is_never_aborted(decode):
 def test_a_commit_marker_ends_no_aborted_transaction(decode):
     block = marker(0, COMMIT_MARKER, 5) + data(1, b"a", 5)
     assert values(decode(block, aborted=[(5, 0)])) == []
+
+
+def test_a_control_batch_of_no_producer_ends_nothing_whatever_its_key_is(decode):
+    for key in (b"", None, b"\0\0\0\0"):
+        block = data(0, b"aborted", 5) + marker(1, ABORT_MARKER, -1, key) + data(2, b"too", 5)
+        assert values(decode(block, aborted=[(5, 0)])) == []
 
 
 def test_an_unknown_marker_is_passed_over(decode):

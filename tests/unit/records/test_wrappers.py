@@ -15,6 +15,7 @@ from tests.examples import first
 from tests.unit.records.batches import rows_of
 from tests.unit.records.messages import (
     CODECS,
+    LARGEST_MS,
     LOG_APPEND_TIME,
     MAGICS,
     field,
@@ -211,6 +212,18 @@ def test_what_no_message_inside_has(refused, magic, name):
     make, reason = INSIDE[name]
     block = wrapper(magic, 1, message(magic, 0, b"first") + make(magic), codec=GZIP)
     assert f"message 1: {reason}" in str(refused(block))
+
+
+@MAGICS
+def test_the_first_message_inside_has_no_negative_offset(refused, magic):
+    block = wrapper(magic, 1, message_set(magic, (-1, 0)), codec=GZIP)
+    assert "message 0: its offset is negative or not" in str(refused(block))
+
+
+def test_a_timestamp_that_microseconds_cannot_say_is_told_by_its_message(refused):
+    inner = message_set(1, (0, 1)) + message(1, 2, b"v", timestamp_ms=LARGEST_MS + 1)
+    block = wrapper(1, 2, inner, codec=GZIP)
+    assert "message 2: its timestamp in microseconds" in str(refused(block))
 
 
 def test_a_crc_inside_is_not_looked_at_when_not_asked_for(decode):

@@ -76,6 +76,31 @@ def test_columns_that_are_not_there_are_null(encode):
     assert encode(WriteColumns(2)) == encode_batch(at_now(None, None))
 
 
+@pytest.mark.parametrize("start", [0, 1, 7, 8, 9])
+def test_rows_of_a_slice_are_those_that_it_shows(encode, start):
+    """Arrow keeps the whole column, and says where the slice begins: in bits for what is null."""
+    records = [
+        NewRecord(
+            b"v%d" % row if row % 5 else None,
+            b"k%d" % row if row % 3 else None,
+            1_000 * row if row % 4 else NOW_MS,
+            [(b"h%d" % row, b"%d" % row if row % 7 else None)] if row % 2 else [],
+        )
+        for row in range(12)
+    ]
+    arrays = {
+        "value": pa.array([record.value for record in records], pa.binary()),
+        "key": pa.array([record.key for record in records], pa.binary()),
+        "headers": pa.array([list(record.headers) or None for record in records], PAIRS),
+        "at": pa.array(
+            [1_000_000 * row if row % 4 else None for row in range(12)], pa.timestamp("us")
+        ),
+    }
+    part = pa.RecordBatch.from_pydict(arrays).slice(start, 3)
+    batch = encode(write_columns(part, timestamp_column="at"))
+    assert batch == encode_batch(records[start : start + 3])
+
+
 # Where the varint of a value's or a record's length gets a byte more, and where others went wrong.
 BOUNDARIES = (63, 64, 8191, 8192, 32_760, 65_536, 98_296)
 LARGE_BOUNDARIES = (1_048_575, 1_048_576)

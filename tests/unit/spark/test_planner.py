@@ -88,6 +88,13 @@ def pieces(spans, max_records=None, min_partitions=None):
             {"min_partitions": 4},
             [(0, 0, 3333), (0, 3333, 6666), (0, 6666, 10_000), (1, 0, 1)],
         ),
+        # So does one of whose size two would be, once other small ones are left out.
+        (
+            [(0, 14), (0, 14), (0, 14), (0, 58)],
+            {"min_partitions": 10},
+            [(0, 0, 14), (1, 0, 14), (2, 0, 14), (3, 0, 8), (3, 8, 16), (3, 16, 24),
+             (3, 24, 32), (3, 32, 40), (3, 40, 49), (3, 49, 58)],
+        ),
         # Half a piece counts as one more (Java's rounding).
         ([(0, 5), (0, 5)], {"min_partitions": 5}, [
             *[(0, 0, 1), (0, 1, 3), (0, 3, 5)], *[(1, 0, 1), (1, 1, 3), (1, 3, 5)]

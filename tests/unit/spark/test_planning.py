@@ -57,6 +57,8 @@ def test_read_of_everything_costs_one_metadata_request(brokers, plan):
     tasks = plan(subscribe="orders")
     assert _ranges(tasks) == [[("orders", 0, None, None)], [("orders", 1, None, None)]]
     assert [call.api for call in brokers.calls] == ["ApiVersions", "Metadata"]
+    (asked,) = brokers.asked("Metadata")
+    assert [topic.name for topic in asked.topics] == ["orders"], "there may be thousands of others"
 
 
 def test_task_says_where_its_partitions_lie_and_under_which_id(brokers, plan):
@@ -266,6 +268,16 @@ def test_fewer_tasks_have_about_the_same_number_of_records(plan):
     assert set(tasks[1].topic_ids) == {"orders", "reorders"}
 
 
+def test_the_weight_of_a_range_is_what_it_spans_wherever_it_begins(brokers, plan):
+    brokers.logs["reorders", 0].stop = 25
+    given = [["orders", 0, 90, 100], ["orders", 1, 0, 30], ["reorders", 0, 0, 25]]
+    tasks = plan(offsetranges=json.dumps(given), maxpartitions="2")
+    assert [[tuple(item[:2]) for item in task] for task in _ranges(tasks)] == [
+        [("orders", 1)],
+        [("orders", 0), ("reorders", 0)],
+    ]
+
+
 def test_sizes_are_asked_for_only_when_tasks_are_grouped(brokers, plan):
     assert len(plan(subscribe="orders", maxpartitions="5")) == 2
     assert brokers.asked("ListOffsets") == []
@@ -297,8 +309,9 @@ def test_an_old_leader_that_has_been_away_cuts_no_range_off(
 
 
 def test_given_range_beyond_the_end_is_named_by_its_own_option(plan, clock):
-    with pytest.raises(ConfigError, match=r"offsetRanges.*500\}: the partition holds .* 10 to 100"):
-        plan(offsetranges='[["orders",0,20,500]]')
+    for given in ('[["orders",0,20,500]]', '[["orders",0,500,null]]'):
+        with pytest.raises(ConfigError, match=r"offsetRanges.*500\}: the .* holds .* 10 to 100"):
+            plan(offsetranges=given)
     with pytest.raises(BrokerError, match="orders-9"):
         plan(offsetranges='[["orders",9,20,30]]')
 
@@ -338,6 +351,10 @@ def test_least_that_is_there_already_asks_for_no_sizes(brokers, plan):
 def test_between_a_least_and_a_most(plan):
     assert len(plan(subscribe="orders", minpartitions="4", maxpartitions="4")) == 4
     assert len(plan(subscribe="orders,reorders", minpartitions="2", maxpartitions="2")) == 2
+    given = '[["orders",0,10,15],["orders",1,0,5]]'
+    for most in (5, 6):  # by rounding six are nearer to five than four are
+        tasks = plan(offsetranges=given, minpartitions="5", maxpartitions=str(most))
+        assert len(tasks) == {5: 4, 6: 6}[most]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The primitive types, byte by byte as the protocol guide spells them."""
 
+from array import array
+
 import pytest
 
 from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
@@ -68,6 +70,13 @@ def test_the_longest_text():
         writer = Writer()
         codec.write(writer, "x" * 32_767)
         assert codec.read(Cursor(writer.getvalue())) == "x" * 32_767
+
+
+@pytest.mark.parametrize("codec", [BYTES, COMPACT_BYTES, RECORDS])
+def test_what_is_written_is_counted_in_bytes_whatever_a_view_is_of(codec):
+    writer = Writer()
+    codec.write(writer, memoryview(array("i", [0, -1])))
+    assert codec.read(Cursor(writer.getvalue())) == b"\0\0\0\0\xff\xff\xff\xff"
 
 
 def test_records_are_a_slice_and_bytes_are_a_copy():

@@ -42,10 +42,16 @@ def held_bytes(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("letters", [None, "many"], ids=["no letters", "letters"])
 def test_one_arrow_batch_holds_no_more_than_buffer_memory(
-    brokers, producer, held_bytes, partitions
+    brokers, producer, held_bytes, letters, partitions
 ):
-    writer = producer(buffer_memory=MEMORY, batch_size=10_000, max_request_size=20_000)
+    writer = producer(
+        buffer_memory=MEMORY,
+        batch_size=10_000,
+        max_request_size=20_000,
+        dead_letter_topic=letters,
+    )
     seen = held_bytes(writer)
     writer.send(rows_of(1000, partitions))
     written = writer.flush()

@@ -10,10 +10,11 @@ from pyspark_kafkaproto.client.writing.picking import Picked, by_topic
 from pyspark_kafkaproto.errors import ConfigError
 
 
-def whole(topics, first=0):
+def whole(topics, first=0, kind=None):
     """Rows whose values are their numbers."""
     numbers = pa.array([str(first + n) for n in range(len(topics))])
-    batch = pa.RecordBatch.from_arrays([numbers, pa.array(topics, pa.string())], ["value", "topic"])
+    column = pa.array(topics, kind or pa.string())
+    batch = pa.RecordBatch.from_arrays([numbers, column], ["value", "topic"])
     return Picked(None, batch, Rows(first), None)
 
 
@@ -25,8 +26,9 @@ def numbers_of(picked):
     return [picked.rows.number(row) for row in range(picked.batch.num_rows)]
 
 
-def test_rows_keep_their_order_and_numbers_in_each_topic():
-    picked = list(by_topic(whole(["a", None, "b", "a", None], first=100)).parts)
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_rows_keep_their_order_and_numbers_in_each_topic(kind):
+    picked = list(by_topic(whole(["a", None, "b", "a", None], first=100, kind=kind)).parts)
     assert {(one.topic, one.fault and one.fault[:10]): numbers_of(one) for one in picked} == {
         ("a", None): [100, 103],
         ("b", None): [102],

@@ -160,6 +160,22 @@ def test_nothing_is_sent_behind_one_that_came_back_until_all_have():
     assert not queue.can_send(1.0)
 
 
+def test_nothing_is_sent_under_the_next_epoch_until_all_of_the_one_before_is_settled():
+    """A broker takes nothing of an epoch any more once it has seen the next."""
+    records = encode_batch([NewRecord(b"x", None)])
+    first, second = (Batch(records, 1, (place,), place - 1, []) for place in (1, 2))
+    queue = queue_of(first)
+    queue.sequences.note_known(0.0)
+    queue.waiting.append(second)
+    queue.sequences.restart(Identity(1000, 1), second.order)
+    assert queue.take() is first
+    assert not queue.can_send(1.0)
+    queue.deliver(first, 0, 1.0)
+    assert queue.can_send(1.0)
+    assert queue.take() is second
+    assert (queue.identity.epoch, second.base_sequence) == (1, 0)
+
+
 def test_one_that_is_heard_of_late_moves_nothing_back():
     """What was written behind it stays passed, and what comes next keeps its sequence."""
     first, second = (Batch(b"", 1, (place,), place - 1, []) for place in (1, 2))

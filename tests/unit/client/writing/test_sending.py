@@ -314,6 +314,22 @@ def test_nor_is_it_forgotten_over_what_the_last_one_answers_next(
     assert clock.slept == []
 
 
+def test_a_leader_that_only_the_second_answer_names_is_asked(brokers, clock, producer, monkeypatch):
+    """By then the first has said that who was asked leads no more, and not who does."""
+    writer = producer(batch_size=100, linger_ms=600_000)
+    writer.send(numbered(1))
+    writer.flush()
+    monkeypatch.setattr(writer._sender, "pump", lambda: None)  # both go out with the flush
+    brokers.topics["orders"].move(0, 2)
+    brokers.on("Produce", refusing(6), naming(brokers), node=1)
+    asked = len(brokers.asked("Metadata"))
+    writer.send(numbered(6, 1))
+    writer.flush()
+    assert len(brokers.asked("Produce", node=1)) == 1 + 2
+    assert len(brokers.asked("Metadata")) == asked
+    assert values(brokers.logs["orders", 0]) == expected(7)
+
+
 # --- a broker that has forgotten the producer
 
 
