@@ -16,14 +16,14 @@ from pyspark_kafkaproto.cli.output import json_option, show, tell
 from pyspark_kafkaproto.cli.values import parse_pairs
 from pyspark_kafkaproto.cluster import Change, ConfigChange, ConfigResource, KafkaCluster
 from pyspark_kafkaproto.cluster.configs import check_each_once
-from pyspark_kafkaproto.error_codes import CLUSTER_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
+from pyspark_kafkaproto.error_codes import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.net.properties import meant
 
 _TYPES = click.Choice(["topic", "broker", "broker-logger", "client-metrics", "group"])
 # Of these brokers list all settings that there are; of their own they leave out some (throttles).
 _LISTED = ("topic", "group")
-_MAY_NOT_SEE = {TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED}
+_MAY_NOT_SEE = {TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED}
 _COLUMNS = {"name": "Setting", "value": "Value", "source": "Set by", "is_read_only": "Read-only"}
 
 

@@ -13,6 +13,7 @@ from pyspark_kafkaproto.cluster.configs import ConfigResource, describe_configs
 from pyspark_kafkaproto.cluster.topics import create_topics
 from pyspark_kafkaproto.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
+    INVALID_REPLICATION_FACTOR,
     TOPIC_ALREADY_EXISTS,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -77,7 +78,7 @@ def make_topic(router: Router, name: str) -> None:
     """Make it, unless somebody else just has.
 
     Raises:
-        BrokerError: this user may not.
+        BrokerError: this user may not, or a broker has just gone.
     """
     deadline = router.deadline()
     brokers = len(router.topology((), deadline).brokers)
@@ -87,16 +88,16 @@ def make_topic(router: Router, name: str) -> None:
     try:
         create_topics(router, [topic])
     except BrokerError as error:
+        if error.code == TOPIC_ALREADY_EXISTS:
+            return
+        advice = "decisions are kept there: make it (one partition, cleanup.policy=compact), or "
         if error.code in _AUTHORIZATION_FAILED:
-            raise BrokerError(
-                error.code,
-                "CreateTopics",
-                f"topic {name!r}",
-                "decisions are kept there: make it (one partition, cleanup.policy=compact), "
-                "or give this user the right CREATE on it",
-            ) from error
-        if error.code != TOPIC_ALREADY_EXISTS:
+            advice += "give this user the right CREATE on it"
+        elif error.code == INVALID_REPLICATION_FACTOR:  # with fewer it would stay less safe
+            advice += f"try again once {replicas} brokers are there, as there were a moment ago"
+        else:
             raise
+        raise BrokerError(error.code, "CreateTopics", f"topic {name!r}", advice) from error
 
 
 def _check_keeps(router: Router, topic: str) -> None:

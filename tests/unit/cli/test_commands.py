@@ -610,8 +610,9 @@ def test_a_setting_to_unset_that_there_is_not_is_refused(brokers, command, words
         assert brokers.asked(api) == []
 
 
-def test_a_setting_is_unset_by_one_who_may_not_see_it(brokers, command):
-    having(brokers, error_code=29)
+@pytest.mark.parametrize("refused", [29, 30], ids=["topic", "group"])
+def test_a_setting_is_unset_by_one_who_may_not_see_it(brokers, command, refused):
+    having(brokers, error_code=refused)
     well = IncrementalAlterConfigsResponse.Resource(resource_type=2, resource_name="orders")
     brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))
     done = command("configs", "alter", "topic", "orders", "--unset", "max.message.bytes")

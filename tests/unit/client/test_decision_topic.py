@@ -15,6 +15,7 @@ from tests.fake_broker import FakeCluster
 
 TOPIC = "decisions"
 _NOT_ALLOWED, _NOT_ALLOWED_AT_ALL, _ALREADY_THERE, _INVALID_CONFIG = 29, 31, 36, 40
+_TOO_FEW_BROKERS = 38
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +76,15 @@ def test_whoever_may_not_make_the_topic_is_told_what_to_make(clock, code):
         with pytest.raises(BrokerError, match=text) as caught:
             ensure(brokers)
     assert caught.value.code == code
+
+
+def test_a_broker_that_has_just_gone_is_to_come_back_first(clock):
+    """Its topic would have fewer replicas, for as long as it is there."""
+    text = "topic 'decisions'.*cleanup.policy=compact.*try again once [0-9] brokers are there"
+    with FakeCluster({}) as brokers:
+        allow(brokers, "CreateTopics", made_with(_TOO_FEW_BROKERS))
+        with pytest.raises(BrokerError, match=text):
+            ensure(brokers)
 
 
 def test_a_topic_that_somebody_else_has_just_made_is_there(clock):
