@@ -191,7 +191,9 @@ class Connection:
         if begins_s is None:
             return self.receive(deadline).message
         begins = deadline.sooner(begins_s)
-        return self.finish(self.begin(begins, fresh_buffer, _BEGINNING_BYTES), deadline).message
+        with _closing_on_error(self):
+            arrival = self.begin(begins, fresh_buffer, _BEGINNING_BYTES)
+            return self.finish(arrival, deadline).message
 
     def send(
         self,
@@ -231,13 +233,13 @@ class Connection:
             raise
         self._keep_quiet(deadline)
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
-        if is_answered:
-            expected = response_class(request.API_KEY)
-            sent_at = time.monotonic()
-            waiting = InFlight(correlation_id, expected, chosen, sent_at, standing)
-            self._incoming.in_flight.append(waiting)
         is_secret = request.API_KEY == SASL_AUTHENTICATE
         with _closing_on_error(self):
+            if is_answered:
+                expected = response_class(request.API_KEY)
+                sent_at = time.monotonic()
+                waiting = InFlight(correlation_id, expected, chosen, sent_at, standing)
+                self._incoming.in_flight.append(waiting)
             self._outgoing.send(frame, deadline, stall_s, is_secret=is_secret)
         _log.debug(
             "%s <- %s v%d #%d, %d bytes",
@@ -281,7 +283,9 @@ class Connection:
             deadline: when to give up; the connection is closed then.
             make_buffer: gives memory for the frame. Fields of type `records` are views into it.
         """
-        return self.finish(self.begin(deadline, make_buffer), deadline)
+        self._check_due()
+        with _closing_on_error(self):  # an interrupt between the two steps is in neither
+            return self.finish(self.begin(deadline, make_buffer), deadline)
 
     def begin(
         self,
@@ -305,9 +309,7 @@ class Connection:
         Raises:
             OutOfMemory: names the size of the answer.
         """
-        self._check_free("receive")
-        if not self._incoming.in_flight:
-            raise LocalProtocolError("no request is in flight")
+        self._check_due()
         with _closing_on_error(self):
             if not self._incoming.is_taken:
                 self._outgoing.send_rest(deadline)
@@ -363,6 +365,12 @@ class Connection:
     def _check_free(self, stage: str) -> None:
         self._check_open(stage)
         self._check_not_arriving(stage)
+
+    def _check_due(self) -> None:
+        """An answer is to come, of which nobody has begun with anything."""
+        self._check_free("receive")
+        if not self._incoming.in_flight:
+            raise LocalProtocolError("no request is in flight")
 
     def _check_not_arriving(self, stage: str) -> None:
         if self.is_open and self._incoming.arriving is not None:

@@ -118,6 +118,7 @@ class Reading:
 
     def seek(self, partition: TopicPartition, at: CommittedOffset) -> None:
         """Go on at another offset: what was fetched of the partition is not handed out."""
+        self._is_moved = True  # first: an interrupt leaves no position of which nothing is read
         self.seen.epochs.pop(partition, None)  # of the offset before, as all that was known of it
         self.seen.astray.discard(partition)
         self.seen.outdated.discard(partition)
@@ -126,7 +127,6 @@ class Reading:
         if partition.topic in self.seen.topic_ids:
             self.seen.foreign.add(partition)
         self._begin_at({partition: at})
-        self._is_moved = True
 
     def note_arrived(self) -> None:
         """Who reads has the last batch."""
@@ -169,9 +169,11 @@ class Reading:
         self._tail.close()
 
     def _begin_at(self, starts: Mapping[TopicPartition, CommittedOffset]) -> None:
-        self.positions |= {item: start.offset for item, start in starts.items()}
+        begun, offsets = starts.keys(), {item: start.offset for item, start in starts.items()}
         self.seen.note_committed(starts)
-        self._later -= starts.keys()
+        # In one step, which no Ctrl-C can part: a partition that has begun would begin once more.
+        self.positions |= offsets
+        self._later -= begun
 
     def _begin_later(self) -> None:
         """Begin with partitions that nobody led before, or who was not reached, if that is over."""

@@ -182,6 +182,7 @@ class ShareExchange:
         """
         if not self.coming.has_more:
             return  # a fetch is next, and takes it along
+        self._settle_lost()
         for one in self._unheard():
             if one.pending is not None and wait_for_answers([one.connection], 0.0):
                 self._take(one)
@@ -246,9 +247,12 @@ class ShareExchange:
 
     def _settle_lost(self) -> None:
         """Who acknowledges what was lost is told."""
+        for one in [one for one in self._sessions.values() if one.is_cut_off]:
+            self._lose(one, one.lost or _interrupted(one))
         for one in self._lost:
             if one.lost is not None:
-                self._note_lost(one.give_up(), one.lost)
+                self._note_lost(one.unheard, one.lost)
+                one.give_up()
         self._lost = [one for one in self._lost if one.helds]
 
     def _note_lost(self, partitions: Iterable[TopicPartition], error: KafkaProtoError) -> None:
@@ -384,10 +388,10 @@ class ShareExchange:
                 one, BrokerError(answer.error_code, kind, subject, text).at(str(one.endpoint))
             )
             return
-        one.answered()
         if answer.acquisition_lock_timeout_ms > 0:
             self.lock_s = answer.acquisition_lock_timeout_ms / 1000
         self._judge(one, pending, answer)
+        one.answered()  # now: of what an interrupt kept from being judged nobody would hear
 
     def _judge(self, one: ShareSession, pending: Pending, answer: Any) -> None:
         """Each partition of an answer: what became of what we said, and what there is new."""
@@ -448,11 +452,13 @@ class ShareExchange:
         _log.debug("share session with %s is over: %s", one.endpoint, error)
         is_fetch = one.pending is not None and one.pending.is_fetch
         asked, since = one.asked, one.pending.since if one.pending else time.monotonic()
+        # In an order that can be gone through again, where an interrupt comes in between.
+        self._note_lost(one.unheard, error)
+        one.lose(error)
+        if one.helds and one not in self._lost:
+            self._lost.append(one)
         if self._sessions.get(one.endpoint) is one:
             del self._sessions[one.endpoint]
-        self._note_lost(one.lose(error), error)
-        if one.helds:
-            self._lost.append(one)
         is_session = isinstance(error, BrokerError) and error.code in _BEGINS_ANEW
         if is_session and one.epoch != FIRST_EPOCH:
             return  # the next one is begun at once
@@ -497,6 +503,11 @@ def _check_renews(connection: Connection) -> None:
     if connection.version_for(ShareAcknowledgeRequest) < _FIRST_WITH_RENEWALS:
         text = f"broker {connection.endpoint}: RENEW needs brokers of Kafka 4.2"
         raise UnsupportedVersion(text)
+
+
+def _interrupted(one: ShareSession) -> KafkaProtoError:
+    why = "an error or a signal interrupted the call that was at it: what it gave to us comes again"
+    return ConnectionFailed(str(one.endpoint), "receive", why)
 
 
 def _closed(one: ShareSession) -> KafkaProtoError:

@@ -9,7 +9,6 @@ records that were given to us again since. Which broker is asked, and when, is `
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
 from typing import Final, NamedTuple, TypeVar
@@ -88,6 +87,21 @@ class ShareSession:
         return any(held.has_unsaid for held in self.helds)
 
     @property
+    def is_cut_off(self) -> bool:
+        """Whether what was begun here was interrupted: it is lost, or nobody waits for its answer.
+
+        The request was never sent, or its answer was received and not taken.
+        """
+        is_begun = self.pending is not None and self.connection.is_open
+        return self.lost is not None or (is_begun and not self.connection.in_flight)
+
+    @property
+    def unheard(self) -> list[TopicPartition]:
+        """The partitions of what is acknowledged and not heard of, said or not."""
+        said = () if self.pending is None else self.pending.said
+        return [item for item, _ in (*said, *self._unsaid())]
+
+    @property
     def has_renewals(self) -> bool:
         """Whether some of it is a renewal, which no fetch can carry."""
         return any(held.has_renewals for held in self.helds)
@@ -142,19 +156,18 @@ class ShareSession:
         self.pending = None
         self.epoch = self.epoch % _MOST_EPOCH + 1
 
-    def lose(self, error: KafkaProtoError) -> list[TopicPartition]:
-        """It is over: what of its partitions was acknowledged and not heard of."""
-        self.lost = error
-        unheard = [] if self.pending is None else [item for item, _ in self.pending.said]
-        self.pending = None
+    def lose(self, error: KafkaProtoError) -> None:
+        """It is over; whoever has acknowledged something was told of `unheard`."""
         self.connection.close()
+        self.lost = error
+        self.pending = None
         for held in self.helds:
             held.drop_coming()
-        return unheard + self.give_up()
+        self.give_up()
 
-    def give_up(self) -> list[TopicPartition]:
-        """The partitions of what is marked: of what is lost that is said to nobody."""
-        return [item for item, _ in self._collect()]
+    def give_up(self) -> None:
+        """What is marked of what is lost is said to nobody."""
+        self._collect({})
 
     def hold(self, helds: Collection[Held]) -> None:
         """These were acquired."""
@@ -169,21 +182,27 @@ class ShareSession:
         self.helds += helds
 
     def _say(self, *, is_fetch: bool) -> dict[Topic, list[Said]]:
-        """What is said now; until `answered` nobody knows whether it was heard."""
-        said = self._collect()
+        """What is said now; until `answered` nobody knows whether it was heard.
+
+        Where it is pending before it counts as said, an interrupt leaves nothing said to nobody.
+        """
+        said: dict[Topic, list[Said]] = {topic: [] for topic in self._unsaid()}
         self.spoke_at = time.monotonic()
         self.pending = Pending(is_fetch, said, self.spoke_at)
+        self._collect(said)
         return said
 
-    def _collect(self) -> dict[Topic, list[Said]]:
-        said: dict[Topic, list[Said]] = defaultdict(list)
+    def _unsaid(self) -> list[Topic]:
+        """Of which partitions something is marked."""
+        return [(one.acquired.partition, one.topic_id) for one in self.helds if one.has_unsaid]
+
+    def _collect(self, said: dict[Topic, list[Said]]) -> None:
         for held in self.helds:
             if batches := held.say():
-                said[held.acquired.partition, held.topic_id] += batches
+                said.setdefault((held.acquired.partition, held.topic_id), []).extend(batches)
         self.helds = [held for held in self.helds if not held.is_done]
         for batches in said.values():
             batches.sort()  # ranges that were acquired later may lie before others
-        return dict(said)
 
 
 def _by_id(topics: Iterable[Topic]) -> list[tuple[bytes, list[TopicPartition]]]:

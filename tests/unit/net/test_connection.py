@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from pyspark_kafkaproto.errors import (
@@ -15,8 +17,11 @@ from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest
 from pyspark_kafkaproto.messages.fetch import FetchRequest
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorRequest
 from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
+from pyspark_kafkaproto.net import connection as connection_module
+from pyspark_kafkaproto.net import incoming, outgoing
 from pyspark_kafkaproto.wire.frame import decode_request
 from tests.fake_broker import DEFAULT, STALL, close, cut, in_version, raw, wrong_correlation
+from tests.interrupted import Interrupted
 from tests.unit.net.talking import ALL_TOPICS, SOON_S, opened, records_of, soon
 
 # Order
@@ -41,6 +46,27 @@ def test_request_does_not_take_another_ones_answer(cluster):
         with pytest.raises(LocalProtocolError, match="Metadata is still unanswered"):
             connection.request(ALL_TOPICS, soon())
         assert connection.receive(soon()).message.cluster_id == "fake"
+
+
+@pytest.mark.parametrize("nth", range(1, 12))
+def test_wherever_sending_is_interrupted_nothing_is_waited_for_that_was_not_sent(cluster, nth):
+    with opened(cluster) as connection:
+        files = {connection_module.__file__, outgoing.__file__}
+        with suppress(KeyboardInterrupt), Interrupted(nth, files):
+            connection.send(ALL_TOPICS, soon())
+        if connection.in_flight:
+            assert len(connection.receive(soon()).message.topics) == 1
+
+
+@pytest.mark.parametrize("nth", range(1, 25))
+def test_wherever_receiving_is_interrupted_no_answer_is_left_half_taken(cluster, nth):
+    with opened(cluster) as connection:
+        connection.send(ALL_TOPICS, soon())
+        files = {connection_module.__file__, incoming.__file__}
+        with suppress(KeyboardInterrupt), Interrupted(nth, files):
+            connection.receive(soon())
+        if connection.in_flight:
+            connection.receive(soon())
 
 
 def test_nothing_to_receive_is_said_not_waited_for(cluster):

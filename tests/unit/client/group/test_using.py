@@ -8,22 +8,36 @@ import re
 import signal
 import threading
 import time
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 
+from pyspark_kafkaproto.client import consumer as consumer_module
 from pyspark_kafkaproto.client.consumer import Consumer
 from pyspark_kafkaproto.client.group import keeper as keeping
+from pyspark_kafkaproto.client.group import reading, seen
 from pyspark_kafkaproto.client.group.membership import Membership
 from pyspark_kafkaproto.client.group.reading import Reading
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
 from pyspark_kafkaproto.net import Deadline
+from tests.interrupted import Interrupted
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
 from tests.unit.client.turns import polls_per_turn
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
+
+
+NOBODY = -1
+
+
+def rows_until_idle(consumer):
+    rows, end = [], Deadline.after(0.1)
+    while not end.has_passed:
+        rows += rows_of(consumer.poll(0.01))
+    return rows
 
 
 def committed(filled):
@@ -260,6 +274,48 @@ def test_an_interrupt_takes_no_partition_back_from_where_it_was_sought(
     with pytest.raises(KeyboardInterrupt):
         consumer.poll(0)
     assert consumer.positions == {FIRST: 5, SECOND: 6}
+
+
+@pytest.mark.parametrize("nth", range(1, 12))
+def test_wherever_a_seek_is_interrupted_rows_are_those_of_the_position(
+    filled, consumer_of, heartbeats, nth
+):
+    """Nothing was passed over, or given again, unlike what `positions` says."""
+    consumer = consumer_of(group_protocol="consumer")
+    poll_rows(consumer, 40)
+    files = {consumer_module.__file__, reading.__file__, seen.__file__}
+    with suppress(KeyboardInterrupt), Interrupted(nth, files):
+        consumer.seek(FIRST, 5)
+    left = 20 - consumer.positions[FIRST]
+    assert left in {0, 15}
+    given = poll_rows(consumer, left) if left else rows_until_idle(consumer)
+    assert given == [(0, n) for n in range(20 - left, 20)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nth", range(1, 30))
+def test_wherever_a_late_begin_is_interrupted_a_partition_begins_once(
+    filled, consumer_of, heartbeats, monkeypatch, nth
+):
+    monkeypatch.setattr(reading, "_LOOK_AGAIN_S", 0.02)
+    filled.topics["orders"].leaders[1] = NOBODY
+    consumer = consumer_of(group_protocol="consumer")
+    rows = poll_rows(consumer, 20)
+    filled.topics["orders"].leaders[1] = 1
+    begin_later = reading.Reading._begin_later
+
+    def interrupted(self):
+        with Interrupted(nth, {reading.__file__, seen.__file__}):
+            begin_later(self)
+
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(reading.Reading, "_begin_later", interrupted)
+        while len(rows) < 40:
+            rows += rows_of(consumer.poll(0.01))
+    while len(rows) < 40:
+        rows += rows_of(consumer.poll(0.01))
+    rows += rows_until_idle(consumer)
+    assert sorted(rows) == [(p, n) for p in range(2) for n in range(20)]
 
 
 def test_an_interrupt_of_who_works_on_rows_commits_nothing(filled, member_of):

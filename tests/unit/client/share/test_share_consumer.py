@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from pyspark_kafkaproto import Acknowledge, SubscriptionPattern, TopicPartition
-from pyspark_kafkaproto.client.share import coming, exchange
+from pyspark_kafkaproto.client.share import coming, exchange, session
 from pyspark_kafkaproto.client.share.consumer import ShareConsumer
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -25,13 +25,14 @@ from pyspark_kafkaproto.errors import (
 from pyspark_kafkaproto.messages.share_acknowledge import ShareAcknowledgeResponse
 from pyspark_kafkaproto.messages.share_fetch import ShareFetchResponse
 from pyspark_kafkaproto.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
-from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.net import Deadline, connection
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from pyspark_kafkaproto.records.layout import CONTROL
 from tests.examples import first
 from tests.fake_broker import STALL, close
 from tests.fake_log import Batch
 from tests.fake_sessions import with_values
+from tests.interrupted import Interrupted
 from tests.unit.client.share.fake_shares import (
     GAP,
     INVALID_EPOCH,
@@ -585,6 +586,29 @@ def test_an_interrupt_loses_no_rows(filled, shares, member_of, monkeypatch):
     monkeypatch.undo()
     assert consumer.acquired == []
     assert sorted(poll_rows(consumer, 40)) == ROWS
+
+
+# Traced, an `any` that has found one ends its generator with another call, where nothing is raised.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("nth", range(1, 60))
+def test_wherever_a_poll_is_interrupted_nothing_stands_still_or_is_done_unheard(
+    filled, shares, member_of, nth
+):
+    """Where a request was made and not sent, or an answer taken and not judged, all waited 30 s."""
+    consumer = member_of(max_poll_records=5)
+    rows = rows_of(next_batch(consumer))
+    files = {session.__file__, exchange.__file__, connection.__file__}
+    with suppress(KeyboardInterrupt), Interrupted(nth, files):
+        rows += rows_of(next_batch(consumer))
+    deadline = Deadline.after(10.0)
+    while {row[:2] for row in rows} < {row[:2] for row in ROWS}:
+        deadline.check("waiting for rows")
+        if (batch := consumer.poll(0.02)) is not None:
+            rows += rows_of(batch)
+    told = [error for error in consumer.commit().values() if error is not None]
+    done = {item for item in EVERY if shares.offsets[item[:2]][item[2]].state == "done"}
+    assert told or done == EVERY
+    assert told or len(rows) == 40
 
 
 def test_what_was_taken_back_of_a_session_that_is_lost_is_not_given(
