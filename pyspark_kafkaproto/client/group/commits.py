@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from operator import attrgetter
 
 from pyspark_kafkaproto.client.group.membership import Commit, Membership
 from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
@@ -123,12 +124,14 @@ class Commits:
                 self._tell(commit, error)
 
     def report(self) -> None:
-        """Tell what became of commits that nobody waited for."""
-        answered = set(self._membership.take_answered())
-        done = [commit for commit in self._unwaited if commit in answered]
-        self._unwaited = [commit for commit in self._unwaited if commit not in answered]
-        for commit in done:
+        """Tell what became of commits that nobody waited for.
+
+        Where the listener fails, or Ctrl-C comes, the others are told of the next time: of one that
+        failed nobody else would hear, and it would count as under way.
+        """
+        while (commit := next(filter(_is_done, self._unwaited), None)) is not None:
             self._note(commit)
+            self._unwaited.remove(commit)
             self._tell(commit, commit.error)
 
     def _tell(self, commit: Commit, error: KafkaProtoError | None) -> None:
@@ -163,6 +166,9 @@ class Commits:
             known = _of_the_same_topics(self._known, self._known_ids, commit.topic_ids)
             self._known = {**known, **commit.offsets}
             self._known_ids |= commit.topic_ids
+
+
+_is_done = attrgetter("is_done")
 
 
 def _of_the_same_topics(

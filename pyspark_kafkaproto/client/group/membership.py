@@ -134,7 +134,6 @@ class Membership:
         self._changed = threading.Condition()
         self._polled_at = time.monotonic()
         self._commits: list[Commit] = []
-        self._answered: list[Commit] = []
         self._given = 0  # commits
         self._given_up: dict[TopicPartition, int] = {}  # how many were given before
         self._refusal: KafkaProtoError | None = None
@@ -231,12 +230,6 @@ class Membership:
                 deadline.check("commit offsets")
                 self._changed.wait(deadline.remaining_s)
 
-    def take_answered(self) -> list[Commit]:
-        """The commits that were done since the last call."""
-        with self._changed:
-            answered, self._answered = self._answered, []
-            return answered
-
     def wait_for_change(self, seen: View, deadline: Deadline) -> None:
         """Return once it is elsewhere, or to read something else, or the deadline has passed."""
 
@@ -327,7 +320,6 @@ class Membership:
         with self._changed:
             for commit in commits:
                 commit.error, commit.is_done = error, True
-            self._answered += commits
             self._changed.notify_all()
 
     def refuse_commits(self, error: KafkaProtoError) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
+from pyspark_kafkaproto.client.group import commits as commits_module
+from pyspark_kafkaproto.client.group import membership as membership_module
 from pyspark_kafkaproto.client.group.commits import Commits
 from pyspark_kafkaproto.client.group.membership import Membership
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.errors import DeadlineExceeded
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
+from tests.interrupted import Interrupted
 
 FIRST = TopicPartition("orders", 0)
 
@@ -30,6 +35,43 @@ def test_of_who_closes_those_that_were_answered_have_not_failed():
     assert other == {FIRST: 8}
     assert isinstance(unheard, DeadlineExceeded)
     assert commits.is_at(FIRST, 7)
+
+
+def test_a_listener_that_fails_is_told_of_the_others_the_next_time():
+    told = []
+
+    def tell(offsets, error):
+        told.append((offsets, error))
+        if error is not None:
+            raise error
+
+    config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
+    membership = Membership()
+    commits = Commits(config, membership, dict, tell)
+    for offset in (7, 8, 9):
+        commits.give({FIRST: CommittedOffset(offset)}, wait=False)
+    failed = DeadlineExceeded("commit offsets", 30.0)
+    membership.answer(membership.take_commits(), failed)
+    for _ in range(3):
+        with pytest.raises(DeadlineExceeded):
+            commits.report()
+    commits.report()
+    assert told == [({FIRST: offset}, failed) for offset in (7, 8, 9)]
+
+
+@pytest.mark.parametrize("nth", range(1, 8))
+def test_wherever_the_telling_is_interrupted_what_failed_is_given_again(nth):
+    config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
+    membership = Membership()
+    commits = Commits(config, membership, dict, None)
+    positions = {FIRST: CommittedOffset(7)}
+    commits.give(positions, wait=False)
+    membership.answer(membership.take_commits(), DeadlineExceeded("commit offsets", 30.0))
+    files = {commits_module.__file__, membership_module.__file__}
+    with suppress(KeyboardInterrupt), Interrupted(nth, files):
+        commits.report()
+    commits.report()
+    assert commits.moved(positions) == positions
 
 
 def test_what_is_under_way_is_not_committed_again_unless_it_fails():
