@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark_kafkaproto.cluster import CommittedOffset, KafkaCluster, TopicPartition
@@ -113,18 +113,22 @@ class GroupCommits:
         if self._wanted and self._waited_s() > wait_s:
             self._try_commit(again=True)
 
-    def finish(self, left: Collection[TopicPartition] = ()) -> None:
-        """A last try for what failed, and the end of all connections.
+    def finish(self, left: Mapping[TopicPartition, int], metadata: str = "") -> None:
+        """A last try for what failed, a commit of what others are ahead, the end of connections.
 
         Args:
-            left: partitions that others still read. All others are their group's own from now on:
-                who sets its offsets before the query is started again is not overruled.
+            left: where others are that still read. All other partitions are their group's own from
+                now on: who sets its offsets before the query is started again is not overruled.
+            metadata: the text beside those.
         """
         # A topic that was not there may be made again by now: its offsets are of the old one.
         self._wanted = {item: at for item, at in self._wanted.items() if item not in self._gone}
         if self._has_failed:
             self._try_commit()
-        self._wanted = {item: at for item, at in self._wanted.items() if item in left}
+        self._wanted = {item: at for item, at in left.items() if item in self._wanted}
+        self._metadata = metadata
+        if self._done is not None and self._beyond(self._done):
+            self._try_commit()
         self.close()
 
     @property

@@ -70,7 +70,9 @@ class OffsetCommitListener(StreamingQueryListener):
             self._commits.close()
             raise
         self._query_name = query_name
-        self._ends: dict[str, dict[TopicPartition, int]] = {}  # of each running query
+        # Of each running query, and what is told of its last batch beside them.
+        self._ends: dict[str, dict[TopicPartition, int]] = {}
+        self._texts: dict[str, str] = {}
         self.behind: BehindLatest | None = None
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
@@ -85,9 +87,10 @@ class OffsetCommitListener(StreamingQueryListener):
         ends = _hindmost(sources)
         if not ends:
             return
-        self._ends[str(progress.id)] = ends
-        metadata = json.dumps({"queryId": str(progress.id), "batchId": progress.batchId})
-        self._commits.commit(_hindmost(self._ends.values()), metadata)
+        query = str(progress.id)
+        self._ends[query] = ends
+        self._texts[query] = json.dumps({"queryId": query, "batchId": progress.batchId})
+        self._commits.commit(_hindmost(self._ends.values()), self._texts[query])
         latest: dict[TopicPartition, int] = {}
         for source, own in zip(progress.sources, sources, strict=True):
             latest |= _kafka_offsets(source.latestOffset) if own else {}
@@ -99,9 +102,19 @@ class OffsetCommitListener(StreamingQueryListener):
         self._commits.keep_alive()
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """A last try for what failed. Connections open again when another query goes on."""
-        if self._ends.pop(str(event.id), None) is not None:
-            self._commits.finish(_hindmost(self._ends.values()))
+        """A last try for what failed; who was stopped holds those that are ahead back no more.
+
+        Who failed does: it may have seen that a topic was made again, and the others not yet.
+        Connections open again when another query goes on.
+        """
+        held = _hindmost(self._ends.values())
+        if self._ends.pop(str(event.id), None) is None:
+            return
+        del self._texts[str(event.id)]
+        left = _hindmost(self._ends.values())
+        if event.exception:
+            left = {item: held[item] for item in left}
+        self._commits.finish(left, next(reversed(self._texts.values()), ""))
 
     def _report(
         self, ends: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]

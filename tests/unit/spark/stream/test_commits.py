@@ -103,7 +103,7 @@ def test_a_partition_that_stays_where_it_is_is_not_committed_with_others(kafka, 
 def test_before_there_is_anything_to_commit_nothing_is_asked(commits, monkeypatch):
     monkeypatch.setattr(KafkaCluster, "get_consumer_offsets", lambda *_: pytest.fail("asked"))
     commits.keep_alive()
-    commits.finish()
+    commits.finish({})
 
 
 @pytest.mark.parametrize(("given_ms", "most_s"), [("60000", 10.0), ("4000", 4.0)])
@@ -119,7 +119,7 @@ def test_the_end_closes_connections_and_commits_nothing_again(kafka, commits, mo
     monkeypatch.setattr(KafkaCluster, "close", lambda _: closed.append(True))
     commits.commit({ONE: 6})
     kafka.committed = {ONE: 5}
-    commits.finish()
+    commits.finish({})
     assert len(kafka.commits) == 1
     assert closed == [True]
 
@@ -241,6 +241,10 @@ def progress(offsets, latest=None, *, batch=3, name="orders", query="some-id", m
     return SimpleNamespace(progress=seen)
 
 
+def ended(query, exception=None):
+    return SimpleNamespace(id=query, exception=exception)
+
+
 def test_listener_commits_the_batch_that_was_read(kafka, clock):
     listener = OffsetCommitListener(CONFIG, "g")
     listener.onQueryProgress(progress({"orders": {"0": 8}}, {"orders": {"0": 20}}))
@@ -308,9 +312,32 @@ def test_listener_tells_of_the_source_and_the_query_that_are_farthest_behind(kaf
     listener.onQueryProgress(progress({"orders": {"0": 8}}, more=[slower]))
     listener.onQueryProgress(progress({"orders": {"0": 20}}, query="another-id"))
     assert [each[ONE][0] for each in kafka.commits] == [7]
-    listener.onQueryTerminated(SimpleNamespace(id="some-id"))
-    listener.onQueryProgress(progress({"orders": {"0": 21}}, query="another-id"))
-    assert [each[ONE][0] for each in kafka.commits] == [7, 21]
+    listener.onQueryTerminated(ended("some-id"))
+    assert [each[ONE][0] for each in kafka.commits] == [7, 20]
+
+
+def test_who_was_farthest_behind_and_ends_holds_idle_queries_back_no_more(kafka, clock):
+    """They may have no next batch for days."""
+    listener = OffsetCommitListener(CONFIG, "g")
+    listener.onQueryProgress(progress({"orders": {"0": 8}}))
+    listener.onQueryProgress(progress({"orders": {"0": 20, "1": 4}}, query="ahead"))
+    assert kafka.committed == {ONE: 8, TWO: 4}
+    listener.onQueryTerminated(ended("some-id"))
+    assert kafka.committed == {ONE: 20, TWO: 4}
+    assert json.loads(kafka.commits[-1][ONE][1])["queryId"] == "ahead"
+    kafka.commits.clear()
+    listener.onQueryTerminated(ended("ahead"))
+    assert kafka.commits == []
+
+
+def test_who_was_farthest_behind_and_fails_moves_the_group_to_nobody_else(kafka, clock):
+    """For a topic that was made again the others' offsets are of the old one till they see it."""
+    listener = OffsetCommitListener(CONFIG, "g")
+    listener.onQueryProgress(progress({"orders": {"0": 8}}))
+    listener.onQueryProgress(progress({"orders": {"0": 20}}, query="ahead"))
+    kafka.committed = {}  # with the topic
+    listener.onQueryTerminated(ended("some-id", "[KAFKA_DATA_LOSS.PARTITIONS_DELETED]"))
+    assert kafka.committed == {}
 
 
 def test_listener_forgets_partitions_that_a_query_has_lost(kafka, clock):
@@ -327,7 +354,7 @@ def test_last_batch_is_committed_by_a_second_try_at_the_end(kafka, clock):
     kafka.error = BrokerError(15, "OffsetCommit", "group 'g'")
     listener.onQueryProgress(progress({"orders": {"0": 8}}))
     kafka.error = None
-    listener.onQueryTerminated(SimpleNamespace(id="some-id"))
+    listener.onQueryTerminated(ended("some-id"))
     assert [each[ONE][0] for each in kafka.commits] == [8]
 
 
@@ -336,12 +363,12 @@ def test_listener_does_not_overrule_who_sets_offsets_once_its_query_has_ended(ka
     listener = OffsetCommitListener(CONFIG, "g")
     listener.onQueryProgress(progress({"orders": {"0": 8}}))
     listener.onQueryProgress(progress({"orders": {"1": 4}}, query="another-id"))
-    listener.onQueryTerminated(SimpleNamespace(id="some-id"))
+    listener.onQueryTerminated(ended("some-id"))
     kafka.committed = {ONE: 2}
     clock.now += 601
     listener.onQueryIdle(None)
     assert kafka.committed == {ONE: 2, TWO: 4}
-    listener.onQueryTerminated(SimpleNamespace(id="another-id"))
+    listener.onQueryTerminated(ended("another-id"))
     kafka.committed = {}
     clock.now += 601
     listener.onQueryIdle(None)  # of a query that reads no Kafka
@@ -354,7 +381,7 @@ def test_what_failed_for_want_of_the_topic_is_not_committed_for_one_made_again(k
     kafka.committed, kafka.error = {}, BrokerError(3, "OffsetCommit", "group 'g'")
     listener.onQueryProgress(progress({"orders": {"0": 8}}))
     kafka.error = None
-    listener.onQueryTerminated(SimpleNamespace(id="some-id"))
+    listener.onQueryTerminated(ended("some-id"))
     assert kafka.committed == {}
 
 
@@ -366,7 +393,7 @@ def test_what_failed_for_want_of_another_topic_is_committed_at_the_end(kafka, cl
     listener.onQueryProgress(progress({"orders": {"0": 8}, "old": {"0": 5}}))
     kafka.error = None
     listener.onQueryProgress(progress({"orders": {"0": 9}}))
-    listener.onQueryTerminated(SimpleNamespace(id="some-id"))
+    listener.onQueryTerminated(ended("some-id"))
     assert kafka.committed == {ONE: 9}
 
 
@@ -380,5 +407,5 @@ def test_what_failed_for_want_of_the_topic_and_then_for_another_reason_is_not_co
     kafka.error = BrokerError(15, "OffsetCommit", "group 'g'")
     listener.onQueryIdle(None)
     kafka.error = None
-    listener.onQueryTerminated(SimpleNamespace(id="some-id"))
+    listener.onQueryTerminated(ended("some-id"))
     assert kafka.committed == {}
