@@ -538,22 +538,28 @@ class Consumer(Polled):
         Raises:
             LocalProtocolError: another thread uses the consumer.
         """
-        if self._alone.is_a_copy or self._is_closed or self._is_closing:
+        if self._alone.is_a_copy or self._has_ended or self._is_closing:
             return
         with self._alone():
             self._is_closing = True
-            is_to_commit = commit and self._membership.is_member
             try:
-                try:
-                    if is_to_commit:
-                        self._say_revoked(self._own)
-                finally:  # the listener's time is its own
-                    closing = Closing.within(self._timeout_s)
-                if is_to_commit:
-                    self._commit_last(closing.commits)
-                self._commits.see_last_through(closing.commits)
+                self._close(is_to_commit=commit and self._membership.is_member)
             finally:
-                self._end(closing.end)
+                self._is_closing = False
+
+    def _close(self, *, is_to_commit: bool) -> None:
+        closing = Closing.within(self._timeout_s)
+        try:
+            try:
+                if is_to_commit:
+                    self._say_revoked(self._own)
+            finally:  # the listener's time is its own
+                closing = Closing.within(self._timeout_s)
+            if is_to_commit:
+                self._commit_last(closing.commits)
+            self._commits.see_last_through(closing.commits)
+        finally:
+            self._end(closing.end)
 
     def _end(self, deadline: Deadline) -> None:
         self._membership.close()  # its keeper begins to leave
@@ -563,6 +569,7 @@ class Consumer(Polled):
         self._reading, self._own = None, frozenset()
         self._router.close()
         self._keeper.end(deadline)
+        self._has_ended = True
 
 
 def _keeper(

@@ -37,7 +37,7 @@ class Polled(ABC):
         # A handler of signals may call in the midst of a poll, where positions have moved over rows
         # that nobody was given yet: a `commit` or `close` there would have them passed over.
         self._alone = Alone("consumer")
-        self._is_closing = False
+        self._is_closing = self._has_ended = False  # an interrupted `close` is none of both
         self._interrupt: BaseException | None = None  # met by `poll`, between two batches
 
     def __enter__(self) -> Self:

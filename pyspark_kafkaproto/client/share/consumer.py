@@ -277,21 +277,28 @@ class ShareConsumer(Polled):
         Raises:
             LocalProtocolError: another thread uses the consumer.
         """
-        if self._alone.is_a_copy or self._is_closed or self._is_closing:
+        if self._alone.is_a_copy or self._has_ended or self._is_closing:
             return {}
         with self._alone():
             self._is_closing = True
-            closing = Closing.within(self.config.client.default_api_timeout_s)
             try:
-                if accept and not self.config.is_explicit:
-                    self._exchange.accept_given()
-                self._exchange.close(closing.commits)
+                self._close(accept=accept)
             finally:
-                self._membership.close()
-                self._exchange.drop()
-                self._router.close()
-                self._keeper.end(closing.end)
+                self._is_closing = False
             return self._exchange.take_results()
+
+    def _close(self, *, accept: bool) -> None:
+        closing = Closing.within(self.config.client.default_api_timeout_s)
+        try:
+            if accept and not self.config.is_explicit:
+                self._exchange.accept_given()
+            self._exchange.close(closing.commits)
+        finally:
+            self._membership.close()
+            self._exchange.drop()
+            self._router.close()
+            self._keeper.end(closing.end)
+            self._has_ended = True
 
 
 def _checked_type(how: object) -> Acknowledge:

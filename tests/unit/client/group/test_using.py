@@ -16,7 +16,7 @@ import pytest
 from pyspark_kafkaproto.client import consumer as consumer_module
 from pyspark_kafkaproto.client.consumer import Consumer
 from pyspark_kafkaproto.client.group import keeper as keeping
-from pyspark_kafkaproto.client.group import reading, seen
+from pyspark_kafkaproto.client.group import membership, reading, seen
 from pyspark_kafkaproto.client.group.membership import Membership
 from pyspark_kafkaproto.client.group.reading import Reading
 from pyspark_kafkaproto.cluster import TopicPartition
@@ -434,6 +434,22 @@ def test_a_poll_for_no_time_that_there_is_says_so(filled, member_of, timeout_s):
     with pytest.raises(ConfigError, match=r"'timeout_s' is .*expected seconds.*math\.inf"):
         consumer.poll(timeout_s)
     assert poll_rows(consumer, 40), "it goes on"
+
+
+@pytest.mark.parametrize("nth", range(1, 25))
+def test_wherever_a_close_is_interrupted_another_one_goes_on_with_it(
+    filled, heartbeats, consumer_of, nth
+):
+    """The thread of the membership went on with heartbeats, and the group waited for its rows."""
+    consumer = consumer_of(group_protocol="consumer")
+    poll_rows(consumer, 40)
+    files = {consumer_module.__file__, membership.__file__, keeping.__file__}
+    with suppress(KeyboardInterrupt), Interrupted(nth, files):
+        consumer.close()
+    consumer.close()
+    consumer._keeper._thread.join(PATIENCE_S)
+    assert not consumer._keeper._thread.is_alive()
+    assert not any(one.is_open for one in consumer._router.connections.kept)
 
 
 @pytest.mark.slow

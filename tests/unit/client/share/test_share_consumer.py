@@ -12,7 +12,9 @@ from types import SimpleNamespace
 import pytest
 
 from pyspark_kafkaproto import Acknowledge, SubscriptionPattern, TopicPartition
+from pyspark_kafkaproto.client.group import keeper, membership
 from pyspark_kafkaproto.client.share import coming, exchange, session
+from pyspark_kafkaproto.client.share import consumer as consumer_module
 from pyspark_kafkaproto.client.share.consumer import ShareConsumer
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -609,6 +611,21 @@ def test_wherever_a_poll_is_interrupted_nothing_stands_still_or_is_done_unheard(
     done = {item for item in EVERY if shares.offsets[item[:2]][item[2]].state == "done"}
     assert told or done == EVERY
     assert told or len(rows) == 40
+
+
+@pytest.mark.parametrize("nth", range(1, 12))
+def test_wherever_a_close_is_interrupted_another_one_goes_on_with_it(
+    filled, shares, member_of, nth
+):
+    consumer = member_of()
+    next_batch(consumer)
+    files = {consumer_module.__file__, membership.__file__, keeper.__file__}
+    with suppress(KeyboardInterrupt), Interrupted(nth, files):
+        consumer.close()
+    consumer.close()
+    consumer._keeper._thread.join(PATIENCE_S)
+    assert not consumer._keeper._thread.is_alive()
+    assert shares.members == {}
 
 
 def test_what_was_taken_back_of_a_session_that_is_lost_is_not_given(
