@@ -81,9 +81,10 @@ class LimitedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):
         if self._is_unfinished_start(at):
             self._is_batch_0_logged = True
             at = self._start_of_batch_0(at, until, is_logged_empty=True)
-        if self._available is not None:
+        # What an earlier run has logged is planned before anybody asks where the query is. This
+        # run's snapshot does not bound it: what is gone of it is a loss, as under any trigger.
+        if self._available is not None and self._is_asked:
             latest = self._tail.ends(until)
-            # What an earlier run has logged is planned before anybody asks where the query is.
             self._available.ends_beyond(until, lambda _: latest)
             self._available.check(until, latest)
         return super()._plan(at, until)
