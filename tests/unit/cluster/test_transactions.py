@@ -70,6 +70,7 @@ def test_longest_time_out_that_the_broker_allows_is_asked_for(brokers, router):
     assert asked == list(TIMEOUTS_MS[:2])
 
 
+@pytest.mark.slow
 def test_a_begin_that_costs_ids_ends_in_its_time(brokers):
     """The second try has what the first one has left."""
     brokers.on("InitProducerId", STALL)

@@ -58,6 +58,7 @@ def test_wherever_sending_is_interrupted_nothing_is_waited_for_that_was_not_sent
             assert len(connection.receive(soon()).message.topics) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nth", range(1, 25))
 def test_wherever_receiving_is_interrupted_no_answer_is_left_half_taken(cluster, nth):
     with opened(cluster) as connection:

@@ -276,6 +276,7 @@ def test_an_interrupt_takes_no_partition_back_from_where_it_was_sought(
     assert consumer.positions == {FIRST: 5, SECOND: 6}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nth", range(1, 12))
 def test_wherever_a_seek_is_interrupted_rows_are_those_of_the_position(
     filled, consumer_of, heartbeats, nth
@@ -436,6 +437,7 @@ def test_a_poll_for_no_time_that_there_is_says_so(filled, member_of, timeout_s):
     assert poll_rows(consumer, 40), "it goes on"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nth", range(1, 25))
 def test_wherever_a_close_is_interrupted_another_one_goes_on_with_it(
     filled, heartbeats, consumer_of, nth

@@ -229,6 +229,7 @@ def test_empty_partition_with_open_ends_ends_at_once(brokers, config, task):
     assert brokers.asked("Fetch") == []
 
 
+@pytest.mark.slow
 def test_open_stop_below_the_start_is_a_data_loss(brokers, config, task):
     brokers.logs["orders", 0].fill(1)
     with pytest.raises(DataLoss, match="orders-0: it ends at offset 10 now"):

@@ -446,6 +446,7 @@ def test_a_commit_waits_for_what_a_fetch_has_taken_along(filled, shares, explici
     assert shares.done() == EVERY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", first(1, ["commit", "close"]))
 def test_a_silent_leader_keeps_acknowledgements_from_no_other(filled, shares, explicit_of, how):
     given = []
@@ -591,6 +592,7 @@ def test_an_interrupt_loses_no_rows(filled, shares, member_of, monkeypatch):
 
 
 # Traced, an `any` that has found one ends its generator with another call, where nothing is raised.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("nth", range(1, 60))
 def test_wherever_a_poll_is_interrupted_nothing_stands_still_or_is_done_unheard(
@@ -613,6 +615,7 @@ def test_wherever_a_poll_is_interrupted_nothing_stands_still_or_is_done_unheard(
     assert told or len(rows) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nth", range(1, 12))
 def test_wherever_a_close_is_interrupted_another_one_goes_on_with_it(
     filled, shares, member_of, nth

@@ -61,6 +61,7 @@ def test_all_that_refuse_are_named(brokers, kafka, settings):
     assert caught.value.usable == {ConfigResource("broker", "1"): RATES}
 
 
+@pytest.mark.slow
 def test_broker_that_is_away_is_told_of(brokers, kafka, settings):
     """It keeps its rates, which would bound whatever is moved once it is back."""
     settings["broker", "1"] = rates("70")
