@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import click
 
@@ -132,13 +132,12 @@ def alter(  # noqa: PLR0913, PLR0917 - one for each option
     tell([row], f"{resource} {result}", as_json=as_json)
 
 
-def check_unset(cluster: KafkaCluster, resource: ConfigResource, names: Iterable[str]) -> None:
+def check_unset(cluster: KafkaCluster, resource: ConfigResource, unset: Collection[str]) -> None:
     """Refuse to unset what `resource` has no setting of: brokers say that it is done.
 
     Raises:
         ConfigError: there is none of such a name.
     """
-    unset = tuple(names)
     if not unset or resource.type not in _LISTED:
         return
     try:

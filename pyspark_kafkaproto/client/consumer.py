@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 from pyspark_kafkaproto.arrow import RECORD_COLUMNS, schema_for
@@ -538,16 +539,10 @@ class Consumer(Polled):
         Raises:
             LocalProtocolError: another thread uses the consumer.
         """
-        if self._alone.is_a_copy or self._has_ended or self._is_closing:
-            return
-        with self._alone():
-            self._is_closing = True
-            try:
-                self._close(is_to_commit=commit and self._membership.is_member)
-            finally:
-                self._is_closing = False
+        self._close_once(partial(self._close, commit=commit))
 
-    def _close(self, *, is_to_commit: bool) -> None:
+    def _close(self, *, commit: bool) -> None:
+        is_to_commit = commit and self._membership.is_member
         closing = Closing.within(self._timeout_s)
         try:
             try:

@@ -17,6 +17,7 @@ from pyspark_kafkaproto.arrow import RECORD_COLUMNS, schema_for
 from pyspark_kafkaproto.client.reading.decode import read_batches
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster.cut_offs import CutOffs
 from pyspark_kafkaproto.cluster.topology import made_again
 from pyspark_kafkaproto.errors import DataLoss
 
@@ -42,7 +43,7 @@ class Following:
         self._cluster = cluster
         self._positions = dict(starts)
         self._ends: Offsets = {}  # the last ones that were told
-        self._epochs = cluster.end_epochs  # of the leaders that told them
+        self._cut_offs = CutOffs(cluster)
         self._topic_ids: dict[str, bytes] = {}
 
     def count_until(self, stops: Offsets) -> int:
@@ -92,12 +93,10 @@ class Following:
         for item in cut_off(ends):  # what is written below would be passed over
             why = f"{item} ended at offset {self._ends[item]} and ends at {ends[item]} now"
             raise self._lost(f"{why}: its end was cut off, or the topic was made anew.")
-        if self._cluster.end_epochs is not self._epochs:
-            for item, end in self._cluster.find_cut_off(self._positions, self._epochs).items():
-                why = f"{item} was cut off at offset {end} (an unclean election)"
-                at = self._positions[item]
-                raise self._lost(f"{why}: others are there now than were read, up to {at}.")
-            self._epochs = self._cluster.end_epochs
+        for item, end in self._cut_offs.find(self._positions).items():
+            why = f"{item} was cut off at offset {end} (an unclean election)"
+            at = self._positions[item]
+            raise self._lost(f"{why}: others are there now than were read, up to {at}.")
         return ends
 
     def _ranges(self, stops: Offsets) -> list[OffsetRange]:

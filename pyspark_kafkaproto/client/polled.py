@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from numbers import Real
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from pyspark_kafkaproto.client.alone import Alone
 from pyspark_kafkaproto.client.group.membership import Membership, State
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ITERATION_S: Final = 1.0
+
+_T = TypeVar("_T")
 
 
 class Polled(ABC):
@@ -105,6 +107,20 @@ class Polled(ABC):
     @abstractmethod
     def _take_back(self) -> None:
         """What the poll that has failed would have given is to come again."""
+
+    def _close_once(self, close: Callable[[], _T]) -> _T | None:
+        """What `close` gives; None where there is nothing to close, or it is under way.
+
+        One that was interrupted can be called again, and goes on.
+        """
+        if self._alone.is_a_copy or self._has_ended or self._is_closing:
+            return None
+        with self._alone():
+            self._is_closing = True
+            try:
+                return close()
+            finally:
+                self._is_closing = False
 
     @abstractmethod
     def _leave_block(self, *, is_done: bool) -> None:

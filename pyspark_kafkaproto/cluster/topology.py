@@ -168,7 +168,7 @@ class Topology:
         return topic
 
 
-def made_again(before: Mapping[str, bytes | None], now: Mapping[str, bytes | None]) -> list[str]:
+def made_again(before: Mapping[str, bytes], now: Mapping[str, bytes]) -> list[str]:
     """The topics that are others by now, by their ids, in the order of `now`.
 
     What is known of one side alone says nothing.

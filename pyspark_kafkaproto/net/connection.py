@@ -191,9 +191,7 @@ class Connection:
         if begins_s is None:
             return self.receive(deadline).message
         begins = deadline.sooner(begins_s)
-        with _closing_on_error(self):
-            arrival = self.begin(begins, fresh_buffer, _BEGINNING_BYTES)
-            return self.finish(arrival, deadline).message
+        return self._receive(begins, deadline, fresh_buffer, _BEGINNING_BYTES).message
 
     def send(
         self,
@@ -283,9 +281,14 @@ class Connection:
             deadline: when to give up; the connection is closed then.
             make_buffer: gives memory for the frame. Fields of type `records` are views into it.
         """
+        return self._receive(deadline, deadline, make_buffer, None)
+
+    def _receive(
+        self, begins: Deadline, ends: Deadline, make_buffer: MakeBuffer, piece_bytes: int | None
+    ) -> Reply[Any]:
         self._check_due()
         with _closing_on_error(self):  # an interrupt between the two steps is in neither
-            return self.finish(self.begin(deadline, make_buffer), deadline)
+            return self.finish(self.begin(begins, make_buffer, piece_bytes), ends)
 
     def begin(
         self,

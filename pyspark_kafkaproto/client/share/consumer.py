@@ -13,6 +13,7 @@ membership is its own; the consumer is for use by one thread at a time.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pyspark_kafkaproto.arrow import RECORD_COLUMNS
@@ -277,17 +278,9 @@ class ShareConsumer(Polled):
         Raises:
             LocalProtocolError: another thread uses the consumer.
         """
-        if self._alone.is_a_copy or self._has_ended or self._is_closing:
-            return {}
-        with self._alone():
-            self._is_closing = True
-            try:
-                self._close(accept=accept)
-            finally:
-                self._is_closing = False
-            return self._exchange.take_results()
+        return self._close_once(partial(self._close, accept=accept)) or {}
 
-    def _close(self, *, accept: bool) -> None:
+    def _close(self, *, accept: bool) -> Results:
         closing = Closing.within(self.config.client.default_api_timeout_s)
         try:
             if accept and not self.config.is_explicit:
@@ -299,6 +292,7 @@ class ShareConsumer(Polled):
             self._router.close()
             self._keeper.end(closing.end)
             self._has_ended = True
+        return self._exchange.take_results()
 
 
 def _checked_type(how: object) -> Acknowledge:

@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
@@ -32,6 +32,13 @@ class BehindLatest:
     least: int
     most: int
     average: float
+
+
+class _Read(NamedTuple):
+    """Where a query's last batch ended, and the text beside that."""
+
+    ends: dict[TopicPartition, int]
+    text: str
 
 
 class OffsetCommitListener(StreamingQueryListener):
@@ -70,9 +77,7 @@ class OffsetCommitListener(StreamingQueryListener):
             self._commits.close()
             raise
         self._query_name = query_name
-        # Of each running query, and what is told of its last batch beside them.
-        self._ends: dict[str, dict[TopicPartition, int]] = {}
-        self._texts: dict[str, str] = {}
+        self._read: dict[str, _Read] = {}  # by each running query
         self.behind: BehindLatest | None = None
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
@@ -88,9 +93,9 @@ class OffsetCommitListener(StreamingQueryListener):
         if not ends:
             return
         query = str(progress.id)
-        self._ends[query] = ends
-        self._texts[query] = json.dumps({"queryId": query, "batchId": progress.batchId})
-        self._commits.commit(_hindmost(self._ends.values()), self._texts[query])
+        text = json.dumps({"queryId": query, "batchId": progress.batchId})
+        self._read[query] = _Read(ends, text)
+        self._commits.commit(self._hindmost(), text)
         latest: dict[TopicPartition, int] = {}
         for source, own in zip(progress.sources, sources, strict=True):
             latest |= _kafka_offsets(source.latestOffset) if own else {}
@@ -107,14 +112,18 @@ class OffsetCommitListener(StreamingQueryListener):
         Who failed does: it may have seen that a topic was made again, and the others not yet.
         Connections open again when another query goes on.
         """
-        held = _hindmost(self._ends.values())
-        if self._ends.pop(str(event.id), None) is None:
+        held = self._hindmost()
+        if self._read.pop(str(event.id), None) is None:
             return
-        del self._texts[str(event.id)]
-        left = _hindmost(self._ends.values())
+        left = self._hindmost()
         if event.exception:
             left = {item: held[item] for item in left}
-        self._commits.finish(left, next(reversed(self._texts.values()), ""))
+        others = reversed(self._read.values())
+        self._commits.finish(left, next((one.text for one in others), ""))
+
+    def _hindmost(self) -> dict[TopicPartition, int]:
+        """What each query has read that reads it."""
+        return _hindmost(one.ends for one in self._read.values())
 
     def _report(
         self, ends: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.client.reading.probe import probe_bytes_per_offset
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
+from pyspark_kafkaproto.cluster.cut_offs import CutOffs
 from pyspark_kafkaproto.cluster.topology import made_again
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError, UnsupportedVersion
@@ -41,9 +42,8 @@ class Tail:
         self._topology: Topology | None = None
         self._selected: tuple[Topology, list[TopicPartition]] | None = None
         self._looked_up_at = 0.0
-        self._topic_ids: dict[str, bytes | None] = {}
-        self._last_epochs: Mapping[TopicPartition, int] = {}
-        self._end_epochs: dict[TopicPartition, int] = {}  # of all that were told
+        self._topic_ids: dict[str, bytes] = {}
+        self._cut_offs = CutOffs(self.cluster)
         self._says_probed = False
 
     def close(self) -> None:
@@ -142,13 +142,7 @@ class Tail:
         Raises:
             DataLoss: there is such a log, and that is to fail the query.
         """
-        epochs = self.cluster.end_epochs
-        if epochs is self._last_epochs:
-            return
-        cut_off = self.cluster.find_cut_off(at, self._end_epochs)
-        self._last_epochs = epochs
-        self._end_epochs.update(epochs)
-        for item, end in cut_off.items():
+        for item, end in self._cut_offs.find(at).items():
             fail_or_warn(
                 self._options,
                 "PARTITION_OFFSET_CHANGED",

@@ -1,0 +1,42 @@
+"""Which logs were cut off between two looks at their ends: what who reads on has to know.
+
+What was written there since hides it from whoever compares ends alone. Whose loss that is, and what
+is done about it, is the reader's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark_kafkaproto.cluster.kafka_cluster import KafkaCluster
+    from pyspark_kafkaproto.cluster.topology import TopicPartition
+
+
+class CutOffs:
+    """Looks again whenever the leaders that tell ends have changed.
+
+    Args:
+        cluster: which is asked for the ends.
+    """
+
+    def __init__(self, cluster: KafkaCluster) -> None:
+        self._cluster = cluster
+        self._last = cluster.end_epochs
+        self._epochs = dict(self._last)  # of all that were told
+
+    def find(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Where logs were cut off below `positions` since the last look.
+
+        Args:
+            positions: the next offsets to read, no further than the ends that were told before the
+                last ones.
+        """
+        told = self._cluster.end_epochs
+        if told is self._last:
+            return {}
+        found = self._cluster.find_cut_off(positions, self._epochs)
+        self._last = told
+        self._epochs |= told
+        return found
