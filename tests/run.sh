@@ -28,6 +28,8 @@ export PATH="$venv/bin:$PATH"
 # Every process, Spark's workers included, runs the checkout's sources, not the installed copy.
 export PYTHONPATH="$root"
 unset SPARK_HOME
+# Hundreds of processes here import numpy; each thread of its BLAS spins for a tenth of a second.
+export OPENBLAS_NUM_THREADS=1
 
 failed=""
 

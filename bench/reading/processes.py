@@ -151,7 +151,9 @@ def _environment(more: Mapping[str, str]) -> dict[str, str]:
     """Ours, with this benchmark importable here and in Spark's workers.
 
     Bytecode is kept, as that of an installed package is: where the environment forbids it, each
-    Python process that Spark starts would compile this checkout anew (0.2 s of CPU).
+    Python process that Spark starts would compile this checkout anew (0.2 s of CPU). numpy, which
+    pyarrow imports, starts no threads of its BLAS, as in Spark's workers, where Spark sees to it:
+    each spins for a tenth of a second, long after the import, which is not to be measured.
     """
     path = os.pathsep.join(filter(None, [str(BENCH), os.environ.get("PYTHONPATH")]))
     kept = {
@@ -159,7 +161,8 @@ def _environment(more: Mapping[str, str]) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("SPARK_") and name != "PYTHONDONTWRITEBYTECODE"
     }
-    return kept | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable} | more
+    ours = {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "OPENBLAS_NUM_THREADS": "1"}
+    return kept | ours | more
 
 
 def _end_group(child: subprocess.Popen[str]) -> None:

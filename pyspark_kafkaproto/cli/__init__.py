@@ -23,6 +23,9 @@ def main() -> None:
             f"kafkaproto: the command line needs {' and '.join(missing)}: "
             "pip install 'pyspark-kafkaproto[cli]'"
         )
+    # numpy comes with pyarrow. Threads of its BLAS, of no use here, spin as they start: for a tenth
+    # of a second they have a processor that the broker or another command may want.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         heed_sigterm()
         from pyspark_kafkaproto.cli.root import kafkaproto  # noqa: PLC0415 - click is sure now

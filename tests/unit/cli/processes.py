@@ -11,7 +11,7 @@ def command(*words, code=MAIN):
     return [sys.executable, "-c", code, *map(str, words)]
 
 
-def kafkaproto(*words, **options):
+def kafkaproto(*words, code=MAIN, **options):
     """A command, to its end."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
-    return subprocess.run(command(*words), timeout=30, check=False, **pipes)
+    return subprocess.run(command(*words, code=code), timeout=30, check=False, **pipes)
