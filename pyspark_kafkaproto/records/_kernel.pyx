@@ -46,6 +46,7 @@ from pyspark_kafkaproto.records._message cimport (
     read_message_header,
     survey,
 )
+from pyspark_kafkaproto.records._unpacking cimport Unpacker, begin, end, unpack
 from pyspark_kafkaproto.records._walk cimport (
     CODEC_MASK,
     LOG_OVERHEAD,
@@ -57,7 +58,6 @@ from pyspark_kafkaproto.records._walk cimport (
     uint32_at,
     walk,
 )
-from pyspark_kafkaproto.records._zstd cimport is_open_ended, whole_frames
 
 from pyspark_kafkaproto.errors import CorruptRecords, TimestampOutOfRange
 from pyspark_kafkaproto.records import batch as _batch
@@ -77,8 +77,9 @@ cdef enum:
     TRANSACTIONAL = 0x10
     CONTROL = 0x20
     NO_LEADER_EPOCH = -1
-    ZSTD = 4
     SMALL_BYTES = 64 << 10  # of a compressed batch; beyond, a step in Python is nothing
+    MOST_IN_A_ROW = 64  # batches that are unpacked without one
+    MOST_BYTES_IN_A_ROW = 256 << 10  # of them, which the processor's cache has from their CRCs
     NOGIL_BYTES = 32 << 10  # below, other threads gain less than giving way to them costs
 
 FAULTS = (
@@ -293,6 +294,20 @@ cdef class Block:
         batch.record_count = int32_at(at + 57)
         return True
 
+    cdef bint has_whole(self, size_t pos, int32_t limit) noexcept:
+        """Whether all of a record batch, of a length that can be, is at `pos`."""
+        cdef const uint8_t *at = self.data + pos
+        cdef size_t left = self.size - pos
+        cdef int32_t length
+        if left < HEADER_SIZE or at[MAGIC_POS] != MAGIC_V2:
+            return False
+        length = int32_at(at + 8)
+        return (
+            length >= MIN_LENGTH_V2
+            and length - MIN_LENGTH_V2 <= limit
+            and LOG_OVERHEAD + <size_t> length <= left
+        )
+
     cdef object header(self, Batch *batch):
         """The header as the object that raises errors about it."""
         return _batch.read_header(self.view, batch.pos, INT32_MAX)
@@ -316,10 +331,13 @@ cdef class Block:
             _batch.check_crc(self.header(batch), self.view[batch.pos:batch.stop])
         return 0
 
-    cdef int check_crc(self, Batch *batch) except -1:
+    cdef bint has_its_crc(self, Batch *batch) except? -1:
         self.summed.data = self.data + batch.pos + ATTRIBUTES_POS
         self.summed.size = batch.stop - batch.pos - ATTRIBUTES_POS
-        if unlikely(<uint32_t> crc32c(self.summed) != batch.crc):
+        return <uint32_t> crc32c(self.summed) == batch.crc
+
+    cdef int check_crc(self, Batch *batch) except -1:
+        if unlikely(not self.has_its_crc(batch)):
             _batch.check_crc(self.header(batch), self.view[batch.pos:batch.stop])
         return 0
 
@@ -353,6 +371,39 @@ def skim(block, size_t pos=0):
     )
 
 
+# --- what unpacks batches without a step in Python
+
+cdef class Workbench:
+    """A codec's context and memory, for one call of `decode` at a time."""
+
+    cdef Unpacker unpacker
+
+    def __cinit__(self, int codec, size_t create, size_t free_, size_t decompress, size_t reset):
+        self.unpacker.codec = codec
+        self.unpacker.free = <void *> free_
+        self.unpacker.decompress = <void *> decompress
+        self.unpacker.reset = <void *> reset
+        if not begin(&self.unpacker, <void *> create):
+            raise MemoryError
+
+    def __dealloc__(self):
+        end(&self.unpacker)
+
+
+# Those that nobody has, by codec; contexts hold tables worth keeping. No more than the decoders
+# that there were at a time.
+cdef dict benches = {}
+
+
+cdef Workbench take_bench(int codec):
+    """One for this codec; None where it has to be unpacked by steps in Python."""
+    functions = _compression.native_functions(codec)
+    if functions is None:
+        return None
+    spare = benches.setdefault(codec, [])
+    return spare.pop() if spare else Workbench(codec, *functions)
+
+
 # --- one call of `decode`
 
 cdef Outcome read_rows(
@@ -380,12 +431,12 @@ cdef class Reading:
     cdef int64_t stop
     cdef int64_t next_offset
     cdef size_t pos
+    cdef size_t begun_pos
     cdef size_t batches
     cdef size_t decompressed_bytes
     cdef size_t max_batch_bytes
-    cdef object zstd  # this thread's context, from the first batch that wants it on
-    cdef object scratch
-    cdef Py_ssize_t room  # for what a zstd frame holds: twice the largest so far
+    cdef Workbench bench  # from the first batch on for which there is one
+    cdef int bench_codec  # of the last batch that wanted one
 
     def __dealloc__(self):
         free_rows(&self.rows)
@@ -407,6 +458,9 @@ cdef class Reading:
             if batch.base_offset >= self.stop and not is_wrapper(&batch):
                 self.next_offset = self.stop  # all that lies before the stop has been read
                 return 0
+            if batch.attributes & CODEC_MASK and self.read_in_a_row(&batch, chunk_bytes):
+                previous_end = batch.base_offset + batch.last_offset_delta + 1
+                continue
             if unlikely(batch.magic != MAGIC_V2):
                 self.read_message(&batch, previous_end)
             else:
@@ -437,6 +491,116 @@ cdef class Reading:
                 batch.stop - batch.pos - HEADER_SIZE,
             )
         return 0
+
+    cdef size_t read_in_a_row(self, Batch *batch, size_t chunk_bytes) except? -1:
+        """Read compressed batches from `batch` on, which is the last one of them then; how many.
+
+        Law: what is unpacked here is what `read` would give. What is not plain is left to that, and
+        so is all damage, but for that of records.
+        """
+        cdef Batch batches[MOST_IN_A_ROW]
+        cdef Outcome outcome
+        cdef size_t found
+        cdef size_t count
+        if not self.is_plain(batch, batch.base_offset) or not self.has_bench(batch):
+            return 0
+        batches[0] = batch[0]
+        found = self.find_in_a_row(batches, chunk_bytes)
+        with nogil:
+            count = self.unpack_in_a_row(batches, found, chunk_bytes, &outcome)
+        if unlikely(outcome.fault or outcome.left):
+            self.refuse(&batches[count], &outcome)
+        if count:
+            batch[0] = batches[count - 1]
+        return count
+
+    cdef bint has_bench(self, Batch *batch) except? -1:
+        """Whether there is one for the codec of `batch`."""
+        cdef int codec = batch.attributes & CODEC_MASK
+        if codec != self.bench_codec:
+            self.leave_bench()
+            self.bench_codec = codec
+            self.bench = take_bench(codec)
+        return self.bench is not None
+
+    cdef int leave_bench(self) except -1:
+        """Leave it to others."""
+        if self.bench is not None:
+            benches[self.bench_codec].append(self.bench)
+            self.bench = None
+        return 0
+
+    cdef bint is_plain(self, Batch *batch, int64_t previous_end) noexcept:
+        """Whether nothing but its records has to be looked at, and all of them lie ahead."""
+        return (
+            batch.magic == MAGIC_V2
+            and not self.may_abort
+            and not batch.attributes & CONTROL
+            and HEADER_SIZE < batch.stop - batch.pos < SMALL_BYTES
+            and previous_end <= batch.base_offset < self.stop
+            and 0 <= batch.last_offset_delta < INT64_MAX - batch.base_offset
+            and batch.base_offset + batch.last_offset_delta >= self.next_offset
+        )
+
+    cdef size_t find_in_a_row(self, Batch *batches, size_t chunk_bytes) except? -1:
+        """How many of one codec and with the right CRC follow each other, as far as is useful."""
+        cdef Batch *batch = batches
+        cdef int codec = batch.attributes & CODEC_MASK
+        cdef size_t most_bytes = MOST_BYTES_IN_A_ROW
+        cdef size_t count = 0
+        cdef int64_t stop
+        if self.decompressed_bytes:  # what the chunk has no room for is read by the next one
+            most_bytes = min(most_bytes, <size_t> (
+                (<double> chunk_bytes - self.decompressed_bytes)
+                * (batch.pos - self.begun_pos) / self.decompressed_bytes
+            ))
+        while not self.check_crcs or self.block.has_its_crc(batch):
+            count += 1
+            if count == MOST_IN_A_ROW or batch.stop - batches.pos >= most_bytes:
+                break
+            stop = batch.base_offset + batch.last_offset_delta + 1
+            if not self.block.has_whole(batch.stop, self.limit):
+                break
+            self.block.read_header(batch.stop, self.limit, batch + 1)
+            batch += 1
+            if batch.attributes & CODEC_MASK != codec or not self.is_plain(batch, stop):
+                break
+        return count
+
+    cdef size_t unpack_in_a_row(
+        self, Batch *batches, size_t found, size_t chunk_bytes, Outcome *outcome
+    ) noexcept nogil:
+        """Read them, until the chunk is full; how many were. The one behind may have a fault."""
+        cdef Unpacker *unpacker = &self.bench.unpacker
+        cdef Batch *batch
+        cdef Py_ssize_t size
+        cdef size_t index
+        memset(outcome, 0, sizeof(Outcome))
+        for index in range(found):
+            batch = batches + index
+            if self.decompressed_bytes and self.decompressed_bytes >= chunk_bytes:
+                return index
+            size = unpack(
+                unpacker, self.block.data + batch.pos + HEADER_SIZE,
+                batch.stop - batch.pos - HEADER_SIZE, self.limit,
+            )
+            if size < 0 or not 0 <= batch.record_count <= size // MIN_RECORD_SIZE:
+                return index
+            outcome[0] = read_rows(
+                unpacker.scratch, size, batch, &self.rows, self.next_offset, self.stop
+            )
+            if unlikely(outcome.fault or outcome.left):
+                return index
+            self.note_read(batch, size)
+        return found
+
+    cdef void note_read(self, Batch *batch, size_t size) noexcept nogil:
+        """`batch` was read, which held `size` bytes."""
+        self.decompressed_bytes += size
+        self.max_batch_bytes = max(self.max_batch_bytes, size)
+        self.next_offset = min(batch.base_offset + batch.last_offset_delta + 1, self.stop)
+        self.pos = batch.stop
+        self.batches += 1
 
     cdef int read_message(self, Batch *batch, int64_t previous_end) except -1:
         """A message of magic 0 or 1, or those that it wraps."""
@@ -522,44 +686,8 @@ cdef class Reading:
 
     cdef object decompressed(self, Batch *batch):
         """The records of a compressed batch; good until the next is decompressed."""
-        cdef size_t pos = batch.pos + HEADER_SIZE
-        cdef int codec = batch.attributes & CODEC_MASK
-        cdef const uint8_t *data = self.block.data + pos
-        cdef size_t frames
-        compressed = self.block.view[pos:batch.stop]
-        if codec == ZSTD and batch.stop - pos < SMALL_BYTES:
-            frames = whole_frames(data, batch.stop - pos)
-            if frames:
-                content = self.unzstd(compressed, frames == 1 and is_open_ended(data))
-                if content is not None:
-                    return content
-        return _compression.decompress(codec, compressed, self.limit)
-
-    cdef object unzstd(self, compressed, bint is_one_open_ended):
-        """As `_compression` does it, for whole frames; None where that has more to do or to say.
-
-        A step in Python costs as much as the kernel's own work on a batch of one record. One frame
-        that does not say how much it holds, as Java writes it, takes a single step if there is room
-        for it. (Of several that step would give the first, of an empty claim nothing.)
-        """
-        cdef Py_ssize_t size
-        if is_one_open_ended and self.room:
-            try:
-                return self.zstd.decompress(compressed, self.room)
-            except _compression.zstd_error():
-                pass  # it needs more room, or is damaged: the longer way tells
-        if self.scratch is None:
-            self.zstd, self.scratch = _compression.zstd_context(), _compression.scratch_buffer()
-        try:
-            reader = self.zstd.stream_reader(compressed, read_across_frames=True)
-            size = reader.readinto(self.scratch)
-        except _compression.zstd_error():
-            return None
-        if size == len(self.scratch) or size > self.limit:
-            self.scratch = None  # to be had again: it may have grown
-            return None
-        self.room = max(self.room, min(2 * size, self.limit))
-        return self.scratch[:size]
+        compressed = self.block.view[batch.pos + HEADER_SIZE:batch.stop]
+        return _compression.decompress(batch.attributes & CODEC_MASK, compressed, self.limit)
 
     cdef int read_records(self, Batch *batch, const uint8_t *data, size_t size) except -1:
         cdef bint is_control = batch.attributes & CONTROL
@@ -670,9 +798,12 @@ def decode(
     reading.limit = min(batch_limit_bytes, INT32_MAX)
     reading.start = reading.next_offset = start
     reading.stop = stop
-    reading.pos = pos
+    reading.pos = reading.begun_pos = pos
     reading.rows.wanted = wanted
     take_kept_rows(&reading.rows)
     # Arrow's offsets are 32 bits: whatever fits a chunk fits a column.
-    reading.run(min(chunk_bytes, INT32_MAX - reading.limit))
+    try:
+        reading.run(min(chunk_bytes, INT32_MAX - reading.limit))
+    finally:
+        reading.leave_bench()
     return reading.result()

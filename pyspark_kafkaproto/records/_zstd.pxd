@@ -1,4 +1,4 @@
-"""Where zstd frames end: the library gives what there is of one that is cut without a word.
+"""Where zstd frames end, and which of them any reader takes.
 
 Only blocks' headers are looked at. `compression.py` is the same in plain Python, and says what is
 wrong where this says no. Format: RFC 8878, 3.1.
@@ -16,12 +16,13 @@ cdef enum:
     RLE = 1  # the type of a block that is one byte, repeated
     CHECKSUM = 4
     FRAME = 0xFD2FB528
-    CLAIMS = 0xE0  # flags of a frame that say how much it holds
+    LARGE_WINDOW = 17  # the exponent of 128 MiB, the most that the library allows by itself
 
 
-cdef inline bint is_open_ended(const uint8_t *data) noexcept nogil:
-    """Whether a frame with content begins here, and does not say how much. No shorter than one."""
-    return little_uint32_at(data) == FRAME and data[4] & CLAIMS == 0
+cdef inline bint is_plain(const uint8_t *data) noexcept nogil:
+    """Whether a frame with content begins here, and needs no more memory than readers allow."""
+    cdef bint is_single = data[4] >> 5 & 1  # its window is its content
+    return little_uint32_at(data) == FRAME and (is_single or data[5] >> 3 < LARGE_WINDOW)
 
 
 cdef inline size_t header_size(uint8_t flags) noexcept nogil:

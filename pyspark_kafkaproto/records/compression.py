@@ -17,7 +17,7 @@ from functools import cache
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder
 from importlib.util import find_spec, module_from_spec
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer  # for the type checker alone: not a dependency
@@ -46,6 +46,36 @@ _LZ4_PIECE_BYTES: Final = 64 << 10
 _LZ4_SMALL_BYTES: Final = 64 << 10  # what Java's producer makes blocks of
 _SCRATCH_BYTES: Final = 256 << 10
 _SCRATCH_KEPT_BYTES: Final = 16 << 20
+
+
+class _Library(NamedTuple):
+    """Where the functions of a codec's library are, in the order of `NativeFunctions`."""
+
+    module: str
+    version: str
+    version_unit: int
+    functions: tuple[str, ...]
+
+
+_LIBRARIES: Final = {
+    LZ4: _Library(
+        "lz4.frame._frame",
+        "LZ4F_getVersion",
+        100,
+        (
+            "LZ4F_createDecompressionContext",
+            "LZ4F_freeDecompressionContext",
+            "LZ4F_decompress",
+            "LZ4F_resetDecompressionContext",
+        ),
+    ),
+    ZSTD: _Library(  # the same library as in the module that is used otherwise, which hides it
+        "zstandard._cffi",
+        "ZSTD_versionNumber",
+        10000,
+        ("ZSTD_createDCtx", "ZSTD_freeDCtx", "ZSTD_decompressDCtx"),
+    ),
+}
 
 
 class DecompressionFailed(Exception):
@@ -147,6 +177,41 @@ def zstd_error() -> type[Exception]:
     """What the context raises where data is damaged."""
     error: type[Exception] = _zstandard().ZstdError
     return error
+
+
+class NativeFunctions(NamedTuple):
+    """Addresses of the functions of a codec's library."""
+
+    create: int
+    free: int
+    decompress: int
+    reset: int = 0
+
+
+@cache
+def native_functions(codec: int) -> NativeFunctions | None:
+    """Those of `codec`; None where its package does not let them be seen, or has others.
+
+    They are for calls without the interpreter, of which the packages have none. What the libraries
+    promise of them has not changed since their first versions.
+    """
+    library = _LIBRARIES.get(codec)
+    if library is None:
+        return None
+    try:
+        from ctypes import CDLL, c_void_p, cast  # noqa: PLC0415 - not every Python has it
+
+        found = find_spec(library.module)
+        if found is None or found.origin is None:
+            return None
+        there = CDLL(found.origin)
+        if getattr(there, library.version)() // library.version_unit != 1:
+            return None
+        return NativeFunctions(
+            *(cast(getattr(there, name), c_void_p).value or 0 for name in library.functions)
+        )
+    except (ImportError, OSError, AttributeError):
+        return None
 
 
 @cache

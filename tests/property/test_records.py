@@ -9,6 +9,7 @@ import os
 import random
 from itertools import accumulate
 
+import lz4.frame
 import pytest
 import zstandard
 from hypothesis import given
@@ -116,7 +117,7 @@ def blocks(draw) -> bytes:
     return block
 
 
-ZSTD = 4
+LZ4, ZSTD = 3, 4
 SKIPPABLE = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
 
 
@@ -136,14 +137,30 @@ def zstd_frames(draw, content: bytes) -> bytes:
 
 
 @st.composite
-def zstd_blocks(draw) -> bytes:
-    """A few batches in zstd, each of a size of its own; one of them may be damaged."""
+def lz4_frames(draw, content: bytes) -> bytes:
+    """`content` as clients frame it: independent blocks of 64 KiB; or less usual."""
+    frame = lz4.frame.compress(
+        content,
+        block_size=draw(st.sampled_from([4, 4, 5, 7])),
+        block_linked=draw(st.booleans()),
+        content_checksum=draw(st.booleans()),
+        block_checksum=draw(st.booleans()),
+        store_size=draw(st.booleans()),
+    )
+    around = draw(st.sampled_from([0, 0, 0, 0, 1, 2]))
+    return SKIPPABLE * (around == 1) + frame + SKIPPABLE * (around == 2)
+
+
+@st.composite
+def framed_blocks(draw, codec: int) -> bytes:
+    """A few batches, each of a size of its own; one of them may be damaged."""
+    frames = {LZ4: lz4_frames, ZSTD: zstd_frames}[codec]
     made = []
     for offset in range(draw(st.integers(1, 5))):
         size = draw(st.sampled_from([0, 10, 1000, 20_000, 600_000]))
         value = random.Random(offset).randbytes(min(size, 2000)) + bytes(size)
         records = encode_batch([NewRecord(value)])
-        made.append(bytearray(draw(zstd_frames(records[61:]))))
+        made.append(bytearray(draw(frames(records[61:]))))
     damage = draw(st.sampled_from(["", "", "cut", "changed", "more"]))
     which = made[draw(st.integers(0, len(made) - 1))]
     if damage == "cut":
@@ -153,7 +170,7 @@ def zstd_blocks(draw) -> bytes:
     elif damage == "more":
         which += draw(st.binary(max_size=20))
     return b"".join(
-        raw_batch(bytes(stream), 1, attributes=ZSTD, base_offset=offset)
+        raw_batch(bytes(stream), 1, attributes=codec, base_offset=offset)
         for offset, stream in enumerate(made)
     )
 
@@ -167,10 +184,13 @@ def test_both_read_the_same_rows(block, start, stop, aborted, chunk_bytes):
     assert_alike(block, start=start, stop=stop, aborted=aborted, chunk_bytes=chunk_bytes)
 
 
-@given(zstd_blocks(), st.sampled_from([2000, 50_000, 1 << 27]))
+@pytest.mark.parametrize("codec", [LZ4, ZSTD])
+@given(st.data(), st.sampled_from([2000, 50_000, 1 << 27]), st.integers(0, 50_000))
 @examples(60)
-def test_both_read_zstd_however_it_is_framed(block, limit_bytes):
-    assert_alike(block, start=0, stop=300, check_crcs=False, batch_limit_bytes=limit_bytes)
+def test_both_read_a_codec_however_it_is_framed(codec, data, limit_bytes, chunk_bytes):
+    block = data.draw(framed_blocks(codec))
+    options = {"batch_limit_bytes": limit_bytes, "chunk_bytes": chunk_bytes}
+    assert_alike(block, start=0, stop=300, check_crcs=False, **options)
 
 
 @given(blocks(), st.integers(1, 3000), st.integers(0, 200), st.integers(0, 300), ABORTED)

@@ -12,7 +12,7 @@ import lz4.frame
 import pytest
 import zstandard
 
-from pyspark_kafkaproto.records import NewRecord, encode_batch
+from pyspark_kafkaproto.records import NewRecord, compression, encode_batch
 from pyspark_kafkaproto.records.compression import GZIP, LZ4, SNAPPY, ZSTD, compress
 from tests.examples import first
 from tests.unit.records.batches import raw_batch, rows_of, with_fields
@@ -129,6 +129,17 @@ STREAMS = {
 def test_every_form_of_a_codec(decode, rows, name):
     codec, stream = STREAMS[name]
     assert rows_of(decode(compressed(stream(), codec))) == rows(PLAIN)
+
+
+@pytest.mark.parametrize("name", first(12, STREAMS))
+def test_every_form_where_a_library_shows_no_functions(monkeypatch, decode, rows, name):
+    """Two batches of it: one codec's may follow each other without a step in Python."""
+    codec, stream = STREAMS[name]
+    block = compressed(stream(), codec) + with_fields(compressed(stream(), codec), base_offset=300)
+    found = rows_of(decode(block))
+    monkeypatch.setattr(compression, "native_functions", lambda _: None)
+    assert rows_of(decode(block)) == found
+    assert found[:300] == rows(PLAIN)
 
 
 def zstd_as(flags: dict[str, bool], content: bytes) -> bytes:

@@ -78,6 +78,36 @@ def test_the_checksum_of_a_package_that_is_loaded(monkeypatch):
     assert compression._load_crc32c() is stub
 
 
+@pytest.mark.parametrize("codec", [LZ4, ZSTD])
+def test_the_libraries_that_are_installed_show_their_functions(codec):
+    """Those that setup.cfg allows do, on Linux and macOS; with others all is slower, no more."""
+    assert 0 not in compression.native_functions(codec)[:3]
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP, SNAPPY, 5])
+def test_others_show_none(codec):
+    assert compression.native_functions(codec) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"module": "lz4.frame._nosuch"},
+        {"module": "json"},  # not a library
+        {"module": "nosuch.package"},
+        {"module": "lz4._version"},  # a library without these functions
+        {"version": "LZ4F_no_such"},
+        {"version_unit": 10},  # another main version
+        {"functions": ("LZ4F_no_such",)},
+    ],
+    ids=str,
+)
+def test_a_library_of_another_form_shows_none(monkeypatch, change):
+    library = compression._LIBRARIES[LZ4]._replace(**change)
+    monkeypatch.setattr(compression, "_LIBRARIES", {LZ4: library})
+    assert compression.native_functions.__wrapped__(LZ4) is None
+
+
 @CODECS
 def test_nothing_compressed_is_nothing(codec):
     assert len(decompress(codec, memoryview(compress(codec, b"")), 100)) == 0
