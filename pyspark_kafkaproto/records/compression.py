@@ -160,23 +160,12 @@ _scratch = _Scratch()
 _contexts = threading.local()
 
 
-def scratch_buffer() -> memoryview:
-    """This thread's buffer to decompress into; the next `decompress` may replace it."""
-    return _scratch.at_least(0)
-
-
-def zstd_context() -> Any:
+def _zstd_context() -> Any:
     """This thread's decompression context: it holds tables worth keeping."""
     context = getattr(_contexts, "zstd", None)
     if context is None:
         context = _contexts.zstd = _zstandard().ZstdDecompressor()
     return context
-
-
-def zstd_error() -> type[Exception]:
-    """What the context raises where data is damaged."""
-    error: type[Exception] = _zstandard().ZstdError
-    return error
 
 
 class NativeFunctions(NamedTuple):
@@ -318,7 +307,7 @@ def _gzip(data: Buffer, level: int | None) -> bytes:
 
 def _unsnap(data: memoryview, limit_bytes: int) -> Output:
     blocks = _xerial_blocks(data) if bytes(data[:8]) == _XERIAL_MAGIC else iter((data,))
-    out = scratch_buffer()
+    out = _scratch.at_least(0)
     size = 0
     for block in blocks:
         declared = _snappy_size(block)
@@ -435,7 +424,7 @@ def _lz4(data: Buffer, level: int | None) -> bytes:
 
 def _unzstd(data: memoryview, limit_bytes: int) -> Output:
     out = _scratch.at_least(min(limit_bytes + 1, 4 * len(data)))
-    reader = zstd_context().stream_reader(data, read_across_frames=True)
+    reader = _zstd_context().stream_reader(data, read_across_frames=True)
     try:
         size: int = reader.readinto(out)
         while size == len(out):  # a shorter answer means that the data is at its end
@@ -443,7 +432,7 @@ def _unzstd(data: memoryview, limit_bytes: int) -> Output:
                 raise _over(limit_bytes)
             out = _grown(out, size, size + 1, limit_bytes)
             size += reader.readinto(out[size:])
-    except zstd_error() as error:
+    except _zstandard().ZstdError as error:
         raise _damaged(ZSTD, error) from error
     if size > limit_bytes:
         raise _over(limit_bytes)
