@@ -46,7 +46,7 @@ from pyspark_kafkaproto.records._message cimport (
     read_message_header,
     survey,
 )
-from pyspark_kafkaproto.records._unpacking cimport Unpacker, begin, end, unpack
+from pyspark_kafkaproto.records._unpacking cimport Unpacker, begin, end, may_unpack, unpack
 from pyspark_kafkaproto.records._walk cimport (
     CODEC_MASK,
     LOG_OVERHEAD,
@@ -540,6 +540,10 @@ cdef class Reading:
             and previous_end <= batch.base_offset < self.stop
             and 0 <= batch.last_offset_delta < INT64_MAX - batch.base_offset
             and batch.base_offset + batch.last_offset_delta >= self.next_offset
+            and may_unpack(
+                batch.attributes & CODEC_MASK, self.block.data + batch.pos + HEADER_SIZE,
+                batch.stop - batch.pos - HEADER_SIZE,
+            )
         )
 
     cdef size_t find_in_a_row(self, Batch *batches, size_t chunk_bytes) except? -1:

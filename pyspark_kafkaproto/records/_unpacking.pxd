@@ -9,7 +9,7 @@ wrong. Formats: RFC 8878; lz4_Frame_format.md of the library.
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
 
-from pyspark_kafkaproto.records._zstd cimport is_plain, whole_frames
+from pyspark_kafkaproto.records._zstd cimport block_room, is_one_block
 
 cdef enum:
     LZ4 = 3
@@ -55,15 +55,22 @@ cdef inline void end(Unpacker *unpacker) noexcept:
     free(unpacker.scratch)
 
 
+cdef inline bint may_unpack(int codec, const uint8_t *data, size_t size) noexcept nogil:
+    """Whether this is as plain as its headers can say."""
+    return codec != ZSTD or is_one_block(data, size)
+
+
 cdef inline Py_ssize_t unpack(
     Unpacker *unpacker, const uint8_t *data, size_t size, size_t limit
 ) noexcept nogil:
-    """How many bytes are in `scratch` now; -1 where more is to be done, or to be said."""
+    """How many bytes are in `scratch` now; -1 where more is to be done, or to be said.
+
+    Only of what `may_unpack`.
+    """
     cdef size_t room = min(limit, <size_t> SCRATCH_BYTES)
     cdef size_t taken = size
     if unpacker.codec == ZSTD:
-        if whole_frames(data, size) != 1 or not is_plain(data):
-            return -1
+        room = min(room, block_room(data))
         room = (<ZstdDecompress> unpacker.decompress)(
             unpacker.context, unpacker.scratch, room, data, size
         )

@@ -1,7 +1,6 @@
-"""Where zstd frames end, and which of them any reader takes.
+"""Which zstd frames any reader takes, however it reads them.
 
-Only blocks' headers are looked at. `compression.py` is the same in plain Python, and says what is
-wrong where this says no. Format: RFC 8878, 3.1.
+Only headers are looked at. Format: RFC 8878, 3.1.
 """
 
 from libc.stdint cimport uint8_t, uint32_t
@@ -9,20 +8,14 @@ from libc.stdint cimport uint8_t, uint32_t
 from pyspark_kafkaproto.records._crc32 cimport little_uint32_at
 
 cdef enum:
-    SKIPPABLE = 0x184D2A5  # the magic number of frames without content, its last digit off
-    SKIPPABLE_HEADER = 8
     SMALLEST_FRAME = 9  # magic, descriptor, window or size, one block's header
     BLOCK_HEADER = 3
     RLE = 1  # the type of a block that is one byte, repeated
     CHECKSUM = 4
     FRAME = 0xFD2FB528
     LARGE_WINDOW = 17  # the exponent of 128 MiB, the most that the library allows by itself
-
-
-cdef inline bint is_plain(const uint8_t *data) noexcept nogil:
-    """Whether a frame with content begins here, and needs no more memory than readers allow."""
-    cdef bint is_single = data[4] >> 5 & 1  # its window is its content
-    return little_uint32_at(data) == FRAME and (is_single or data[5] >> 3 < LARGE_WINDOW)
+    LARGEST_BLOCK = 128 << 10  # decompressed
+    BLOCK_WINDOW = 7  # the exponent of a window of as much
 
 
 cdef inline size_t header_size(uint8_t flags) noexcept nogil:
@@ -36,27 +29,30 @@ cdef inline size_t header_size(uint8_t flags) noexcept nogil:
     return size + is_single
 
 
-cdef inline size_t whole_frames(const uint8_t *data, size_t size) noexcept nogil:
-    """How many there are; 0 where the last does not end where the data does."""
-    cdef size_t pos = 0
-    cdef size_t count = 0
+cdef inline bint is_one_block(const uint8_t *data, size_t size) noexcept nogil:
+    """Whether this is a frame of one block, which needs no more memory than readers allow.
+
+    Of several blocks the library does not look at each one's size if it reads all at once.
+    """
+    cdef size_t pos
     cdef uint32_t block
-    cdef uint8_t flags
-    while pos < size:
-        if size - pos < SMALLEST_FRAME:
-            return 0
-        count += 1
-        if little_uint32_at(data + pos) >> 4 == SKIPPABLE:
-            pos += SKIPPABLE_HEADER + <size_t> little_uint32_at(data + pos + 4)
-            continue
-        flags = data[pos + 4]
-        pos += header_size(flags)
-        block = 0
-        while not block & 1:
-            if pos + BLOCK_HEADER > size:
-                return 0
-            block = data[pos] | data[pos + 1] << 8 | data[pos + 2] << 16
-            pos += BLOCK_HEADER + (1 if block >> 1 & 3 == RLE else block >> 3)
-        if flags & 4:
-            pos += CHECKSUM
-    return count if pos == size else 0
+    if size < SMALLEST_FRAME or little_uint32_at(data) != FRAME:
+        return False
+    if not data[4] >> 5 & 1 and data[5] >> 3 >= LARGE_WINDOW:
+        return False  # of a single segment the window is the content
+    pos = header_size(data[4]) + BLOCK_HEADER
+    if pos > size:
+        return False
+    block = data[pos - 3] | data[pos - 2] << 8 | data[pos - 1] << 16
+    pos += 1 if block >> 1 & 3 == RLE else block >> 3
+    if data[4] & 4:
+        pos += CHECKSUM
+    return block & 1 and pos == size
+
+
+cdef inline size_t block_room(const uint8_t *data) noexcept nogil:
+    """The most that a block of such a frame may hold: its window, or the largest."""
+    cdef uint8_t window = data[5]
+    if data[4] >> 5 & 1 or window >> 3 >= BLOCK_WINDOW:
+        return LARGEST_BLOCK
+    return <size_t> (8 + (window & 7)) << 7 + (window >> 3)  # in eighths; the least is 1 KiB

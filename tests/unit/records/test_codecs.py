@@ -335,3 +335,50 @@ def test_a_zstd_frame_that_ends_behind_a_block_that_is_not_the_last(refused):
     """The next block's header would be behind the batch: a sanitizer sees who looks at it."""
     frame = bytes.fromhex("28b52ffd 00 58 000000")
     assert "zstd" in str(refused(raw_batch(frame, 1, attributes=ZSTD)))
+
+
+def zstd_blocks(*blocks: tuple[int, int, bytes], window: int = 0x58) -> bytes:
+    """A frame of blocks, each given as its type, its size, and what it has."""
+    headers = [size << 3 | kind << 1 for kind, size, _ in blocks]
+    headers[-1] |= 1
+    return bytes.fromhex("28b52ffd 00") + bytes([window]) + b"".join(
+        header.to_bytes(3, "little") + content
+        for header, (_, _, content) in zip(headers, blocks, strict=True)
+    )  # fmt: skip
+
+
+RAW, RLE = 0, 1  # types of blocks
+LARGEST_BLOCK = 128 << 10
+
+
+def zeros_in_a_block(count: int, window: int = 0x58) -> bytes:
+    """A record of so many zeros, which are one block, between what else it has."""
+    records = encode_batch([NewRecord(bytes(count))])[61:]
+    front, end = records[: -count - 1], records[-1:]
+    return zstd_blocks(
+        (RAW, len(front), front), (RLE, count, b"\x00"), (RAW, len(end), end), window=window
+    )
+
+
+def test_a_zstd_block_larger_than_it_may_be(rows, refused):
+    """The library takes it where it reads all at once; clients, which do not, never would."""
+    (row,) = rows(raw_batch(zeros_in_a_block(LARGEST_BLOCK), 1, attributes=ZSTD))
+    assert row.value == bytes(LARGEST_BLOCK)
+    for stream in (
+        zeros_in_a_block(LARGEST_BLOCK + 1),
+        zeros_in_a_block(2000, window=0),  # of 1 KiB, and so are its blocks
+        zstd_blocks((RLE, LARGEST_BLOCK + 1, b"\x00")),
+        zstd_blocks((RLE, 1025, b"\x00"), window=0),
+    ):
+        assert "zstd" in str(refused(raw_batch(stream, 1, attributes=ZSTD)))
+
+
+def test_a_zstd_window_smaller_than_its_block(rows, refused):
+    """As a flipped bit makes it, where no CRC is looked at."""
+    rng = random.Random(1)
+    words = [rng.randbytes(50) for _ in range(40)]
+    records = encode_batch([NewRecord(b"".join(rng.choices(words, k=2000)))])[61:]
+    frame = bytearray(zstd_stream(records))
+    assert len(rows(raw_batch(bytes(frame), 1, attributes=ZSTD))) == 1
+    frame[5] = 0x18  # 8 KiB
+    assert "zstd" in str(refused(raw_batch(bytes(frame), 1, attributes=ZSTD)))
