@@ -196,11 +196,17 @@ def native_functions(codec: int) -> NativeFunctions | None:
         there = CDLL(found.origin)
         if getattr(there, library.version)() // library.version_unit != 1:
             return None
-        return NativeFunctions(
-            *(cast(getattr(there, name), c_void_p).value or 0 for name in library.functions)
+        own, first = (
+            [cast(getattr(place, name, 0), c_void_p).value or 0 for name in library.functions]
+            for place in (there, CDLL(None))
         )
     except (ImportError, OSError, AttributeError):
         return None
+    # A copy of the library that all of the process sees, as one that was preloaded, gets the calls
+    # that this one makes of itself: half of each, of two versions, breaks the heap.
+    if 0 in own or any(found not in (0, its) for its, found in zip(own, first, strict=True)):
+        return None
+    return NativeFunctions(*own)
 
 
 @cache

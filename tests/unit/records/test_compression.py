@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import crc32c
@@ -106,6 +107,24 @@ def test_a_library_of_another_form_shows_none(monkeypatch, change):
     library = compression._LIBRARIES[LZ4]._replace(**change)
     monkeypatch.setattr(compression, "_LIBRARIES", {LZ4: library})
     assert compression.native_functions.__wrapped__(LZ4) is None
+
+
+@pytest.mark.parametrize("codec", [LZ4, ZSTD])
+def test_a_library_whose_calls_of_itself_go_to_another_copy_shows_none(codec, tmp_path):
+    """As where one of the system is preloaded: of two versions, that broke the heap."""
+    module = find_spec(compression._LIBRARIES[codec].module).origin
+    copy = shutil.copy(module, tmp_path / "copy.so")
+    program = (
+        "import ctypes, sys\n"
+        "from pyspark_kafkaproto.records import compression\n"
+        "ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)\n"
+        "print(compression.native_functions(int(sys.argv[2])))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, copy, str(codec)],
+        capture_output=True, check=True, text=True,
+    )  # fmt: skip
+    assert done.stdout == "None\n"
 
 
 @CODECS
