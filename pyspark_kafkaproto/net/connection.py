@@ -187,11 +187,16 @@ class Connection:
             api = self._incoming.in_flight[0].response.API_NAME
             raise LocalProtocolError(f"{api} is still unanswered")
         version = self.version_for(type(message_of(request)), most)
-        self.send(request, deadline, version)
-        if begins_s is None:
-            return self.receive(deadline).message
-        begins = deadline.sooner(begins_s)
-        return self._receive(begins, deadline, fresh_buffer, _BEGINNING_BYTES).message
+        try:
+            self.send(request, deadline, version)
+            if begins_s is None:
+                return self.receive(deadline).message
+            begins = deadline.sooner(begins_s)
+            return self._receive(begins, deadline, fresh_buffer, _BEGINNING_BYTES).message
+        except BaseException:  # an interrupt between the two: nobody is left to take the answer
+            if self._incoming.in_flight:
+                self.close()
+            raise
 
     def send(
         self,

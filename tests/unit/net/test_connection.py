@@ -70,6 +70,17 @@ def test_wherever_receiving_is_interrupted_no_answer_is_left_half_taken(cluster,
             connection.receive(soon())
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("nth", range(1, 45))
+def test_wherever_a_request_is_interrupted_its_answer_is_not_left_to_come(cluster, nth):
+    """A pool gives nobody a connection with an answer to come, nor closes it: each was kept."""
+    with opened(cluster) as connection:
+        files = {connection_module.__file__, incoming.__file__, outgoing.__file__}
+        with suppress(KeyboardInterrupt), Interrupted(nth, files):
+            connection.request(ALL_TOPICS, soon())
+        assert not (connection.is_open and connection.in_flight)
+
+
 def test_nothing_to_receive_is_said_not_waited_for(cluster):
     with opened(cluster) as connection, pytest.raises(LocalProtocolError, match="in flight"):
         connection.receive(soon())
