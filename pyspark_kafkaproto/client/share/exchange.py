@@ -462,7 +462,7 @@ class ShareExchange:
         is_session = isinstance(error, BrokerError) and error.code in _BEGINS_ANEW
         if is_session and one.epoch != FIRST_EPOCH:
             return  # the next one is begun at once
-        if is_fetch or not is_retriable(error):
+        if (is_fetch and asked) or not is_retriable(error):  # interrupted, it may name nothing yet
             self._fail(asked, error, since)
 
     def _fail(

@@ -616,6 +616,20 @@ def test_wherever_a_poll_is_interrupted_nothing_stands_still_or_is_done_unheard(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("nth", range(1, 30))
+def test_wherever_the_first_request_is_made_and_interrupted_the_next_poll_makes_another(
+    filled, shares, member_of, nth
+):
+    """Of partitions that were not asked for yet it failed with a ValueError."""
+    consumer = member_of()
+    rows = []
+    with suppress(KeyboardInterrupt), Interrupted(nth, {session.__file__}):
+        rows += rows_of(next_batch(consumer))
+    rows += poll_rows(consumer, 40 - len(rows))
+    assert sorted(row[:2] for row in rows) == [row[:2] for row in ROWS]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("nth", range(1, 12))
 def test_wherever_a_close_is_interrupted_another_one_goes_on_with_it(
     filled, shares, member_of, nth
