@@ -45,7 +45,7 @@ class Coming:
                 self._on_its_way = first, part
                 part.held.give(part.first, part.last)
                 return part
-            self._rest.popleft().close()
+            self._drop_first()
         return None
 
     @property
@@ -68,7 +68,11 @@ class Coming:
     def close(self) -> None:
         """Nothing more of it is handed out."""
         while self._rest:
-            self._rest.popleft().close()
+            self._drop_first()
+
+    def _drop_first(self) -> None:
+        self._rest[0].close()  # first: where an interrupt comes in between, it is closed again
+        self._rest.popleft()
 
 
 class _OfPartition:
@@ -107,3 +111,5 @@ class _OfPartition:
             for held in self._helds:
                 held.drop_coming()
         self._parts.close()
+        for held in self._helds:  # what an interrupt has ended before it began has released nothing
+            held.release_coming()

@@ -15,6 +15,7 @@ from pyspark_kafkaproto import Acknowledge, SubscriptionPattern, TopicPartition
 from pyspark_kafkaproto.client.group import keeper, membership
 from pyspark_kafkaproto.client.share import coming, exchange, session
 from pyspark_kafkaproto.client.share import consumer as consumer_module
+from pyspark_kafkaproto.client.share import rows as rows_module
 from pyspark_kafkaproto.client.share.consumer import ShareConsumer
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -624,6 +625,20 @@ def test_wherever_the_first_request_is_made_and_interrupted_the_next_poll_makes_
     consumer = member_of()
     rows = []
     with suppress(KeyboardInterrupt), Interrupted(nth, {session.__file__}):
+        rows += rows_of(next_batch(consumer))
+    rows += poll_rows(consumer, 40 - len(rows))
+    assert sorted(row[:2] for row in rows) == [row[:2] for row in ROWS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nth", range(1, 40))
+def test_wherever_rows_are_interrupted_on_their_way_they_come_before_their_lock_runs_out(
+    filled, shares, member_of, nth
+):
+    """Of a generator that was interrupted as it began nothing was released: nobody got its rows."""
+    consumer = member_of()
+    rows = []
+    with suppress(KeyboardInterrupt), Interrupted(nth, {coming.__file__, rows_module.__file__}):
         rows += rows_of(next_batch(consumer))
     rows += poll_rows(consumer, 40 - len(rows))
     assert sorted(row[:2] for row in rows) == [row[:2] for row in ROWS]
