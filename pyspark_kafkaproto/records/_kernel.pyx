@@ -536,14 +536,24 @@ cdef class Reading:
             batch.magic == MAGIC_V2
             and not self.may_abort
             and not batch.attributes & CONTROL
-            and HEADER_SIZE < batch.stop - batch.pos < SMALL_BYTES
             and previous_end <= batch.base_offset < self.stop
             and 0 <= batch.last_offset_delta < INT64_MAX - batch.base_offset
             and batch.base_offset + batch.last_offset_delta >= self.next_offset
-            and may_unpack(
-                batch.attributes & CODEC_MASK, self.block.data + batch.pos + HEADER_SIZE,
-                batch.stop - batch.pos - HEADER_SIZE,
-            )
+            and self.is_for_bench(batch)
+        )
+
+    cdef bint is_for_bench(self, Batch *batch) noexcept:
+        """Whether it is small, and what is compressed in it as plain as headers can say."""
+        return HEADER_SIZE < batch.stop - batch.pos < SMALL_BYTES and may_unpack(
+            batch.attributes & CODEC_MASK, self.block.data + batch.pos + HEADER_SIZE,
+            batch.stop - batch.pos - HEADER_SIZE,
+        )
+
+    cdef Py_ssize_t unpack(self, Batch *batch) noexcept nogil:
+        """How many bytes there are on the bench now; -1 where `compression.py` is to do it."""
+        return unpack(
+            &self.bench.unpacker, self.block.data + batch.pos + HEADER_SIZE,
+            batch.stop - batch.pos - HEADER_SIZE, self.limit,
         )
 
     cdef size_t find_in_a_row(self, Batch *batches, size_t chunk_bytes) except? -1:
@@ -575,7 +585,6 @@ cdef class Reading:
         self, Batch *batches, size_t found, size_t chunk_bytes, Outcome *outcome
     ) noexcept nogil:
         """Read them, until the chunk is full; how many were. The one behind may have a fault."""
-        cdef Unpacker *unpacker = &self.bench.unpacker
         cdef Batch *batch
         cdef Py_ssize_t size
         cdef size_t index
@@ -584,14 +593,11 @@ cdef class Reading:
             batch = batches + index
             if self.decompressed_bytes and self.decompressed_bytes >= chunk_bytes:
                 return index
-            size = unpack(
-                unpacker, self.block.data + batch.pos + HEADER_SIZE,
-                batch.stop - batch.pos - HEADER_SIZE, self.limit,
-            )
+            size = self.unpack(batch)
             if size < 0 or not 0 <= batch.record_count <= size // MIN_RECORD_SIZE:
                 return index
             outcome[0] = read_rows(
-                unpacker.scratch, size, batch, &self.rows, self.next_offset, self.stop
+                self.bench.unpacker.scratch, size, batch, &self.rows, self.next_offset, self.stop
             )
             if unlikely(outcome.fault or outcome.left):
                 return index
@@ -677,6 +683,12 @@ cdef class Reading:
 
     cdef int read_compressed(self, Batch *batch) except -1:
         cdef Py_buffer content
+        cdef Py_ssize_t size
+        if self.may_abort and self.is_for_bench(batch) and self.has_bench(batch):  # in no row
+            with nogil:
+                size = self.unpack(batch)
+            if size >= 0:
+                return self.read_records(batch, self.bench.unpacker.scratch, size)
         try:
             decompressed = self.decompressed(batch)
         except _compression.DecompressionFailed as error:
