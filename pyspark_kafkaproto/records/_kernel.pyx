@@ -549,7 +549,7 @@ cdef class Reading:
             batch.stop - batch.pos - HEADER_SIZE,
         )
 
-    cdef Py_ssize_t unpack(self, Batch *batch) noexcept nogil:
+    cdef Py_ssize_t unpack_one(self, Batch *batch) noexcept nogil:
         """How many bytes there are on the bench now; -1 where `compression.py` is to do it."""
         return unpack(
             &self.bench.unpacker, self.block.data + batch.pos + HEADER_SIZE,
@@ -593,7 +593,7 @@ cdef class Reading:
             batch = batches + index
             if self.decompressed_bytes and self.decompressed_bytes >= chunk_bytes:
                 return index
-            size = self.unpack(batch)
+            size = self.unpack_one(batch)
             if size < 0 or not 0 <= batch.record_count <= size // MIN_RECORD_SIZE:
                 return index
             outcome[0] = read_rows(
@@ -686,7 +686,7 @@ cdef class Reading:
         cdef Py_ssize_t size
         if self.may_abort and self.is_for_bench(batch) and self.has_bench(batch):  # in no row
             with nogil:
-                size = self.unpack(batch)
+                size = self.unpack_one(batch)
             if size >= 0:
                 return self.read_records(batch, self.bench.unpacker.scratch, size)
         try:

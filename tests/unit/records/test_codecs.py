@@ -12,7 +12,7 @@ import lz4.frame
 import pytest
 import zstandard
 
-from pyspark_kafkaproto.records import Columns, NewRecord, _kernel, compression, encode_batch
+from pyspark_kafkaproto.records import Columns, NewRecord, compression, encode_batch
 from pyspark_kafkaproto.records.compression import GZIP, LZ4, SNAPPY, ZSTD, compress
 from tests.examples import first
 from tests.unit.records.batches import raw_batch, rows_of, with_fields
@@ -146,11 +146,12 @@ def test_every_form_where_a_library_shows_no_functions(monkeypatch, decode, rows
 @pytest.mark.parametrize("aborted", [[], [(1, 10_000)]], ids=["all", "committed"])
 def test_small_batches_take_no_step_in_python(monkeypatch, codec, aborted):
     """Where aborted transactions are to be passed over, too: none of them lies ahead of 10 000."""
+    kernel = pytest.importorskip("pyspark_kafkaproto.records._kernel")
     one = encode_batch(RECORDS, codec=codec)
     block = one + with_fields(one, base_offset=300)
     monkeypatch.setattr(compression, "decompress", None)
     options = {"start": 0, "stop": 600, "aborted": aborted, "wanted": Columns.VALUE}
-    assert _kernel.decode(block, **options).rows == 600
+    assert kernel.decode(block, **options).rows == 600
 
 
 def zstd_as(flags: dict[str, bool], content: bytes) -> bytes:
