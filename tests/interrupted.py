@@ -1,4 +1,4 @@
-"""Interrupts at a chosen point: Python looks for signals as functions begin."""
+"""Interrupts at a chosen point: Python looks for signals as functions begin, and behind C's."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ class Interrupted:
     Args:
         nth: counted from 1; beyond the last one nothing is met.
         files: only functions of these are counted.
+        behind_c: the ends of functions in C that they call are counted, too.
     """
 
-    def __init__(self, nth: int, files: Collection[str]) -> None:
+    def __init__(self, nth: int, files: Collection[str], *, behind_c: bool = False) -> None:
         self._left = nth
         self._files = files
-        self._before = sys.gettrace()
+        self._set, self._before = (
+            (sys.setprofile, sys.getprofile()) if behind_c else (sys.settrace, sys.gettrace())
+        )
 
     def __enter__(self) -> None:
-        sys.settrace(self._interrupt)
+        self._set(self._interrupt)
 
     def __exit__(self, *_: object) -> None:
-        sys.settrace(self._before)
+        self._set(self._before)
 
     def _interrupt(self, frame: FrameType, event: str, _: Any) -> None:
-        self._left -= event == "call" and frame.f_code.co_filename in self._files
+        self._left -= event in {"call", "c_return"} and frame.f_code.co_filename in self._files
         if not self._left:
             raise KeyboardInterrupt

@@ -18,7 +18,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
@@ -131,7 +131,11 @@ class Membership:
     """
 
     def __init__(self, instance_id: str | None = None) -> None:
-        self._changed = threading.Condition()
+        # The reader takes it by itself: `with` and `wait` of a Condition are functions of Python,
+        # in which an interrupt would leave it taken for ever, or become another error.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)  # the keeper waits for it
+        self._news = threading.Lock()  # let go of at news: the reader waits for it
         self._polled_at = time.monotonic()
         self._commits: list[Commit] = []
         self._given = 0  # commits
@@ -155,7 +159,7 @@ class Membership:
     @property
     def view(self) -> View:
         """All of it as it is at one moment."""
-        with self._changed:
+        with self._lock:
             return View(self.state, self.member, self.tenure, self.assignment, self.changes)
 
     # The reader's side
@@ -175,12 +179,12 @@ class Membership:
 
     def polled(self) -> None:
         """The reader is alive: max.poll.interval.ms begins anew."""
-        with self._changed:
+        with self._lock:
             self._polled_at = time.monotonic()
 
     def released(self) -> None:
         """The reader has let its partitions go (or has seen the error): join again."""
-        with self._changed:
+        with self._lock:
             passes = _may_pass(self.error)
             if passes and self.state in (State.REBALANCING, State.LOST, State.FAILED):
                 self.assignment = self.owned = frozenset()
@@ -193,7 +197,7 @@ class Membership:
         What has been taken away since may be read by others by now; what has come back since then
         is not where it was.
         """
-        with self._changed:
+        with self._lock:
             now = (self.state, self.tenure, self.changes)
             is_ours = now == (State.STABLE, seen.tenure, seen.changes)
             if is_ours:
@@ -202,10 +206,10 @@ class Membership:
 
     def give_up(self, partitions: frozenset[TopicPartition]) -> None:
         """The reader does not read these any more, nor may it commit what it has read of them."""
-        with self._changed:
+        with self._lock:
             self.owned -= partitions
             self._given_up |= dict.fromkeys(partitions, self._given)
-            self._changed.notify_all()
+            self._tell()
 
     def commit(
         self,
@@ -214,21 +218,19 @@ class Membership:
         deadline: Deadline,
     ) -> Commit:
         """Have `offsets` committed by `deadline`, after all that were given before."""
-        with self._changed:
+        with self._lock:
             commit = Commit(offsets, topic_ids, self.tenure, deadline, self._given)
             self._given += 1
             self._commits.append(commit)
             if self._refusal is not None:
                 self._answer_all(self._refusal)
-            self._changed.notify_all()
+            self._tell()
             return commit
 
     def wait_for(self, commit: Commit, deadline: Deadline) -> None:
         """Return once `commit` is done, or raise DeadlineExceeded."""
-        with self._changed:
-            while not commit.is_done:
-                deadline.check("commit offsets")
-                self._changed.wait(deadline.remaining_s)
+        while not self._waited_for(lambda: commit.is_done, deadline):
+            deadline.check("commit offsets")
 
     def wait_for_change(self, seen: View, deadline: Deadline) -> None:
         """Return once it is elsewhere, or to read something else, or the deadline has passed."""
@@ -236,19 +238,28 @@ class Membership:
         def has_changed() -> bool:
             return (self.state, self.changes) != (seen.state, seen.changes)
 
-        with self._changed:
-            self._changed.wait_for(has_changed, deadline.remaining_s)
+        self._waited_for(has_changed, deadline)
+
+    def _waited_for(self, is_so: Callable[[], bool], deadline: Deadline) -> bool:
+        """Wait, and have the lock only to look; False: it is not so by then."""
+        while True:
+            with self._lock:
+                if is_so():
+                    return True
+            if deadline.has_passed:
+                return False
+            self._news.acquire(timeout=deadline.remaining_s)
 
     def close(self) -> None:
         """Nothing is to be said any more."""
-        with self._changed:
+        with self._lock:
             self._become(State.CLOSED)
 
     # The keeper's side
 
     def joined(self, member: GroupMember, assignment: frozenset[TopicPartition]) -> None:
         """It has become a member."""
-        with self._changed:
+        with self._lock:
             self.member, self.assignment = member, assignment
             self.tenure += 1
             self.changes += 1
@@ -257,29 +268,29 @@ class Membership:
 
     def goes_on(self, member: GroupMember, assignment: frozenset[TopicPartition]) -> None:
         """It is the same member in another epoch, and perhaps to read something else."""
-        with self._changed:
+        with self._lock:
             if self.state is State.STABLE:
                 self.member = member
                 if assignment != self.assignment:
                     self.assignment = assignment
                     self.changes += 1
-                    self._changed.notify_all()
+                    self._tell()
 
     def named(self, member_id: str) -> None:
         """The coordinator knows the member under this id, or ("") under none."""
-        with self._changed:
+        with self._lock:
             self.member = GroupMember(member_id, NO_GENERATION, self.member.instance_id)
 
     def rebalance(self, reason: str) -> None:
         """The group shares out anew: the reader is to let its partitions go."""
-        with self._changed:
+        with self._lock:
             if self.state is State.STABLE:
                 self.reason = reason
                 self._become(State.REBALANCING)
 
     def lost(self, reason: str, *, member_id: str = "") -> None:
         """The generation is over without us: what it read is read by others now."""
-        with self._changed:
+        with self._lock:
             self.member = GroupMember(member_id, NO_GENERATION, self.member.instance_id)
             if self.is_member:
                 self.reason = reason
@@ -287,7 +298,7 @@ class Membership:
 
     def fail(self, error: KafkaProtoError) -> None:
         """The reader has to know: its next poll raises `error`."""
-        with self._changed:
+        with self._lock:
             if self.state is not State.CLOSED:
                 self.error = error
                 self._become(State.FAILED)
@@ -303,13 +314,13 @@ class Membership:
 
     def take_commits(self) -> list[Commit]:
         """What is to be committed, oldest first."""
-        with self._changed:
+        with self._lock:
             taken, self._commits = self._commits, []
             return taken
 
     def leave_out(self, commit: Commit) -> None:
         """What was given up since `commit` was given may be read, and committed, by others."""
-        with self._changed:
+        with self._lock:
             gone = {item for item in commit.left if self._given_up.get(item, -1) > commit.number}
             if gone:
                 commit.left = {item: at for item, at in commit.left.items() if item not in gone}
@@ -317,21 +328,21 @@ class Membership:
 
     def answer(self, commits: list[Commit], error: KafkaProtoError | None) -> None:
         """Those commits are done."""
-        with self._changed:
+        with self._lock:
             for commit in commits:
                 commit.error, commit.is_done = error, True
-            self._changed.notify_all()
+            self._tell()
 
     def refuse_commits(self, error: KafkaProtoError) -> None:
         """Nobody commits any more: what was not taken is done, and all that will be given."""
-        with self._changed:
+        with self._lock:
             self._refusal = error
             self._answer_all(error)
 
     @property
     def may_be_read(self) -> frozenset[TopicPartition]:
         """What it reads, or may begin to at any moment."""
-        with self._changed:
+        with self._lock:
             return self.assignment | self.owned
 
     def wait_for_work(
@@ -343,7 +354,7 @@ class Membership:
             timeout_s: how long to wait.
             owned: return, too, when the reader reads something else; None: that is no matter.
         """
-        with self._changed:
+        with self._lock:
             if not self._has_work and owned in (None, self.owned):
                 self._changed.wait(timeout_s)
 
@@ -355,10 +366,16 @@ class Membership:
     def _answer_all(self, error: KafkaProtoError) -> None:
         self.answer(self.take_commits(), error)
 
+    def _tell(self) -> None:
+        """Wake up whoever waits; with the lock."""
+        self._changed.notify_all()
+        if self._news.locked():
+            self._news.release()
+
     def _become(self, state: State) -> None:
         if self.state is not State.CLOSED:
             self.state = state
-        self._changed.notify_all()
+        self._tell()
 
 
 def _may_pass(error: KafkaProtoError | None) -> bool:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
+
 import pytest
 
+from pyspark_kafkaproto.client.group import membership as membership_module
 from pyspark_kafkaproto.client.group.membership import Membership, State
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.net import Deadline
+from tests.interrupted import Interrupted
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -71,3 +76,19 @@ def test_what_was_given_up_is_left_out_of_commits_that_were_given_before(joined)
     assert (before.left, before.is_late) == ({FIRST: CommittedOffset(7)}, True)
     assert (alone.left, alone.is_late) == (first, False)
     assert (behind.left, behind.is_late) == (both, False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nth", range(1, 60))
+def test_wherever_the_reader_is_interrupted_its_keeper_goes_on(joined, nth):
+    """A Condition is taken by a function of Python: behind that an interrupt left it taken."""
+    files = {membership_module.__file__, threading.__file__}
+    with suppress(KeyboardInterrupt), Interrupted(nth, files, behind_c=True):
+        joined.polled()
+        joined.wait_for_change(joined.view, Deadline.after(0.01))
+        joined.commit({FIRST: CommittedOffset(7)}, {}, Deadline.after(1.0))
+        joined.close()
+    keeper = threading.Thread(target=joined.take_commits, daemon=True)
+    keeper.start()
+    keeper.join(5.0)
+    assert not keeper.is_alive()

@@ -133,7 +133,7 @@ def test_what_was_given_to_be_committed_before_a_member_is_dropped_is_committed(
     poll_rows(held, 40)
     thread = held._keeper._thread
     membership = held._membership
-    with membership._changed:  # its keeper looks up when both has happened
+    with membership._lock:  # its keeper looks up when both has happened
         held.commit(wait=False)
         del held
         gc.collect()
