@@ -17,9 +17,10 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from threading import get_ident
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyspark_kafkaproto.client.processors import spare_threads
+from pyspark_kafkaproto.client.reading.threads import Threads, Work
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import (
     DEFAULT_CHUNK_BYTES,
@@ -29,9 +30,6 @@ from pyspark_kafkaproto.records import (
     skim,
 )
 from pyspark_kafkaproto.records.compression import GZIP, LZ4, SNAPPY, ZSTD
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
 
 # Who decodes a part: its bytes, the position of its first batch, and the offset it begins at.
 Decoder = Callable[[memoryview, int, int], Decoded]
@@ -57,12 +55,11 @@ class _Part:
         is_done: whether they are decoded.
     """
 
-    work: Future[None]
-
     def __init__(self, data: memoryview, pos: int, start: int, stop: int, decode: Decoder) -> None:
         self.pos, self.start, self.end, self.stop = pos, start, len(data), stop
         self.found: Decoded | None = None
         self.is_done = False
+        self.work = Work(self.run)
         self._data = data
         self._decode = decode
 
@@ -83,7 +80,7 @@ class Beside:
     def __init__(self, threads: int) -> None:
         self._threads = threads
         self._process = os.getpid()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Threads | None = None
         self._parts: deque[_Part] = deque()
         self._thread_ids: set[int] = set()
         self._ratio = 0.0  # of a block's bytes to their content, by what was decoded last
@@ -146,15 +143,10 @@ class Beside:
 
     def _begin(self, part: _Part) -> None:
         if self._pool is None:
-            # Executors pay every import at every start, and decode in their tasks' threads.
-            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
             ids = self._thread_ids  # without `self`, which threads would keep from being garbage
-            self._pool = ThreadPoolExecutor(
-                self._threads, "kafkaproto-decode", lambda: ids.add(get_ident())
-            )
-        part.work = self._pool.submit(part.run)
-        self._parts.append(part)
+            self._pool = Threads(self._threads, "kafkaproto-decode", lambda: ids.add(get_ident()))
+        self._parts.append(part)  # first: no thread is in bytes of which `drop` does not know
+        self._pool.give(part.work)
 
     def take(self, pos: int, start: int) -> Decoded | None:
         """What the part there gave, waited for; None: it is the reader's to decode."""
@@ -203,8 +195,7 @@ class Beside:
         """As `drop`; the threads end."""
         self.drop()
         if self._pool is not None:
-            # What no thread was had for may stand in line all the same.
-            self._pool.shutdown(wait=not self._is_inside, cancel_futures=True)
+            self._pool.end()
             self._pool = None
 
 

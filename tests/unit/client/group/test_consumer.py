@@ -6,7 +6,6 @@ import itertools
 import random
 import threading
 import time
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 
@@ -22,6 +21,7 @@ from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.client.reading import beside
 from pyspark_kafkaproto.client.reading import decode as decode_module
 from pyspark_kafkaproto.client.reading.decode import BlockReading
+from pyspark_kafkaproto.client.reading.threads import Work
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.cluster.groups.members import read_assignment
@@ -2479,7 +2479,7 @@ def test_rows_of_parts_that_threads_decode_come_once_and_in_their_order(
 @pytest.fixture
 def stuck_thread(small_parts, monkeypatch):
     """A thread is stuck in a part, once this is set, until a wait for it meets a Ctrl-C."""
-    part, exception = BlockReading._part, Future.exception
+    part, exception = BlockReading._part, Work.exception
     is_stuck, may_end = threading.Event(), threading.Event()
 
     def slow(self, data, pos, start):
@@ -2497,7 +2497,7 @@ def stuck_thread(small_parts, monkeypatch):
         return exception(self, timeout)
 
     monkeypatch.setattr(BlockReading, "_part", slow)
-    monkeypatch.setattr(Future, "exception", wait)
+    monkeypatch.setattr(Work, "exception", wait)
     return is_stuck
 
 

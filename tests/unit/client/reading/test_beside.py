@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 from hypothesis import given
@@ -21,6 +21,7 @@ from pyspark_kafkaproto.net import ClientConfig
 from pyspark_kafkaproto.records import Columns, Damaged, NewRecord, encode_batch
 from pyspark_kafkaproto.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from tests.forks import in_child
+from tests.interrupted import Interrupted
 
 CONFIG = ClientConfig.parse({"bootstrap.servers": "nobody:1"})
 ID, FIRST_OF_TRANSACTION = 7, 20
@@ -212,6 +213,23 @@ def test_a_wait_that_was_interrupted_is_made_up_for(monkeypatch):
         by.drop()
         assert work.done()
         assert by.begins is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nth", range(1, 130))
+def test_wherever_the_reader_is_interrupted_it_comes_to_an_end(nth):
+    """A thread waited for a lock that the interrupt had left taken, and `close` for the thread."""
+    data = memoryview(b"".join(batches(40)))
+    by = Beside(1)
+    by._ratio = len(data) / 10 / CHUNK_BYTES
+    files = {beside.__file__, threading.__file__}
+    with suppress(KeyboardInterrupt), Interrupted(nth, files, behind_c=True):
+        by.share(data, 0, 0, lambda *_: None)
+        by.take(0, 0)
+    ends = threading.Thread(target=by.close, daemon=True)
+    ends.start()
+    ends.join(5.0)
+    assert not ends.is_alive()
 
 
 def test_what_an_interrupted_end_of_a_block_left_is_none_of_the_next_one(monkeypatch):
