@@ -20,7 +20,7 @@ from threading import get_ident
 from typing import Final
 
 from pyspark_kafkaproto.client.processors import spare_threads
-from pyspark_kafkaproto.client.reading.threads import Threads, Work
+from pyspark_kafkaproto.client.threads import Threads, Work
 from pyspark_kafkaproto.errors import CorruptRecords
 from pyspark_kafkaproto.records import (
     DEFAULT_CHUNK_BYTES,

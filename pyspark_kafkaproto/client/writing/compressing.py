@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.client.processors import spare_threads
+from pyspark_kafkaproto.client.threads import Threads, Work
 from pyspark_kafkaproto.client.writing.batches import Span
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.net import ProducerConfig
 from pyspark_kafkaproto.records import BatchBuilder
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
 
 _MOST_THREADS: Final = 4
 # These take little longer than all the rest: a broker next to us needs the last processor more.
@@ -53,8 +51,8 @@ class Compressing:
         self._threads = threads
         self._most_bytes = most_bytes
         self.held_bytes = 0
-        self._pool: ThreadPoolExecutor | None = None
-        self._under_way: deque[tuple[Full, Future[None] | None]] = deque()
+        self._pool: Threads | None = None
+        self._under_way: deque[tuple[Full, Work | None]] = deque()
 
     @property
     def is_empty(self) -> bool:
@@ -72,19 +70,17 @@ class Compressing:
         self.held_bytes += full.builder.size_bytes
         self._under_way.append((full, self._begin(full.builder)))
 
-    def _begin(self, builder: BatchBuilder) -> Future[None] | None:
+    def _begin(self, builder: BatchBuilder) -> Work | None:
         """Have a thread compress it; None where there is none, as while the interpreter ends."""
         try:
             if self._pool is None:
-                # Executors pay every import at every start, and compress in their tasks' threads.
-                from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
-                self._pool = ThreadPoolExecutor(self._threads, "kafkaproto-compress")
-            return self._pool.submit(builder.compress)
+                self._pool = Threads(self._threads, "kafkaproto-compress")
+            work = Work(builder.compress)
+            self._pool.give(work)
         except RuntimeError:
-            # It may stand in line all the same: no thread is to come to it while it is sealed.
-            self._leave_pool(wait=True)
+            self._leave_pool()
             return None
+        return work
 
     def take(self, *, wait: bool) -> Iterator[Full]:
         """Those that are compressed, in the order in which they came.
@@ -95,7 +91,7 @@ class Compressing:
         """
         while self._under_way:
             full, compressed = self._under_way[0]
-            if compressed is not None and not compressed.cancelled():
+            if compressed is not None:
                 if not (wait or self._has_many or compressed.done()):
                     return
                 compressed.result()
@@ -109,14 +105,17 @@ class Compressing:
 
     def close(self) -> None:
         """Let go of what is in here; what comes later begins anew."""
+        for _, compressed in self._under_way:
+            if compressed is not None:
+                compressed.cancel()  # what a thread has begun goes on
         self._under_way.clear()
         self.held_bytes = 0
-        self._leave_pool(wait=False)
+        self._leave_pool()
 
-    def _leave_pool(self, *, wait: bool) -> None:
-        """What a thread has begun goes on, to be waited for or not; nothing else is begun."""
+    def _leave_pool(self) -> None:
+        """Nothing more is given to its threads."""
         if self._pool is not None:
-            self._pool.shutdown(wait=wait, cancel_futures=True)
+            self._pool.end()
             self._pool = None
 
 

@@ -21,7 +21,7 @@ from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.client.reading import beside
 from pyspark_kafkaproto.client.reading import decode as decode_module
 from pyspark_kafkaproto.client.reading.decode import BlockReading
-from pyspark_kafkaproto.client.reading.threads import Work
+from pyspark_kafkaproto.client.threads import Work
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.cluster.groups.members import read_assignment

@@ -7,11 +7,14 @@ goes through single steps in C.
 
 from __future__ import annotations
 
+import atexit
 import threading
+import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Final
 
+_PATIENCE_S: Final = 5.0  # as the process ends: what is done takes some milliseconds
 _TAKER, _THREAD, _BY = "who gave it", "a thread", "by"
 
 
@@ -79,12 +82,14 @@ class Threads:
         begun: called in each as it begins.
     """
 
-    def __init__(self, most: int, name: str, begun: Callable[[], object]) -> None:
+    def __init__(self, most: int, name: str, begun: Callable[[], object] = int) -> None:
         self._most: Final = most
         self._name = name
         self._begun = begun
-        self._count = 0
+        self._own: list[threading.Thread] = []
         self._line: _Line = SimpleQueue()
+        self._has_ended = False
+        _every.add(self)
 
     def give(self, work: Work) -> None:
         """Have a thread do it.
@@ -92,18 +97,41 @@ class Threads:
         Raises:
             RuntimeError: there is no thread to be had.
         """
-        if self._count < self._most:
-            self._count += 1
-            name = f"{self._name}_{self._count - 1}"
-            args = self._line, self._begun
-            threading.Thread(target=_work_off, args=args, name=name, daemon=True).start()
+        if self._has_ended:
+            raise RuntimeError("the process ends")
+        if len(self._own) < self._most:
+            name, args = f"{self._name}_{len(self._own)}", (self._line, self._begun)
+            thread = threading.Thread(target=_work_off, args=args, name=name, daemon=True)
+            self._own.append(thread)
+            thread.start()
         self._line.put(work)
 
     def end(self) -> None:
         """Begin with nothing more."""
+        self._has_ended = True
         self._line.put(None)
 
-    __del__ = end
+    def __del__(self) -> None:
+        if "_line" in vars(self):  # an interrupt may have kept it from that
+            self.end()
+
+    def join(self) -> None:
+        """Wait for what they are at."""
+        for thread in self._own:
+            if thread.ident is not None:
+                thread.join(_PATIENCE_S)
+
+
+_every: Final = weakref.WeakSet[Threads]()
+
+
+@atexit.register
+def _end_all() -> None:
+    """Once the interpreter ends it halts these threads, and who waits for them would for ever."""
+    for one in list(_every):
+        one.end()
+    for one in list(_every):
+        one.join()
 
 
 def _work_off(line: _Line, begun: Callable[[], object]) -> None:
