@@ -11,6 +11,7 @@ cdef enum:
     SMALLEST_FRAME = 9  # magic, descriptor, window or size, one block's header
     BLOCK_HEADER = 3
     RLE = 1  # the type of a block that is one byte, repeated
+    EMPTY_LAST = 1  # the header of a last block, stored, of no bytes
     CHECKSUM = 4
     FRAME = 0xFD2FB528
     LARGE_WINDOW = 17  # the exponent of 128 MiB, the most that the library allows by itself
@@ -29,10 +30,15 @@ cdef inline size_t header_size(uint8_t flags) noexcept nogil:
     return size + is_single
 
 
+cdef inline uint32_t block_header(const uint8_t *behind) noexcept nogil:
+    return behind[-3] | behind[-2] << 8 | behind[-1] << 16
+
+
 cdef inline bint is_one_block(const uint8_t *data, size_t size) noexcept nogil:
     """Whether this is a frame of one block, which needs no more memory than readers allow.
 
-    Of several blocks the library does not look at each one's size if it reads all at once.
+    Java's producer has an empty last one behind it. Of several blocks the library does not look at
+    each one's size if it reads all at once.
     """
     cdef size_t pos
     cdef uint32_t block
@@ -43,11 +49,15 @@ cdef inline bint is_one_block(const uint8_t *data, size_t size) noexcept nogil:
     pos = header_size(data[4]) + BLOCK_HEADER
     if pos > size:
         return False
-    block = data[pos - 3] | data[pos - 2] << 8 | data[pos - 1] << 16
+    block = block_header(data + pos)
     pos += 1 if block >> 1 & 3 == RLE else block >> 3
+    if not block & 1:
+        pos += BLOCK_HEADER
+        if pos > size or block_header(data + pos) != EMPTY_LAST:
+            return False
     if data[4] & 4:
         pos += CHECKSUM
-    return block & 1 and pos == size
+    return pos == size
 
 
 cdef inline size_t block_room(const uint8_t *data) noexcept nogil:

@@ -131,7 +131,11 @@ def zstd_frames(draw, content: bytes) -> bytes:
     frames = b""
     for part in parts:
         flags = {"write_checksum": draw(st.booleans()), "write_content_size": draw(st.booleans())}
-        frames += zstandard.ZstdCompressor(**flags).compress(part)
+        compressor = zstandard.ZstdCompressor(**flags).compressobj(size=len(part))
+        frames += compressor.compress(part)
+        if draw(st.booleans()):  # Java's last block is an empty one
+            frames += compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+        frames += compressor.flush()
     around = draw(st.sampled_from([0, 0, 0, 0, 1, 2]))
     return SKIPPABLE * (around == 1) + frames + SKIPPABLE * (around == 2)
 

@@ -79,9 +79,10 @@ def xerial(data: bytes, size: int = 1000) -> bytes:
 
 
 def zstd_stream(data: bytes) -> bytes:
-    """As the Java client writes it: without content size."""
+    """As the Java client writes it: without content size, an empty block at its end."""
     compressor = zstandard.ZstdCompressor(write_content_size=False).compressobj()
-    return compressor.compress(data) + compressor.flush()
+    written = compressor.compress(data) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    return written + compressor.flush()
 
 
 STREAMS = {
