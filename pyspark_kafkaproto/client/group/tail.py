@@ -227,9 +227,9 @@ class Tail(Exchanges):
                 self._under_way.add(sent, place)
 
     def _send_to(self, place: Place, chosen: list[LedRange], deadline: Deadline) -> SentFetch:
-        """The same; a leader that does not take it soon is left alone while others have answers."""
+        """The same; a leader that does not take it soon is left alone where there are others."""
         endpoint = place[0]
-        if not self._under_way:
+        if not (self._under_way or self._resting):
             return super()._send_to(place, chosen, deadline)
         was_reached = self._directory.router.has_reached(endpoint)
         first_s = patience.FIRST_S if was_reached else self._config.connection_setup_timeout_s
