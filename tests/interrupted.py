@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Collection
 from types import FrameType
@@ -25,10 +26,12 @@ class Interrupted:
         )
 
     def __enter__(self) -> None:
+        gc.disable()  # generators that it closes are functions, too, whose errors nobody hears of
         self._set(self._interrupt)
 
     def __exit__(self, *_: object) -> None:
         self._set(self._before)
+        gc.enable()
 
     def _interrupt(self, frame: FrameType, event: str, _: Any) -> None:
         self._left -= event in {"call", "c_return"} and frame.f_code.co_filename in self._files
