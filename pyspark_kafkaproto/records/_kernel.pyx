@@ -269,17 +269,12 @@ cdef class Block:
         if left < LOG_OVERHEAD:
             return False
         batch.pos = pos
-        length = int32_at(at + 8)
-        if (
-            left < HEADER_SIZE
-            or at[MAGIC_POS] != MAGIC_V2
-            or length < MIN_LENGTH_V2
-            or length - MIN_LENGTH_V2 > limit
-        ):
+        if not self.has_header(pos, limit):
             if read_message_header(at, left, limit, batch):
                 return True
             _batch.read_header(self.view, pos, limit)  # raises unless the batch is only cut
             return False
+        length = int32_at(at + 8)
         if left < LOG_OVERHEAD + <size_t> length:
             return False
         batch.stop = pos + LOG_OVERHEAD + length
@@ -294,19 +289,14 @@ cdef class Block:
         batch.record_count = int32_at(at + 57)
         return True
 
-    cdef bint has_whole(self, size_t pos, int32_t limit) noexcept:
-        """Whether all of a record batch, of a length that can be, is at `pos`."""
+    cdef bint has_header(self, size_t pos, int32_t limit) noexcept:
+        """Whether at `pos` is the header of a record batch, of a length that can be."""
         cdef const uint8_t *at = self.data + pos
-        cdef size_t left = self.size - pos
         cdef int32_t length
-        if left < HEADER_SIZE or at[MAGIC_POS] != MAGIC_V2:
+        if self.size - pos < HEADER_SIZE or at[MAGIC_POS] != MAGIC_V2:
             return False
         length = int32_at(at + 8)
-        return (
-            length >= MIN_LENGTH_V2
-            and length - MIN_LENGTH_V2 <= limit
-            and LOG_OVERHEAD + <size_t> length <= left
-        )
+        return length >= MIN_LENGTH_V2 and length - MIN_LENGTH_V2 <= limit
 
     cdef object header(self, Batch *batch):
         """The header as the object that raises errors about it."""
@@ -458,18 +448,26 @@ cdef class Reading:
             if batch.base_offset >= self.stop and not is_wrapper(&batch):
                 self.next_offset = self.stop  # all that lies before the stop has been read
                 return 0
-            if batch.attributes & CODEC_MASK and self.read_in_a_row(&batch, chunk_bytes):
-                previous_end = batch.base_offset + batch.last_offset_delta + 1
-                continue
-            if unlikely(batch.magic != MAGIC_V2):
-                self.read_message(&batch, previous_end)
-            else:
-                self.read(&batch)
+            if not (batch.attributes & CODEC_MASK and self.read_in_a_row(&batch, chunk_bytes)):
+                if unlikely(batch.magic != MAGIC_V2):
+                    self.read_message(&batch, previous_end)
+                else:
+                    self.read(&batch)
+                self.note_read(&batch)
             previous_end = batch.base_offset + batch.last_offset_delta + 1
-            self.next_offset = min(max(self.next_offset, previous_end), self.stop)
-            self.pos = batch.stop
-            self.batches += 1
         return 0
+
+    cdef void note_read(self, Batch *batch) noexcept nogil:
+        """All of `batch` was read."""
+        cdef int64_t behind = batch.base_offset + batch.last_offset_delta + 1
+        self.next_offset = min(max(self.next_offset, behind), self.stop)
+        self.pos = batch.stop
+        self.batches += 1
+
+    cdef void note_content(self, size_t size) noexcept nogil:
+        """A batch held `size` bytes of records."""
+        self.decompressed_bytes += size
+        self.max_batch_bytes = max(self.max_batch_bytes, size)
 
     cdef int read(self, Batch *batch) except -1:
         if self.check_crcs:
@@ -573,9 +571,10 @@ cdef class Reading:
             if count == MOST_IN_A_ROW or batch.stop - batches.pos >= most_bytes:
                 break
             stop = batch.base_offset + batch.last_offset_delta + 1
-            if not self.block.has_whole(batch.stop, self.limit):
+            if not self.block.has_header(batch.stop, self.limit):
                 break
-            self.block.read_header(batch.stop, self.limit, batch + 1)
+            if not self.block.read_header(batch.stop, self.limit, batch + 1):
+                break
             batch += 1
             if batch.attributes & CODEC_MASK != codec or not self.is_plain(batch, stop):
                 break
@@ -601,16 +600,9 @@ cdef class Reading:
             )
             if unlikely(outcome.fault or outcome.left):
                 return index
-            self.note_read(batch, size)
+            self.note_content(size)
+            self.note_read(batch)
         return found
-
-    cdef void note_read(self, Batch *batch, size_t size) noexcept nogil:
-        """`batch` was read, which held `size` bytes."""
-        self.decompressed_bytes += size
-        self.max_batch_bytes = max(self.max_batch_bytes, size)
-        self.next_offset = min(batch.base_offset + batch.last_offset_delta + 1, self.stop)
-        self.pos = batch.stop
-        self.batches += 1
 
     cdef int read_message(self, Batch *batch, int64_t previous_end) except -1:
         """A message of magic 0 or 1, or those that it wraps."""
@@ -656,8 +648,7 @@ cdef class Reading:
                 messages.count, messages.first, messages.last, previous_end,
             )
             batch.last_offset_delta = <int32_t> (messages.last + shift - batch.base_offset)
-        self.decompressed_bytes += messages.size
-        self.max_batch_bytes = max(self.max_batch_bytes, messages.size)
+        self.note_content(messages.size)
         if messages.size < NOGIL_BYTES:
             append_messages(messages, batch, &self.rows, shift, self.next_offset, self.stop)
         else:
@@ -713,8 +704,7 @@ cdef class Reading:
             batch.record_count < 0 or <size_t> batch.record_count > size // MIN_RECORD_SIZE
         ):
             _batch.check_count(self.block.header(batch), size)
-        self.decompressed_bytes += size
-        self.max_batch_bytes = max(self.max_batch_bytes, size)
+        self.note_content(size)
         if size < NOGIL_BYTES:
             outcome = read_rows(data, size, batch, &self.rows, self.next_offset, stop)
         else:

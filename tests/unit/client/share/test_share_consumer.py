@@ -622,12 +622,16 @@ def test_wherever_the_first_request_is_made_and_interrupted_the_next_poll_makes_
     filled, shares, member_of, nth
 ):
     """Of partitions that were not asked for yet it failed with a ValueError."""
-    consumer = member_of()
-    rows = []
-    with suppress(KeyboardInterrupt), Interrupted(nth, {session.__file__}):
-        rows += rows_of(next_batch(consumer))
-    rows += poll_rows(consumer, 40 - len(rows))
+    rows = rows_through_an_interrupt(member_of(), nth, {session.__file__})
     assert sorted(row[:2] for row in rows) == [row[:2] for row in ROWS]
+
+
+def rows_through_an_interrupt(consumer, nth, files):
+    """All 40 rows, from a poll that is interrupted and from those behind it."""
+    rows = []
+    with suppress(KeyboardInterrupt), Interrupted(nth, files):
+        rows += rows_of(next_batch(consumer))
+    return rows + poll_rows(consumer, 40 - len(rows))
 
 
 @pytest.mark.slow
@@ -636,11 +640,8 @@ def test_wherever_rows_are_interrupted_on_their_way_they_come_before_their_lock_
     filled, shares, member_of, nth
 ):
     """Of a generator that was interrupted as it began nothing was released: nobody got its rows."""
-    consumer = member_of()
-    rows = []
-    with suppress(KeyboardInterrupt), Interrupted(nth, {coming.__file__, rows_module.__file__}):
-        rows += rows_of(next_batch(consumer))
-    rows += poll_rows(consumer, 40 - len(rows))
+    files = {coming.__file__, rows_module.__file__}
+    rows = rows_through_an_interrupt(member_of(), nth, files)
     assert sorted(row[:2] for row in rows) == [row[:2] for row in ROWS]
 
 
