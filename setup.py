@@ -6,8 +6,10 @@ from setuptools import Extension, setup
 NATIVE = (
     ("capture", "_run"),
     ("net", "_inflow"),
+    ("records", "_block"),
     ("records", "_kernel"),
     ("records", "_kernel_write"),
+    ("records", "_memory"),
 )
 KERNELS = [
     Extension(

@@ -2,7 +2,7 @@
 
 import socket
 
-from pyspark_kafkaproto.records._kernel import Source
+from pyspark_kafkaproto.records._block import Source
 
 class Inflow(Source):
     is_ahead: bool

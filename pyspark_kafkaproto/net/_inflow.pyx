@@ -22,7 +22,7 @@ import os
 
 cimport cython
 
-from pyspark_kafkaproto.records._kernel cimport Source
+from pyspark_kafkaproto.records._block cimport Source
 
 cdef extern from "<sys/socket.h>" nogil:
     enum:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer  # for the type checker alone: not a dependency
 
-    from pyspark_kafkaproto.records._kernel import Source
+    from pyspark_kafkaproto.records._block import Source
 
 __all__ = [
     "DEFAULT_BATCH_LIMIT_BYTES",

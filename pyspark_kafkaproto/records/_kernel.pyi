@@ -4,15 +4,11 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import Buffer
 
+from pyspark_kafkaproto.records._block import Source
 from pyspark_kafkaproto.records.columns import Columns, Decoded, Skimmed
 from pyspark_kafkaproto.records.transactions import AbortedTransactions
 
 FAULTS: tuple[str, ...]
-
-class Source: ...
-
-class Memory:
-    def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def decode(
     block: Buffer,

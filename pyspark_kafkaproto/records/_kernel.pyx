@@ -7,21 +7,17 @@ small multiple of the bytes that are there. `Cursor` is the only thing that move
 the wire, and only `take` functions move it, each after a look at what is left. Sizes of
 allocations follow from bytes that were seen, never from a number that was read.
 
-`reference.py` is the same in plain Python. Header errors are raised by `batch.py`, whichever
-implementation found them, so both say the same. Format: `layout.py`. It must not know pyarrow.
+`_block` reads headers, `_walk` and `_message` records, `_unpacking` what is small and compressed,
+and `_memory` holds the columns. `reference.py` is all of it in plain Python. It must not know
+pyarrow.
 """
 
-from cpython.buffer cimport (
-    PyBUF_SIMPLE,
-    PyBuffer_FillInfo,
-    PyBuffer_Release,
-    PyObject_GetBuffer,
-)
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free
+from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
+from pyspark_kafkaproto.records._block cimport Block, crc32_tables
 from pyspark_kafkaproto.records._columns cimport (
     HEADERS,
     KEY,
@@ -29,33 +25,28 @@ from pyspark_kafkaproto.records._columns cimport (
     TIMESTAMP,
     TIMESTAMP_TYPE,
     VALUE,
-    Area,
-    Binary,
     Rows,
-    extend_validity,
     free_rows,
-    give_back,
-    reserve,
     reserve_rows,
 )
-from pyspark_kafkaproto.records._crc32 cimport Crc32Tables, crc32, fill_crc32_tables
 from pyspark_kafkaproto.records._cursor cimport NO_MEMORY, TIMESTAMP_RANGE, Bytes, unlikely
-from pyspark_kafkaproto.records._message cimport (
-    MessageSet,
-    append_messages,
-    read_message_header,
-    survey,
+from pyspark_kafkaproto.records._memory cimport (
+    binary_column,
+    handed_over,
+    headers_column,
+    take_kept_rows,
 )
+from pyspark_kafkaproto.records._message cimport MessageSet, append_messages, survey
 from pyspark_kafkaproto.records._unpacking cimport Unpacker, begin, end, may_unpack, unpack
 from pyspark_kafkaproto.records._walk cimport (
     CODEC_MASK,
+    HEADER_SIZE,
     LOG_OVERHEAD,
-    MAGIC_POS,
+    MAGIC_V2,
     Batch,
     Outcome,
     int32_at,
-    int64_at,
-    uint32_at,
+    is_wrapper,
     walk,
 )
 
@@ -64,15 +55,11 @@ from pyspark_kafkaproto.records import batch as _batch
 from pyspark_kafkaproto.records import compression as _compression
 from pyspark_kafkaproto.records import layout as _layout
 from pyspark_kafkaproto.records import legacy as _legacy
-from pyspark_kafkaproto.records.columns import BinaryColumn, Decoded, HeadersColumn, Skimmed
+from pyspark_kafkaproto.records.columns import Decoded, Skimmed
 from pyspark_kafkaproto.records.transactions import AbortedTransactions
 
 cdef enum:
-    MAGIC_V2 = 2
     LEADER_EPOCH_POS = 12
-    ATTRIBUTES_POS = 21
-    HEADER_SIZE = 61
-    MIN_LENGTH_V2 = 49
     MIN_RECORD_SIZE = 7
     TRANSACTIONAL = 0x10
     CONTROL = 0x20
@@ -103,238 +90,6 @@ FAULTS = (
 cdef object kind_of(int fault):
     """The class of the error for one of FAULTS."""
     return TimestampOutOfRange if fault == TIMESTAMP_RANGE else CorruptRecords
-
-
-cdef object crc32c = _compression.crc32c
-cdef Crc32Tables crc32_tables
-fill_crc32_tables(&crc32_tables)
-
-# --- memory
-
-# Areas whose columns are gone, one short stack per kind of column: the next chunk grows in pages
-# that are mapped already. Touching new ones costs more than decoding does.
-cdef enum:
-    KINDS = 13  # twelve, as `take_kept_rows` numbers them, and 0 for areas not worth keeping
-    KEPT_PER_KIND = 3  # the consumer holds one or two chunks while the next is decoded
-    MAX_KEPT_BYTES = 8 << 20  # of one area, which a chunk seldom passes
-    MAX_ALL_KEPT_BYTES = 16 << 20
-
-cdef Area kept_areas[KINDS][KEPT_PER_KIND]
-cdef int kept_counts[KINDS]
-cdef size_t all_kept_bytes = 0
-
-
-cdef void keep_or_free(Area *area) noexcept:
-    """Keep the area for the next chunk if it is of a kind and small enough, else free it."""
-    global all_kept_bytes
-    cdef int kind = area.kind
-    if (
-        area.data == NULL
-        or kind == 0
-        or area.capacity > MAX_KEPT_BYTES
-        or all_kept_bytes + area.capacity > MAX_ALL_KEPT_BYTES
-        or kept_counts[kind] == KEPT_PER_KIND
-    ):
-        free(area.data)
-        return
-    kept_areas[kind][kept_counts[kind]] = area[0]
-    kept_counts[kind] += 1
-    all_kept_bytes += area.capacity
-
-
-cdef void take_kept(Area *area, int kind) noexcept:
-    """Begin `area` with one that was kept, if there is any."""
-    global all_kept_bytes
-    if kept_counts[kind]:
-        kept_counts[kind] -= 1
-        area[0] = kept_areas[kind][kept_counts[kind]]
-        area.used = 0
-        all_kept_bytes -= area.capacity
-    area.kind = kind
-
-
-cdef void take_kept_rows(Rows *rows) noexcept:
-    """Begin the wanted columns with what was kept."""
-    if rows.wanted & OFFSET:
-        take_kept(&rows.offsets, 1)
-    if rows.wanted & TIMESTAMP:
-        take_kept(&rows.timestamps, 2)
-    if rows.wanted & TIMESTAMP_TYPE:
-        take_kept(&rows.timestamp_types, 3)
-    if rows.wanted & KEY:
-        take_kept(&rows.key.offsets, 4)
-        take_kept(&rows.key.data, 5)
-    if rows.wanted & VALUE:
-        take_kept(&rows.value.offsets, 6)
-        take_kept(&rows.value.data, 7)
-    if rows.wanted & HEADERS:
-        take_kept(&rows.list_offsets, 8)
-        take_kept(&rows.header_keys.offsets, 9)
-        take_kept(&rows.header_keys.data, 10)
-        take_kept(&rows.header_values.offsets, 11)
-        take_kept(&rows.header_values.data, 12)
-
-
-cdef class Memory:
-    """An area whose growth is over, to be read through the buffer protocol."""
-
-    cdef Area area
-
-    def __dealloc__(self):
-        keep_or_free(&self.area)
-
-    def __getbuffer__(self, Py_buffer *buffer, int flags):
-        PyBuffer_FillInfo(buffer, self, self.area.data, <Py_ssize_t> self.area.used, 1, flags)
-
-
-cdef Memory handed_over(Area *area):
-    """The content of `area` as an object that owns it."""
-    cdef Memory memory = Memory.__new__(Memory)
-    if area.data == NULL and not reserve(area, 0):
-        raise MemoryError
-    if area.capacity > MAX_KEPT_BYTES:
-        give_back(area)  # it had room for all of a batch, and may have got none of it
-    memory.area = area[0]
-    area.data = NULL
-    return memory
-
-
-# --- a block
-
-cdef class Source:
-    """Nothing more comes without a step in Python; see `net/_inflow.pyx` for one that has more."""
-
-    cdef size_t reach(self, size_t have) noexcept:
-        return have
-
-
-cdef class Span:
-    """A part of a block, for one call at a time: the next one moves it on."""
-
-    cdef const uint8_t *data
-    cdef Py_ssize_t size
-
-    def __getbuffer__(self, Py_buffer *buffer, int flags):
-        PyBuffer_FillInfo(buffer, self, <void *> self.data, self.size, 1, flags)
-
-
-cdef class Block:
-    """The bytes of one or more batches, held while they are read, and how many are there."""
-
-    cdef object whole
-    cdef object more
-    cdef Source source
-    cdef object view  # what is there, as are data and size
-    cdef const uint8_t *data
-    cdef size_t size
-    cdef Py_buffer buffer
-    cdef Span summed  # what a CRC is made of: a memoryview for each batch takes longer
-
-    def __cinit__(self, block, pos, arrived, more=None, Source source=None):
-        self.whole = _batch.byte_view(block, pos)
-        PyObject_GetBuffer(self.whole, &self.buffer, PyBUF_SIMPLE)
-        self.data = <const uint8_t *> self.buffer.buf
-        self.more = more
-        self.source = source
-        self.summed = Span.__new__(Span)
-        self.set_arrived(self.buffer.len if arrived is None else arrived, pos)
-
-    def __dealloc__(self):
-        PyBuffer_Release(&self.buffer)
-
-    cdef int set_arrived(self, arrived, before) except -1:
-        self.view = _batch.arrived_view(self.whole, arrived, before)
-        self.size = len(self.view)
-        return 0
-
-    cdef bint grow(self) except -1:
-        """Wait for more of it; False when no more will come."""
-        cdef size_t before = self.size
-        cdef size_t there = before
-        if self.more is None:
-            return False
-        if self.source is not None:
-            there = self.source.reach(before)
-        if there > before:  # what stands behind the block has perhaps come, too
-            self.set_arrived(min(there, <size_t> self.buffer.len), before)
-        else:
-            self.set_arrived(self.more(), before)
-        return self.size > before
-
-    cdef bint read_header(self, size_t pos, int32_t limit, Batch *batch) except? -1:
-        """The header of the batch at `pos`; False when the block's end cuts the batch."""
-        cdef const uint8_t *at = self.data + pos
-        cdef size_t left = self.size - pos
-        cdef int32_t length
-        if left < LOG_OVERHEAD:
-            return False
-        batch.pos = pos
-        if not self.has_header(pos, limit):
-            if read_message_header(at, left, limit, batch):
-                return True
-            _batch.read_header(self.view, pos, limit)  # raises unless the batch is only cut
-            return False
-        length = int32_at(at + 8)
-        if left < LOG_OVERHEAD + <size_t> length:
-            return False
-        batch.stop = pos + LOG_OVERHEAD + length
-        batch.magic = MAGIC_V2
-        batch.base_offset = int64_at(at)
-        batch.crc = uint32_at(at + 17)
-        batch.attributes = <int32_t> (at[21] << 8 | at[22])
-        batch.last_offset_delta = int32_at(at + 23)
-        batch.base_timestamp = int64_at(at + 27)
-        batch.max_timestamp = int64_at(at + 35)
-        batch.producer_id = int64_at(at + 43)
-        batch.record_count = int32_at(at + 57)
-        return True
-
-    cdef bint has_header(self, size_t pos, int32_t limit) noexcept:
-        """Whether at `pos` is the header of a record batch, of a length that can be."""
-        cdef const uint8_t *at = self.data + pos
-        cdef int32_t length
-        if self.size - pos < HEADER_SIZE or at[MAGIC_POS] != MAGIC_V2:
-            return False
-        length = int32_at(at + 8)
-        return length >= MIN_LENGTH_V2 and length - MIN_LENGTH_V2 <= limit
-
-    cdef object header(self, Batch *batch):
-        """The header as the object that raises errors about it."""
-        return _batch.read_header(self.view, batch.pos, INT32_MAX)
-
-    cdef int check_order(self, Batch *batch, int64_t previous_end) except -1:
-        if unlikely(batch.base_offset < previous_end):
-            _batch.check_order(self.header(batch), previous_end)
-        return 0
-
-    cdef int check_reach(self, Batch *batch) except -1:
-        if unlikely(
-            batch.last_offset_delta < 0
-            or batch.base_offset >= INT64_MAX - batch.last_offset_delta
-        ):
-            _batch.check_reach(self.header(batch))
-        return 0
-
-    cdef int check_message_crc(self, Batch *batch) except -1:
-        cdef const uint8_t *summed = self.data + batch.pos + MAGIC_POS
-        if unlikely(crc32(&crc32_tables, summed, self.data + batch.stop) != batch.crc):
-            _batch.check_crc(self.header(batch), self.view[batch.pos:batch.stop])
-        return 0
-
-    cdef bint has_its_crc(self, Batch *batch) except? -1:
-        self.summed.data = self.data + batch.pos + ATTRIBUTES_POS
-        self.summed.size = batch.stop - batch.pos - ATTRIBUTES_POS
-        return <uint32_t> crc32c(self.summed) == batch.crc
-
-    cdef int check_crc(self, Batch *batch) except -1:
-        if unlikely(not self.has_its_crc(batch)):
-            _batch.check_crc(self.header(batch), self.view[batch.pos:batch.stop])
-        return 0
-
-
-cdef inline bint is_wrapper(Batch *batch) noexcept:
-    """Whether it is a message with others inside, which have offsets up to its own."""
-    return batch.magic != MAGIC_V2 and batch.attributes & CODEC_MASK
 
 
 def skim(block, size_t pos=0):
@@ -470,6 +225,7 @@ cdef class Reading:
         self.max_batch_bytes = max(self.max_batch_bytes, size)
 
     cdef int read(self, Batch *batch) except -1:
+        cdef Bytes body
         if self.check_crcs:
             self.block.check_crc(batch)
         self.block.check_reach(batch)
@@ -479,15 +235,11 @@ cdef class Reading:
             return 0  # all of it lies before what was asked for; a marker counts all the same
         if self.may_abort and self.is_aborted(batch):
             return 0
-        if batch.attributes & CODEC_MASK and (
-            batch.stop - batch.pos > HEADER_SIZE or batch.record_count
-        ):
+        body = self.block.body(batch)
+        if batch.attributes & CODEC_MASK and (body.size or batch.record_count):
             self.read_compressed(batch)
         else:
-            self.read_records(
-                batch, self.block.data + batch.pos + HEADER_SIZE,
-                batch.stop - batch.pos - HEADER_SIZE,
-            )
+            self.read_records(batch, body.data, body.size)
         return 0
 
     cdef size_t read_in_a_row(self, Batch *batch, size_t chunk_bytes) except? -1:
@@ -542,17 +294,15 @@ cdef class Reading:
 
     cdef bint is_for_bench(self, Batch *batch) noexcept:
         """Whether it is small, and what is compressed in it as plain as headers can say."""
-        return HEADER_SIZE < batch.stop - batch.pos < SMALL_BYTES and may_unpack(
-            batch.attributes & CODEC_MASK, self.block.data + batch.pos + HEADER_SIZE,
-            batch.stop - batch.pos - HEADER_SIZE,
+        cdef Bytes body = self.block.body(batch)
+        return 0 < body.size < SMALL_BYTES and may_unpack(
+            batch.attributes & CODEC_MASK, body.data, body.size
         )
 
     cdef Py_ssize_t unpack_one(self, Batch *batch) noexcept nogil:
         """How many bytes there are on the bench now; -1 where `compression.py` is to do it."""
-        return unpack(
-            &self.bench.unpacker, self.block.data + batch.pos + HEADER_SIZE,
-            batch.stop - batch.pos - HEADER_SIZE, self.limit,
-        )
+        cdef Bytes body = self.block.body(batch)
+        return unpack(&self.bench.unpacker, body.data, body.size, self.limit)
 
     cdef size_t find_in_a_row(self, Batch *batches, size_t chunk_bytes) except? -1:
         """How many of one codec and with the right CRC follow each other, as far as is useful."""
@@ -759,35 +509,6 @@ cdef class Reading:
             value=binary_column(&rows.value, rows.count) if wanted & VALUE else None,
             headers=headers_column(rows) if wanted & HEADERS else None,
         )
-
-
-cdef object validity_bitmap(Area *validity, size_t rows):
-    """A bit per row, the least significant first; None when no row is null."""
-    cdef size_t size = (rows + 7) // 8
-    if validity.used == 0:
-        return None
-    if validity.used < size and not extend_validity(validity, size):
-        raise MemoryError
-    validity.used = size
-    return handed_over(validity)
-
-
-cdef object binary_column(Binary *column, size_t rows):
-    return BinaryColumn(
-        handed_over(&column.offsets),
-        handed_over(&column.data),
-        validity_bitmap(&column.validity, rows),
-    )
-
-
-cdef object headers_column(Rows *rows):
-    return HeadersColumn(
-        handed_over(&rows.list_offsets),
-        validity_bitmap(&rows.list_validity, rows.count),
-        rows.pair_count,
-        binary_column(&rows.header_keys, rows.pair_count),
-        binary_column(&rows.header_values, rows.pair_count),
-    )
 
 
 def decode(

@@ -31,6 +31,8 @@ from pyspark_kafkaproto.records._cursor cimport (
 cdef enum:
     LOG_OVERHEAD = 12
     MAGIC_POS = 16
+    HEADER_SIZE = 61
+    MAGIC_V2 = 2
     CODEC_MASK = 0x07
     LOG_APPEND_TIME = 0x08
 
@@ -46,6 +48,11 @@ cdef struct Batch:
     int64_t max_timestamp
     int64_t producer_id
     int32_t record_count
+
+
+cdef inline bint is_wrapper(Batch *batch) noexcept nogil:
+    """Whether it is a message with others inside, which have offsets up to its own."""
+    return batch.magic != MAGIC_V2 and batch.attributes & CODEC_MASK
 
 
 cdef inline uint32_t uint32_at(const uint8_t *at) noexcept nogil:

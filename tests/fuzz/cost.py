@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from tests.fuzz.oracle import allowed_s
 
 # Of a process's peak, by inputs read one after the other. What is kept from one batch to the next
-# (`_kernel.pyx`, 16 MiB) and the codecs' windows, which are brought in once, are in it.
+# (`_memory.pyx`, 16 MiB) and the codecs' windows, which are brought in once, are in it.
 GROWN_KIB_MAX = 64 << 10
 
 

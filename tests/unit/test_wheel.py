@@ -23,6 +23,14 @@ assert decode(batch, start=0, stop=1, wanted=Columns.VALUE).rows == 1
 """
 
 # As pyspark/sql/worker/lookup_data_sources.py looks for sources.
+NATIVE = [
+    "capture/_run.",
+    "net/_inflow.",
+    "records/_block.",
+    "records/_kernel.",
+    "records/_kernel_write.",
+    "records/_memory.",
+]
 LOOK_UP = """
 from pkgutil import iter_modules
 print(*(item.name for item in iter_modules() if item.name.startswith("pyspark_")))
@@ -77,7 +85,7 @@ def test_a_wheel_decodes_natively_where_there_is_no_compiler(tmp_path):
     subprocess.run([*pip, "wheel", "--no-deps", "-w", str(wheels), str(source)], check=True)
     (wheel,) = wheels.iterdir()
     names = zipfile.ZipFile(wheel).namelist()
-    for native in ("records/_kernel.", "records/_kernel_write.", "capture/_run.", "net/_inflow."):
+    for native in NATIVE:
         built = [name for name in names if name.startswith(f"pyspark_kafkaproto/{native}")]
         assert any(name.endswith(".so") for name in built), native
     assert not any(name.startswith(("tests/", "bench/", "tools/")) for name in names)

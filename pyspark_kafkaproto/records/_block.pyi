@@ -1,0 +1,3 @@
+# Types of blocks of batches; see `_block.pyx`.
+
+class Source: ...
