@@ -37,7 +37,14 @@ from pyspark_kafkaproto.records._memory cimport (
     take_kept_rows,
 )
 from pyspark_kafkaproto.records._message cimport MessageSet, append_messages, survey
-from pyspark_kafkaproto.records._unpacking cimport Unpacker, begin, end, may_unpack, unpack
+from pyspark_kafkaproto.records._unpacking cimport (
+    SNAPPY,
+    Unpacker,
+    begin,
+    end,
+    may_unpack,
+    unpack,
+)
 from pyspark_kafkaproto.records._walk cimport (
     CODEC_MASK,
     HEADER_SIZE,
@@ -123,7 +130,9 @@ cdef class Workbench:
 
     cdef Unpacker unpacker
 
-    def __cinit__(self, int codec, size_t create, size_t free_, size_t decompress, size_t reset):
+    def __cinit__(
+        self, int codec, size_t create=0, size_t free_=0, size_t decompress=0, size_t reset=0
+    ):
         self.unpacker.codec = codec
         self.unpacker.free = <void *> free_
         self.unpacker.decompress = <void *> decompress
@@ -142,7 +151,7 @@ cdef dict benches = {}
 
 cdef Workbench take_bench(int codec):
     """One for this codec; None where it has to be unpacked by steps in Python."""
-    functions = _compression.native_functions(codec)
+    functions = () if codec == SNAPPY else _compression.native_functions(codec)
     if functions is None:
         return None
     spare = benches.setdefault(codec, [])

@@ -1,17 +1,19 @@
-"""Codecs' libraries called where they lie: no step in Python for a batch, and no interpreter held.
+"""Small batches unpacked with no step in Python, and no interpreter held.
 
 The packages of lz4 and zstd let the functions of the libraries in them be seen; where they are is
-`compression.native_functions`'. Only what is plain and small is unpacked here. Whatever else there
-is, and all that is damaged, is for `compression.py`, which knows what is allowed and says what is
-wrong. Formats: RFC 8878; lz4_Frame_format.md of the library.
+`compression.native_functions`'. Snappy's does not: `_snappy`. Only what is plain and small is
+unpacked here. Whatever else there is, and all that is damaged, is for `compression.py`, which knows
+what is allowed and says what is wrong. Formats: RFC 8878; lz4_Frame_format.md of the library.
 """
 
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
 
+from pyspark_kafkaproto.records._snappy cimport SLACK, unsnap
 from pyspark_kafkaproto.records._zstd cimport block_room, is_one_block
 
 cdef enum:
+    SNAPPY = 2
     LZ4 = 3
     ZSTD = 4
     SCRATCH_BYTES = 1 << 20  # what a batch may hold
@@ -41,7 +43,9 @@ cdef struct Unpacker:
 
 cdef inline bint begin(Unpacker *unpacker, void *create) noexcept:
     """A context and memory; False where the system has none. Its functions are set."""
-    unpacker.scratch = <uint8_t *> malloc(SCRATCH_BYTES)
+    unpacker.scratch = <uint8_t *> malloc(SCRATCH_BYTES + SLACK)
+    if unpacker.codec == SNAPPY:  # needs no context
+        return unpacker.scratch != NULL
     if unpacker.codec == ZSTD:
         unpacker.context = (<ZstdCreate> create)()
     elif (<Lz4Create> create)(&unpacker.context, LZ4F_VERSION):
@@ -69,6 +73,8 @@ cdef inline Py_ssize_t unpack(
     """
     cdef size_t room = min(limit, <size_t> SCRATCH_BYTES)
     cdef size_t taken = size
+    if unpacker.codec == SNAPPY:
+        return unsnap(data, size, unpacker.scratch, room)
     if unpacker.codec == ZSTD:
         room = min(room, block_room(data))
         room = (<ZstdDecompress> unpacker.decompress)(

@@ -117,7 +117,7 @@ def blocks(draw) -> bytes:
     return block
 
 
-LZ4, ZSTD = 3, 4
+SNAPPY, LZ4, ZSTD = 2, 3, 4
 SKIPPABLE = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
 
 
@@ -155,16 +155,83 @@ def lz4_frames(draw, content: bytes) -> bytes:
     return SKIPPABLE * (around == 1) + frame + SKIPPABLE * (around == 2)
 
 
+def snappy_size(size: int) -> bytes:
+    return bytes([size]) if size < 128 else bytes([size & 127 | 128]) + snappy_size(size >> 7)
+
+
+def snappy_literal(content: bytes, width: int) -> bytes:
+    """Its size in the tag, or in `width` bytes behind it; snappy's package wants to see four."""
+    size = len(content) - 1
+    if (width == 0 and size < 60) or size < 3:
+        return bytes([size << 2]) + content
+    width = max(width, (size.bit_length() + 7) // 8)
+    return bytes([(59 + width) << 2]) + size.to_bytes(width, "little") + content
+
+
+def snappy_copy(distance: int, size: int, kind: int) -> bytes:
+    """As near as `kind` says, where that can be told so."""
+    if kind == 1 and 4 <= size < 12 and distance < 2048:
+        return bytes([distance >> 8 << 5 | size - 4 << 2 | 1, distance & 0xFF])
+    if kind < 3 and distance < 65_536:
+        return bytes([size - 1 << 2 | 2]) + distance.to_bytes(2, "little")
+    return bytes([size - 1 << 2 | 3]) + distance.to_bytes(4, "little")
+
+
+LITERALS = st.tuples(st.binary(min_size=1, max_size=100), st.integers(0, 4))
+COPIES = st.tuples(
+    st.sampled_from([1, 2, 3, 7, 8, 15, 16, 100, 3000]), st.integers(1, 64), st.integers(1, 3)
+)
+
+
+@st.composite
+def snappy_elements(draw) -> tuple[bytes, bytes]:
+    """Content, and literals and copies that make it."""
+    content, made = b"", b""
+    for first, *how in draw(st.lists(LITERALS | COPIES, max_size=20)):
+        if isinstance(first, bytes):
+            content += first
+            made += snappy_literal(first, *how)
+        elif content:
+            distance, size = min(first, len(content)), how[0]
+            content += (content[-distance:] * size)[:size]
+            made += snappy_copy(distance, *how)
+    return content, made
+
+
+@st.composite
+def snappy_streams(draw) -> tuple[bytes, bytes]:
+    """A value, and its record as a stream of snappy, bare or in the blocks of snappy-java."""
+    parts = draw(st.lists(snappy_elements(), min_size=1, max_size=3))
+    is_bare = draw(st.booleans())
+    parts = parts[:1] if is_bare else parts
+    value = b"".join(content for content, _ in parts)
+    records = encode_batch([NewRecord(value)])[61:]
+    front, end = records[: -len(value) - 1], records[-1:]
+    parts[0] = (front + parts[0][0], snappy_literal(front, 0) + parts[0][1])
+    parts[-1] = (parts[-1][0] + end, parts[-1][1] + snappy_literal(end, draw(st.integers(0, 4))))
+    blocks = [snappy_size(len(content)) + made for content, made in parts]
+    if is_bare:
+        return value, blocks[0]
+    header = b"\x82SNAPPY\x00" + b"\x00\x00\x00\x01" * 2
+    again = header * draw(st.integers(0, 1))
+    return value, header + again.join(len(block).to_bytes(4) + block for block in blocks)
+
+
+@st.composite
+def streams(draw, codec: int, offset: int) -> bytes:
+    """What a batch of one record compresses to."""
+    if codec == SNAPPY:
+        return draw(snappy_streams())[1]
+    size = draw(st.sampled_from([0, 10, 1000, 20_000, 600_000]))
+    value = random.Random(offset).randbytes(min(size, 2000)) + bytes(size)
+    frames = {LZ4: lz4_frames, ZSTD: zstd_frames}[codec]
+    return draw(frames(encode_batch([NewRecord(value)])[61:]))
+
+
 @st.composite
 def framed_blocks(draw, codec: int) -> bytes:
     """A few batches, each of a size of its own; one of them may be damaged."""
-    frames = {LZ4: lz4_frames, ZSTD: zstd_frames}[codec]
-    made = []
-    for offset in range(draw(st.integers(1, 5))):
-        size = draw(st.sampled_from([0, 10, 1000, 20_000, 600_000]))
-        value = random.Random(offset).randbytes(min(size, 2000)) + bytes(size)
-        records = encode_batch([NewRecord(value)])
-        made.append(bytearray(draw(frames(records[61:]))))
+    made = [bytearray(draw(streams(codec, offset))) for offset in range(draw(st.integers(1, 5)))]
     damage = draw(st.sampled_from(["", "", "cut", "changed", "more"]))
     which = made[draw(st.integers(0, len(made) - 1))]
     if damage == "cut":
@@ -188,13 +255,21 @@ def test_both_read_the_same_rows(block, start, stop, aborted, chunk_bytes):
     assert_alike(block, start=start, stop=stop, aborted=aborted, chunk_bytes=chunk_bytes)
 
 
-@pytest.mark.parametrize("codec", [LZ4, ZSTD])
+@pytest.mark.parametrize("codec", [SNAPPY, LZ4, ZSTD])
 @given(st.data(), st.sampled_from([2000, 50_000, 1 << 27]), st.integers(0, 50_000))
 @examples(60)
 def test_both_read_a_codec_however_it_is_framed(codec, data, limit_bytes, chunk_bytes):
     block = data.draw(framed_blocks(codec))
     options = {"batch_limit_bytes": limit_bytes, "chunk_bytes": chunk_bytes}
     assert_alike(block, start=0, stop=300, check_crcs=False, **options)
+
+
+@given(snappy_streams())
+@examples(60)
+def test_whatever_snappy_has_is_read(stream):
+    value, body = stream
+    _, batch = assert_alike(raw_batch(body, 1, attributes=SNAPPY), start=0, stop=1)
+    assert batch.column("value").to_pylist() == [value]
 
 
 @given(blocks(), st.integers(1, 3000), st.integers(0, 200), st.integers(0, 300), ABORTED)

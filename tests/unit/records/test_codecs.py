@@ -143,7 +143,7 @@ def test_every_form_where_a_library_shows_no_functions(monkeypatch, decode, rows
     assert found[:300] == rows(PLAIN)
 
 
-@pytest.mark.parametrize("codec", [LZ4, ZSTD])
+@pytest.mark.parametrize("codec", [SNAPPY, LZ4, ZSTD])
 @pytest.mark.parametrize("aborted", [[], [(1, 10_000)]], ids=["all", "committed"])
 def test_small_batches_take_no_step_in_python(monkeypatch, codec, aborted):
     """Where aborted transactions are to be passed over, too: none of them lies ahead of 10 000."""
@@ -153,6 +153,25 @@ def test_small_batches_take_no_step_in_python(monkeypatch, codec, aborted):
     monkeypatch.setattr(compression, "decompress", None)
     options = {"start": 0, "stop": 600, "aborted": aborted, "wanted": Columns.VALUE}
     assert kernel.decode(block, **options).rows == 600
+
+
+@pytest.mark.parametrize("word", [b"\x00", random.Random(1).randbytes(100)], ids=len)
+def test_snappy_of_all_the_memory_kept_for_it(decode, word):
+    """Copies are made of whole blocks: a sanitizer sees where there is no room for the last one."""
+    for size in range((1 << 20) - 12, (1 << 20) + 2):
+        plain = encode_batch([NewRecord((word * size)[:size])])
+        block = raw_batch(bytes(cramjam.snappy.compress_raw(plain[61:])), 1, attributes=SNAPPY)
+        assert len(block) < 64 << 10
+        assert rows_of(decode(block)) == rows_of(decode(plain))
+
+
+def test_a_size_of_snappy_that_stands_at_the_very_end(rows, refused):
+    """The package looks at four bytes for it, whatever it wants of them; compressors write none."""
+    short, end = BODY[:-1], BODY[-1:]
+    size = bytes([len(BODY) & 127 | 128, len(BODY) >> 7 & 127 | 128, len(BODY) >> 14])
+    stream = size + bytes([61 << 2]) + (len(short) - 1).to_bytes(2, "little") + short
+    assert rows(compressed(stream + b"\x00" + end, SNAPPY)) == rows(PLAIN)
+    assert "snappy" in str(refused(compressed(stream + b"\xf0\x00" + end, SNAPPY)))
 
 
 def zstd_as(flags: dict[str, bool], content: bytes) -> bytes:
