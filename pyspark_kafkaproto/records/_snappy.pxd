@@ -5,9 +5,10 @@ has no room, is refused, for that to tell of. Behind the room SLACK bytes more m
 Formats: format_description.txt of the library; SnappyOutputStream of snappy-java.
 """
 
-from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport uint8_t
 from libc.string cimport memcmp, memcpy
+
+from pyspark_kafkaproto.records._walk cimport uint32_at
 
 cdef enum:
     SLACK = 64
@@ -173,28 +174,50 @@ cdef inline bint is_stream(const uint8_t *data, size_t size) noexcept nogil:
     return size >= STREAM_HEADER and not memcmp(data, b"\x82SNAPPY\x00", STREAM_MAGIC)
 
 
+cdef inline size_t take_block(const uint8_t **at, const uint8_t *end) noexcept nogil:
+    """Go to the next block of a stream; its size, or 0 where there is none."""
+    cdef size_t size
+    while is_stream(at[0], end - at[0]):  # streams may follow each other
+        at[0] += STREAM_HEADER
+    if end - at[0] < BLOCK_SIZE:
+        return 0
+    size = uint32_at(at[0])
+    at[0] += BLOCK_SIZE
+    return size if size <= <size_t> (end - at[0]) else 0
+
+
+cdef inline size_t declared_size(const uint8_t *data, size_t size) noexcept nogil:
+    """What all blocks together say that they unpack to, up to the first one that is not sound."""
+    cdef Snapped snapped
+    cdef const uint8_t *end = data + size
+    cdef size_t block = size
+    cdef size_t declared
+    cdef size_t total = 0
+    cdef bint is_bare = not is_stream(data, size)
+    while data < end:
+        if not is_bare:
+            block = take_block(&data, end)
+        snapped.at = data
+        snapped.end = data + block
+        if not take_declared(&snapped, &declared):
+            break
+        total += declared
+        data += block
+    return total
+
+
 cdef inline Py_ssize_t unsnap(
     const uint8_t *data, size_t size, uint8_t *target, size_t room
 ) noexcept nogil:
     """How many bytes `data` holds, in `target` now; -1 as above."""
     cdef const uint8_t *end = data + size
     cdef size_t done = 0
-    cdef size_t block
+    cdef size_t block = size
     cdef Py_ssize_t unpacked
-    if not is_stream(data, size):
-        return unsnap_block(data, size, target, room)
+    cdef bint is_bare = not is_stream(data, size)
     while data < end:
-        if is_stream(data, end - data):  # streams may follow each other
-            data += STREAM_HEADER
-            continue
-        if end - data < BLOCK_SIZE:
-            return -1
-        block = (
-            <size_t> data[0] << 24 | <size_t> data[1] << 16 | <size_t> data[2] << 8 | data[3]
-        )
-        data += BLOCK_SIZE
-        if not 0 < block <= <size_t> (end - data):
-            return -1
+        if not is_bare:
+            block = take_block(&data, end)
         unpacked = unsnap_block(data, block, target + done, room - done)
         if unpacked < 0:
             return -1

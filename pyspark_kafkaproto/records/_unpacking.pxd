@@ -9,13 +9,14 @@ what is allowed and says what is wrong. Formats: RFC 8878; lz4_Frame_format.md o
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
 
-from pyspark_kafkaproto.records._snappy cimport SLACK, unsnap
+from pyspark_kafkaproto.records._snappy cimport SLACK, declared_size, unsnap
 from pyspark_kafkaproto.records._zstd cimport block_room, is_one_block
 
 cdef enum:
     SNAPPY = 2
     LZ4 = 3
     ZSTD = 4
+    SMALL_BYTES = 64 << 10  # what a library unpacks; beyond, a step in Python is nothing
     SCRATCH_BYTES = 1 << 20  # what a batch may hold
     LZ4F_VERSION = 100
 
@@ -60,8 +61,10 @@ cdef inline void end(Unpacker *unpacker) noexcept:
 
 
 cdef inline bint may_unpack(int codec, const uint8_t *data, size_t size) noexcept nogil:
-    """Whether this is as plain as its headers can say."""
-    return codec != ZSTD or is_one_block(data, size)
+    """Whether this is as small, and as plain, as its headers can say."""
+    if codec == SNAPPY:
+        return declared_size(data, size) <= SCRATCH_BYTES
+    return size < SMALL_BYTES and (codec == LZ4 or is_one_block(data, size))
 
 
 cdef inline Py_ssize_t unpack(
