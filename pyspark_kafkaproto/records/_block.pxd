@@ -29,6 +29,7 @@ cdef class Block:
     cdef size_t size
     cdef Py_buffer buffer
     cdef Span summed  # what a CRC is made of: a memoryview for each batch takes longer
+    cdef size_t sound_to  # behind the last batch with its CRC
 
     cdef int set_arrived(self, arrived, before) except -1
     cdef bint grow(self) except -1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import random
+import subprocess
+import sys
 import tracemalloc
 import zlib
 
@@ -180,6 +182,30 @@ def test_snappy_takes_no_step_in_python_where_it_fits_the_memory_kept(monkeypatc
     block = encode_batch([NewRecord(value)], codec=SNAPPY)
     monkeypatch.setattr(compression, "decompress", None)
     assert kernel.decode(block, start=0, stop=1, wanted=Columns.VALUE).rows == 1
+
+
+SUMS = """
+import sys
+from types import SimpleNamespace
+import crc32c
+sums = []
+counted = lambda *given: sums.append(given) or crc32c.crc32c(*given)
+sys.modules["crc32c"] = SimpleNamespace(crc32c=counted)
+from pyspark_kafkaproto.records import Columns, _kernel
+block = sys.stdin.buffer.read()
+rows = _kernel.decode(block, start=0, stop=2**62, wanted=Columns.VALUE).rows
+print(rows, len(sums))
+"""
+
+
+def test_a_batch_has_its_crc_computed_once_though_each_is_left_to_python():
+    """Of many in a row all are looked at before one is unpacked: not again for each of them."""
+    stream = xerial(BODY) + xerial(b"")  # a header that nothing follows
+    batches = [compressed(stream, SNAPPY, base_offset=300 * index) for index in range(20)]
+    done = subprocess.run(
+        [sys.executable, "-c", SUMS], input=b"".join(batches), capture_output=True, check=True
+    )
+    assert done.stdout.split() == [b"6000", b"20"]
 
 
 def zstd_as(flags: dict[str, bool], content: bytes) -> bytes:
