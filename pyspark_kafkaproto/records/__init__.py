@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -79,15 +80,13 @@ def _choose() -> tuple[ModuleType, ModuleType, str]:
     """The decoder, the encoder, and why they are not the kernel's."""
     if os.environ.get("KAFKAPROTO_PURE") == "1":
         return reference, reference_write, "KAFKAPROTO_PURE is 1"
-    try:
-        from pyspark_kafkaproto.records import (  # noqa: PLC0415 - may not have been built
-            _kernel,
-            _kernel_write,
-        )
+    try:  # one by one by their names: else Python takes one that is missing for one of a circle
+        kernel = import_module("pyspark_kafkaproto.records._kernel")
+        kernel_write = import_module("pyspark_kafkaproto.records._kernel_write")
     except ImportError as error:
         is_built = any(Path(__file__).parent.glob("_kernel*.so"))
         return reference, reference_write, str(error) if is_built else "it was not built"
-    return _kernel, _kernel_write, ""
+    return kernel, kernel_write, ""
 
 
 _chosen, _chosen_write, WHY_PURE = _choose()

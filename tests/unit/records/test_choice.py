@@ -54,3 +54,12 @@ def test_a_kernel_that_was_not_built_is_told_in_plain_words(monkeypatch, tmp_pat
     assert "_kernel" in records._choose()[2], "one that cannot be loaded says why"
     monkeypatch.setattr(records, "__file__", str(tmp_path / "__init__.py"))
     assert records._choose()[2] == "it was not built"
+
+
+def test_a_part_that_was_not_built_is_named_where_others_were(monkeypatch, tmp_path):
+    """As by a compiler that ran out of memory: no circle of imports is to be looked for."""
+    monkeypatch.setattr(records, "__path__", [str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "pyspark_kafkaproto.records._kernel", raising=False)
+    monkeypatch.delattr(records, "_kernel", raising=False)
+    monkeypatch.delenv("KAFKAPROTO_PURE", raising=False)
+    assert records._choose()[2] == "No module named 'pyspark_kafkaproto.records._kernel'"
