@@ -178,23 +178,32 @@ remove_build() {
 # The Python processes that Spark starts look into the working directory first. In the checkout they
 # find these sources there, so what was compiled from them has to be beside them.
 place_kernel() {
-    place_native records/_kernel
-    place_native capture/_run
-    place_native net/_inflow
+    for built in "$venv"/lib/python*/site-packages/pyspark_kafkaproto/*/_*.so; do
+        [ ! -e "$built" ] || place_native "$built"
+    done
+    for beside in "$root"/pyspark_kafkaproto/*/_*.so; do
+        remove_unless_built "$beside"
+    done
 }
 
-# Those whose path in the package begins like this; without any, old ones are removed.
 place_native() {
-    for built in "$venv"/lib/python*/site-packages/pyspark_kafkaproto/"$1"*.so; do
-        beside="$root/pyspark_kafkaproto/${1%/*}/${built##*/}"
-        if [ ! -e "$built" ]; then
-            rm -f "$root/pyspark_kafkaproto/$1"*.so
-        elif ! cmp -s "$built" "$beside"; then
-            # Never written in place: a running process may have it loaded.
-            cp "$built" "$beside.new"
-            mv "$beside.new" "$beside"
-        fi
+    room=${1%/*}
+    beside="$root/pyspark_kafkaproto/${room##*/}/${1##*/}"
+    cmp -s "$1" "$beside" && return
+    # Never written in place: a running process may have it loaded.
+    cp "$1" "$beside.new"
+    mv "$beside.new" "$beside"
+}
+
+# What is of another Python stays, as long as there is one of the same name for this one.
+remove_unless_built() {
+    name=${1##*/}
+    room=${1%/*}
+    stem=pyspark_kafkaproto/${room##*/}/${name%%.*}
+    for built in "$venv"/lib/python*/site-packages/"$stem".*so; do
+        [ ! -e "$built" ] || return 0
     done
+    rm -f "$1"
 }
 
 warn_without_kernel() {

@@ -14,6 +14,12 @@ from tests.examples import first
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "pyspark_kafkaproto"
+# Whatever has native sources: the decoder is of several parts, and is nothing without one of them.
+NATIVE = [
+    str(source.relative_to(PACKAGE).with_suffix(".cpython-311.so"))
+    for source in sorted(PACKAGE.glob("*/*.pyx"))
+]
 COMMANDS = (
     *("bash", "cat", "cksum", "cmp", "cp", "dirname", "env", "find", "head", "ls", "mkdir", "mv"),
     *("rm", "sed", "sh", "sleep", "sort", "touch", "tr", "wc"),
@@ -42,9 +48,10 @@ case "$*" in
         [ ! -e "$FAKE/cut in pip" ] || exit 1
         [ ! -e "$FAKE/no kernel" ] || exit 0
         package="${0%/bin/python}/lib/python3.11/site-packages/pyspark_kafkaproto"
-        mkdir -p "$package/records" "$package/capture"
-        wc -l <"$FAKE/calls" >"$package/records/_kernel.cpython-311.so"
-        wc -l <"$FAKE/calls" >"$package/capture/_run.cpython-311.so"
+        while read -r native; do
+            mkdir -p "$package/${native%/*}"
+            wc -l <"$FAKE/calls" >"$package/$native"
+        done <"$FAKE/native"
         ;;
     "-m compileall "*)
         trap 'exit 1' INT  # as it does
@@ -78,13 +85,11 @@ class Machine:
         self.fake = folder / "fake"
         self.bin = folder / "bin"
         package = self.root / "pyspark_kafkaproto"
-        self.native = [
-            package / "records" / "_kernel.cpython-311.so",
-            package / "capture" / "_run.cpython-311.so",
-        ]
-        rooms = [file.parent for file in self.native]
+        self.native = [package / name for name in NATIVE]
+        rooms = {file.parent for file in self.native}
         for made in (self.root / "tools", *rooms, self.fake, self.bin):
             made.mkdir(parents=True)
+        (self.fake / "native").write_text("".join(f"{name}\n" for name in NATIVE))
         for file in ("spark-submit.sh", "setup.cfg", "setup.py", "pyproject.toml"):
             shutil.copy(ROOT / file, self.root)
         shutil.copy(ROOT / "tools" / "prepare-venv.sh", self.root / "tools")
@@ -441,6 +446,20 @@ def test_what_is_native_is_put_beside_the_sources_that_spark_finds_first(machine
     machine.run()
     assert all(beside.exists() for beside in machine.native)
     assert len(machine.installs()) == 2
+
+
+@pytest.mark.slow
+def test_what_is_native_and_was_not_built_leaves_no_old_one_beside_the_others(machine):
+    """Of two builds in one process each would take the other's memory for its own."""
+    machine.run()
+    missing, *others = machine.native
+    for installed in (machine.root / ".venv").glob(f"lib/*/site-packages/*/*/{missing.name}"):
+        installed.rename(installed.with_suffix(".pyi"))  # what is no library stays
+    other_python = others[0].with_name(others[0].name.replace("311", "312"))
+    other_python.touch()
+    machine.run()
+    assert not missing.exists()
+    assert all(beside.exists() for beside in (*others, other_python))
 
 
 @pytest.mark.slow
