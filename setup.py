@@ -1,7 +1,10 @@
 """Builds the native extensions; everything else about the package stands in setup.cfg."""
 
+from pathlib import Path
+
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 NATIVE = (
     ("capture", "_run"),
@@ -11,6 +14,27 @@ NATIVE = (
     ("records", "_kernel_write"),
     ("records", "_memory"),
 )
+
+
+class Build(build_ext):
+    """Leaves nothing of an older build where a part cannot be built: others would not fit it."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Where it fails, a folder of builds (`build`) may still have an older one."""
+        try:
+            super().build_extension(ext)
+        except Exception:
+            Path(self.get_ext_fullpath(ext.name)).unlink(missing_ok=True)
+            raise
+
+    def copy_extensions_to_source(self) -> None:
+        """What was built, and nothing else, is beside the sources then."""
+        for ext in self.extensions:
+            if not Path(self.build_lib, self.get_ext_filename(ext.name)).exists():
+                Path(self.get_ext_fullpath(ext.name)).unlink(missing_ok=True)
+        super().copy_extensions_to_source()
+
+
 KERNELS = [
     Extension(
         f"pyspark_kafkaproto.{room}.{name}",
@@ -25,4 +49,4 @@ for extension in EXTENSIONS:
     # (`records`) it says so. Set here and not above: cythonize makes new extensions and drops it.
     extension.optional = True
 
-setup(ext_modules=EXTENSIONS)
+setup(ext_modules=EXTENSIONS, cmdclass={"build_ext": Build})

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import zipfile
 from pathlib import Path
@@ -31,6 +33,12 @@ NATIVE = [
     "records/_kernel_write.",
     "records/_memory.",
 ]
+# Makes whatever it is to make, all but one part.
+COMPILER = """#!/bin/sh
+case "$*" in *_block.c*) exit 1 ;; esac
+while [ "$1" != -o ]; do shift; done
+echo built >"$2"
+"""
 LOOK_UP = """
 from pkgutil import iter_modules
 print(*(item.name for item in iter_modules() if item.name.startswith("pyspark_")))
@@ -102,3 +110,28 @@ def test_a_wheel_decodes_natively_where_there_is_no_compiler(tmp_path):
         text=True,
     )
     assert done.stdout.split() == [str(folder), "kernel"]
+
+
+@pytest.mark.slow
+def test_a_part_that_cannot_be_built_leaves_none_of_an_older_build(tmp_path):
+    """Beside parts that could be, the old one of another build would refuse each of theirs."""
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    for native in NATIVE:
+        source = tmp_path / "pyspark_kafkaproto" / f"{native}pyx"
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.touch()
+        source.with_suffix(suffix).touch()
+    compiler = tmp_path / "compiler"
+    compiler.write_text(COMPILER)
+    compiler.chmod(0o755)
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+        check=True,
+        env=os.environ | {"CC": str(compiler)},
+        cwd=tmp_path,
+    )
+    left = {path.name: path.read_text() for path in tmp_path.glob(f"*/*/*{suffix}")}
+    assert len(left) == len(NATIVE) - 1
+    assert f"_block{suffix}" not in left
+    assert set(left.values()) == {"built\n"}
