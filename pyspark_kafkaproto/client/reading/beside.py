@@ -36,7 +36,7 @@ Decoder = Callable[[memoryview, int, int], Decoded]
 
 _MOST_THREADS: Final = 3
 # Of a batch, decompressed (docs/benchmarks.md). Without compression there is nothing to share.
-_LEAST_BATCH_BYTES: Final = {ZSTD: 0, GZIP: 0, SNAPPY: 0, LZ4: 256 << 10}
+_LEAST_BATCH_BYTES: Final = {ZSTD: 0, GZIP: 0, SNAPPY: 1 << 10, LZ4: 256 << 10}
 _PARTS_PER_THREAD: Final = 3  # that are decoded, or about to be: a few megabytes each
 _LEAST_PART_BYTES: Final = 512 << 10  # decompressed
 _OF_A_CHUNK: Final = 0.9  # that a part is to have: what is over would be a chunk of its own

@@ -152,6 +152,12 @@ def test_what_is_not_worth_it_is_read_in_one_thread(decoding, monkeypatch, codec
     assert bool(others(decoding)) == (codec in (GZIP, ZSTD) or (codec != NONE and not is_small))
 
 
+def test_tiny_batches_of_snappy_are_read_in_one_thread(decoding):
+    """Of 500 B each: less time goes into their bodies than into who has the interpreter."""
+    told(block_of(batches(40, SNAPPY)), 1)
+    assert others(decoding) == []
+
+
 def test_what_may_be_aborted_is_read_in_one_thread(decoding):
     data = batches(40, producer_id=ID, attributes=TRANSACTIONAL)
     found, *_ = told(block_of(data, aborted=[(ID, FIRST_OF_TRANSACTION)]), 2)
