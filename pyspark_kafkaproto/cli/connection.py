@@ -68,16 +68,16 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def opened(properties: Mapping[str, str]) -> Iterator[KafkaCluster]:
     """The cluster that the client's properties lead to, for a command that is `configured`."""
-    with KafkaCluster(properties) as cluster, _waiting_aloud(cluster):
+    with KafkaCluster(properties) as cluster, waiting_aloud(lambda: cluster.waits_for):
         yield cluster
 
 
 @contextmanager
-def _waiting_aloud(cluster: KafkaCluster) -> Iterator[None]:
+def waiting_aloud(waits_for: Callable[[], str]) -> Iterator[None]:
     """Say once, on standard error, who is waited for if nobody answers for a while."""
 
     def say() -> None:
-        if silent := cluster.waits_for:
+        if silent := waits_for():
             click.echo(f"no broker has answered yet, still trying {silent}", err=True)
 
     timer = Timer(QUIET_S, say)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from pyspark_kafkaproto.cli.connection import configured
+from pyspark_kafkaproto.cli.connection import configured, waiting_aloud
 from pyspark_kafkaproto.cli.interrupts import interrupted_code, note, wakes
 from pyspark_kafkaproto.cli.output import json_option, show
 from pyspark_kafkaproto.errors import ConfigError
@@ -82,7 +82,9 @@ def produce(
     with ExitStack() as held:
         producer = held.enter_context(Producer(properties, topic=topic))
         producer.config.check_without_transactions()
-        count = producer.check_topics({topic})[topic]  # until here Ctrl-C leaves nothing half done
+        with waiting_aloud(lambda: producer.waits_for):
+            count = producer.check_topics({topic})[topic]
+        # Until here Ctrl-C leaves nothing half done.
         if partition is not None and partition >= count:
             why = f"topic {topic} has no partition {partition}: it has {count}, from 0 on"
             raise ConfigError("--partition", partition, why)

@@ -388,6 +388,11 @@ class Producer:
         return {name: len(self._targets[name].topic.partitions) for name in names}
 
     @property
+    def waits_for(self) -> str:
+        """The addresses that have not answered, as `KafkaCluster.waits_for` has them."""
+        return self._router.waits_for_text()
+
+    @property
     def _is_inherited(self) -> bool:
         """Whether this is a child process: rows, producer id and transaction are the parent's."""
         return self._alone.is_a_copy

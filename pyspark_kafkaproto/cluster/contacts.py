@@ -170,6 +170,14 @@ class Contacts:
             return {}
         return {place: self._failed.get(place) for place in self.config.bootstrap_servers}
 
+    def waits_for_text(self) -> str:
+        """The same in a line; empty once anybody has answered."""
+        shown = (
+            f"{place} ({getattr(error, 'reason', error)})" if error else str(place)
+            for place, error in self.waits_for().items()
+        )
+        return ", ".join(shown)
+
     def distrust_last(self) -> None:
         """The last answer of `ask_any` was out of date: its broker is asked last the next time."""
         if self._answered is not None:

@@ -88,11 +88,7 @@ class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow, Transac
 
         May be asked from another thread while a call waits.
         """
-        shown = (
-            f"{place} ({getattr(error, 'reason', error)})" if error else str(place)
-            for place, error in self._router.waits_for().items()
-        )
-        return ", ".join(shown)
+        return self._router.waits_for_text()
 
     # Metadata
 

@@ -40,7 +40,7 @@ from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteResponse
 from pyspark_kafkaproto.spark.option_table import OPTIONS
 from pyspark_kafkaproto.wire.ids import id_text
 from tests.clock import stop_clock
-from tests.fake_broker import DEFAULT, topic_id_of
+from tests.fake_broker import topic_id_of
 from tests.fake_past import lead_in_the_past
 from tests.unit.cli.processes import kafkaproto as kafkaproto_process
 from tests.unit.cluster.committing import FakeCoordinator, committing
@@ -117,33 +117,6 @@ def test_errors_are_a_line_and_a_code(command):
     assert command("offsets", "orders", "--at", "soon").exit_code == 2
     assert command("topics", "nonsense").exit_code == 2
     assert command("lag", "--watch", "0s").exit_code == 2
-
-
-@pytest.fixture
-def moment(monkeypatch):
-    """The timer of whoever waits goes off when the test says so."""
-    timers = []
-
-    class Held:
-        daemon = False
-
-        def __init__(self, _, say):
-            self.go_off = say
-            timers.append(self)
-
-        def start(self):
-            """Later."""
-
-        cancel = join = start
-
-    monkeypatch.setattr(connection, "Timer", Held)
-
-    def then(_):
-        """A fake node's answer, behind the moment."""
-        timers[-1].go_off()
-        return DEFAULT
-
-    return then
 
 
 @pytest.mark.slow

@@ -42,6 +42,16 @@ def test_each_line_is_a_record_and_offsets_are_printed(run, brokers):
     assert "4" in run("orders", lines="a\nb\nc\nd\n").stdout
 
 
+def test_a_broker_that_says_nothing_is_waited_for_aloud(run, brokers, moment):
+    """Whoever typed a wrong address looked at nothing for ten seconds, and took it for reading."""
+    brokers.on("ApiVersions", moment)
+    done = run("orders", lines="a\n")
+    assert done.exit_code == 0
+    assert done.stderr == (
+        f"no broker has answered yet, still trying {brokers.bootstrap_servers}\n"
+    )
+
+
 def test_a_file_with_keys_is_written(run, brokers, tmp_path):
     file = tmp_path / "lines"
     file.write_text("k:v\nk:w:x\n")
