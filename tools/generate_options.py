@@ -26,7 +26,8 @@ Written by `tools/generate_options.py` from `spark/option_table.py` and the prop
 `net/config.py`, `net/security.py` and `net/producer_config.py`: change those.
 
 Names are read in any case, as Spark hands them over. An option that is not known is named in a
-warning and has no effect, as with Spark's own connector. So is one that has none where it is given
+warning and has no effect, as with Spark's own connector; one of a write that reads like
+`transactionalIdPrefix` is refused. Named is one, too, that has no effect where it is given
 (`maxOffsetsPerTrigger` in a batch), or beside the others (`committedFallback` where nothing is
 `committed`, `startingOffsets` where `startingTimestamp` comes before it): Spark's own passes over
 most of these without a word. A process names each once. Options marked **+** are not in Spark's

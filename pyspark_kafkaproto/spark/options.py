@@ -35,6 +35,8 @@ _RANGES = "offsetRanges"
 _CAPTURE_TO = "captureTo"
 # What Spark hands over with a write though it is for Spark alone.
 _SPARKS_OWN = frozenset({"checkpointlocation", "queryname"})
+# Options without which rows may be there twice: one that reads like them is not passed over.
+_PROMISES = frozenset({"transactionalIdPrefix"})
 # The first that is given counts; the others are not even read, as in Spark's own connector.
 STARTS = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 ENDS = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
@@ -296,15 +298,22 @@ def _check_known(options: Mapping[str, str], use: Use) -> None:
         if low in elsewhere:
             warn_once(_log, f"option {elsewhere[low].name} has no effect in {_NAMES[use]}")
             continue
-        if low.startswith(CLIENT_PREFIX):
-            continue
-        if is_security_property(low):
-            why = "has no effect without the prefix, and nothing of security is passed over"
-            raise ConfigError(low, HIDDEN, f"{why}: give {CLIENT_PREFIX}{as_written_here(low)}")
-        own = [option.name for option in known.values()]
-        close = CLIENT_PREFIX + low if low in _CLIENT_PROPERTIES else _close_to(low, own)
-        hint = f"; did you mean {close}?" if close else ""
-        warn_once(_log, f"option {low!r} is not known to kafkaproto and has no effect{hint}")
+        if not low.startswith(CLIENT_PREFIX):
+            _pass_over(low, options, [option.name for option in known.values()])
+
+
+def _pass_over(low: str, options: Mapping[str, str], known: Collection[str]) -> None:
+    """Name an option that is not known, or refuse it where passing over it costs too much."""
+    if is_security_property(low):
+        why = "has no effect without the prefix, and nothing of security is passed over"
+        raise ConfigError(low, HIDDEN, f"{why}: give {CLIENT_PREFIX}{as_written_here(low)}")
+    promise = _close_to(low, _PROMISES.intersection(known), cutoff=0.8)
+    if promise is not None and promise.lower() not in options:
+        why = "is not known, and nothing of exactly once is passed over"
+        raise ConfigError(low, options[low], f"{why}; did you mean {promise}?")
+    close = CLIENT_PREFIX + low if low in _CLIENT_PROPERTIES else _close_to(low, known)
+    hint = f"; did you mean {close}?" if close else ""
+    warn_once(_log, f"option {low!r} is not known to kafkaproto and has no effect{hint}")
 
 
 def _idle(

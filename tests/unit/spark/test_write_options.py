@@ -228,6 +228,9 @@ def test_exactly_once_is_asked_for_by_a_prefix():
         ({"decisiontopic": "d"}, "decisionTopic.*only with transactionalIdPrefix"),
         ({"transactionalidprefix": "p", "kafka.acks": "1"}, "transactionalIdPrefix.*idempotence"),
         ({"kafka.transactional.id": "t"}, "set the source option transactionalIdPrefix"),
+        ({"transactionidprefix": "p"}, "transactionidprefix.*'p'.*did you mean transactionalIdPr"),
+        ({"transactional_id_prefix": "p"}, "did you mean transactionalIdPrefix"),
+        ({"transactional.id": "t"}, "did you mean transactionalIdPrefix"),
     ],
 )
 def test_transactions_that_cannot_be_are_refused(given, text):
