@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 from pyspark_kafkaproto.client.processors import spare_threads
 from pyspark_kafkaproto.client.reading.block import Block
@@ -25,12 +26,15 @@ from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
+    CorruptRecords,
     DeadlineExceeded,
     KafkaProtoError,
     LocalProtocolError,
 )
 from pyspark_kafkaproto.net import ClientConfig, Deadline, connections_for, retrying
 from pyspark_kafkaproto.net.retry import is_retriable
+from pyspark_kafkaproto.records import read_header
+from pyspark_kafkaproto.records.compression import NONE
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +42,9 @@ _log = logging.getLogger(__name__)
 PIECE_BYTES = 256 << 10
 # Enough to fill a response with small partitions.
 _PARTITIONS_PER_REQUEST = 100
+# From this size on records that are not compressed are decoded so fast that with two processors a
+# thread which receives meanwhile takes more than it gives (docs/benchmarks.md).
+_LIGHT_RECORD_BYTES = 256
 # How long a broker may hold an answer when a range's records have not shown up yet.
 _MAX_WAIT_S = 0.5
 
@@ -62,7 +69,10 @@ class Fetcher(Exchanges):
         loss = LossPolicy(router, fail_on_data_loss=fail)
         super().__init__(task, config, router, loss, fail_on_data_loss=fail)
         self._task = task
-        self._receives_ahead = spare_threads(settings.uses_threads) > 0
+        spare = spare_threads(settings.uses_threads)
+        self._receives_ahead = spare > 0
+        self._is_scarce = spare == 1 and settings.uses_threads is None  # others may want it, too
+        self._is_light = False  # what came last
         self._coming: Coming | None = None
         self._broken: KafkaProtoError | None = None  # what ended the last answer before its time
         self._patience: Deadline | None = None  # for tries that bring not a single batch
@@ -218,9 +228,8 @@ class Fetcher(Exchanges):
             self._sent = self._send(deadline)
         sent = self._sent
         self._asked = list(sent.asked.values())
-        arrival = sent.connection.begin(
-            deadline, self._memory.take, PIECE_BYTES, thread=self._receives_ahead
-        )
+        ahead = self._receives_ahead and not (self._is_scarce and self._is_light)
+        arrival = sent.connection.begin(deadline, self._memory.take, PIECE_BYTES, thread=ahead)
         self._coming = Coming.of(sent, arrival, self._receive_more)
         return self._coming or self._whole_answer(sent, arrival, deadline)
 
@@ -264,6 +273,7 @@ class Fetcher(Exchanges):
         self._account(blocks, 0.0)
         if blocks:
             self._patience = None
+            self._is_light = _is_light(blocks[-1].records)
         self._send_ahead()
 
     def _break_off(self, coming: Coming, error: KafkaProtoError) -> None:
@@ -320,3 +330,12 @@ class Fetcher(Exchanges):
     def _is_waiting(self) -> bool:
         """Whether the records that come next have not shown up yet."""
         return any(item.stalled_since is not None for item in self._open)
+
+
+def _is_light(records: memoryview) -> bool:
+    """Whether these are large records that nobody compressed, by the first batch of them."""
+    with suppress(CorruptRecords):  # who decodes it tells
+        first = read_header(records, 0, len(records))
+        if first is not None and first.codec == NONE:
+            return first.stop - first.pos >= first.record_count * _LIGHT_RECORD_BYTES
+    return False

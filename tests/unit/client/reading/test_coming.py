@@ -27,7 +27,13 @@ from pyspark_kafkaproto.errors import (
 )
 from pyspark_kafkaproto.net import Connection, ConsumerConfig, Deadline, transport
 from pyspark_kafkaproto.net.transport import Transport
-from pyspark_kafkaproto.records import IMPLEMENTATION, NewRecord, decode, encode_batch
+from pyspark_kafkaproto.records import (
+    IMPLEMENTATION,
+    NewRecord,
+    compression,
+    decode,
+    encode_batch,
+)
 from tests.fake_broker import DEFAULT, Fault, cut
 from tests.fake_log import Answered, Batch
 from tests.fake_log import fetch as answer_to
@@ -53,6 +59,7 @@ def way(request, monkeypatch):
     elif IMPLEMENTATION == "pure":
         pytest.skip("what is native needs the kernel")
     monkeypatch.setattr(fetch, "spare_threads", lambda _: 1 if request.param == "ahead" else 0)
+    monkeypatch.setattr(fetch, "_LIGHT_RECORD_BYTES", 1 << 20)  # of these none are
     return request.param
 
 
@@ -206,6 +213,43 @@ def test_parts_that_threads_decode_are_read_once(
     found = [row["offset"] for batch in batches for row in batch.to_pylist()]
     assert found == list(range(1000))
     assert bool(begun) == (way == "ahead")
+
+
+@pytest.mark.parametrize("way", ["ahead"], indirect=True)
+@pytest.mark.parametrize(
+    ("light_bytes", "spare", "uses_threads", "goes_on"),
+    [(256, 1, None, False), (512, 1, None, True), (256, 2, None, True), (256, 1, True, True)],
+)
+def test_large_records_have_no_thread_that_receives_where_there_is_none_to_spare(  # noqa: PLR0917
+    brokers, config, task, log, monkeypatch, way, light_bytes, spare, uses_threads, goes_on
+):
+    """But for the first answer: nobody knows yet how large they are."""
+    with_thread = []
+    begin = Connection.begin
+
+    def noted(*arguments, **how):
+        with_thread.extend(value for name, value in how.items() if name == "thread")
+        return begin(*arguments, **how)
+
+    monkeypatch.setattr(Connection, "begin", noted)
+    monkeypatch.setattr(fetch, "spare_threads", lambda _: spare)
+    monkeypatch.setattr(fetch, "_LIGHT_RECORD_BYTES", light_bytes)
+    settings = ReadSettings(uses_threads=uses_threads)
+    fetcher = Fetcher(task((0, 0, 100)), config(max_partition_fetch_bytes=3 * BATCH), settings)
+    assert read(fetcher) == rows(0, 0, 100)
+    assert with_thread == [True] + [goes_on] * (len(with_thread) - 1)
+    assert len(with_thread) > 1
+
+
+@pytest.mark.parametrize("way", ["ahead"], indirect=True)
+def test_what_is_compressed_is_not_light_nor_what_is_damaged(monkeypatch, way):
+    monkeypatch.setattr(fetch, "_LIGHT_RECORD_BYTES", 256)
+    kept = [NewRecord(b"x" * 300, offset_delta=delta) for delta in range(10)]
+    for codec, name in compression.NAMES.items():
+        block = memoryview(encode_batch(kept, codec=codec))
+        assert fetch._is_light(block) == (name == "none")
+    assert not fetch._is_light(memoryview(b"\xff" * 100))
+    assert not fetch._is_light(memoryview(b""))
 
 
 @pytest.mark.slow
