@@ -11,8 +11,8 @@ from libc.string cimport memcmp, memcpy
 from pyspark_kafkaproto.records._walk cimport uint32_at
 
 cdef enum:
-    SLACK = 64
-    SHORT = 32
+    SLACK = 64  # the longest copy, made of whole blocks
+    SHORT = 32  # most literals; copied so, whatever their size
     STREAM_MAGIC = 8
     STREAM_HEADER = 16  # magic, own version, least version
     BLOCK_SIZE = 4
