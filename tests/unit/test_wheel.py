@@ -24,7 +24,6 @@ batch = encode_batch([NewRecord(b"value")])
 assert decode(batch, start=0, stop=1, wanted=Columns.VALUE).rows == 1
 """
 
-# As pyspark/sql/worker/lookup_data_sources.py looks for sources.
 NATIVE = [
     "capture/_run.",
     "net/_inflow.",
@@ -39,6 +38,7 @@ case "$*" in *_block.c*) exit 1 ;; esac
 while [ "$1" != -o ]; do shift; done
 echo built >"$2"
 """
+# As pyspark/sql/worker/lookup_data_sources.py looks for sources.
 LOOK_UP = """
 from pkgutil import iter_modules
 print(*(item.name for item in iter_modules() if item.name.startswith("pyspark_")))
@@ -121,7 +121,9 @@ def test_a_part_that_cannot_be_built_leaves_none_of_an_older_build(tmp_path):
         source = tmp_path / "pyspark_kafkaproto" / f"{native}pyx"
         source.parent.mkdir(parents=True, exist_ok=True)
         source.touch()
-        source.with_suffix(suffix).touch()
+        older = source.with_suffix(suffix)
+        older.touch()
+        os.utime(older, (0, 0))  # setuptools replaces nothing of the same second
     compiler = tmp_path / "compiler"
     compiler.write_text(COMPILER)
     compiler.chmod(0o755)
