@@ -6,14 +6,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-NATIVE = (
-    ("capture", "_run"),
-    ("net", "_inflow"),
-    ("records", "_block"),
-    ("records", "_kernel"),
-    ("records", "_kernel_write"),
-    ("records", "_memory"),
-)
+NATIVE = sorted(Path("pyspark_kafkaproto").glob("*/*.pyx"))
 
 
 class Build(build_ext):
@@ -36,12 +29,8 @@ class Build(build_ext):
 
 
 KERNELS = [
-    Extension(
-        f"pyspark_kafkaproto.{room}.{name}",
-        [f"pyspark_kafkaproto/{room}/{name}.pyx"],
-        extra_compile_args=["-O3"],
-    )
-    for room, name in NATIVE
+    Extension(".".join(source.with_suffix("").parts), [str(source)], extra_compile_args=["-O3"])
+    for source in NATIVE
 ]
 EXTENSIONS = cythonize(KERNELS, language_level=3)
 for extension in EXTENSIONS:

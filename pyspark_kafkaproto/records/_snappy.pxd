@@ -174,35 +174,49 @@ cdef inline bint is_stream(const uint8_t *data, size_t size) noexcept nogil:
     return size >= STREAM_HEADER and not memcmp(data, b"\x82SNAPPY\x00", STREAM_MAGIC)
 
 
-cdef inline size_t take_block(const uint8_t **at, const uint8_t *end) noexcept nogil:
-    """Go to the next block of a stream; its size, or 0 where there is none."""
-    cdef size_t size
-    while is_stream(at[0], end - at[0]):  # streams may follow each other
-        at[0] += STREAM_HEADER
-    if end - at[0] < BLOCK_SIZE:
-        return 0
-    size = uint32_at(at[0])
-    at[0] += BLOCK_SIZE
-    return size if size <= <size_t> (end - at[0]) else 0
+cdef struct Blocks:
+    const uint8_t *at
+    const uint8_t *end
+    bint is_bare  # one block, with nothing around it
+
+
+cdef inline Blocks blocks_of(const uint8_t *data, size_t size) noexcept nogil:
+    cdef Blocks blocks
+    blocks.at = data
+    blocks.end = data + size
+    blocks.is_bare = not is_stream(data, size)
+    return blocks
+
+
+cdef inline size_t take_block(Blocks *blocks) noexcept nogil:
+    """Go behind the next block; its size, or 0 where there is none that is whole."""
+    cdef size_t size = blocks.end - blocks.at
+    if not blocks.is_bare:
+        while is_stream(blocks.at, blocks.end - blocks.at):  # streams may follow each other
+            blocks.at += STREAM_HEADER
+        if blocks.end - blocks.at < BLOCK_SIZE:
+            return 0
+        size = uint32_at(blocks.at)
+        blocks.at += BLOCK_SIZE
+        if size > <size_t> (blocks.end - blocks.at):
+            return 0
+    blocks.at += size
+    return size
 
 
 cdef inline size_t declared_size(const uint8_t *data, size_t size) noexcept nogil:
     """What all blocks together say that they unpack to, up to the first one that is not sound."""
+    cdef Blocks blocks = blocks_of(data, size)
     cdef Snapped snapped
-    cdef const uint8_t *end = data + size
-    cdef size_t block = size
     cdef size_t declared
     cdef size_t total = 0
-    cdef bint is_bare = not is_stream(data, size)
-    while data < end:
-        if not is_bare:
-            block = take_block(&data, end)
-        snapped.at = data
-        snapped.end = data + block
+    while blocks.at < blocks.end:
+        size = take_block(&blocks)
+        snapped.at = blocks.at - size
+        snapped.end = blocks.at
         if not take_declared(&snapped, &declared):
             break
         total += declared
-        data += block
     return total
 
 
@@ -210,17 +224,13 @@ cdef inline Py_ssize_t unsnap(
     const uint8_t *data, size_t size, uint8_t *target, size_t room
 ) noexcept nogil:
     """How many bytes `data` holds, in `target` now; -1 as above."""
-    cdef const uint8_t *end = data + size
+    cdef Blocks blocks = blocks_of(data, size)
     cdef size_t done = 0
-    cdef size_t block = size
     cdef Py_ssize_t unpacked
-    cdef bint is_bare = not is_stream(data, size)
-    while data < end:
-        if not is_bare:
-            block = take_block(&data, end)
-        unpacked = unsnap_block(data, block, target + done, room - done)
+    while blocks.at < blocks.end:
+        size = take_block(&blocks)
+        unpacked = unsnap_block(blocks.at - size, size, target + done, room - done)
         if unpacked < 0:
             return -1
         done += unpacked
-        data += block
     return done

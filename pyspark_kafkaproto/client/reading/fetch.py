@@ -72,7 +72,7 @@ class Fetcher(Exchanges):
         spare = spare_threads(settings.uses_threads)
         self._receives_ahead = spare > 0
         self._is_scarce = spare == 1 and settings.uses_threads is None  # others may want it, too
-        self._is_light = False  # what came last
+        self._has_little_to_hide = False  # by what came last
         self._coming: Coming | None = None
         self._broken: KafkaProtoError | None = None  # what ended the last answer before its time
         self._patience: Deadline | None = None  # for tries that bring not a single batch
@@ -228,7 +228,7 @@ class Fetcher(Exchanges):
             self._sent = self._send(deadline)
         sent = self._sent
         self._asked = list(sent.asked.values())
-        ahead = self._receives_ahead and not (self._is_scarce and self._is_light)
+        ahead = self._receives_ahead and not self._has_little_to_hide
         arrival = sent.connection.begin(deadline, self._memory.take, PIECE_BYTES, thread=ahead)
         self._coming = Coming.of(sent, arrival, self._receive_more)
         return self._coming or self._whole_answer(sent, arrival, deadline)
@@ -273,7 +273,7 @@ class Fetcher(Exchanges):
         self._account(blocks, 0.0)
         if blocks:
             self._patience = None
-            self._is_light = _is_light(blocks[-1].records)
+            self._has_little_to_hide = self._is_scarce and _is_light(blocks[-1].records)
         self._send_ahead()
 
     def _break_off(self, coming: Coming, error: KafkaProtoError) -> None:
