@@ -1,44 +1,35 @@
 """Producer: Arrow batches or plain records in, offsets out.
 
-The way of the rows: `intake` makes Arrow batches of what is sent, `picking` sorts rows by topic,
-`placement` says which partition each goes to, `accumulate` encodes them into record batches,
-`sending` brings those to the leaders. All of it in the caller's thread, but for compression where
-there are processors to spare (`compressing`); no Python object per record.
+The way of the rows: `intake` makes Arrow batches of what is sent, `appending` brings each row to
+the open batch of its partition (`picking` knows the topics that rows name, `placement` chooses
+partitions), `accumulate` encodes them into record batches, `sending` brings those to the leaders.
+All of it in the caller's thread, but for compression where there are processors to spare
+(`compressing`); no Python object per record.
 """
 
 from __future__ import annotations
 
 import logging
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from pyspark_kafkaproto.arrow import write_columns
 from pyspark_kafkaproto.client.alone import Alone
 from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.transactions import Transactions, check_group, transactions_for
-from pyspark_kafkaproto.client.writing.accumulate import Accumulator, batch_limit_bytes
-from pyspark_kafkaproto.client.writing.batches import Rows, span_of
+from pyspark_kafkaproto.client.writing.accumulate import batch_limit_bytes
+from pyspark_kafkaproto.client.writing.appending import Appending
 from pyspark_kafkaproto.client.writing.coalescing import Part
 from pyspark_kafkaproto.client.writing.compressing import compressing_for
 from pyspark_kafkaproto.client.writing.identity import Lease, next_identity
-from pyspark_kafkaproto.client.writing.intake import TIMESTAMP, Intake, iterator_of, next_of
-from pyspark_kafkaproto.client.writing.picking import (
-    Picked,
-    beyond_micros,
-    by_topic,
-    is_within,
-    partition_column,
-    rows_but,
-)
-from pyspark_kafkaproto.client.writing.plain import ProducerRecord, record_at, to_arrow
-from pyspark_kafkaproto.client.writing.queues import PartitionQueue, Written
+from pyspark_kafkaproto.client.writing.intake import Intake, iterator_of, next_of
+from pyspark_kafkaproto.client.writing.plain import ProducerRecord
+from pyspark_kafkaproto.client.writing.queues import Written
 from pyspark_kafkaproto.client.writing.refusals import Refusals
 from pyspark_kafkaproto.client.writing.sending import Sender
-from pyspark_kafkaproto.client.writing.sequences import Identity, Sequences
-from pyspark_kafkaproto.client.writing.targets import Target, Targets
+from pyspark_kafkaproto.client.writing.sequences import Identity
+from pyspark_kafkaproto.client.writing.targets import Targets
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offsets, checked_offsets
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
@@ -51,7 +42,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_NOWHERE = -1
 _SETTLE_S = 5.0  # for answers before an abort
 _ABORT_S = 5.0  # for the abort after an error: whoever waits for that error should not wait long
 
@@ -180,9 +170,9 @@ class Producer:
             parts = intake.take_batch(data) if records is None else intake.take_records(records)
             if parts is None:
                 return
-            self._send_parts(parts)
-            self._send_letters()
-            self._open_batches.finish_overdue()
+            self._append(parts)
+            self._appending.append_letters()
+            self._appending.open_batches.finish_overdue()
             self._sender.pump_seldom()
 
     def _send_drawn(self, data: object) -> None:
@@ -428,7 +418,6 @@ class Producer:
         """Begin with nothing sent, under whatever identity comes next."""
         transactions = self._transactions
         self._intake.start_over()
-        self._rows = self._intake.given  # of those that were looked at
         self._refusals.forget_letters()
         self._sender = Sender(
             self.config,
@@ -441,22 +430,31 @@ class Producer:
             queues=self._targets.queues,
         )
         self._compressing.close()
-        self._open_batches = Accumulator(
+        self._appending = Appending(
             self.config,
+            self._topic,
+            self._targets,
+            self._refusals,
             self._sender,
-            None if self._refusals.dead_letter_topic is None else self._send_many_letters,
             self._compressing,
+            self._who,
+            self._intake.given,
         )
         self._targets.forget_queues()
 
+    def _append(self, parts: Iterable[Part]) -> None:
+        for part in parts:
+            self._intake.note_spread(self._appending.append(part))
+
     def _write_out(self) -> None:
-        self._send_parts(self._intake.take_all())
+        self._append(self._intake.take_all())
+        open_batches = self._appending.open_batches
         while True:
-            self._open_batches.finish_all()
-            self._open_batches.drain()
-            if not self._refusals.letters and self._open_batches.is_empty:
+            open_batches.finish_all()
+            open_batches.drain()
+            if not self._refusals.letters and open_batches.is_empty:
                 return
-            self._send_letters()
+            self._appending.append_letters()
 
     def _take_written(self) -> dict[TopicPartition, Written]:
         written = {}
@@ -465,131 +463,6 @@ class Producer:
                 written[queue.partition] = queue.written
                 queue.written = Written()
         return written
-
-    # Rows to topics
-
-    def _send_parts(self, parts: Iterable[Part]) -> None:
-        for batch, timestamp_column in parts:
-            self._targets.refresh()
-            first, self._rows = self._rows, self._rows + batch.num_rows
-            whole = Picked(self._topic, batch, Rows(first), timestamp_column)
-            spread = 0
-            for picked in self._by_topic(whole):
-                target = self._target(picked)
-                if target is not None:
-                    spread += self._append(target, picked)
-            self._intake.note_spread(spread)
-
-    def _send_letters(self) -> None:
-        while self._refusals.letters:
-            self._send_some_letters()
-
-    def _send_many_letters(self) -> None:
-        while self._refusals.holds_many:
-            self._send_some_letters()
-
-    def _send_some_letters(self) -> None:
-        topic = self._refusals.dead_letter_topic
-        assert topic is not None  # noqa: S101 - there are letters
-        self._targets.find({topic})
-        letters = self._refusals.take_letters()
-        rows = span_of(row for row, _ in letters).rows
-        batch = to_arrow(letter for _, letter in letters)
-        self._append(self._targets[topic], Picked(topic, batch, rows, TIMESTAMP))
-
-    def _by_topic(self, whole: Picked) -> Iterable[Picked]:
-        """The rows of each topic; all topics were looked up then."""
-        if self._topic is not None:
-            self._targets.find({self._topic})
-            return [whole]
-        names, parts = by_topic(whole)
-        if self._refusals.dead_letter_topic is None:
-            self._targets.find(names)
-        else:
-            self._targets.find_existing(names)
-        return parts
-
-    def _target(self, picked: Picked) -> Target | None:
-        """The topic; None where each row was refused because it cannot be written to."""
-        fault = picked.fault
-        if picked.topic is not None:
-            fault = self._targets.fault(picked.topic)
-            if fault is None:
-                return self._targets[picked.topic]
-        for row in range(picked.batch.num_rows):
-            self._refuse(picked, row, _NOWHERE, str(fault))
-        return None
-
-    def _refuse(self, picked: Picked, row: int, partition: int, reason: str) -> None:
-        record = record_at(picked.batch, row, picked.timestamp_column)
-        number = picked.rows.number(row)
-        self._refusals.refuse(record, number, picked.topic, partition, reason)
-
-    # Rows to partitions
-
-    def _append(self, target: Target, picked: Picked) -> int:
-        """To how many partitions the rows went."""
-        picked = self._without_bad_partitions(target, self._without_bad_timestamps(picked))
-        batch = picked.batch
-        if not batch.num_rows:
-            return 0
-        columns = write_columns(batch, timestamp_column=picked.timestamp_column)
-        placed = target.placement.place(
-            columns,
-            partition_column(batch),
-            batch.nbytes // batch.num_rows,
-            len(target.topic.partitions),
-            sorted(target.leaders),
-        )
-        groups = list(placed)
-        for partition, indices in groups:
-
-            def refuse(row: int, reason: str, partition: int = partition) -> None:
-                self._refuse(picked, row, partition, reason)
-
-            queue = target.queues.get(partition) or self._queue(target, partition)
-            self._open_batches.append(queue, columns, picked.rows, indices, refuse)
-        return len(groups)
-
-    def _without_bad_timestamps(self, picked: Picked) -> Picked:
-        """The rows but those whose timestamp encoders cannot be given."""
-        refused = beyond_micros(picked.batch, picked.timestamp_column)
-        for row, reason in refused.items():
-            self._refuse(picked, row, _NOWHERE, reason)
-        return picked.taken(rows_but(picked.batch.num_rows, refused)) if refused else picked
-
-    def _without_bad_partitions(self, target: Target, picked: Picked) -> Picked:
-        """The rows but those that name a partition that the topic does not have."""
-        given = partition_column(picked.batch)
-        if given is None or is_within(given, len(target.topic.partitions)):
-            return picked
-        self._targets.look_again({target.topic.name})
-        count = len(target.topic.partitions)
-        if is_within(given, count):
-            return picked
-        kept = array("i")
-        for row, partition in enumerate(given.to_pylist()):
-            if partition is None or 0 <= partition < count:
-                kept.append(row)
-                continue
-            reason = (
-                f"there is no partition {partition}: the topic has {count}, from 0 on; the column "
-                "partition says so, and without it one is chosen by the key"
-            )
-            self._refuse(picked, row, _NOWHERE, reason)
-        return picked.taken(memoryview(kept))
-
-    def _queue(self, target: Target, partition: int) -> PartitionQueue:
-        topic = target.topic
-        queue = PartitionQueue(
-            TopicPartition(topic.name, partition),
-            Sequences(self._who()),
-            self._open_batches.limit_bytes,
-            topic_id=topic.topic_id,
-            leader=target.leaders.get(partition),
-        )
-        target.queues[partition] = queue
-        return queue
 
     # Identity
 

@@ -126,7 +126,7 @@ def test_requests_are_pipelined_up_to_max_in_flight(brokers, producer, most):
     before = len(brokers.asked("Produce"))
     brokers.on("Produce", STALL)
     writer.send(numbered(100, 10, partition=0))
-    writer._open_batches.finish_all()
+    writer._appending.open_batches.finish_all()
     writer._sender.pump()
     brokers.wait_for_call("Produce", before + most)
     assert len(brokers.asked("Produce")) == before + most
@@ -144,7 +144,7 @@ def test_while_a_request_is_under_way_the_next_one_fills(brokers, producer):
         writer.send([ProducerRecord("x" * 30, partition=partition) for _ in range(2)])
         brokers.wait_for_call("Produce", before + 1)
     assert sent_batches(brokers)[before:] == [[("many", 0)]]
-    writer._open_batches.finish_all()
+    writer._appending.open_batches.finish_all()
     writer._sender.pump()
     brokers.wait_for_call("Produce", before + 2)
     assert set(sent_batches(brokers)[before + 1]) >= {("many", n) for n in range(1, 7)}
@@ -154,7 +154,7 @@ def test_nothing_is_pipelined_before_the_broker_knows_the_producer(brokers, prod
     writer = producer(batch_size=100)
     brokers.on("Produce", STALL)
     writer.send(numbered(100, partition=0))
-    writer._open_batches.finish_all()
+    writer._appending.open_batches.finish_all()
     for _ in range(3):
         writer._sender.pump()
     brokers.wait_for_call("Produce")
@@ -206,7 +206,7 @@ def test_without_idempotence_one_batch_of_a_partition_is_in_flight(brokers, prod
     writer = producer(batch_size=100, enable_idempotence="false")
     brokers.on("Produce", STALL)
     writer.send([ProducerRecord(f"{n}", partition=n % 2) for n in range(100)])
-    writer._open_batches.finish_all()
+    writer._appending.open_batches.finish_all()
     for _ in range(3):
         writer._sender.pump()
     brokers.wait_for_call("Produce")
@@ -644,17 +644,21 @@ def test_small_batches_for_many_partitions_are_looked_at_together(brokers, produ
     monkeypatch.setattr(coalescing, "_MOST_S", 60.0)
     writer = producer("many")
     looks = []
-    monkeypatch.setattr(
-        writer, "_by_topic", lambda whole, own=writer._by_topic: looks.append(whole) or own(whole)
-    )
+    append = writer._appending.append
+
+    def looked_at(part):
+        looks.append(part[0].num_rows)
+        return append(part)
+
+    monkeypatch.setattr(writer._appending, "append", looked_at)
     for start in range(0, 5000, 500):
         numbers = range(start, start + 500)
         writer.send(arrow(value=[f"{n}" for n in numbers], partition=[n % 250 for n in numbers]))
-    assert [look.batch.num_rows for look in looks] == [500]
+    assert looks == [500]
     writer.send(arrow(value=["x", "y"], partition=[0, 250]))
     with pytest.raises(RecordRefused, match=r"row 5001.*there is no partition 250"):
         writer.flush()
-    assert [look.batch.num_rows for look in looks] == [500, 4502]
+    assert looks == [500, 4502]
 
 
 def test_what_is_held_is_written_in_order_and_at_its_time(brokers, producer, monkeypatch):
@@ -682,7 +686,7 @@ def test_many_open_batches_stay_within_buffer_memory(brokers, producer):
     writer = producer("many", buffer_memory=40_000)
     for start in range(20):
         writer.send([ProducerRecord("x" * 100, partition=n) for n in range(250)])
-        assert writer._open_batches._open_bytes <= 20_000 + 250 * 200, start
+        assert writer._appending.open_batches._open_bytes <= 20_000 + 250 * 200, start
     writer.flush()
     assert sum(log.stop for name, log in brokers.logs.items() if name[0] == "many") == 5000
 

@@ -92,7 +92,7 @@ def test_records_come_in_their_order_whatever_their_size(brokers, producer, code
     writer = producer(batch_size=50_000, compression_type=codec, linger_ms=600_000)
     for start in range(0, 60, 3):
         writer.send(numbered(2, start) + numbered(1, start + 2, b""))
-        writer._open_batches.finish_all()
+        writer._appending.open_batches.finish_all()
     writer.flush()
     assert names(brokers) == list(range(60))
 

@@ -179,7 +179,7 @@ def test_one_partition_in_trouble_does_not_hold_up_the_others(brokers, producer)
     writer = producer(request_timeout_ms=500, batch_size=100)
     for partition in (0, 1):
         writer.send(numbered(partition=partition))
-    writer._open_batches.finish_all()
+    writer._appending.open_batches.finish_all()
     while brokers.logs["orders", 1].stop < ROWS:
         writer._sender.drain(writer._sender.held_bytes - 1)
     assert brokers.logs["orders", 0].stop == 0
@@ -338,7 +338,7 @@ def test_pieces_of_a_refused_batch_do_not_grow_old(brokers, producer, clock):
     brokers.on("Produce", refusing(10), DEFAULT)
     writer = producer()
     writer.send(numbered())
-    writer._open_batches.finish_all()
+    writer._appending.open_batches.finish_all()
     writer._sender.pump()
     wait_until_answered(writer)
     clock.now += 1000

@@ -1084,13 +1084,13 @@ def test_no_more_letters_are_taken_at_once_than_should_be_held(monkeypatch):
 def test_rows_that_are_never_sent_are_put_aside_in_slices(brokers, producer, letters, held_letters):
     writer = producer(dead_letter_topic="letters", linger_ms=600_000)
     sizes = []
-    append = writer._append
+    append = writer._appending._append_to
 
     def counted(target, picked):
         sizes.append(picked.batch.num_rows)
         return append(target, picked)
 
-    writer._append = counted
+    writer._appending._append_to = counted
     held_letters(writer)
     writer.send([ProducerRecord("x" * 900, partition=9) for _ in range(100)])
     writer.flush()

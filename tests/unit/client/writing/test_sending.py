@@ -88,7 +88,7 @@ def test_the_time_of_a_caller_who_is_away_is_not_the_brokers(brokers, producer, 
     brokers.on("Produce", refusing(6), DEFAULT)
     writer = producer()
     writer.send(numbered(10))
-    writer._open_batches.finish_all()
+    writer._appending.open_batches.finish_all()
     writer._sender.pump()
     wait_until_answered(writer)
     clock.now += 1000
@@ -427,7 +427,7 @@ def test_half_an_answer_holds_nobody_up(brokers, producer):
     brokers.on("Produce", lambda call: half(produce(brokers, call)))
     writer = producer(acks=1)
     writer.send(numbered(10))
-    writer._open_batches.finish_all()
+    writer._appending.open_batches.finish_all()
     writer._sender.pump()
     (link,) = writer._sender._links.values()
     deadline = Deadline.after(10)

@@ -128,7 +128,7 @@ def test_what_is_in_flight_is_answered_before_anything_goes_to_a_newer_leader(br
     writer.flush()
     brokers.on("Produce", STALL)
     writer.send([ProducerRecord("1", partition=0)])
-    writer._open_batches.finish_all()
+    writer._appending.open_batches.finish_all()
     writer._sender.pump()
     (queue,) = writer._targets.queues()
     assert queue.in_flight
