@@ -7,19 +7,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import click
 
 from pyspark_kafkaproto.cli.client_properties import FLAGS, gather
-from pyspark_kafkaproto.cli.output import tell
+from pyspark_kafkaproto.cli.output import aside, tell
 from pyspark_kafkaproto.cli.typed import naming_typed
 from pyspark_kafkaproto.cluster import ConfigChange, KafkaCluster
+from pyspark_kafkaproto.cluster.waiting import waiting_aloud
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 
-# Whoever waits for longer wants to know what for.
-QUIET_S = 2.0
 # Settings of topics by which brokers delete records that are there.
 _DELETING = ("retention.", "local.retention.", "cleanup.policy")
 
@@ -68,26 +66,8 @@ def connected(command: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def opened(properties: Mapping[str, str]) -> Iterator[KafkaCluster]:
     """The cluster that the client's properties lead to, for a command that is `configured`."""
-    with KafkaCluster(properties) as cluster, waiting_aloud(lambda: cluster.waits_for):
+    with KafkaCluster(properties) as cluster, waiting_aloud(lambda: cluster.waits_for, aside):
         yield cluster
-
-
-@contextmanager
-def waiting_aloud(waits_for: Callable[[], str]) -> Iterator[None]:
-    """Say once, on standard error, who is waited for if nobody answers for a while."""
-
-    def say() -> None:
-        if silent := waits_for():
-            click.echo(f"no broker has answered yet, still trying {silent}", err=True)
-
-    timer = Timer(QUIET_S, say)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()  # what it says comes before an error
 
 
 def configured(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ import click
 
 from pyspark_kafkaproto.cli.connection import configured
 from pyspark_kafkaproto.cli.interrupts import interrupted_code
-from pyspark_kafkaproto.cli.output import json_option, show_json
+from pyspark_kafkaproto.cli.output import aside, json_option, show_json
 from pyspark_kafkaproto.exit_codes import NOT_WELL
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def loadtest(
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     from pyspark_kafkaproto.client import LoadTest  # noqa: PLC0415 - pyarrow, for this alone
 
-    test = LoadTest(properties, topic, size_bytes=size, seconds=seconds, rate=rate)
+    test = LoadTest(properties, topic, size_bytes=size, seconds=seconds, rate=rate, tell=aside)
     is_interrupted = False
     try:
         _watch(test)

@@ -55,7 +55,8 @@ def _show(topology: Topology, problems: Iterable[Problem]) -> None:
     click.echo(table_text(brokers, _BROKERS))
     topics_text = counted(len(topology.topics), "topic")
     click.echo(f"{topics_text}, {counted(len(partitions), 'partition')}")
-    click.echo(table_text(partitions, PARTITION_COLUMNS), nl=False)
+    if partitions:
+        click.echo(table_text(partitions, PARTITION_COLUMNS), nl=False)
     for item in problems:
         click.echo(f"{item.subject}: {item.what}; {item.meaning}", err=True)
 

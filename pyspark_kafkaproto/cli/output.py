@@ -66,12 +66,17 @@ def gathered(*, as_json: bool) -> Iterator[list[Row]]:
         show_json(rows)
 
 
+def aside(text: str) -> None:
+    """A line for who looks on, beside the result."""
+    click.echo(text, err=True)
+
+
 def tell(rows: Iterable[Row], text: str, *, as_json: bool) -> None:
     """What was done: `rows` as JSON for programs, else `text` on standard error."""
     if as_json:
         show_json(list(rows))
     else:
-        click.echo(text, err=True)
+        aside(text)
 
 
 def was_seen(*, is_sure: bool, as_json: bool) -> bool:

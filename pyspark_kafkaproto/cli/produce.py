@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from pyspark_kafkaproto.cli.connection import configured, waiting_aloud
+from pyspark_kafkaproto.cli.connection import configured
 from pyspark_kafkaproto.cli.interrupts import interrupted_code, note, wakes
-from pyspark_kafkaproto.cli.output import json_option, show
+from pyspark_kafkaproto.cli.output import aside, json_option, show
+from pyspark_kafkaproto.cluster.waiting import waiting_aloud
 from pyspark_kafkaproto.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def produce(
     with ExitStack() as held:
         producer = held.enter_context(Producer(properties, topic=topic))
         producer.config.check_without_transactions()
-        with waiting_aloud(lambda: producer.waits_for):
+        with waiting_aloud(lambda: producer.waits_for, aside):
             count = producer.check_topics({topic})[topic]
         # Until here Ctrl-C leaves nothing half done.
         if partition is not None and partition >= count:

@@ -22,6 +22,7 @@ from pyspark_kafkaproto.client.produce import Producer
 from pyspark_kafkaproto.client.reading.decode import read_batches
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster.waiting import waiting_aloud
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ProducerConfig
 
@@ -147,6 +148,7 @@ class LoadTest:
         size_bytes: of each message.
         seconds: how long to write. It ends at most `delivery.timeout.ms` and half a minute later.
         rate: messages a second; None for as many as go.
+        tell: is told whom it waits for, if nobody answers for a while, before it begins.
 
     Raises:
         ConfigError: an argument or a property cannot be used.
@@ -161,6 +163,7 @@ class LoadTest:
         size_bytes: int = 1000,
         seconds: float = 10.0,
         rate: int | None = None,
+        tell: Callable[[str], object] = lambda _: None,
     ) -> None:
         self._config = ProducerConfig.parse({"linger.ms": "5", **properties})
         self._config.check_without_transactions()
@@ -176,7 +179,8 @@ class LoadTest:
         self._ended = threading.Event()
         self._cluster = KafkaCluster(self._config.client)
         try:
-            self._positions = self._find_ends()
+            with waiting_aloud(lambda: self._cluster.waits_for, tell):
+                self._positions = self._find_ends()
         except BaseException:
             self._cluster.close()
             raise

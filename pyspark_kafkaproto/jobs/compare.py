@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.cluster.waiting import waiting_aloud
 from pyspark_kafkaproto.devbroker.connector import connector_jars
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.exit_codes import NOT_WELL, exit_code_of
@@ -59,7 +60,7 @@ def find_ranges(options: Mapping[str, str]) -> list[OffsetRange]:
         KafkaProtoError: wrong options, no such topic, nobody who answers.
     """
     read = parse_read_options(lowered(options))
-    with KafkaCluster(read.driver) as cluster:
+    with KafkaCluster(read.driver) as cluster, waiting_aloud(lambda: cluster.waits_for, _say):
         return [item for item in plan_closed_ranges(cluster, read) if item.count]
 
 

@@ -27,6 +27,7 @@ from pyspark.sql import functions as sf
 
 from pyspark_kafkaproto import KafkaCluster, OffsetRange, committing, plan_ranges, ranges_json
 from pyspark_kafkaproto.cluster import lag_text
+from pyspark_kafkaproto.cluster.waiting import waiting_aloud
 from pyspark_kafkaproto.devbroker import DevBroker, default_data_dir
 from pyspark_kafkaproto.devbroker.processes import end_with_starter
 from pyspark_kafkaproto.errors import KafkaProtoError
@@ -56,9 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the job once."""
     options = _parse(arguments)
     with _bootstrap(options) as servers, KafkaCluster(_properties(servers)) as cluster:
-        folders = Folders(
-            options.out / options.topic / folder_name(options.group), origin(cluster, options.topic)
-        )
+        with waiting_aloud(lambda: cluster.waits_for, _say):
+            belongs_to = origin(cluster, options.topic)
+        folders = Folders(options.out / options.topic / folder_name(options.group), belongs_to)
         with folders.locked():
             planned = plan_ranges(
                 cluster, {options.topic}, options.group, max_records=options.max_records

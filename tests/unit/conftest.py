@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafkaproto.cluster import capturing, routing, topology
+from pyspark_kafkaproto.cluster import capturing, routing, topology, waiting
 from pyspark_kafkaproto.net import pool, properties
+from tests.fake_broker import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -50,6 +51,33 @@ def nothing_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(capturing, "_written", [])
     monkeypatch.setattr(capturing.tempfile, "tempdir", str(folder))
     return folder
+
+
+@pytest.fixture
+def moment(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], object]:
+    """The timer of whoever waits goes off when the test says so."""
+    timers: list[Held] = []
+
+    class Held:
+        daemon = False
+
+        def __init__(self, _: float, say: Callable[[], None]) -> None:
+            self.go_off = say
+            timers.append(self)
+
+        def start(self) -> None:
+            """Later."""
+
+        cancel = join = start
+
+    monkeypatch.setattr(waiting, "Timer", Held)
+
+    def then(_: object) -> object:
+        """A fake node's answer, behind the moment."""
+        timers[-1].go_off()
+        return DEFAULT
+
+    return then
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from pyspark_kafkaproto.cli import connection
 from pyspark_kafkaproto.cli.root import kafkaproto
-from tests.fake_broker import DEFAULT, FakeCluster
+from tests.fake_broker import FakeCluster
 from tests.unit.cluster.admin.fake_settings import keep_settings
 
 
@@ -46,30 +45,3 @@ def rows(command):
         return json.loads(done.stdout)
 
     return run
-
-
-@pytest.fixture
-def moment(monkeypatch):
-    """The timer of whoever waits goes off when the test says so."""
-    timers = []
-
-    class Held:
-        daemon = False
-
-        def __init__(self, _, say):
-            self.go_off = say
-            timers.append(self)
-
-        def start(self):
-            """Later."""
-
-        cancel = join = start
-
-    monkeypatch.setattr(connection, "Timer", Held)
-
-    def then(_):
-        """A fake node's answer, behind the moment."""
-        timers[-1].go_off()
-        return DEFAULT
-
-    return then

@@ -17,7 +17,7 @@ import pytest
 from pyspark_kafkaproto.cli import connection, consume, output
 from pyspark_kafkaproto.cli import lag as lag_command
 from pyspark_kafkaproto.cli.root import kafkaproto
-from pyspark_kafkaproto.cluster import routing
+from pyspark_kafkaproto.cluster import routing, waiting
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
     BrokerError,
@@ -122,7 +122,7 @@ def test_errors_are_a_line_and_a_code(command):
 @pytest.mark.slow
 def test_what_is_waited_for_is_said(command, monkeypatch):
     """Whoever types a wrong address should not look at nothing for ten seconds."""
-    monkeypatch.setattr(connection, "QUIET_S", 0.7)
+    monkeypatch.setattr(waiting, "QUIET_S", 0.7)
     patience = "socket.connection.setup.timeout.ms=2000"
     done = command("metadata", "-b", "127.0.0.1:1,127.0.0.1:2", "-X", patience)
     assert done.exit_code == 4
@@ -143,6 +143,14 @@ def test_a_broker_that_says_nothing_is_waited_for_aloud(brokers, command, moment
 def test_where_a_broker_has_answered_nothing_is_said(brokers, command, moment):
     brokers.on("ListOffsets", moment)
     assert command("offsets", "orders").stderr == ""
+
+
+@pytest.mark.usefixtures("known_at_once")
+def test_metadata_of_a_topic_that_is_not_there_shows_no_empty_table(command):
+    done = command("metadata", "odrers")
+    assert done.exit_code == 1
+    assert done.stdout.endswith("0 topics, 0 partitions\n")
+    assert "topic 'odrers': UNKNOWN_TOPIC_OR_PARTITION (3)" in done.stderr
 
 
 def test_metadata_as_table_and_as_json(command, rows):

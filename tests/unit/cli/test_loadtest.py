@@ -36,6 +36,16 @@ def test_the_result_is_a_table_or_json(run):
     assert found["valid"] == found["acknowledged"] > 0
 
 
+@pytest.mark.slow
+def test_a_broker_that_says_nothing_is_waited_for_aloud(run, brokers, moment):
+    brokers.on("ApiVersions", moment)
+    done = run("orders", "--seconds", "0.05", "--size", "100")
+    assert done.exit_code == 0
+    assert done.stderr == (
+        f"no broker has answered yet, still trying {brokers.bootstrap_servers}\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [

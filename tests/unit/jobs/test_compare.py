@@ -74,6 +74,15 @@ def test_wrong_options_are_refused_before_spark_starts(monkeypatch, capsys):
     assert "startingOffsets" in capsys.readouterr().err
 
 
+def test_a_broker_that_says_nothing_is_waited_for_aloud(brokers, moment, capsys):
+    brokers.on("ApiVersions", moment)
+    servers = {"kafka.bootstrap.servers": brokers.bootstrap_servers}
+    assert job.find_ranges(servers | {"subscribe": "a"})[0].stop == 30
+    assert capsys.readouterr().err == (
+        f"no broker has answered yet, still trying {brokers.bootstrap_servers}\n"
+    )
+
+
 def test_what_goes_on_is_said_beside_the_output(brokers, monkeypatch, capsys):
     session = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
     monkeypatch.setattr(job, "_session", lambda given: session)

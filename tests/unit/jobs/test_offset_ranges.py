@@ -16,6 +16,7 @@ from pyspark_kafkaproto import OffsetRange
 from pyspark_kafkaproto.devbroker.processes import ProcessId
 from pyspark_kafkaproto.errors import DeadlineExceeded
 from pyspark_kafkaproto.jobs import offset_ranges
+from tests.fake_broker import FakeCluster
 
 
 def test_servers_come_from_the_environment_or_the_arguments(monkeypatch):
@@ -39,6 +40,17 @@ def test_what_is_wrong_is_said_in_a_line(capsys):
     assert said.out == ""
     assert said.err.startswith("Error: option 'bootstrap.servers' is 'nonsense': ")
     assert said.err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("known_at_once")
+def test_a_broker_that_says_nothing_is_waited_for_aloud(moment, capsys, tmp_path):
+    with FakeCluster({"orders": 1}) as brokers:
+        brokers.on("ApiVersions", moment)
+        servers = brokers.bootstrap_servers
+        words = ["--bootstrap-servers", servers, "--topic", "ghost", "--out", str(tmp_path)]
+        assert offset_ranges.run(words) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"no broker has answered yet, still trying {servers}\nError: ")
 
 
 @pytest.mark.slow
