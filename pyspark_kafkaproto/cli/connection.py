@@ -15,7 +15,7 @@ from pyspark_kafkaproto.cli.client_properties import FLAGS, gather
 from pyspark_kafkaproto.cli.output import aside, tell
 from pyspark_kafkaproto.cli.typed import naming_typed
 from pyspark_kafkaproto.cluster import ConfigChange, KafkaCluster
-from pyspark_kafkaproto.cluster.waiting import waiting_aloud
+from pyspark_kafkaproto.cluster.silence import waiting_aloud
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 
 # Settings of topics by which brokers delete records that are there.

@@ -19,7 +19,7 @@ import click
 from pyspark_kafkaproto.cli.connection import configured
 from pyspark_kafkaproto.cli.interrupts import interrupted_code, note, wakes
 from pyspark_kafkaproto.cli.output import aside, json_option, show
-from pyspark_kafkaproto.cluster.waiting import waiting_aloud
+from pyspark_kafkaproto.cluster.silence import waiting_aloud
 from pyspark_kafkaproto.errors import ConfigError
 
 if TYPE_CHECKING:

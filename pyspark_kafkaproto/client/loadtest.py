@@ -22,7 +22,7 @@ from pyspark_kafkaproto.client.produce import Producer
 from pyspark_kafkaproto.client.reading.decode import read_batches
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
-from pyspark_kafkaproto.cluster.waiting import waiting_aloud
+from pyspark_kafkaproto.cluster.silence import waiting_aloud
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import ProducerConfig
 

@@ -9,7 +9,7 @@ and in `admin` all that those who keep a cluster ask and change. `health` and `d
 is wrong. `kafka_cluster`, with `group_window`, `topic_window`, `access_window`, `broker_window` and
 `transaction_window`, is the face that users see; `given` and `names` check what they pass in.
 `capturing`, `ring` and `topic_ids` keep what is said on connections, for errors and captures;
-`waiting` tells whoever waits for a cluster that does not answer. This room knows nothing of
+`silence` tells whoever waits for a cluster that does not answer. This room knows nothing of
 records, Arrow or Spark.
 
 Executors import it at every start: what they ask nothing of, `admin` and most of `groups`, is

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster
-from pyspark_kafkaproto.cluster.waiting import waiting_aloud
+from pyspark_kafkaproto.cluster.silence import waiting_aloud
 from pyspark_kafkaproto.devbroker.connector import connector_jars
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.exit_codes import NOT_WELL, exit_code_of

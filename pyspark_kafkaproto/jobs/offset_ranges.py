@@ -27,7 +27,7 @@ from pyspark.sql import functions as sf
 
 from pyspark_kafkaproto import KafkaCluster, OffsetRange, committing, plan_ranges, ranges_json
 from pyspark_kafkaproto.cluster import lag_text
-from pyspark_kafkaproto.cluster.waiting import waiting_aloud
+from pyspark_kafkaproto.cluster.silence import waiting_aloud
 from pyspark_kafkaproto.devbroker import DevBroker, default_data_dir
 from pyspark_kafkaproto.devbroker.processes import end_with_starter
 from pyspark_kafkaproto.errors import KafkaProtoError

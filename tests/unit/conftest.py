@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafkaproto.cluster import capturing, routing, topology, waiting
+from pyspark_kafkaproto.cluster import capturing, routing, silence, topology
 from pyspark_kafkaproto.net import pool, properties
 from tests.fake_broker import DEFAULT
 
@@ -70,7 +70,7 @@ def moment(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], object]:
 
         cancel = join = start
 
-    monkeypatch.setattr(waiting, "Timer", Held)
+    monkeypatch.setattr(silence, "Timer", Held)
 
     def then(_: object) -> object:
         """A fake node's answer, behind the moment."""

@@ -17,7 +17,7 @@ import pytest
 from pyspark_kafkaproto.cli import connection, consume, output
 from pyspark_kafkaproto.cli import lag as lag_command
 from pyspark_kafkaproto.cli.root import kafkaproto
-from pyspark_kafkaproto.cluster import routing, waiting
+from pyspark_kafkaproto.cluster import routing, silence
 from pyspark_kafkaproto.errors import (
     AuthenticationFailed,
     BrokerError,
@@ -122,7 +122,7 @@ def test_errors_are_a_line_and_a_code(command):
 @pytest.mark.slow
 def test_what_is_waited_for_is_said(command, monkeypatch):
     """Whoever types a wrong address should not look at nothing for ten seconds."""
-    monkeypatch.setattr(waiting, "QUIET_S", 0.7)
+    monkeypatch.setattr(silence, "QUIET_S", 0.7)
     patience = "socket.connection.setup.timeout.ms=2000"
     done = command("metadata", "-b", "127.0.0.1:1,127.0.0.1:2", "-X", patience)
     assert done.exit_code == 4

@@ -4,12 +4,12 @@ from threading import Event
 
 import pytest
 
-from pyspark_kafkaproto.cluster import waiting
-from pyspark_kafkaproto.cluster.waiting import waiting_aloud
+from pyspark_kafkaproto.cluster import silence
+from pyspark_kafkaproto.cluster.silence import waiting_aloud
 
 
 def test_who_waits_for_long_is_told_once(monkeypatch):
-    monkeypatch.setattr(waiting, "QUIET_S", 0.0)
+    monkeypatch.setattr(silence, "QUIET_S", 0.0)
     told, is_told = [], Event()
 
     def tell(text):
@@ -22,7 +22,7 @@ def test_who_waits_for_long_is_told_once(monkeypatch):
 
 
 def test_who_has_an_answer_by_then_is_told_nothing(monkeypatch):
-    monkeypatch.setattr(waiting, "QUIET_S", 0.0)
+    monkeypatch.setattr(silence, "QUIET_S", 0.0)
     told, is_asked = [], Event()
 
     def nobody():
@@ -35,7 +35,7 @@ def test_who_has_an_answer_by_then_is_told_nothing(monkeypatch):
 
 
 def test_whose_wait_is_over_is_told_nothing(monkeypatch):
-    monkeypatch.setattr(waiting, "QUIET_S", 3600.0)
+    monkeypatch.setattr(silence, "QUIET_S", 3600.0)
     told = []
     with pytest.raises(ValueError, match="over"), waiting_aloud(lambda: "b", told.append):
         raise ValueError("over")
