@@ -35,7 +35,11 @@ from pyspark_kafkaproto.cluster.transactions import (
     has_version_2,
     refusal,
 )
-from pyspark_kafkaproto.error_codes import OPERATION_NOT_ATTEMPTED, PRODUCER_FENCED
+from pyspark_kafkaproto.error_codes import (
+    INVALID_PRODUCER_ID_MAPPING,
+    OPERATION_NOT_ATTEMPTED,
+    PRODUCER_FENCED,
+)
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
@@ -236,7 +240,8 @@ class Transactions:
         """End the transaction. Where the outcome is not known, nothing else but this can be done.
 
         What was denied is ended too: it may be aborted, which asks nobody, and the next one begins
-        with a new epoch. Whoever was fenced stays so, or two would take over from each other.
+        with a new epoch. So it does once the coordinator has forgotten the id: nothing of it is
+        left to abort. Whoever was fenced stays so, or two would take over from each other.
 
         Args:
             commit: or abort.
@@ -267,7 +272,14 @@ class Transactions:
                 is_late_possible |= self._ends[writer] > 1
                 is_back_at_1 = self.is_version_2 and ended == writer
             except BrokerError as error:
-                if not is_retriable(error):
+                if error.code == INVALID_PRODUCER_ID_MAPPING:
+                    # Forgotten, and nothing is open; or with somebody else by now, as the next
+                    # begin finds out: without knowing who we were it would take the id back.
+                    denied = _State.DENIED if commit else _State.READY
+                    self._forget(writer, denied, is_epoch_spent=True)
+                    if not commit:
+                        return
+                elif not is_retriable(error):
                     is_fenced = error.code in FENCED_CODES
                     self._forget(None, _State.FENCED if is_fenced else _State.DENIED)
                 raise

@@ -42,6 +42,7 @@ ONE = TopicPartition("orders", 0)
 ROWS = [ProducerRecord("a", partition=0), ProducerRecord("b", partition=1)]
 _NOT_ATTEMPTED, _NOT_ALLOWED, _LOADING = 55, 29, 14
 _NO_SUCH_ID = 105
+_NO_SUCH_PRODUCER = 49
 _NOT_LEADER, _TOO_LARGE, _CONCURRENT_TRANSACTIONS, _INVALID_RECORD = 6, 10, 51, 87
 
 
@@ -283,6 +284,44 @@ def test_an_id_that_its_coordinator_has_forgotten_is_begun_with_again(brokers, p
     writer.begin_transaction()
     assert len(brokers.asked("DescribeTransactions")) == 1
     assert [item.producer_id for item in brokers.asked("InitProducerId")] == [-1, 1001]
+
+
+def who_has(brokers, **found):
+    """Have the coordinator tell of the id, and know nothing of who ends a transaction with it."""
+    state = DescribeTransactionsResponse.TransactionState(transactional_id="mine", **found)
+    brokers.versions["DescribeTransactions"] = (0, 0)
+    brokers.on("DescribeTransactions", DescribeTransactionsResponse(transaction_states=(state,)))
+    brokers.on("EndTxn", EndTxnResponse(error_code=_NO_SUCH_PRODUCER))
+
+
+@pytest.mark.parametrize("end", ["commit_transaction", "abort_transaction"])
+def test_once_the_id_is_forgotten_the_next_transaction_begins(brokers, producer, level, end):
+    """Nobody used it for transactional.id.expiration.ms."""
+    who_has(brokers, error_code=_NO_SUCH_ID)
+    writer = known(producer(transactional_id="mine"))
+    with contextlib.suppress(BrokerError):  # which nothing but the commit raises
+        getattr(writer, end)()
+    brokers.on("EndTxn", _END[level])
+    writer.begin_transaction()
+    writer.send(ROWS)
+    written = writer.commit_transaction()
+    assert sum(item.records for item in written.values()) == len(ROWS)
+    assert [item.producer_id for item in brokers.asked("InitProducerId")] == [-1, 1001]
+
+
+@pytest.mark.parametrize("end", ["commit_transaction", "abort_transaction"])
+def test_an_id_that_was_forgotten_is_not_taken_back_from_a_successor(brokers, producer, level, end):
+    """As is one whose epochs were used up meanwhile: its next owner has another producer id."""
+    del level
+    who_has(brokers, transaction_state="Ongoing", producer_id=1002)
+    writer = known(producer(transactional_id="mine"))
+    with contextlib.suppress(BrokerError):
+        getattr(writer, end)()
+    with pytest.raises(BrokerError, match=_TAKEN_OVER):
+        writer.begin_transaction()
+    with pytest.raises(LocalProtocolError, match=f"{_TAKEN_OVER}.*make a new one"):
+        writer.abort_transaction()
+    assert len(brokers.asked("InitProducerId")) == 1
 
 
 @pytest.mark.parametrize("level", [1], indirect=True)
