@@ -334,6 +334,8 @@ def _end(
 
     def outcome(answer: EndTxnResponse, part: list[Writer]) -> dict[Writer, Writer | BrokerError]:
         found = read(answer, part[0])
+        if answer.error_code == CONCURRENT_TRANSACTIONS:
+            asked[part[0]] -= 1  # the coordinator is at another end, and has not begun with this
         if isinstance(found, BrokerError) and commit and asked[part[0]] > 1:
             found = _in_doubt(found)
         return {part[0]: found}

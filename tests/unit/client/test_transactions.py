@@ -831,6 +831,19 @@ def test_a_commit_that_is_refused_at_once_was_not_done(brokers, producer, level,
     assert "earlier try" not in str(caught.value)
 
 
+@pytest.mark.parametrize("code", [47, 48, 90])
+def test_a_commit_that_had_to_wait_for_another_end_was_not_done(brokers, producer, level, code):
+    """The coordinator was aborting for a successor: there is nothing to be in doubt about."""
+    del level
+    writer = known(producer(transactional_id="mine"))
+    at_another = EndTxnResponse(error_code=_CONCURRENT_TRANSACTIONS)
+    brokers.on("EndTxn", at_another, at_another, EndTxnResponse(error_code=code))
+    with pytest.raises(BrokerError) as caught:
+        writer.commit_transaction()
+    assert len(brokers.asked("EndTxn")) == 3
+    assert "earlier try" not in str(caught.value)
+
+
 def fail_inside(writer, last):
     """Leave a producer with an error, its own of sending `last` or the caller's."""
     with writer:
