@@ -462,6 +462,10 @@ class ShareExchange:
         is_session = isinstance(error, BrokerError) and error.code in _BEGINS_ANEW
         if is_session and one.epoch != FIRST_EPOCH:
             return  # the next one is begun at once
+        if isinstance(error, BrokerError) and error.error.refreshes_metadata:
+            # All of a request is refused so for one id of a topic that is gone: which one it is,
+            # and by which it goes if it was made anew, metadata tells.
+            self._leaders.drop(asked)
         if (is_fetch and asked) or not is_retriable(error):  # interrupted, it may name nothing yet
             self._fail(asked, error, since)
 

@@ -6,10 +6,12 @@ Looked up in metadata, until an answer of a leader tells of the next one (KIP-95
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from math import inf
 from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.client.reading.directory import NO_EPOCH, of_the_past
 from pyspark_kafkaproto.cluster import Router, TopicPartition
+from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline, Endpoint
 from pyspark_kafkaproto.wire.declaration import NO_ID
@@ -54,9 +56,13 @@ class Leaders:
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Ask anew, and somebody else: what was said of these is out of date."""
+        self.drop(partitions)
+        self._router.distrust_last()
+
+    def drop(self, partitions: Iterable[TopicPartition]) -> None:
+        """Ask anew: what was said of these may be out of date."""
         for partition in partitions:
             self._known.pop(partition, None)
-        self._router.distrust_last()
 
     def note_moved(self, partition: TopicPartition, to: Endpoint | None, epoch: int) -> None:
         """A broker says who leads instead of it, in which epoch; None: it does not say where."""
@@ -80,6 +86,8 @@ class Leaders:
                 leader = topology.leader(partition)
                 topic_id = topology.topic(partition.topic).topic_id or NO_ID
             except BrokerError as error:
+                if error.code == UNKNOWN_TOPIC_OR_PARTITION:
+                    error.patience_s = inf  # it was assigned: if it is gone, a heartbeat says so
                 failures[partition] = error
                 continue
             place = topic_id, partition.partition

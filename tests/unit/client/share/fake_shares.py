@@ -18,6 +18,7 @@ from pyspark_kafkaproto.messages.share_group_heartbeat import (
 )
 from tests.fake_sessions import with_values
 
+UNKNOWN_SERVER_ERROR = -1
 UNKNOWN_TOPIC_ID, NOT_LEADER, UNKNOWN_MEMBER_ID, INVALID_REQUEST = 100, 6, 25, 42
 FENCED_MEMBER_EPOCH, INVALID_RECORD_STATE = 110, 121
 NOT_FOUND, INVALID_EPOCH = 122, 123
@@ -130,6 +131,8 @@ class FakeShares:
         if code:
             return ShareFetchResponse(error_code=code)
         session = self.sessions[call.node_id, request.member_id]
+        if not all(map(self._name, self._named(session, request))):
+            return ShareFetchResponse(error_code=UNKNOWN_SERVER_ERROR)  # as brokers of 4.3 do
         told = {
             (topic.topic_id, part.partition_index): self._take(call, topic.topic_id, part)
             for topic, part in _parts(request)
@@ -300,6 +303,13 @@ class FakeShares:
                 found.append(batch.data)
             begin = batch.next_offset
         return b"".join(found)
+
+    @staticmethod
+    def _named(session, request):
+        """The ids of all topics that a request is about."""
+        gone = {topic.topic_id for topic in request.forgotten_topics_data}
+        asked = {topic_id for topic_id, _ in session.asked} - gone
+        return asked | {topic.topic_id for topic in request.topics}
 
     def _name(self, topic_id):
         known = self.brokers.topics.items()

@@ -17,6 +17,7 @@ from pyspark_kafkaproto.client.share import coming, exchange, session
 from pyspark_kafkaproto.client.share import consumer as consumer_module
 from pyspark_kafkaproto.client.share import rows as rows_module
 from pyspark_kafkaproto.client.share.consumer import ShareConsumer
+from pyspark_kafkaproto.cluster import topology
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
@@ -32,7 +33,7 @@ from pyspark_kafkaproto.net import Deadline, connection
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from pyspark_kafkaproto.records.layout import CONTROL
 from tests.examples import first
-from tests.fake_broker import STALL, close
+from tests.fake_broker import STALL, close, topic_id_of
 from tests.fake_log import Batch
 from tests.fake_sessions import with_values
 from tests.interrupted import Interrupted
@@ -261,6 +262,37 @@ def test_a_leader_that_moves_is_followed(filled, shares, explicit_of, tells):
     assert filled.asked("ShareFetch", 2)
     if tells:
         assert len(filled.asked("Metadata")) <= asked + 1
+
+
+def test_a_topic_that_is_made_anew_is_read_and_so_are_others(filled, shares, member_of):
+    """All of a request that names the id of one that is gone is answered with one error."""
+    filled.add_topic("others")
+    consumer = member_of(["orders", "others"])
+    poll_rows(consumer, 40)
+    with filled.at_once():
+        filled.add_topic("orders", 2)
+        filled.topics["orders"].topic_id = topic_id_of("another")
+        shares.offsets.clear()
+        for topic in ("orders", "others"):
+            filled.logs[topic, 0].append(b"new")
+    assert poll_rows(consumer, 2) == [(0, 0, 1), (0, 0, 1)]
+
+
+def test_a_topic_that_is_gone_is_no_error_until_a_heartbeat_says_so(
+    filled, shares, member_of, monkeypatch
+):
+    monkeypatch.setattr(topology, "_NEWS_TRAVELS_S", 0.0)
+    filled.add_topic("others")
+    consumer = member_of(["orders", "others"])
+    poll_rows(consumer, 40)
+    with filled.at_once():
+        del filled.topics["orders"]
+        shares.offsets.clear()
+    for _ in range(2):
+        looked = len(filled.asked("Metadata"))
+        poll_until(consumer, lambda n=looked: len(filled.asked("Metadata")) > n, "a look at topics")
+    filled.logs["others", 0].append(b"new")
+    assert poll_rows(consumer, 1) == [(0, 0, 1)]
 
 
 def test_a_broker_with_too_many_sessions_is_asked_again_until_it_lasts(filled, shares, member_of):
