@@ -3,8 +3,8 @@
 All partitions are given up at each rebalance: the eager way; `cooperative` has the other. Where
 this member leads the group it shares the partitions out for all, and looks from time to time
 whether topics have changed. Who subscribes by a pattern looks itself which topics match: before it
-joins, so that a topic that is made has the group share out once and not once for each member, from
-time to time, and where the reader finds a topic gone.
+joins, so that a topic that is made has the group share out once and not once for each member, and
+from time to time. Either looks where the reader finds something gone.
 Protocol: the group membership protocol, KIP-62, KIP-345.
 """
 
@@ -64,8 +64,12 @@ class ClassicKeeper(Keeper[Coordinator]):
         self._doubt = Doubt.NONE  # the reader raises it, the look that follows answers it
 
     def looks_first(self, error: BrokerError) -> bool:
-        """By a pattern a topic that is gone matches no more: an error where it is there yet."""
-        if not self._coordinator.is_by_pattern or error.code not in _GONE:
+        """An error where it is there yet: what is gone matches no pattern, and is not shared out.
+
+        By names the group's leader alone can help: it finds that there are fewer partitions.
+        """
+        is_looking = self._coordinator.is_by_pattern or self._shared is not None
+        if not is_looking or error.code not in _GONE:
             return False
         is_answered = self._doubt is Doubt.LOOKED_AT
         self._doubt = Doubt.NONE if is_answered else Doubt.RAISED
@@ -127,6 +131,7 @@ class ClassicKeeper(Keeper[Coordinator]):
             return
         wanted = shared.keys() | self._coordinator.wanted
         if self._coordinator.count_partitions(wanted) != shared:
+            self._doubt = Doubt.NONE
             self._share_out_anew("topics have changed")
 
     def _plan_look(self) -> None:

@@ -352,6 +352,22 @@ def test_the_leader_shares_out_anew_when_a_topic_grows_or_comes(filled, group, c
     assert group.committed["orders", 0] == (20, "")
 
 
+@pytest.mark.usefixtures("opinions_at_once", "group")
+def test_the_leader_shares_out_what_is_left_when_a_topic_is_made_again_with_less(
+    filled, consumer_of
+):
+    """The reader finds it so long before the next look, which comes sooner then."""
+    consumer = consumer_of(metadata_max_age_ms=3_600_000)
+    poll_rows(consumer, 40)
+    with filled.at_once():
+        filled.add_topic("orders", 1)
+        filled.topics["orders"].topic_id = topic_id_of("orders with less")
+        filled.logs["orders", 0].append(b"new")
+    assert poll_rows(consumer, 1) == [(0, 0)]
+    assert consumer.assignment == {TopicPartition("orders", 0)}
+    assert filled.asked("JoinGroup")[-1].reason == "topics have changed"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 def test_a_static_leader_that_comes_back_shares_out_what_grew_meanwhile(
