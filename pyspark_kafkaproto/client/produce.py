@@ -293,6 +293,8 @@ class Producer:
         # Not before: whoever had nothing to abort goes on with the sequences that brokers know.
         self._identity = None
         self._start_over()
+        if self._ended_by is not None:
+            self._targets.forget()  # a topic may be another one by now
         self._ended_by = None
 
     def leave_transaction(self) -> Writer | None:

@@ -76,6 +76,10 @@ class Targets:
                     target.topic = replace(target.topic, topic_id=queue.topic_id)
             target.queues.clear()
 
+    def forget(self) -> None:
+        """Look up all topics anew when they are next written to. Nothing waits for any of them."""
+        self._by_name.clear()
+
     def find(self, names: Collection[str]) -> None:
         """Look up topics that were not met before.
 

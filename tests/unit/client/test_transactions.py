@@ -11,7 +11,7 @@ import pytest
 from pyspark_kafkaproto.client import ProducerRecord, alone
 from pyspark_kafkaproto.client import produce as produce_module
 from pyspark_kafkaproto.client import transactions as transactions_module
-from pyspark_kafkaproto.client.writing import coalescing, compressing, gathering
+from pyspark_kafkaproto.client.writing import coalescing, compressing, gathering, sending
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.client.writing.refusals import REASON_HEADER, RecordRefused
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
@@ -31,7 +31,7 @@ from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.records import compression
 from tests.examples import first
-from tests.fake_broker import DEFAULT, STALL, close
+from tests.fake_broker import DEFAULT, STALL, close, topic_id_of
 from tests.fake_produce import produce, refusing, stamped, values
 from tests.fake_sessions import with_values
 from tests.interrupted import Interrupted
@@ -42,6 +42,7 @@ ONE = TopicPartition("orders", 0)
 ROWS = [ProducerRecord("a", partition=0), ProducerRecord("b", partition=1)]
 _NOT_ATTEMPTED, _NOT_ALLOWED, _LOADING = 55, 29, 14
 _NO_SUCH_ID = 105
+_NO_SUCH_TOPIC = 3
 _NO_SUCH_PRODUCER = 49
 _NOT_LEADER, _TOO_LARGE, _CONCURRENT_TRANSACTIONS, _INVALID_RECORD = 6, 10, 51, 87
 
@@ -233,6 +234,29 @@ def test_the_next_transaction_goes_to_the_leaders_that_this_one_found(brokers, p
     (queue,) = writer._targets.queues()
     assert (queue.leader.node_id, queue.topic_id) == (2, bytes(16 * [7]))
     assert values(brokers.logs["orders", 0]) == [b"0", b"1", b"2"]
+
+
+@pytest.mark.usefixtures("level", "known_at_once")
+def test_after_an_error_the_next_transaction_looks_its_topics_up(brokers, producer, monkeypatch):
+    """One that was deleted, and made again with fewer partitions, is another one."""
+    monkeypatch.setattr(sending, "_FOUND_BEFORE_S", 0)
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    writer.commit_transaction()
+    brokers.add_topic("orders", 1)
+    brokers.topics["orders"].topic_id = topic_id_of("orders with less")
+    brokers.on("Produce", refusing(_NO_SUCH_TOPIC))
+    writer.begin_transaction()
+    writer.send(ROWS)
+    with pytest.raises(KafkaProtoError):
+        writer.commit_transaction()
+    writer.abort_transaction()
+    brokers.on("Produce", DEFAULT)
+    writer.begin_transaction()
+    writer.send([ProducerRecord(str(n), key=str(n)) for n in range(20)])
+    (written,) = writer.commit_transaction().values()
+    assert written.records == 20
 
 
 def test_an_end_of_unknown_outcome_is_repeated_unchanged(brokers, producer, level):
