@@ -48,8 +48,9 @@ _PATIENT_BEATS: Final = 3
 
 _ADVICE: Final = {
     FENCED_INSTANCE_ID: INSTANCE_TAKEN_OVER,
-    GROUP_ID_NOT_FOUND: "it is a group of the classic protocol whose members may not be mixed with "
-    "ours: see the brokers' group.consumer.migration.policy, or set group.protocol to classic",
+    GROUP_ID_NOT_FOUND: "a share group, or a streams group, has the name: this one needs another; "
+    "or the group is of the classic protocol, and its members may not be mixed with ours: see the "
+    "brokers' group.consumer.migration.policy, or set group.protocol to classic",
     GROUP_MAX_SIZE_REACHED: "the group has as many members as the brokers' group.consumer.max.size "
     "allows",
     # Its own trouble: such a group has no assignor yet, by which its members would be read.

@@ -18,7 +18,7 @@ FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
 
 DENIED_TOPIC, DENIED_GROUP, FULL, UNRELEASED = 29, 30, 81, 111
-OTHERS_SHARE_OTHERWISE, OF_CLASSIC_MEMBERS, SWITCHED_OFF = 23, 69, 35
+OTHERS_SHARE_OTHERWISE, OF_ANOTHER_TYPE, SWITCHED_OFF = 23, 69, 35
 
 
 @pytest.mark.slow
@@ -29,7 +29,7 @@ OTHERS_SHARE_OTHERWISE, OF_CLASSIC_MEMBERS, SWITCHED_OFF = 23, 69, 35
         ("consumer", DENIED_GROUP),
         ("consumer", FULL),
         ("consumer", UNRELEASED),
-        ("consumer", OF_CLASSIC_MEMBERS),
+        ("consumer", OF_ANOTHER_TYPE),
         ("consumer", SWITCHED_OFF),
         ("classic", DENIED_GROUP),
         ("classic", FULL),
@@ -100,6 +100,15 @@ def test_an_error_of_the_brokers_own_says_what_to_do(filled, heartbeats, increme
         with pytest.raises(BrokerError, match=r"group 'g'.*UNKNOWN_SERVER_ERROR.*log.*anew"):
             consumer.poll(PATIENCE_S)
     assert len(filled.asked("ConsumerGroupHeartbeat")) == 1
+
+
+def test_a_name_that_a_group_of_another_type_has_says_which_types(
+    filled, heartbeats, incremental_of
+):
+    """Brokers answer the same where it is a share group, which no protocol of ours lets us in."""
+    filled.on("ConsumerGroupHeartbeat", beat_refused(OF_ANOTHER_TYPE))
+    with pytest.raises(BrokerError, match=r"share group.*another; or .*classic.*migration\.policy"):
+        incremental_of().poll(PATIENCE_S)
 
 
 @pytest.mark.slow
