@@ -258,6 +258,9 @@ class Consumer(Polled):
 
     def _next_batch(self, reading: Reading, turn: Deadline) -> pa.RecordBatch | None:
         """See `Reading.next_batch`; nothing where it is being looked up whether a topic is gone."""
+        if reading.seen.made_again:
+            reading.seen.made_again.clear()
+            self._keeper.look_soon()
         try:
             return reading.next_batch(turn)
         except BrokerError as error:

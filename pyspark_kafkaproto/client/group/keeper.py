@@ -147,6 +147,9 @@ class Keeper(ABC, Generic[_C]):
         """
         return False
 
+    def look_soon(self) -> None:
+        """A topic that is read was made again, perhaps with other partitions."""
+
     @abstractmethod
     def _enter(self) -> None:
         """Become a member; `Membership.joined` is told."""

@@ -195,6 +195,7 @@ class Tail(Exchanges):
         left = {item for item in self._left_out if item.topic in topics} - self._seen.foreign
         self._seen.astray |= left
         self._seen.outdated |= left
+        self._seen.made_again |= topics
         self._note_ids(topics)
 
     # Asking

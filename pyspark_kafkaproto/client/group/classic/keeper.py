@@ -75,6 +75,11 @@ class ClassicKeeper(Keeper[Coordinator]):
         self._doubt = Doubt.NONE if is_answered else Doubt.RAISED
         return not is_answered
 
+    def look_soon(self) -> None:
+        """The leader has shared out the partitions of the topic before."""
+        if self._shared is not None:
+            self._doubt = Doubt.RAISED
+
     def _enter(self) -> None:
         member = self._membership
         self._coordinator.look_up_topics()

@@ -368,6 +368,20 @@ def test_the_leader_shares_out_what_is_left_when_a_topic_is_made_again_with_less
     assert filled.asked("JoinGroup")[-1].reason == "topics have changed"
 
 
+@pytest.mark.usefixtures("opinions_at_once", "group")
+def test_the_leader_shares_out_all_when_a_topic_is_made_again_with_more(filled, consumer_of):
+    """Its reader goes on where the topic begins, and meets no error that would say so."""
+    consumer = consumer_of(metadata_max_age_ms=3_600_000)
+    poll_rows(consumer, 40)
+    with filled.at_once():
+        filled.add_topic("orders", 3)
+        filled.topics["orders"].topic_id = topic_id_of("orders with more")
+        filled.logs["orders", 2].append(b"new")
+    assert poll_rows(consumer, 1) == [(2, 0)]
+    assert len(consumer.assignment) == 3
+    assert filled.asked("JoinGroup")[-1].reason == "topics have changed"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 def test_a_static_leader_that_comes_back_shares_out_what_grew_meanwhile(
