@@ -24,6 +24,8 @@ from pyspark_kafkaproto.error_codes import (
     GROUP_ID_NOT_FOUND,
     STALE_MEMBER_EPOCH,
     UNKNOWN_MEMBER_ID,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
     UNRELEASED_INSTANCE_ID,
 )
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
@@ -37,6 +39,8 @@ _WORTH_A_WORD: Final = 8  # failures in a row: some five seconds of them
 # Said to who joins: by brokers before 4.1 to whom they know already (KAFKA-19233), by all to a
 # static member that is there, be it the same.
 _IN_OUR_WAY: Final = (FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID)
+_GONE: Final = (UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION)
+_BEATS_TO_HEAR_OF_IT: Final = 2  # the first may be under way as a topic is deleted
 _GIVEN_UP: Final = (FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)
 
 
@@ -64,6 +68,19 @@ class IncrementalKeeper(Keeper[Coordinator]):
         self._failed_beats = 0
         self._names_at = 0.0
         self._looks_in_vain = 0
+        self._beats = 0  # that were answered
+        self._in_doubt_until: int | None = None  # by so many it is said what is gone
+
+    def looks_first(self, error: BrokerError) -> bool:
+        """What is gone is shared out no more: an error where heartbeats have not said so."""
+        if error.code not in _GONE:
+            return False
+        if self._in_doubt_until is None:
+            self._in_doubt_until = self._beats + _BEATS_TO_HEAR_OF_IT
+        if self._beats < self._in_doubt_until:
+            return True
+        self._in_doubt_until = None
+        return False
 
     def _enter(self) -> None:
         who = GroupMember(self.member_id, JOINING, self._config.group_instance_id)
@@ -135,7 +152,9 @@ class IncrementalKeeper(Keeper[Coordinator]):
 
     def _take(self, answer: Beaten) -> None:
         self._beat_at = time.monotonic() + answer.heartbeat_interval_ms / 1000
+        self._beats += 1
         if answer.assignment is not None:
+            self._in_doubt_until = None
             self._assigned.note_target(
                 IdPartition(topic.topic_id, number)
                 for topic in answer.assignment.topic_partitions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 import pytest
@@ -14,6 +15,7 @@ from pyspark_kafkaproto.net import Deadline
 from tests.examples import first
 from tests.fake_broker import DEFAULT, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
+from tests.unit.client.group import fake_heartbeats
 from tests.unit.client.group.fake_heartbeats import FakeMember, beat_refused
 from tests.unit.client.group.happenings import Happenings
 from tests.unit.client.group.noted import Noted
@@ -266,6 +268,25 @@ def test_a_topic_made_again_is_said_to_be_read_by_its_new_id(filled, heartbeats,
     )
     rows += poll_rows(consumer, 2 - len(rows))
     assert sorted(rows) == [(0, 0), (1, 0)]
+
+
+@pytest.mark.usefixtures("opinions_at_once", "known_at_once")
+def test_a_topic_made_again_with_less_is_no_error_until_a_heartbeat_says_so(
+    filled, heartbeats, incremental_of, monkeypatch, caplog
+):
+    monkeypatch.setattr(fake_heartbeats, "BEAT_MS", 500)
+    caplog.set_level(logging.INFO)
+    consumer = incremental_of()
+    poll_rows(consumer, 40)
+    with filled.at_once():
+        filled.add_topic("orders", 1)
+        filled.topics["orders"].topic_id = topic_id_of("orders with less")
+        filled.logs["orders", 0].append(b"new")
+    poll_until(consumer, lambda: "no rows for a moment" in caplog.text, "what is gone")
+    with filled.at_once():
+        heartbeats.share_out()
+    assert poll_rows(consumer, 1) == [(0, 0)]
+    assert consumer.assignment == {TopicPartition("orders", 0)}
 
 
 @pytest.mark.slow
