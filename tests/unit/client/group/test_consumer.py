@@ -2022,7 +2022,8 @@ def test_logins_that_fail_to_be_renewed_lose_and_double_no_row(filled, group, co
     filled.topics["orders"].move(1, 2)
     want_login(filled)
     # Every other login fails, of two threads: in a row often enough that many tries are wanted.
-    tries = {"max_partition_fetch_bytes": 200, "retry_backoff_max_ms": 20}
+    waits = {"retry_backoff_max_ms": 20, "reconnect_backoff_ms": 5, "reconnect_backoff_max_ms": 20}
+    tries = {"max_partition_fetch_bytes": 200, **waits}
     consumer = consumer_of(**tries, **AS_KEYWORDS)
     login_again(filled, consumer._router.connections)
     found = poll_rows(consumer, 40)
