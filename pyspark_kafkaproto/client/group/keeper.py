@@ -31,6 +31,8 @@ from pyspark_kafkaproto.error_codes import (
     REBALANCE_IN_PROGRESS,
     STALE_MEMBER_EPOCH,
     UNKNOWN_MEMBER_ID,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
 )
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -48,6 +50,10 @@ _END_S = 5.0
 _LONGEST_CLOSE_S: Final = 30.0  # Java's
 _TO_LEAVE: Final = 1 / 6  # of the time to close: commits have the rest
 _WORTH_A_WORD_S = 2.0
+GONE: Final = (UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION)
+"""What a reader is told of a topic, or a partition, that is not there any more."""
+
+_BEATS_TO_HEAR_OF_IT: Final = 2  # the first may be under way as a topic is deleted
 _GONE_ALREADY: Final = (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)
 # Of a commit: not about what is committed, so that no other one goes any better.
 OF_THE_MEMBER: Final = (
@@ -96,6 +102,8 @@ class Keeper(ABC, Generic[_C]):
         self._commits: list[Commit] = []  # taken and not done yet, oldest first
         self._commit_at = 0.0  # not before: the last try failed
         self._failed_commits = 0
+        self._beats = 0  # that were answered
+        self._in_doubt_until: int | None = None  # so many of them, and others would have said it
         self._say_at, self._is_said = Deadline.after(_WORTH_A_WORD_S), False
         # A process that ends must not wait for a JoinGroup that the broker answers in minutes.
         self._thread = threading.Thread(
@@ -146,6 +154,14 @@ class Keeper(ABC, Generic[_C]):
         Called by the reader with what it has met, at each time.
         """
         return False
+
+    def _may_hear_of_it(self) -> bool:
+        """Whether others, who share out, may say yet that what is read is gone."""
+        if self._in_doubt_until is None:
+            self._in_doubt_until = self._beats + _BEATS_TO_HEAR_OF_IT
+        may_hear = self._beats < self._in_doubt_until
+        self._in_doubt_until = self._in_doubt_until if may_hear else None
+        return may_hear
 
     def look_soon(self) -> None:
         """A topic that is read was made again, perhaps with other partitions."""

@@ -21,7 +21,7 @@ from pyspark_kafkaproto.client.group.classic.coordinator import (
     Joined,
     MemberIdRequired,
 )
-from pyspark_kafkaproto.client.group.keeper import Due, Keeper
+from pyspark_kafkaproto.client.group.keeper import GONE, Due, Keeper
 from pyspark_kafkaproto.client.group.membership import NO_GENERATION, Membership, State
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
@@ -29,15 +29,12 @@ from pyspark_kafkaproto.error_codes import (
     ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
-    UNKNOWN_TOPIC_ID,
-    UNKNOWN_TOPIC_OR_PARTITION,
 )
 from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
 from pyspark_kafkaproto.net import ConsumerConfig
 
 _FIRST_LOOK_S: Final = 1.0
 _JOINS_AGAIN: Final = (ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS)
-_GONE: Final = (UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION)
 
 
 class Doubt(Enum):
@@ -66,11 +63,13 @@ class ClassicKeeper(Keeper[Coordinator]):
     def looks_first(self, error: BrokerError) -> bool:
         """An error where it is there yet: what is gone matches no pattern, and is not shared out.
 
-        By names the group's leader alone can help: it finds that there are fewer partitions.
+        By names the group's leader alone can help: it finds that there are fewer partitions, of
+        which the others hear by a heartbeat.
         """
-        is_looking = self._coordinator.is_by_pattern or self._shared is not None
-        if not is_looking or error.code not in _GONE:
+        if error.code not in GONE:
             return False
+        if not self._coordinator.is_by_pattern and self._shared is None:
+            return self._may_hear_of_it()
         is_answered = self._doubt is Doubt.LOOKED_AT
         self._doubt = Doubt.NONE if is_answered else Doubt.RAISED
         return not is_answered
@@ -99,7 +98,7 @@ class ClassicKeeper(Keeper[Coordinator]):
     def _begin(self, found: Joined) -> None:
         """A generation has begun, and we are in it."""
         self._shared = found.shared
-        self._doubt = Doubt.NONE
+        self._doubt, self._in_doubt_until = Doubt.NONE, None
         self._beat_at = time.monotonic() + self._config.heartbeat_interval_s
         self._looks_in_vain = 0
         self._plan_look()
@@ -117,6 +116,7 @@ class ClassicKeeper(Keeper[Coordinator]):
     def _beat(self) -> None:
         self._beat_at = time.monotonic() + self._config.heartbeat_interval_s
         self._coordinator.heartbeat(self._membership.member)
+        self._beats += 1
 
     def _look(self) -> None:
         """Have the group share out anew when other topics match our pattern.

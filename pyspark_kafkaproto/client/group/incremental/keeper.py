@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 
 from pyspark_kafkaproto.client.group.incremental.assigned import Assigned, IdPartition
 from pyspark_kafkaproto.client.group.incremental.coordinator import JOINING, Beaten, Coordinator
-from pyspark_kafkaproto.client.group.keeper import Due, Keeper
+from pyspark_kafkaproto.client.group.keeper import GONE, Due, Keeper
 from pyspark_kafkaproto.client.group.membership import Membership, State
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
@@ -24,8 +24,6 @@ from pyspark_kafkaproto.error_codes import (
     GROUP_ID_NOT_FOUND,
     STALE_MEMBER_EPOCH,
     UNKNOWN_MEMBER_ID,
-    UNKNOWN_TOPIC_ID,
-    UNKNOWN_TOPIC_OR_PARTITION,
     UNRELEASED_INSTANCE_ID,
 )
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
@@ -39,8 +37,6 @@ _WORTH_A_WORD: Final = 8  # failures in a row: some five seconds of them
 # Said to who joins: by brokers before 4.1 to whom they know already (KAFKA-19233), by all to a
 # static member that is there, be it the same.
 _IN_OUR_WAY: Final = (FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID)
-_GONE: Final = (UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION)
-_BEATS_TO_HEAR_OF_IT: Final = 2  # the first may be under way as a topic is deleted
 _GIVEN_UP: Final = (FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)
 
 
@@ -68,19 +64,10 @@ class IncrementalKeeper(Keeper[Coordinator]):
         self._failed_beats = 0
         self._names_at = 0.0
         self._looks_in_vain = 0
-        self._beats = 0  # that were answered
-        self._in_doubt_until: int | None = None  # by so many it is said what is gone
 
     def looks_first(self, error: BrokerError) -> bool:
         """What is gone is shared out no more: an error where heartbeats have not said so."""
-        if error.code not in _GONE:
-            return False
-        if self._in_doubt_until is None:
-            self._in_doubt_until = self._beats + _BEATS_TO_HEAR_OF_IT
-        if self._beats < self._in_doubt_until:
-            return True
-        self._in_doubt_until = None
-        return False
+        return error.code in GONE and self._may_hear_of_it()
 
     def _enter(self) -> None:
         who = GroupMember(self.member_id, JOINING, self._config.group_instance_id)

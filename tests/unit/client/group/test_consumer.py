@@ -16,6 +16,7 @@ from pyspark_kafkaproto.client import consumer as consumer_module
 from pyspark_kafkaproto.client.consumer import Consumer
 from pyspark_kafkaproto.client.group import failing, patience, reading
 from pyspark_kafkaproto.client.group.classic.assignors import Subscriber
+from pyspark_kafkaproto.client.group.classic.subscription import assignment_bytes
 from pyspark_kafkaproto.client.group.membership import State
 from pyspark_kafkaproto.client.group.tail import Tail
 from pyspark_kafkaproto.client.reading import beside
@@ -366,6 +367,29 @@ def test_the_leader_shares_out_what_is_left_when_a_topic_is_made_again_with_less
     assert poll_rows(consumer, 1) == [(0, 0)]
     assert consumer.assignment == {TopicPartition("orders", 0)}
     assert filled.asked("JoinGroup")[-1].reason == "topics have changed"
+
+
+@pytest.mark.usefixtures("opinions_at_once", "known_at_once")
+def test_who_does_not_lead_meets_no_error_until_the_leader_shares_out_what_is_left(
+    filled, group, consumer_of, caplog
+):
+    def share_out(*partitions):
+        told = SyncGroupResponse(assignment=assignment_bytes(partitions))
+        filled.on("SyncGroup", told)
+
+    caplog.set_level("INFO")
+    filled.on("JoinGroup", lambda call: with_values(group.join(call), leader="z", members=()))
+    share_out(FIRST, SECOND)
+    consumer = consumer_of(metadata_max_age_ms=3_600_000, heartbeat_interval_ms=500)
+    poll_rows(consumer, 40)
+    with filled.at_once():
+        filled.add_topic("orders", 1)
+        filled.topics["orders"].topic_id = topic_id_of("orders with less")
+        filled.logs["orders", 0].append(b"new")
+    poll_until(consumer, lambda: "no rows for a moment" in caplog.text, "what is gone")
+    share_out(FIRST)
+    beats(filled, REBALANCE_IN_PROGRESS)
+    assert poll_rows(consumer, 1) == [(0, 0)]
 
 
 @pytest.mark.usefixtures("opinions_at_once", "group")
