@@ -273,6 +273,7 @@ class ShareExchange:
         now = time.monotonic()
         self._resting = {item: end for item, end in self._resting.items() if end.at > now}
         due = [item for item in assigned if item not in self._resting]
+        self._failing.forget(lambda item: item not in assigned)
         deadline = Deadline.after(self._config.client.request_timeout_s)
         for endpoint, led in self._by_place(due, deadline).items():
             one = self._session(endpoint, led, deadline)

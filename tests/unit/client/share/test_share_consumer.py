@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from pyspark_kafkaproto import Acknowledge, SubscriptionPattern, TopicPartition
-from pyspark_kafkaproto.client.group import keeper, membership
+from pyspark_kafkaproto.client.group import failing, keeper, membership
 from pyspark_kafkaproto.client.share import coming, exchange, session
 from pyspark_kafkaproto.client.share import consumer as consumer_module
 from pyspark_kafkaproto.client.share import rows as rows_module
@@ -293,6 +293,23 @@ def test_a_topic_that_is_gone_is_no_error_until_a_heartbeat_says_so(
         poll_until(consumer, lambda n=looked: len(filled.asked("Metadata")) > n, "a look at topics")
     filled.logs["others", 0].append(b"new")
     assert poll_rows(consumer, 1) == [(0, 0, 1)]
+
+
+def test_a_failure_does_not_last_while_others_have_the_partition(
+    filled, shares, member_of, monkeypatch
+):
+    passed_s = 0.0
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + passed_s, sleep=time.sleep)
+    for module in (exchange, failing, session):
+        monkeypatch.setattr(module, "time", clock)
+    filled.on("ShareFetch", ShareFetchResponse(error_code=SESSION_LIMIT_REACHED))
+    ours = member_of()._exchange
+    for assigned in ({FIRST}, {SECOND}, {FIRST}):
+        asked = len(filled.asked("ShareFetch"))
+        while len(filled.asked("ShareFetch")) == asked:
+            ours.turn(assigned, Deadline.after(PATIENCE_S))
+        assert ours.next_part() is None
+        passed_s += 4.0  # each time less than default.api.timeout.ms, together more
 
 
 def test_a_broker_with_too_many_sessions_is_asked_again_until_it_lasts(filled, shares, member_of):
