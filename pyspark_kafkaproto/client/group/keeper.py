@@ -157,10 +157,11 @@ class Keeper(ABC, Generic[_C]):
 
     def _may_hear_of_it(self) -> bool:
         """Whether others, who share out, may say yet that what is read is gone."""
-        if self._in_doubt_until is None:
-            self._in_doubt_until = self._beats + _BEATS_TO_HEAR_OF_IT
-        may_hear = self._beats < self._in_doubt_until
-        self._in_doubt_until = self._in_doubt_until if may_hear else None
+        until = self._in_doubt_until  # which the keeper's thread forgets when somebody has said it
+        if until is None:
+            until = self._beats + _BEATS_TO_HEAR_OF_IT
+        may_hear = self._beats < until
+        self._in_doubt_until = until if may_hear else None
         return may_hear
 
     def look_soon(self) -> None:
