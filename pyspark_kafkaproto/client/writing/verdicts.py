@@ -20,6 +20,7 @@ from pyspark_kafkaproto.error_codes import (
     INVALID_PRODUCER_EPOCH,
     INVALID_RECORD,
     INVALID_TIMESTAMP,
+    INVALID_TOPIC_EXCEPTION,
     MESSAGE_TOO_LARGE,
     NOT_ENOUGH_REPLICAS,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -53,6 +54,7 @@ WITHOUT_IDEMPOTENT_WRITE = "enable.idempotence=false does without"
 _ADVICE = {
     **ADVICE,
     CLUSTER_AUTHORIZATION_FAILED: WITHOUT_IDEMPOTENT_WRITE,
+    INVALID_TOPIC_EXCEPTION: "a topic of the brokers' own, which no client writes to",
     MESSAGE_TOO_LARGE: "larger than the topic's max.message.bytes: raise that, or make it smaller",
     RECORD_LIST_TOO_LARGE: "larger than a log segment (segment.bytes) of the broker",
     UNSUPPORTED_FOR_MESSAGE_FORMAT: "the topic's message.format.version is older than 0.11, which "

@@ -31,6 +31,7 @@ from pyspark_kafkaproto.error_codes import (
     GROUP_ID_NOT_FOUND,
     GROUP_SUBSCRIBED_TO_TOPIC,
     ILLEGAL_GENERATION,
+    OFFSET_METADATA_TOO_LARGE,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
     UNKNOWN_TOPIC_ID,
@@ -52,8 +53,13 @@ _LAST_UNSTABLE = 6  # earlier ones cannot wait for open transactions
 _NOTHING_COMMITTED = -1
 _NO_SUCH_PARTITION = "there is no such topic or partition"
 INSTANCE_TAKEN_OVER = "another member has come with the same group.instance.id and taken over"
+_TEXT_TOO_LONG = (
+    "the text beside the offset is longer than the brokers' offset.metadata.max.bytes (4096 as a "
+    "rule): make it shorter"
+)
 _COMMIT_ADVICE = {
     UNKNOWN_TOPIC_OR_PARTITION: _NO_SUCH_PARTITION,
+    OFFSET_METADATA_TOO_LARGE: _TEXT_TOO_LONG,
     UNKNOWN_MEMBER_ID: "the group has live members, and only they may commit: stop them, or "
     "commit to a group of its own",
     GROUP_ID_NOT_FOUND: "if this is a share group, it commits nothing: "
@@ -73,6 +79,7 @@ _MEMBER_ADVICE = {
     UNKNOWN_TOPIC_ID: "the topic that these offsets are of was deleted; one made since under its "
     "name is another one: poll, or seek what is paused, and commit then",
     UNKNOWN_TOPIC_OR_PARTITION: _NO_SUCH_PARTITION,
+    OFFSET_METADATA_TOO_LARGE: _TEXT_TOO_LONG,
     REBALANCE_IN_PROGRESS: "the group is sharing out anew: poll, and commit then",
 }
 _DELETE_ADVICE = {

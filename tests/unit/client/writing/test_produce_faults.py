@@ -277,6 +277,7 @@ def test_sequences_wrap_at_2_31(brokers, producer):
     [
         (29, "orders-0, 100 rows, 0 to 99.*TOPIC_AUTHORIZATION_FAILED.*the right WRITE"),
         (31, "CLUSTER_AUTHORIZATION_FAILED"),
+        (17, "INVALID_TOPIC_EXCEPTION.*brokers' own"),
         (43, "UNSUPPORTED_FOR_MESSAGE_FORMAT.*message.format.version.*enable.idempotence=false"),
         (76, "UNSUPPORTED_COMPRESSION_TYPE"),
         (999, "UNKNOWN_ERROR_CODE_999"),

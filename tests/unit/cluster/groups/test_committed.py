@@ -221,7 +221,7 @@ def test_refused_fetch_names_the_subject_and_the_broker(brokers, kafka, clock, a
 
 def test_refused_commit_keeps_what_was_committed(brokers, kafka, clock):
     brokers.on("OffsetCommit", committed(0, 12))
-    with pytest.raises(BrokerError, match=r"partition orders-1.*OFFSET_METADATA_TOO") as caught:
+    with pytest.raises(BrokerError, match=r"orders-1.*OFFSET_METADATA_TOO.*shorter") as caught:
         kafka.set_consumer_offsets("g", {FIRST: 7, SECOND: 8})
     assert caught.value.usable == {FIRST}
     assert len(brokers.asked("OffsetCommit")) == 1
