@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 
 from pyspark_kafkaproto import KafkaCluster
 from pyspark_kafkaproto.cli.root import kafkaproto
-from tests.spark.rival import assert_same_rows, load, rows
+from tests.spark.rival import assert_same_rows, condition_of, load, rows
 
 pytestmark = pytest.mark.spark
 
@@ -244,6 +244,16 @@ def test_what_can_never_be_written_goes_to_the_dead_letter_topic(spark, broker, 
 def test_what_cannot_be_written_is_refused_before_a_row_is(spark, broker, columns, options, text):
     with pytest.raises(AnalysisException, match=text):
         write(spark.sql(f"SELECT {columns}"), broker.bootstrap_servers, **options)
+
+
+def test_a_row_without_a_topic_fails_with_sparks_condition(spark, broker):
+    frame = spark.sql("SELECT CAST(null AS string) AS topic, 'v' AS value")
+    theirs = frame.write.format("kafka").mode("append")
+    with pytest.raises(Exception, match="null topic") as caught:
+        theirs.option("kafka.bootstrap.servers", broker.bootstrap_servers).save()
+    with pytest.raises(PythonException, match=condition_of(caught.value)):
+        write(frame, broker.bootstrap_servers)
+    assert condition_of(caught.value) == "KAFKA_NULL_TOPIC_IN_DATA"
 
 
 def test_a_topic_is_neither_overwritten_nor_created(spark, broker, new_topic):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FIELDS = ("value", "key", "topic", "partition", "headers")  # columns of a batch that count
 
+_NULL_TOPIC = "KAFKA_NULL_TOPIC_IN_DATA"  # Spark's name of it
+
 _SHOWN_BYTES = 100  # of what should be the name of a topic
 _MOST_MICROS = 2**63 - 1
 _MICROS_IN = {"s": 1_000_000, "ms": 1000}  # units of time that reach beyond these
@@ -130,7 +132,10 @@ def _parts(whole: Picked, names: list[str | bytes], codes: Any) -> Iterator[Pick
 
 def _fault(name: bytes | None) -> str:
     if name is None:
-        return "null topic; name one in each row, or with `topic` the one that all rows go to"
+        return (
+            f"null topic ({_NULL_TOPIC}); "
+            "name one in each row, or with `topic` the one that all rows go to"
+        )
     return f"its column topic is no UTF-8: {name[:_SHOWN_BYTES]!r}"
 
 

@@ -559,7 +559,10 @@ def test_rows_that_cannot_be_sent_are_put_aside(brokers, producer, letters):
     ("fields", "text"),
     [
         ({"partition": 2}, "orders, row 1: there is no partition 2: the topic has 2, from 0 on"),
-        ({"topic": None}, "a row without a topic, row 1: null topic"),
+        (
+            {"topic": None},
+            r"a row without a topic, row 1: null topic \(KAFKA_NULL_TOPIC_IN_DATA\); name one",
+        ),
         ({"topic": "no-such"}, "no-such.*UNKNOWN_TOPIC_OR_PARTITION"),
         ({"timestamp_ms": -5}, "orders-0, row 1: its timestamp, -5000 microseconds"),
     ],
