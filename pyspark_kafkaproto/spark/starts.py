@@ -294,7 +294,9 @@ def load_json(option: str, text: str, begin: str, example: str) -> object:
 def _load_topics(option: str, text: str, example: str) -> dict[str, object]:
     loaded = load_json(option, text, "{", example)
     if not isinstance(loaded, dict):
-        raise ConfigError(option, text, f"expected JSON or a word, like {example}")
+        # An example that does not begin with JSON begins with the words that are taken.
+        kind = "JSON" if example.startswith("{") else "JSON or a word"
+        raise ConfigError(option, text, f"expected {kind}, like {example}")
     return loaded
 
 

@@ -205,6 +205,14 @@ def test_json_beyond_all_bounds_is_an_error_of_the_option(parse, text):
         parse("someOffsets", text)
 
 
+@pytest.mark.parametrize("parse", [parse_partitions, parse_partition_times])
+@pytest.mark.parametrize("text", ["", "orders", "latest", "5", "[0]"])
+def test_no_word_is_asked_for_where_none_is_taken(parse, text):
+    with pytest.raises(ConfigError, match=r"expected JSON, like \{") as caught:
+        parse("option", text)
+    assert "word" not in str(caught.value)
+
+
 def test_fallback_is_a_start_or_an_error():
     assert parse_fallback("committedFallback", "error") is None
     assert parse_fallback("committedFallback", "-1h") == Ago(3_600_000)
