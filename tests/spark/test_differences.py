@@ -313,6 +313,16 @@ def test_a_column_that_is_there_twice_is_refused(spark, broker, new_topic, query
     assert values(spark, broker, topic) == [b"x"]
 
 
+def test_partition_by_is_refused_by_spark(spark, broker, new_topic):
+    """Spark's own connector has no table whose columns it could differ from."""
+    topic = new_topic()
+    query = "select 'k' key, 'x' value"
+    sink(spark, "kafka", broker, topic, query).partitionBy("key").save()
+    with pytest.raises(Exception, match="partitioning or clustering columns do not match"):
+        sink(spark, "kafkaproto", broker, topic, query).partitionBy("key").save()
+    assert values(spark, broker, topic) == [b"x"]
+
+
 def test_a_column_of_variants_is_left_out(spark, broker, new_topic):
     topic = new_topic()
     query = "select 'x' value, parse_json('1') other"

@@ -34,6 +34,26 @@ def test_query_goes_on_under_the_other_source_over_a_batch_that_was_only_logged(
     assert here.values() == numbered(0, 300)
 
 
+@pytest.mark.parametrize(("before", "after"), [(THEIRS, OURS), (OURS, THEIRS)])
+def test_the_first_batch_after_the_change_may_be_empty(broker, new_topic, place, before, after):
+    """Both write the same offsets with other blanks, and the engine compares texts."""
+    topic = new_topic()
+    here = place("still")
+    options = {"subscribe": topic, "startingOffsets": "earliest"}
+    put(broker.bootstrap_servers, topic, 0, numbered(0, 10))
+
+    def batches():
+        return len(list((here.checkpoint / "commits").glob("[0-9]*")))
+
+    here.run(before, **options)
+    found = [batches()]
+    for source in (before, after, after):
+        here.run(source, **options)
+        found.append(batches())
+    assert [number - found[0] for number in found] == [0, 0, 1, 1]
+    assert here.values() == numbered(0, 10)
+
+
 def test_batch_0_alone_starts_where_the_other_source_says(broker, new_topic, place):
     """What a checkpoint holds before batch 1: the end of batch 0, not its start."""
     topic = new_topic()
