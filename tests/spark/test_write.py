@@ -194,6 +194,23 @@ def test_a_stream_writes_every_row_of_every_batch(spark, broker, new_topic, tmp_
     assert sorted(int(row.value) for row in found) == list(range(150))
 
 
+def test_the_end_of_a_micro_batch_asks_no_broker(spark, broker, new_topic, tmp_path):
+    """Of the processes that Spark has for it only who plans and who writes say something."""
+    source, target = new_topic(), new_topic()
+    write(spark.sql("SELECT 'v' AS value"), broker.bootstrap_servers, topic=source)
+    to = {"topic": target, "captureTo": str(tmp_path / "captured")}
+    reader = spark.readStream.format("kafka").option("subscribe", source)
+    reader = reader.option("startingOffsets", "earliest")
+    reader = reader.option("kafka.bootstrap.servers", broker.bootstrap_servers)
+    writer = reader.load().select("value").writeStream.format("kafkaproto").options(**to)
+    writer = writer.option("kafka.bootstrap.servers", broker.bootstrap_servers)
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    assert query.awaitTermination(60)
+    assert load(spark, "kafka", broker.bootstrap_servers, subscribe=target).count() == 1
+    assert len(list((tmp_path / "captured").iterdir())) == 2
+
+
 def test_what_can_never_be_written_goes_to_the_dead_letter_topic(spark, broker, new_topic):
     topic, letters = new_topic(configs={"max.message.bytes": "20000"}), new_topic()
     frame = spark.range(200).select(

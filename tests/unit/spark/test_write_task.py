@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pickle
 import socket
+import sys
 from collections import deque
 from dataclasses import replace
+from types import ModuleType
 
 import pyarrow as pa
 import pytest
@@ -15,7 +17,7 @@ from pyspark_kafkaproto.client.writing import identity
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net import Endpoint, pool
 from pyspark_kafkaproto.spark import write_task
-from pyspark_kafkaproto.spark.write import batch_writer
+from pyspark_kafkaproto.spark.write import batch_writer, stream_writer
 from pyspark_kafkaproto.spark.write_options import parse_write_options
 from tests.fake_broker import FakeCluster
 from tests.fake_produce import values
@@ -91,3 +93,15 @@ def test_the_driver_tells_its_tasks_whom_it_has_met(brokers):
     schema = StructType([StructField("value", StringType())])
     shipped = pickle.loads(pickle.dumps(batch_writer(schema, options, overwrite=False)))
     assert shipped._options.brokers == (Endpoint.parse(brokers.address()),)
+
+
+def test_the_end_of_a_micro_batch_asks_no_broker(monkeypatch):
+    """All is written by then: brokers that are away now would have it written once more."""
+    runner = "pyspark.sql.worker.python_streaming_sink_runner"
+    monkeypatch.setitem(sys.modules, runner, ModuleType(runner))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    options = {"kafka.bootstrap.servers": f"127.0.0.1:{port}", "topic": "orders"}
+    options["kafka.default.api.timeout.ms"] = "500"
+    writer = stream_writer(StructType([StructField("value", StringType())]), options)
+    writer.commit([None], 7)
