@@ -18,7 +18,7 @@ import json
 import logging
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -39,7 +39,7 @@ from pyspark_kafkaproto.errors import (
     LocalProtocolError,
     RemoteProtocolError,
 )
-from pyspark_kafkaproto.net import ClientConfig, ProducerConfig, connections_for
+from pyspark_kafkaproto.net import ClientConfig, Endpoint, ProducerConfig, connections_for
 
 _log = logging.getLogger(__name__)
 
@@ -94,13 +94,16 @@ class DecisionLog:
         config: of the client; its connections are shared with others that use the same.
         topic: where decisions are kept; one partition, compacted.
         prefix: of all transactional ids.
+        brokers: of the cluster, that somebody has met already (see `Router`).
     """
 
-    def __init__(self, config: ClientConfig, topic: str, prefix: str) -> None:
+    def __init__(
+        self, config: ClientConfig, topic: str, prefix: str, brokers: Iterable[Endpoint] = ()
+    ) -> None:
         self.prefix = prefix
         self.topic = topic
         self.config = config
-        self.router = Router(config, connections_for(config))
+        self.router = Router(config, connections_for(config), brokers=brokers)
         self._topic_id: bytes | None = None  # of the topic that was read
         self._has_told_of_others = False
 

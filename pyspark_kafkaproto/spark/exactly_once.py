@@ -97,7 +97,8 @@ def log_of(options: WriteOptions) -> DecisionLog:
     chosen = options.transactions
     if chosen is None:
         raise LocalProtocolError("a write without transactionalIdPrefix decides nothing")
-    return DecisionLog(options.producer.client, chosen.decision_topic, chosen.prefix)
+    client = options.producer.client
+    return DecisionLog(client, chosen.decision_topic, chosen.prefix, options.brokers)
 
 
 def task_context() -> TaskContext:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,10 @@ import pyspark
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pyspark_kafkaproto.client.codec import say_which_codec
-from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.cluster import Router
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.errors import ConfigError, UnsupportedVersion
+from pyspark_kafkaproto.net import ClientConfig, Endpoint
 from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.workers import configure_logging
 from pyspark_kafkaproto.spark.write_options import WriteOptions, parse_write_options
@@ -34,6 +36,10 @@ _log = logging.getLogger(__name__)
 
 # Spark's module whose processes make a writer for the commit, or the abort, of a micro-batch alone.
 _COMMITTER = "python_streaming_sink_runner"
+# The brokers of clusters that a stream of this process has met. Spark has one process make the
+# writers of all micro-batches, unless a minute lies between them.
+_met: dict[ClientConfig, tuple[Endpoint, ...]] = {}
+_MOST_MET = 16
 
 
 class KafkaWriter(DataSourceArrowWriter):
@@ -71,7 +77,7 @@ def batch_writer(
     """
     if overwrite:
         raise ConfigError("mode", "overwrite", "a topic cannot be overwritten: use append")
-    checked = _checked(schema, options)
+    checked = _checked(_parsed(schema, options))
     if checked.transactions is None:
         return KafkaWriter(checked)
     from pyspark_kafkaproto.spark.exactly_once import (  # noqa: PLC0415 - what few writes need
@@ -93,11 +99,12 @@ def stream_writer(schema: StructType, options: Mapping[str, str]) -> DataSourceS
             "batches can be written, those of foreachBatch too"
         ) from error
     if _only_commits():
-        # All is written: brokers that are away by now would have the batch written once more.
-        parsed = parse_write_options(options, schema)
-        if parsed.transactions is None:
-            return KafkaStreamWriter(parsed)
-    checked = _checked(schema, options)
+        # All is written, so whoever is away has been there; no more is asked of anybody than has to
+        # be: brokers that are away by now would have the batch written once more.
+        parsed = _parsed(schema, options)
+        checked = replace(parsed, brokers=parsed.producer.client.bootstrap_servers)
+    else:
+        checked = _met_again(_parsed(schema, options))
     if checked.transactions is None:
         return KafkaStreamWriter(checked)
     from pyspark_kafkaproto.spark.exactly_once_stream import (  # noqa: PLC0415 - what few writes need
@@ -112,12 +119,26 @@ def _only_commits() -> bool:
     return any(name.endswith(f".{_COMMITTER}") for name in list(sys.modules))
 
 
-def _checked(schema: StructType, options: Mapping[str, str]) -> WriteOptions:
+def _parsed(schema: StructType, options: Mapping[str, str]) -> WriteOptions:
     configure_logging()
     say_which_codec()
-    parsed = parse_write_options(options, schema)
-    if not parsed.topics:
-        return parsed
-    with packets_with_errors(), KafkaCluster(parsed.producer.client) as cluster:
-        brokers = cluster.describe(parsed.topics, must_exist=True).brokers.values()
+    return parse_write_options(options, schema)
+
+
+def _met_again(parsed: WriteOptions) -> WriteOptions:
+    """As `_checked`, for a stream: brokers that were there for a batch before are waited for."""
+    client = parsed.producer.client
+    checked = _checked(replace(parsed, brokers=_met.get(client, ())))
+    _met.pop(client, None)
+    _met[client] = checked.brokers  # the last one used stands last
+    while len(_met) > _MOST_MET:
+        del _met[next(iter(_met))]
+    return checked
+
+
+def _checked(parsed: WriteOptions) -> WriteOptions:
+    """The topics are there, those that are known by now; with the brokers of the cluster."""
+    router = Router(parsed.producer.client, brokers=parsed.brokers)
+    with packets_with_errors(), closing(router):
+        brokers = router.described(parsed.topics, must_exist=True).brokers.values()
     return replace(parsed, brokers=tuple(broker.endpoint for broker in brokers))

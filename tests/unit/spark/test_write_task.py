@@ -14,14 +14,21 @@ import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_kafkaproto.client.writing import identity
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.errors import ConfigError, ConnectionFailed
 from pyspark_kafkaproto.net import Endpoint, pool
-from pyspark_kafkaproto.spark import write_task
+from pyspark_kafkaproto.spark import exactly_once_stream, write, write_task
+from pyspark_kafkaproto.spark.exactly_once import log_of
 from pyspark_kafkaproto.spark.write import batch_writer, stream_writer
 from pyspark_kafkaproto.spark.write_options import parse_write_options
-from tests.fake_broker import FakeCluster
+from tests.fake_broker import DEFAULT, FakeCluster, close
 from tests.fake_produce import values
 from tests.unit.client.willing import be_willing
+
+# Spark's module whose processes commit micro-batches.
+_RUNNER = "pyspark.sql.worker.python_streaming_sink_runner"
+_WAITS = [
+    f"kafka.{name}.backoff.{most}ms" for name in ("retry", "reconnect") for most in ("", "max.")
+]
 
 
 @pytest.fixture
@@ -95,10 +102,53 @@ def test_the_driver_tells_its_tasks_whom_it_has_met(brokers):
     assert shipped._options.brokers == (Endpoint.parse(brokers.address()),)
 
 
+@pytest.fixture
+def impatient_stream(brokers, monkeypatch):
+    """Makes a stream's writer that has little patience with a cluster that nobody has met."""
+    monkeypatch.setattr(write, "_met", {})
+    given = {
+        "kafka.bootstrap.servers": brokers.bootstrap_servers,
+        "kafka.socket.connection.setup.timeout.ms": "50",
+        **dict.fromkeys(_WAITS, "20"),
+        "topic": "orders",
+    }
+    schema = StructType([StructField("value", StringType())])
+    return lambda **options: stream_writer(schema, given | options)
+
+
+def go_away(brokers):
+    """For a while, which is longer than a first contact may take."""
+    brokers.hang_up()
+    brokers.on("ApiVersions", *[close()] * 6, DEFAULT)
+
+
+def test_brokers_that_are_away_between_micro_batches_are_waited_for(brokers, impatient_stream):
+    """Spark has one process make a writer for each."""
+    impatient_stream()
+    go_away(brokers)
+    assert impatient_stream()._options.brokers
+
+
+def test_brokers_that_nobody_has_met_are_not_waited_for(brokers, impatient_stream):
+    go_away(brokers)
+    with pytest.raises(ConnectionFailed):
+        impatient_stream()
+
+
+def test_brokers_that_are_away_as_a_micro_batch_is_committed_are_waited_for(
+    brokers, impatient_stream, monkeypatch
+):
+    """With transactions that asks them what was decided. All is written, so they were there."""
+    monkeypatch.setitem(sys.modules, _RUNNER, ModuleType(_RUNNER))
+    monkeypatch.setattr(exactly_once_stream, "exactly_once_stream_writer", log_of)
+    go_away(brokers)
+    log = impatient_stream(transactionalidprefix="copies", checkpointlocation="/none")
+    assert log.router.described({"orders"}).has("orders")
+
+
 def test_the_end_of_a_micro_batch_asks_no_broker(monkeypatch):
     """All is written by then: brokers that are away now would have it written once more."""
-    runner = "pyspark.sql.worker.python_streaming_sink_runner"
-    monkeypatch.setitem(sys.modules, runner, ModuleType(runner))
+    monkeypatch.setitem(sys.modules, _RUNNER, ModuleType(_RUNNER))
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     options = {"kafka.bootstrap.servers": f"127.0.0.1:{port}", "topic": "orders"}
