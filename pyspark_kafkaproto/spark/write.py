@@ -36,8 +36,9 @@ _log = logging.getLogger(__name__)
 
 # Spark's module whose processes make a writer for the commit, or the abort, of a micro-batch alone.
 _COMMITTER = "python_streaming_sink_runner"
-# The brokers of clusters that a stream of this process has met. Spark has one process make the
-# writers of all micro-batches, unless a minute lies between them.
+# The brokers of clusters that this process has met: who is away then comes back, and is no wrong
+# address. Spark has one process make the writers of all micro-batches, of all calls of foreachBatch
+# too, unless a minute lies between two.
 _met: dict[ClientConfig, tuple[Endpoint, ...]] = {}
 _MOST_MET = 16
 
@@ -98,13 +99,11 @@ def stream_writer(schema: StructType, options: Mapping[str, str]) -> DataSourceS
             f"writing streams needs PySpark 4.1 or later, this is {pyspark.__version__}; "
             "batches can be written, those of foreachBatch too"
         ) from error
-    if _only_commits():
-        # All is written, so whoever is away has been there; no more is asked of anybody than has to
-        # be: brokers that are away by now would have the batch written once more.
-        parsed = _parsed(schema, options)
-        checked = replace(parsed, brokers=parsed.producer.client.bootstrap_servers)
-    else:
-        checked = _met_again(_parsed(schema, options))
+    parsed = _parsed(schema, options)
+    # To end a batch no more is asked of anybody than has to be: brokers that are away by now would
+    # have it written once more. They have been there, as all is written.
+    met = parsed.producer.client.bootstrap_servers
+    checked = replace(parsed, brokers=met) if _only_commits() else _checked(parsed)
     if checked.transactions is None:
         return KafkaStreamWriter(checked)
     from pyspark_kafkaproto.spark.exactly_once_stream import (  # noqa: PLC0415 - what few writes need
@@ -125,20 +124,19 @@ def _parsed(schema: StructType, options: Mapping[str, str]) -> WriteOptions:
     return parse_write_options(options, schema)
 
 
-def _met_again(parsed: WriteOptions) -> WriteOptions:
-    """As `_checked`, for a stream: brokers that were there for a batch before are waited for."""
-    client = parsed.producer.client
-    checked = _checked(replace(parsed, brokers=_met.get(client, ())))
-    _met.pop(client, None)
-    _met[client] = checked.brokers  # the last one used stands last
-    while len(_met) > _MOST_MET:
-        del _met[next(iter(_met))]
-    return checked
-
-
 def _checked(parsed: WriteOptions) -> WriteOptions:
-    """The topics are there, those that are known by now; with the brokers of the cluster."""
-    router = Router(parsed.producer.client, brokers=parsed.brokers)
+    """With the brokers of the cluster, in which the topics are, those that are known by now."""
+    client = parsed.producer.client
+    router = Router(client, brokers=_met.get(client, ()))
     with packets_with_errors(), closing(router):
-        brokers = router.described(parsed.topics, must_exist=True).brokers.values()
-    return replace(parsed, brokers=tuple(broker.endpoint for broker in brokers))
+        found = router.described(parsed.topics, must_exist=True).brokers.values()
+    brokers = tuple(broker.endpoint for broker in found)
+    _remember(client, brokers)
+    return replace(parsed, brokers=brokers)
+
+
+def _remember(client: ClientConfig, brokers: tuple[Endpoint, ...]) -> None:
+    _met.pop(client, None)
+    _met[client] = brokers  # the last one used stands last
+    if len(_met) > _MOST_MET:
+        del _met[next(iter(_met))]

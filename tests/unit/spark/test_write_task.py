@@ -129,6 +129,13 @@ def test_brokers_that_are_away_between_micro_batches_are_waited_for(brokers, imp
     assert impatient_stream()._options.brokers
 
 
+def test_the_clusters_that_were_met_are_not_remembered_for_ever(impatient_stream, monkeypatch):
+    monkeypatch.setattr(write, "_MOST_MET", 2)
+    for number in (1, 2, 1, 3):
+        impatient_stream(**{"kafka.client.id": f"c{number}"})
+    assert [client.client_id for client in write._met] == ["c1", "c3"]
+
+
 def test_brokers_that_nobody_has_met_are_not_waited_for(brokers, impatient_stream):
     go_away(brokers)
     with pytest.raises(ConnectionFailed):
