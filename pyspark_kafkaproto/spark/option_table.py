@@ -353,7 +353,7 @@ OPTIONS: tuple[Option, ...] = (
         "one of a partition that is read to `latest` takes what has come since, too. Applied "
         "before minPartitions.",
         differs="Holds by itself. In a batch, Spark's own (4.2) heeds it beside minPartitions "
-        "alone.",
+        "alone, where that asks for more than there are.",
     ),
     Option(
         "maxPartitions",
