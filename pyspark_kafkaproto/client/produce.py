@@ -22,6 +22,7 @@ from pyspark_kafkaproto.client.writing.accumulate import batch_limit_bytes
 from pyspark_kafkaproto.client.writing.appending import Appending
 from pyspark_kafkaproto.client.writing.coalescing import Part
 from pyspark_kafkaproto.client.writing.compressing import compressing_for
+from pyspark_kafkaproto.client.writing.forgotten import Unwritten
 from pyspark_kafkaproto.client.writing.identity import Lease, next_identity
 from pyspark_kafkaproto.client.writing.intake import Intake, iterator_of, next_of
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord
@@ -114,6 +115,7 @@ class Producer:
         self._compressing = compressing_for(self.config, compression_threads)
         self._start_over()
         self._ended_by: str | None = None
+        self._unwritten = Unwritten(self, self.config.transactional_id)
         # A handler of signals may call in the midst of anything: what is in hand there is in no
         # queue, so it would be waited for without end, or be missing from what `flush` returns.
         self._alone = Alone("producer")
@@ -167,7 +169,9 @@ class Producer:
             self._transactions.check_open()
         with self._alone(), self._ending():
             intake = self._intake
+            given = intake.given
             parts = intake.take_batch(data) if records is None else intake.take_records(records)
+            self._unwritten.is_some = self._unwritten.is_some or intake.given > given
             if parts is None:
                 return
             self._append(parts)
@@ -201,6 +205,8 @@ class Producer:
             if self._transactions is not None and not self._transactions.is_open:
                 return {}
             self._write_out()
+        if self._transactions is None:
+            self._unwritten.is_some = False
         return self._take_written()
 
     def begin_transaction(self) -> None:
@@ -245,6 +251,7 @@ class Producer:
         given = checked_offsets(offsets)
         check_group(group, member)
         with self._alone(), self._ending():
+            self._unwritten.is_some = self._unwritten.is_some or bool(given)
             transactions.add_offsets(given, group, member)
 
     def commit_transaction(self, *, within_s: float | None = None) -> dict[TopicPartition, Written]:
@@ -272,6 +279,7 @@ class Producer:
                     self._write_out()
             may_come_late = self._sender.may_come_late
             transactions.end(commit=True, within_s=within_s, may_come_late=may_come_late)
+            self._unwritten.is_some = False
             return self._take_written()
 
     def abort_transaction(self) -> None:
@@ -290,6 +298,7 @@ class Producer:
     def _abort(self, transactions: Transactions) -> None:
         self._leave_unsent()
         transactions.end(commit=False)
+        self._unwritten.is_some = False
         # Not before: whoever had nothing to abort goes on with the sequences that brokers know.
         self._identity = None
         self._start_over()
@@ -307,7 +316,9 @@ class Producer:
         transactions = self._transactional
         with self._alone():
             self._flush()
-            return transactions.leave()
+            writer = transactions.leave()
+            self._unwritten.is_some = False
+            return writer
 
     def close(self) -> None:
         """Flush and end; an open transaction is aborted. Again does no harm.
@@ -336,6 +347,7 @@ class Producer:
     def abandon(self) -> None:
         """End without writing what is not yet written."""
         self._ended_by = self._ended_by or "it was closed"
+        self._unwritten.is_some = False  # whoever ends it knows
         self._leave_unsent()
         if not self._is_inherited:  # whose threads are the parent's
             self._compressing.close()
