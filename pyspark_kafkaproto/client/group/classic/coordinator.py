@@ -189,7 +189,15 @@ class Coordinator(Conversation):
         # A coordinator forgets the SyncGroup of who leaves meanwhile: nobody answers it.
         answer = self._ask(what, request, answer_s, meanwhile=self._check_not_left)
         where = f"group {self._group!r}, our assignment"
-        own = self.subscribed(read_assignment(answer.assignment, where))
+        given = read_assignment(answer.assignment, where)
+        own = self.subscribed(given)
+        if self._pattern is None and (others := sorted(set(given) - own)):
+            _log.warning(
+                "group %r: %s: given to us, and not among our topics: read by nobody until members "
+                "come or go. Brokers give a static member that comes back what it had before",
+                self._group,
+                ", ".join(map(str, others)),
+            )
         self._before = Claim(own, member.generation)
         return Joined(member, own, shared)
 
@@ -222,9 +230,10 @@ class Coordinator(Conversation):
             self._ask(what, old, timeout_s, deadline, _LAST_LEAVE_OF_ONE)
 
     def subscribed(self, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
-        """Those of topics that match, where there is a pattern; else all."""
-        if self._pattern is None:
-            return frozenset(partitions)
+        """Those of topics that it subscribes to, by a pattern those that matched.
+
+        Brokers give a static member that comes back what it had, whatever it subscribes to by now.
+        """
         return frozenset(item for item in partitions if item.topic in self.topics)
 
     def look_up_topics(self) -> bool:

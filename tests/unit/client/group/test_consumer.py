@@ -237,6 +237,22 @@ def test_a_static_member_joins_at_once_and_does_not_leave(filled, group, consume
     assert not filled.asked("LeaveGroup")
 
 
+def test_a_topic_that_is_not_subscribed_to_any_more_is_not_read(filled, group, consumer_of, caplog):
+    """Brokers give a static member that comes back what it had, whatever it subscribes to."""
+    own = {TopicPartition("orders", number) for number in range(2)}
+
+    def give_all(call):
+        group.sync(call)
+        every = [*own, TopicPartition("many", 0)]
+        return SyncGroupResponse(assignment=assignment_bytes(every))
+
+    filled.on("SyncGroup", give_all)
+    consumer = consumer_of(group_instance_id="one")
+    poll_rows(consumer, 40)
+    assert consumer.assignment == own
+    assert "many-0: given to us, and not among our topics" in caplog.text
+
+
 @pytest.mark.slow
 def test_a_fenced_instance_says_so_at_every_poll_and_never_comes_back(filled, group, consumer_of):
     consumer = consumer_of(group_instance_id="till-1")
