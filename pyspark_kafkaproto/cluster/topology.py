@@ -11,10 +11,10 @@ from pyspark_kafkaproto.cluster.names import TOPIC_NAMES
 from pyspark_kafkaproto.error_codes import (
     INVALID_TOPIC_EXCEPTION,
     LEADER_NOT_AVAILABLE,
+    LISTENER_NOT_FOUND,
     REPLICA_NOT_AVAILABLE,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
-    error_code,
 )
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
@@ -210,11 +210,10 @@ def replicas_text(partition: Partition) -> str:
 
 
 def _why_no_leader(partition: Partition) -> str:
-    reason = error_code(partition.error_code).name if partition.error_code else "no leader"
-    return (
-        f"{reason}; {replicas_text(partition)}: a leader is elected when a replica that is in sync "
-        "comes back"
-    )
+    where = replicas_text(partition)
+    if partition.error_code == LISTENER_NOT_FOUND:
+        return f"its leader has no listener like the one that the broker was reached at; {where}"
+    return f"no leader; {where}: one is elected when a replica that is in sync comes back"
 
 
 def read_topology(answer: MetadataResponse) -> Topology:

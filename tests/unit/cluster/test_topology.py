@@ -68,9 +68,13 @@ def test_leader_is_found(topology, partition, leader):
 @pytest.mark.parametrize(
     ("partition", "code", "text"),
     [
-        (1, 5, r"LEADER_NOT_AVAILABLE; replicas \[3\], in sync \[\], offline \[\]"),
+        (
+            1,
+            5,
+            r"LEADER_NOT_AVAILABLE \(5\): no leader; replicas \[3\], in sync \[\], offline \[\]",
+        ),
         (2, 5, "no leader; replicas"),
-        (3, 72, "LISTENER_NOT_FOUND"),
+        (3, 72, "LISTENER_NOT_FOUND.*its leader has no listener like"),
     ],
 )
 def test_partition_without_leader_says_why_and_can_be_retried(topology, partition, code, text):
