@@ -253,6 +253,11 @@ class FakeCluster:
         self.topics[name] = FakeTopic(topic_id_of(name), [1] * count, [0] * count)
         self.logs |= {(name, number): FakeLog() for number in range(count)}
 
+    def make_again(self, name: str, count: int = 1) -> None:
+        """Delete a topic, and make another one of its name, with nothing in it."""
+        self.add_topic(name, count)
+        self.topics[name].topic_id = topic_id_of(f"{name} again")
+
     def address(self, node_id: int = 1) -> str:
         """One node's address."""
         return f"127.0.0.1:{self.nodes[node_id].port}"

@@ -258,8 +258,8 @@ class Consumer(Polled):
 
     def _next_batch(self, reading: Reading, turn: Deadline) -> pa.RecordBatch | None:
         """See `Reading.next_batch`; nothing where it is being looked up whether a topic is gone."""
-        if reading.seen.made_again:
-            reading.seen.made_again.clear()
+        if reading.seen.is_made_again:
+            reading.seen.is_made_again = False
             self._keeper.look_soon()
         try:
             return reading.next_batch(turn)

@@ -171,7 +171,8 @@ class Producer:
             intake = self._intake
             given = intake.given
             parts = intake.take_batch(data) if records is None else intake.take_records(records)
-            self._unwritten.is_some = self._unwritten.is_some or intake.given > given
+            if intake.given > given:
+                self._unwritten.is_some = True
             if parts is None:
                 return
             self._append(parts)
@@ -251,7 +252,8 @@ class Producer:
         given = checked_offsets(offsets)
         check_group(group, member)
         with self._alone(), self._ending():
-            self._unwritten.is_some = self._unwritten.is_some or bool(given)
+            if given:
+                self._unwritten.is_some = True
             transactions.add_offsets(given, group, member)
 
     def commit_transaction(self, *, within_s: float | None = None) -> dict[TopicPartition, Written]:

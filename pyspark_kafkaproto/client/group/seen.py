@@ -28,7 +28,7 @@ class Seen:
             read of them as others showed that.
         foreign: partitions of these topics at offsets that somebody else has committed, who may
             have seen before us that the topic was made again; until a leader has answered.
-        made_again: topics that were found to be, until somebody has looked what else they are.
+        is_made_again: whether a topic was found to be, and nobody has looked what else it is now.
     """
 
     topic_ids: dict[str, bytes] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Seen:
     astray: set[TopicPartition] = field(default_factory=set)
     outdated: set[TopicPartition] = field(default_factory=set)
     foreign: set[TopicPartition] = field(default_factory=set)
-    made_again: set[str] = field(default_factory=set)
+    is_made_again: bool = False
 
     def in_next_generation(
         self, assigned: Collection[TopicPartition], own: Collection[TopicPartition]

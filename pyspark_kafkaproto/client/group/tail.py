@@ -195,7 +195,8 @@ class Tail(Exchanges):
         left = {item for item in self._left_out if item.topic in topics} - self._seen.foreign
         self._seen.astray |= left
         self._seen.outdated |= left
-        self._seen.made_again |= topics
+        if topics:
+            self._seen.is_made_again = True
         self._note_ids(topics)
 
     # Asking

@@ -31,7 +31,7 @@ from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.records import compression
 from tests.examples import first
-from tests.fake_broker import DEFAULT, STALL, close, topic_id_of
+from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_produce import produce, refusing, stamped, values
 from tests.fake_sessions import with_values
 from tests.interrupted import Interrupted
@@ -244,8 +244,7 @@ def test_after_an_error_the_next_transaction_looks_its_topics_up(brokers, produc
     writer.begin_transaction()
     writer.send(ROWS)
     writer.commit_transaction()
-    brokers.add_topic("orders", 1)
-    brokers.topics["orders"].topic_id = topic_id_of("orders with less")
+    brokers.make_again("orders")
     brokers.on("Produce", refusing(_NO_SUCH_TOPIC))
     writer.begin_transaction()
     writer.send(ROWS)

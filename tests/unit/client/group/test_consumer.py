@@ -377,8 +377,7 @@ def test_the_leader_shares_out_what_is_left_when_a_topic_is_made_again_with_less
     consumer = consumer_of(metadata_max_age_ms=3_600_000)
     poll_rows(consumer, 40)
     with filled.at_once():
-        filled.add_topic("orders", 1)
-        filled.topics["orders"].topic_id = topic_id_of("orders with less")
+        filled.make_again("orders")
         filled.logs["orders", 0].append(b"new")
     assert poll_rows(consumer, 1) == [(0, 0)]
     assert consumer.assignment == {TopicPartition("orders", 0)}
@@ -399,8 +398,7 @@ def test_who_does_not_lead_meets_no_error_until_the_leader_shares_out_what_is_le
     consumer = consumer_of(metadata_max_age_ms=3_600_000, heartbeat_interval_ms=500)
     poll_rows(consumer, 40)
     with filled.at_once():
-        filled.add_topic("orders", 1)
-        filled.topics["orders"].topic_id = topic_id_of("orders with less")
+        filled.make_again("orders")
         filled.logs["orders", 0].append(b"new")
     poll_until(consumer, lambda: "no rows for a moment" in caplog.text, "what is gone")
     share_out(FIRST)
@@ -414,8 +412,7 @@ def test_the_leader_shares_out_all_when_a_topic_is_made_again_with_more(filled, 
     consumer = consumer_of(metadata_max_age_ms=3_600_000)
     poll_rows(consumer, 40)
     with filled.at_once():
-        filled.add_topic("orders", 3)
-        filled.topics["orders"].topic_id = topic_id_of("orders with more")
+        filled.make_again("orders", 3)
         filled.logs["orders", 2].append(b"new")
     assert poll_rows(consumer, 1) == [(2, 0)]
     assert len(consumer.assignment) == 3
@@ -843,8 +840,8 @@ def truncate(brokers):
 
 def make_again(brokers):
     """`orders` is deleted and made again, with 30 records in its first partition."""
-    brokers.topics["orders"] = FakeTopic(topic_id_of("orders again"), [1, 1], [0, 0])
-    brokers.logs["orders", 0], brokers.logs["orders", 1] = FakeLog().fill(3), FakeLog()
+    brokers.make_again("orders", 2)
+    brokers.logs["orders", 0].fill(3)
 
 
 @pytest.fixture

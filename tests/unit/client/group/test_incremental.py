@@ -279,8 +279,7 @@ def test_a_topic_made_again_with_less_is_no_error_until_a_heartbeat_says_so(
     consumer = incremental_of()
     poll_rows(consumer, 40)
     with filled.at_once():
-        filled.add_topic("orders", 1)
-        filled.topics["orders"].topic_id = topic_id_of("orders with less")
+        filled.make_again("orders")
         filled.logs["orders", 0].append(b"new")
     poll_until(consumer, lambda: "no rows for a moment" in caplog.text, "what is gone")
     with filled.at_once():

@@ -33,7 +33,7 @@ from pyspark_kafkaproto.net import Deadline, connection
 from pyspark_kafkaproto.records import NewRecord, encode_batch
 from pyspark_kafkaproto.records.layout import CONTROL
 from tests.examples import first
-from tests.fake_broker import STALL, close, topic_id_of
+from tests.fake_broker import STALL, close
 from tests.fake_log import Batch
 from tests.fake_sessions import with_values
 from tests.interrupted import Interrupted
@@ -270,8 +270,7 @@ def test_a_topic_that_is_made_anew_is_read_and_so_are_others(filled, shares, mem
     consumer = member_of(["orders", "others"])
     poll_rows(consumer, 40)
     with filled.at_once():
-        filled.add_topic("orders", 2)
-        filled.topics["orders"].topic_id = topic_id_of("another")
+        filled.make_again("orders", 2)
         shares.offsets.clear()
         for topic in ("orders", "others"):
             filled.logs[topic, 0].append(b"new")
