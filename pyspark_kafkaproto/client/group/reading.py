@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.arrow import to_record_batches, wanted_columns
 from pyspark_kafkaproto.client.group import patience
+from pyspark_kafkaproto.client.group.fetched import BlockRows, Fetched
 from pyspark_kafkaproto.client.group.reset import reset_timestamp
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
@@ -81,7 +82,7 @@ class Reading:
         self._beside = Beside(decoding_threads(None))
         self._begin_at(starts)
         self._tail = self._new_tail()
-        self._rows: Iterator[pa.RecordBatch] = iter(())
+        self._fetched = Fetched(self._beside)
         self._is_moved = False  # by others than rows, so that what was fetched is not read on
         self._before: dict[TopicPartition, int] = {}  # of positions moved by what is on its way
 
@@ -96,7 +97,7 @@ class Reading:
         if self._is_moved:
             self._read_anew()
         try:
-            batch = next(self._rows, None)
+            batch = self._fetched.next_batch(self.paused)
             if batch is None:
                 if self._has_policy:
                     self._begin_later()
@@ -105,8 +106,8 @@ class Reading:
                 if self._tail.is_idle:
                     time.sleep(deadline.remaining_s)
                     return None
-                self._rows = self._decoded(self._tail.next_blocks(deadline))
-                batch = next(self._rows, None)
+                self._fetched.add(list(map(self._rows_of, self._tail.next_blocks(deadline))))
+                batch = self._fetched.next_batch(self.paused)
         except BaseException:
             # What was fetched and not handed out is fetched again.
             self._read_anew()
@@ -138,9 +139,15 @@ class Reading:
         self._is_moved = True
 
     def pause(self, partitions: frozenset[TopicPartition]) -> None:
-        """Read nothing of these, and of no others, until it is said anew."""
-        self._is_moved = self._is_moved or partitions != self.paused
+        """Give no rows of these, and of all others, until it is said anew.
+
+        What was fetched of them, or is under way, is kept.
+        """
+        was_moved, self._is_moved = self._is_moved, True  # where it is interrupted halfway
         self.paused = partitions
+        self._tail.hold(partitions)
+        self._fetched.drop(self.seen.outdated)  # a reset comes before what was fetched of the past
+        self._is_moved = was_moved
 
     @property
     def standing(self) -> dict[TopicPartition, CommittedOffset]:
@@ -162,10 +169,7 @@ class Reading:
         self._beside.close()
 
     def _let_go(self) -> None:
-        # First: threads may be in what was fetched. Not as `_rows` go, where an interrupt of the
-        # waiting would be lost, and parts of one partition stay for the next one.
-        self._beside.drop()
-        self._rows = iter(())
+        self._fetched.clear()
         self._tail.close()
 
     def _begin_at(self, starts: Mapping[TopicPartition, CommittedOffset]) -> None:
@@ -241,23 +245,27 @@ class Reading:
             _log.info("%s are not read yet, a transaction holds offsets: %s", partitions, error)
             return None
 
-    def _decoded(self, blocks: list[Block]) -> Iterator[pa.RecordBatch]:
+    def _rows_of(self, block: Block) -> BlockRows:
+        # Now: when its rows are asked for, the block behind it may have come.
+        epoch = self._tail.read_epoch(block.progress.topic_partition)
+        return BlockRows(block, self._decoded(block, epoch))
+
+    def _decoded(self, block: Block, epoch: int) -> Iterator[pa.RecordBatch]:
+        item = block.progress.topic_partition
         settings = ReadSettings(fail_on_data_loss=False)
-        for block in blocks:
-            item = block.progress.topic_partition
-            reading = BlockReading(block, self._config.client, settings, self._wanted, self._beside)
-            for found in reading.pieces():
-                batches = []
-                if not isinstance(found, Damaged) and found.rows:
-                    # What failed so far is fetched again: the position moves with the rows alone.
-                    batches = self._batches(found, item)
-                    for batch, end in _all_but_last(batches, found):
-                        self._move(item, end, has_rows=True)
-                        yield batch
-                self._move(item, reading.position, has_rows=bool(batches))
-                if reading.position == block.end:
-                    self.seen.epochs[item] = (block.end, self._tail.read_epoch(item))
-                yield from batches[-1:]
+        reading = BlockReading(block, self._config.client, settings, self._wanted, self._beside)
+        for found in reading.pieces():
+            batches = []
+            if not isinstance(found, Damaged) and found.rows:
+                # What failed so far is fetched again: the position moves with the rows alone.
+                batches = self._batches(found, item)
+                for batch, end in _all_but_last(batches, found):
+                    self._move(item, end, has_rows=True)
+                    yield batch
+            self._move(item, reading.position, has_rows=bool(batches))
+            if reading.position == block.end:
+                self.seen.epochs[item] = (block.end, epoch)
+            yield from batches[-1:]
 
     def _batches(self, found: Decoded, partition: TopicPartition) -> list[pa.RecordBatch]:
         """The rows of a chunk, max.poll.records at a time; their memory is shared."""
@@ -284,10 +292,12 @@ class Reading:
     def _new_tail(self) -> Tail:
         if self._told >= self.positions.keys() - self.paused:
             self._told.clear()
-        left_out = self.positions.keys() & (self._told | self.paused)
+        left_out = self.positions.keys() & self._told
         positions = {item: at for item, at in self.positions.items() if item not in left_out}
         terms = self._config, self._router, self._reset, self.seen, self._sessions
-        return Tail(positions, *terms, left_out)
+        tail = Tail(positions, *terms, left_out)
+        tail.hold(self.paused)
+        return tail
 
     def _reset(self, partition: TopicPartition, why: str, offset_at: Callable[[int], int]) -> int:
         """See `Reset`: rows that are read again, or passed over, are said."""

@@ -97,14 +97,28 @@ class Tail(Exchanges):
         self._open = [
             RangeProgress(item, item.start or 0, item.start or 0, NO_END) for item in ranges
         ]
+        self._held: dict[TopicPartition, RangeProgress] = {}  # of what is paused
         self._topics = {item.topic for item in positions}
-        self._left_out = left_out
+        self._left_out = frozenset(left_out)
         self.unheard = set(positions)
 
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing to read."""
         return not self._open
+
+    def hold(self, partitions: Collection[TopicPartition]) -> None:
+        """Ask for nothing of these, and for all others; of a Fetch under way what comes is given.
+
+        Only where it is good: all else is said again once it is asked for.
+        """
+        known = [*self._held.values(), *self._open]
+        self._held = {
+            item.topic_partition: item for item in known if item.topic_partition in partitions
+        }
+        self._open = [item for item in known if item.topic_partition not in partitions]
+        self.unheard -= self._held.keys()
+        self._failing.note_answered(self._held, ())
 
     def close(self) -> None:
         """Let go of what is under way."""
@@ -192,7 +206,8 @@ class Tail(Exchanges):
         for item in astray:
             self._loss.made_again(item, bounds)
         # Their turn comes when they are read: by the new id nothing would show it any more.
-        left = {item for item in self._left_out if item.topic in topics} - self._seen.foreign
+        waiting = self._left_out | self._held.keys()
+        left = {item for item in waiting if item.topic in topics} - self._seen.foreign
         self._seen.astray |= left
         self._seen.outdated |= left
         if topics:
@@ -372,13 +387,18 @@ class Tail(Exchanges):
 
     def _accept(self, answer: FetchResponse, sent: SentFetch) -> list[Part]:
         self._sessions.at(self._answered.place).note_answer(answer)
-        return super()._accept(answer, sent)
+        return [part for part in super()._accept(answer, sent) if self._is_welcome(part)]
+
+    def _is_welcome(self, part: Part) -> bool:
+        return part.progress.topic_partition not in self._held or bool(part.data.records)
 
     def _judge(self, failures: Mapping[TopicPartition, BrokerError], *, is_any_well: bool) -> None:
         by_id = {UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID}
         refused = (item.topic for item, error in failures.items() if error.code in by_id)
         known = self._seen.topic_ids
         self._seen.refused_ids |= {known[topic] for topic in refused if topic in known}
+        self._directory.forget(failures.keys() & self._held.keys())
+        failures = {item: error for item, error in failures.items() if item not in self._held}
         super()._judge(failures, is_any_well=is_any_well)
         asked = self._answered.sent.asked
         self._failing.note_answered(asked, failures)
@@ -389,7 +409,10 @@ class Tail(Exchanges):
     def _recover(self, error: KafkaProtoError) -> None:
         """The same; others come first from now on. Raises what has lasted for too long."""
         super()._recover(error)
-        failed = {item.topic_partition for item in self._asked or self._open}
+        asked = [item for item in self._asked or self._open if item not in self._held.values()]
+        if not asked:
+            return
+        failed = {item.topic_partition for item in asked}
         self.unheard -= failed
         self._failing.note(failed, error, self._tried_at)
         _log.debug("nothing fetched for now: %s", error)
@@ -398,7 +421,7 @@ class Tail(Exchanges):
             # Longer than others have waited for this, where nobody was reached.
             took_s = time.monotonic() - self._tried_at if self._ended is None else 0.0
             rest_s = patience.rest_after(min(took_s, patience.SHORT_S))
-            self._rest(self._asked or self._open, max(rest_s, self._config.retry_backoff_s))
+            self._rest(asked, max(rest_s, self._config.retry_backoff_s))
 
     def _rest(self, partitions: Collection[RangeProgress], for_s: float) -> None:
         """Do not ask about them again before that."""

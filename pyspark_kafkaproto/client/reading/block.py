@@ -115,6 +115,10 @@ class Block:
         self._receive = self.source = None
         self.end = end
 
+    def keep(self) -> None:
+        """Have what is there in memory of its own, which no answer overwrites."""
+        self._memory = memoryview(bytes(self.records))
+
     def leave(self) -> None:
         """Its memory is for other answers from here on."""
         self._memory = None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import threading
 import time
 from contextlib import suppress
-from functools import partial
 
 import pytest
 
@@ -19,10 +17,6 @@ from pyspark_kafkaproto.client.group.classic.assignors import Subscriber
 from pyspark_kafkaproto.client.group.classic.subscription import assignment_bytes
 from pyspark_kafkaproto.client.group.membership import State
 from pyspark_kafkaproto.client.group.tail import Tail
-from pyspark_kafkaproto.client.reading import beside
-from pyspark_kafkaproto.client.reading import decode as decode_module
-from pyspark_kafkaproto.client.reading.decode import BlockReading
-from pyspark_kafkaproto.client.threads import Work
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.cluster.groups.members import read_assignment
@@ -40,7 +34,7 @@ from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
-from pyspark_kafkaproto.records import NewRecord, decode, encode_batch
+from pyspark_kafkaproto.records import NewRecord, encode_batch
 from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, Fault, close, metadata, topic_id_of
 from tests.fake_log import NOT_LEADER, Answered, Batch, FakeLog, fetch, list_offsets
@@ -2512,92 +2506,3 @@ def test_who_has_left_waits_for_no_answer_to_its_join(filled, group, consumer_of
 def test_topics_are_a_set_of_names(topics):
     with pytest.raises(ConfigError, match="topics"):
         Consumer({"bootstrap.servers": "x:1", "group.id": "g"}, topics)
-
-
-@pytest.fixture
-def small_parts(monkeypatch):
-    """What a member fetches is decoded in many parts, by two threads beside it; those that were."""
-    begun = []
-    begin = beside.Beside._begin
-    monkeypatch.setattr(beside.Beside, "_begin", lambda *args: begun.append(args) or begin(*args))
-    monkeypatch.setattr(beside.Beside, "_is_worth_it", lambda *_: True)  # it is not compressed
-    monkeypatch.setattr(beside, "DEFAULT_CHUNK_BYTES", 800)
-    monkeypatch.setattr(beside, "_LEAST_PART_BYTES", 100)
-    monkeypatch.setattr(decode_module, "decode", partial(decode, chunk_bytes=800))
-    monkeypatch.setattr(reading, "decoding_threads", lambda _: 2)
-    return begun
-
-
-@pytest.mark.parametrize("bound", [{}, {"max_poll_records": 7}], ids=["chunks", "seven"])
-def test_rows_of_parts_that_threads_decode_come_once_and_in_their_order(
-    filled, group, consumer_of, small_parts, bound
-):
-    for number in (0, 1):
-        filled.logs["orders", number].fill(40, size_bytes=100)
-    ends = {item: filled.logs[item].stop for item in BOTH}
-    consumer = consumer_of(enable_auto_commit="false", **bound)
-    before = poll_rows(consumer, 100)
-    consumer.seek(FIRST, 5)  # in the midst of parts that are decoded already
-    after = poll_until(consumer, lambda: consumer.positions == ends, "the ends")
-    assert small_parts
-    assert [at for number, at in after if number == 0] == list(range(5, ends[FIRST]))
-    assert [at for number, at in before + after if number == 1] == list(range(ends[SECOND]))
-
-
-@pytest.fixture
-def stuck_thread(small_parts, monkeypatch):
-    """A thread is stuck in a part, once this is set, until a wait for it meets a Ctrl-C."""
-    part, exception = BlockReading._part, Work.exception
-    is_stuck, may_end = threading.Event(), threading.Event()
-
-    def slow(self, data, pos, start):
-        if threading.current_thread() is threading.main_thread():
-            assert is_stuck.wait(10)  # one part is to be left for a thread
-        elif pos > 2000:
-            is_stuck.set()
-            assert may_end.wait(10)
-        return part(self, data, pos, start)
-
-    def wait(self, timeout=None):
-        if not may_end.is_set():
-            may_end.set()
-            raise KeyboardInterrupt
-        return exception(self, timeout)
-
-    monkeypatch.setattr(BlockReading, "_part", slow)
-    monkeypatch.setattr(Work, "exception", wait)
-    return is_stuck
-
-
-def poll_texts(consumer, rows, count):
-    """Poll until `rows`, to which (partition, value) are added, has so many."""
-    deadline = Deadline.after(PATIENCE_S)
-    while len(rows) < count:
-        deadline.check(f"waiting for {count} rows; there are {len(rows)}")
-        batch = consumer.poll(0.05)
-        if batch is not None:
-            texts = [value.decode().strip() for value in batch["value"].to_pylist()]
-            rows += zip(batch["partition"].to_pylist(), texts, strict=True)
-
-
-@pytest.mark.slow
-def test_an_interrupt_while_threads_are_waited_for_is_raised_and_mixes_no_partitions(
-    brokers, group, consumer_of, stuck_thread
-):
-    """It was lost, and the other partition was given what was decoded of the first one."""
-    for number, _ in itertools.product((0, 1), range(40)):
-        log = brokers.logs["orders", number]
-        log.append(*(f"{number}:{log.stop + n}".ljust(12).encode() for n in range(10)))
-    consumer = consumer_of(enable_auto_commit="false")
-    rows = []
-    while not stuck_thread.is_set():
-        poll_texts(consumer, rows, len(rows) + 1)
-    consumer.pause([TopicPartition("orders", rows[0][0])])
-    with pytest.raises(KeyboardInterrupt):
-        poll_texts(consumer, rows, len(rows) + 1)
-    poll_texts(consumer, rows, 400)
-    consumer.resume(consumer.paused)
-    poll_texts(consumer, rows, 800)
-    for number in (0, 1):
-        expected = [f"{number}:{offset}" for offset in range(400)]
-        assert [text for own, text in rows if own == number] == expected
