@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
 from tests.fake_broker import name_of
 from tests.unit.cluster.fake_groups import describing
 
+_COORDINATOR_NOT_AVAILABLE = 15
 _UNSTABLE_OFFSET_COMMIT, _UNKNOWN_TOPIC_ID = 88, 100
 
 
@@ -142,3 +145,17 @@ def fetch_refused(code):
 def unstable(call):
     """Offsets that an open transaction holds."""
     return fetch_refused(_UNSTABLE_OFFSET_COMMIT)(call)
+
+
+def held_up(brokers, *answers):
+    """Has commits tried again until they are let go, so that those given meanwhile go together."""
+    let_go = threading.Event()
+    left = list(answers)
+
+    def answer(call):
+        if not let_go.is_set():
+            return committing(_COORDINATOR_NOT_AVAILABLE)(call)
+        return (left.pop(0) if len(left) > 1 else left[0])(call)
+
+    brokers.on("OffsetCommit", answer)
+    return let_go

@@ -9,6 +9,7 @@ from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from tests.unit.client.group.fake_group import FakeGroup
 from tests.unit.client.group.fake_heartbeats import FakeHeartbeats
 from tests.unit.client.group.noted import Noted
+from tests.unit.client.group.polling import poll_rows
 
 
 @pytest.fixture
@@ -91,3 +92,16 @@ def filled(brokers):
     for partition in range(2):
         brokers.logs["orders", partition].fill(2)
     return brokers
+
+
+@pytest.fixture
+def first_read(filled, group, consumer_of):
+    """Opens a member that has read all 20 records of the first partition."""
+    group.committed |= {("orders", 0): (0, ""), ("orders", 1): (20, "")}
+
+    def open_consumer(**properties):
+        consumer = consumer_of(**properties)
+        assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
+        return consumer
+
+    return open_consumer

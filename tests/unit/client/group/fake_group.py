@@ -92,3 +92,9 @@ class FakeGroup:
         """What was said to the coordinator, in order, but for heartbeats."""
         about = {"JoinGroup", "SyncGroup", "OffsetFetch", "OffsetCommit", "LeaveGroup"}
         return [call.api for call in list(self._brokers.calls) if call.api in about]
+
+
+def beats(brokers, *codes):
+    """Heartbeats answered with each of `codes` once; well again after them."""
+    answers = [HeartbeatResponse(error_code=code) for code in codes]
+    brokers.on("Heartbeat", *answers, HeartbeatResponse())

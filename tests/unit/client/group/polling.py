@@ -41,3 +41,8 @@ def rows_of(batch) -> list[tuple[int, int]]:
         return []
     columns = batch.column("partition").to_pylist(), batch.column("offset").to_pylist()
     return list(zip(*columns, strict=True))
+
+
+def began(consumer):
+    """The partitions of which it has given rows."""
+    return {item for item, offset in consumer.positions.items() if offset}
