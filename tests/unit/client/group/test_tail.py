@@ -420,8 +420,9 @@ def each_asked_once(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", first(1, range(8)))
 @pytest.mark.usefixtures("each_asked_once")
+@pytest.mark.parametrize("pauses", [False, True])
 def test_each_row_comes_once_and_in_order_whatever_happens_to_its_leader(
-    filled, group, consumer_of, seed
+    filled, group, consumer_of, seed, pauses
 ):
     chance = random.Random(seed)
     consumer = consumer_of(max_partition_fetch_bytes=200, request_timeout_ms=200)
@@ -446,7 +447,13 @@ def test_each_row_comes_once_and_in_order_whatever_happens_to_its_leader(
         else:
             filled.logs["orders", partition].append(b"more", b"and more")
             ends[partition] += 2
-        rows += rows_of(consumer.poll(0.01))
+        if pauses and chance.random() < 0.5:
+            consumer.resume(consumer.paused)
+            consumer.pause({item for item in sorted(consumer.assignment) if chance.random() < 0.5})
+        found = rows_of(consumer.poll(0.01))
+        assert not {TopicPartition("orders", number) for number, _ in found} & consumer.paused
+        rows += found
+    consumer.resume(consumer.paused)
     rows += poll_rows(consumer, sum(ends) - len(rows))
     for partition, end in enumerate(ends):
         assert [offset for number, offset in rows if number == partition] == list(range(end))
