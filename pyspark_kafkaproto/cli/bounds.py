@@ -6,11 +6,13 @@ What is not quite as it was asked for is said on standard error; what cannot be 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import click
 
 from pyspark_kafkaproto.cli.moments import TIME_EXAMPLE, parse_time
+from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.client.following import Offsets
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
@@ -23,13 +25,30 @@ _MOST_OFFSET_DIGITS = 12
 
 
 class Bounds:
-    """Where partitions begin and end at this moment, and what lies between."""
+    """Where partitions begin and end at this moment, and what lies between.
 
-    def __init__(self, cluster: KafkaCluster, partitions: set[TopicPartition]) -> None:
+    Args:
+        cluster: whom to ask.
+        partitions: whose.
+        refused: takes the errors of those whose leader does not say it; None: they are raised.
+
+    Attributes:
+        partitions: the others.
+    """
+
+    def __init__(
+        self,
+        cluster: KafkaCluster,
+        partitions: set[TopicPartition],
+        refused: Refused | None = None,
+    ) -> None:
         self._cluster = cluster
         self._is_stable = cluster.config.is_read_committed
-        self._first = cluster.get_earliest_leader_offsets(partitions)
-        self._last = cluster.get_latest_leader_offsets(partitions)
+        known = refused.known if refused is not None else _all_of
+        self._first = known(partial(cluster.get_earliest_leader_offsets, partitions))
+        self._last = known(partial(cluster.get_latest_leader_offsets, set(self._first)))
+        self.partitions = set(self._last)
+        self._first = {item: self._first[item] for item in self._last}
 
     def within(self, offsets: Mapping[TopicPartition, int | None]) -> Offsets:
         """`offsets`, moved to the nearest record that is there; None is behind the last."""
@@ -94,3 +113,7 @@ class Bounds:
         if offset < first:
             gone = f"offsets {offset} to {first - 1} are gone"
             click.echo(f"{item}: {gone}, it begins at {first} now", err=True)
+
+
+def _all_of(ask: Callable[[], Offsets]) -> Offsets:
+    return ask()

@@ -16,6 +16,7 @@ from pyspark_kafkaproto.cli.bounds import Bounds
 from pyspark_kafkaproto.cli.connection import connected
 from pyspark_kafkaproto.cli.consume_shared import print_shared
 from pyspark_kafkaproto.cli.record_format import Render, make_render
+from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cli.values import find_partitions
 from pyspark_kafkaproto.client.committed import check_commits
 from pyspark_kafkaproto.client.following import Following, Offsets
@@ -109,7 +110,10 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
     partitions = find_partitions(cluster, "TOPIC", [topic])
     if group is not None and start is not None:
         raise click.UsageError("--group says where to start: --from does not go with it")
-    bounds = Bounds(cluster, partitions)
+    refused = Refused()
+    # Who follows would miss what is written to the others once somebody leads them.
+    bounds = Bounds(cluster, partitions, None if follow else refused)
+    partitions = bounds.partitions
     starts = bounds.find("--from", start or "earliest")
     if group is not None:
         starts |= bounds.go_on(group, _committed(cluster, group, partitions, is_to_commit=commit))
@@ -125,6 +129,7 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
         while follow and not printer.is_full:
             time.sleep(_FOLLOW_S)
             printer.print_until(following.newer_ends())
+    refused.tell()
 
 
 @contextmanager

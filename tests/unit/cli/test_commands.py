@@ -222,6 +222,22 @@ def test_offsets_of_what_somebody_leads_are_shown(brokers, command, at):
     assert command("offsets", "orders:1", *at, *soon).stdout == ""
 
 
+@pytest.mark.slow
+def test_consume_prints_what_somebody_leads_and_tells_of_the_rest(brokers, command):
+    """For a group, too: what it has committed of the others is left as it was."""
+    coordinator = FakeCoordinator(brokers, g={("orders", 1): (4, "")})
+    brokers.topics["orders"].move(1, -1)
+    soon = ("--format", "raw", "-X", "default.api.timeout.ms=1500")
+    for words in ((), ("--group", "g", "--commit")):
+        done = command("consume", "orders", *words, *soon)
+        assert done.stdout_bytes.splitlines() == WHOLE
+        assert done.exit_code
+        assert "orders-1: LEADER_NOT_AVAILABLE" in done.stderr
+    assert coordinator.offsets["g"] == {("orders", 0): (30, ""), ("orders", 1): (4, "")}
+    done = command("consume", "orders", "--follow", *soon)
+    assert (done.exit_code > 0, done.stdout) == (True, ""), "or it would miss what comes"
+
+
 @pytest.mark.usefixtures("brokers")
 def test_offsets_at_a_misspelt_word_names_all_that_there_are(command):
     said = command("offsets", "orders", "--at", "last-stabel").stderr
