@@ -147,7 +147,8 @@ class Reading:
         self.paused = partitions
         self._tail.hold(partitions)
         self._fetched.drop(self.seen.outdated)  # a reset comes before what was fetched of the past
-        self._is_moved = was_moved
+        # An error that was told is told again where nothing else is left to read.
+        self._is_moved = was_moved or bool(self._told)
 
     @property
     def standing(self) -> dict[TopicPartition, CommittedOffset]:

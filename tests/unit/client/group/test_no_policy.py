@@ -124,6 +124,20 @@ def test_what_is_paused_is_no_error(coordinator, member_of):
 
 
 @pytest.mark.slow
+def test_an_error_is_told_again_where_all_others_are_paused(coordinator, member_of):
+    coordinator.committed["orders", 0] = (0, "")
+    consumer = member_of(auto_offset_reset="none")
+    rows, _ = poll_around_errors(consumer, 20)
+    assert {partition for partition, _ in rows} == {0}
+    with pytest.raises(BrokerError, match="partition orders-1: "):
+        poll_until(consumer, lambda: False, "the error")
+    assert consumer.poll(0) is None, "it is asked for what is read, before that is paused"
+    consumer.pause({FIRST})
+    with pytest.raises(BrokerError, match="partition orders-1: "):
+        consumer.poll(PATIENCE_S)
+
+
+@pytest.mark.slow
 def test_a_partition_that_comes_while_others_are_read_is_told_beside_them(
     filled, heartbeats, incremental_of
 ):
