@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 1.0  # for leaders of partitions that are not read yet
+_TOLD_AGAIN_S = 5.0  # errors of some, however much the others have: they may have passed
 
 
 class Reading:
@@ -68,6 +69,7 @@ class Reading:
         self.paused: frozenset[TopicPartition] = frozenset()
         self._later = set(assigned)
         self._told: set[TopicPartition] = set()  # of an error: others come before it does again
+        self._told_until = self._ask_again = Deadline.after(0)
         self._has_policy = config.auto_offset_reset != "none"
         self._look_again = Deadline.after(_LOOK_AGAIN_S if self._has_policy else 0)
         # For each of their leaders: they are connected to one after the other, and who hangs there
@@ -92,30 +94,53 @@ class Reading:
         Raises:
             CorruptRecords: at the position; again at the next call.
             BrokerError: an offset is not there, or nothing was committed, and auto.offset.reset is
-                none; again once the other partitions have nothing more.
+                none; or a partition may not be read. Again once the others have nothing more, or
+                after a while.
         """
         if self._is_moved:
             self._read_anew()
         try:
             batch = self._fetched.next_batch(self.paused)
             if batch is None:
+                if self._told and self._told_until.has_passed:
+                    self._tell_again()
                 if self._has_policy:
                     self._begin_later()
                 else:
                     self._insist_on_starts()
-                if self._tail.is_idle:
-                    time.sleep(deadline.remaining_s)
+                if not self._may_ask(deadline):
                     return None
                 self._fetched.add(list(map(self._rows_of, self._tail.next_blocks(deadline))))
                 batch = self._fetched.next_batch(self.paused)
         except BaseException:
             # What was fetched and not handed out is fetched again.
+            self._note_told(self._tail.refused)
             self._read_anew()
             raise
         if batch is None and self._told and not self._tail.unheard:  # polls may be short
-            self._told.clear()
-            self._read_anew()
+            self._tell_again()
         return batch
+
+    def _may_ask(self, deadline: Deadline) -> bool:
+        """Whether somebody is to be asked for more; waits for that, up to `deadline`."""
+        if self._tail.is_idle:
+            time.sleep(deadline.remaining_s)
+            return False
+        if not self._ask_again.has_passed:
+            time.sleep(min(self._ask_again.remaining_s, deadline.remaining_s))
+        return self._ask_again.has_passed
+
+    def _note_told(self, refused: set[TopicPartition]) -> None:
+        """An error goes out: what it is about comes behind the others, if there are any."""
+        self._told |= refused
+        self._told_until = Deadline.after(_TOLD_AGAIN_S)
+        if refused:  # who polls again and again is not to ask so
+            self._ask_again = Deadline.after(self._config.client.retry_backoff_s)
+
+    def _tell_again(self) -> None:
+        """Ask for all once more: what was an error may be none by now."""
+        self._told.clear()
+        self._read_anew()
 
     def seek(self, partition: TopicPartition, at: CommittedOffset) -> None:
         """Go on at another offset: what was fetched of the partition is not handed out."""

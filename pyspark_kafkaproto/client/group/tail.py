@@ -101,6 +101,15 @@ class Tail(Exchanges):
         self._topics = {item.topic for item in positions}
         self._left_out = frozenset(left_out)
         self.unheard = set(positions)
+        self._refused: set[TopicPartition] = set()
+
+    @property
+    def refused(self) -> set[TopicPartition]:
+        """Partitions that an error is about which does not pass, as for want of a right."""
+        topics = self._directory.refused
+        return self._refused | {
+            item.topic_partition for item in self._open if item.range.topic in topics
+        }
 
     @property
     def is_idle(self) -> bool:
@@ -399,6 +408,8 @@ class Tail(Exchanges):
         self._seen.refused_ids |= {known[topic] for topic in refused if topic in known}
         self._directory.forget(failures.keys() & self._held.keys())
         failures = {item: error for item, error in failures.items() if item not in self._held}
+        for_good = (item for item, error in failures.items() if not is_retriable(error))
+        self._refused.update(for_good)
         super()._judge(failures, is_any_well=is_any_well)
         asked = self._answered.sent.asked
         self._failing.note_answered(asked, failures)

@@ -42,6 +42,7 @@ class Directory:
 
     Attributes:
         missing: topics that were planned by id, and that the broker asked last does not know.
+        refused: topics that a broker has refused to tell of, for want of a right say.
     """
 
     def __init__(self, task: ReadTask, router: Router, *, fail_on_data_loss: bool) -> None:
@@ -53,6 +54,7 @@ class Directory:
         self._newest = {partition: leader.epoch for partition, leader in task.leaders.items()}
         self._read_epochs: dict[TopicPartition, int] = {}
         self.missing: set[str] = set()
+        self.refused: set[str] = set()
         self._gone: set[str] = set()  # the same, and those without an id: said once
         self._rack_id = router.config.client_rack
         self._led: set[TopicPartition] = set()  # no follower is to be named for these
@@ -212,6 +214,8 @@ class Directory:
                 found = topology.topic(topic)
             except BrokerError as error:
                 if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                    if not error.error.is_retriable:
+                        self.refused.add(topic)
                     raise
                 if self._topic_ids.get(topic):
                     self.missing.add(topic)
