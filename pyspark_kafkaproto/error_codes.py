@@ -411,8 +411,11 @@ _RETRY_IN: Mapping[tuple[str, int], Retry] = {
     ("Fetch", UNKNOWN_SERVER_ERROR): _METADATA,
     ("Fetch", CORRUPT_MESSAGE): _FATAL,
     ("Fetch", OFFSET_NOT_AVAILABLE): _METADATA,
+    ("Heartbeat", UNKNOWN_SERVER_ERROR): _RETRIABLE,
+    ("JoinGroup", UNKNOWN_SERVER_ERROR): _RETRIABLE,
     ("ShareFetch", UNKNOWN_SERVER_ERROR): _METADATA,
     ("ShareFetch", CORRUPT_MESSAGE): _FATAL,
+    ("SyncGroup", UNKNOWN_SERVER_ERROR): _RETRIABLE,
 }
 
 ERROR_CODES: Mapping[int, ErrorCode] = {row[0]: ErrorCode(*row) for row in _TABLE}

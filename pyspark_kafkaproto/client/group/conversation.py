@@ -16,6 +16,7 @@ from typing import Any, Final, Self, TypeVar
 from pyspark_kafkaproto.client.group.membership import CLOSED
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember, commit_offsets
+from pyspark_kafkaproto.error_codes import UNKNOWN_SERVER_ERROR
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.net import (
     ClientConfig,
@@ -33,6 +34,9 @@ _TURN_S = 0.05  # how long a commit waits at most, where an answer is waited for
 LEAST_PATIENCE_S: Final = 6.0
 _PART_OF_A_SESSION: Final = 0.5
 _MOST_OF_A_SESSION: Final = 0.6
+# A broker's trouble that it has no name for may pass, and may be one that never does, as of a group
+# whose members say more than fits into a record: whoever polls hears of it soon.
+_TROUBLE_S: Final = 5.0
 # For whom any other broker can stand in.
 _PART_FOR_ANYBODY: Final = 0.2
 
@@ -171,6 +175,8 @@ class Conversation(ABC):
                 self._check(answer, f"group {self._group!r} at broker {place}")
             except KafkaProtoError as error:
                 error.patience_s = min(error.patience_s, patience_s)
+                if isinstance(error, BrokerError) and error.code == UNKNOWN_SERVER_ERROR:
+                    error.patience_s = min(error.patience_s, _TROUBLE_S)
                 raise
             return answer
 

@@ -6,10 +6,13 @@ from contextlib import suppress
 
 import pytest
 
+from pyspark_kafkaproto.client.group import conversation
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import AuthenticationFailed, BrokerError
+from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateResponse
+from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from tests.fake_login import AS_KEYWORDS, logged_in, want_login
 from tests.unit.client.group.fake_heartbeats import beat_refused
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
@@ -19,6 +22,7 @@ BOTH = frozenset({FIRST, SECOND})
 
 DENIED_TOPIC, DENIED_GROUP, FULL, UNRELEASED = 29, 30, 81, 111
 OTHERS_SHARE_OTHERWISE, OF_ANOTHER_TYPE, SWITCHED_OFF = 23, 69, 35
+TROUBLE = -1
 
 
 @pytest.mark.slow
@@ -100,6 +104,48 @@ def test_an_error_of_the_brokers_own_says_what_to_do(filled, heartbeats, increme
         with pytest.raises(BrokerError, match=r"group 'g'.*UNKNOWN_SERVER_ERROR.*log.*anew"):
             consumer.poll(PATIENCE_S)
     assert len(filled.asked("ConsumerGroupHeartbeat")) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("api", ["Heartbeat", "JoinGroup", "SyncGroup"])
+def test_an_error_without_a_name_that_passes_is_nobodys_end(
+    filled, group, consumer_of, api, strategy
+):
+    """A member of the classic protocol goes on, as Java's: it raised the error for ever."""
+    answers = {
+        "Heartbeat": (HeartbeatResponse(error_code=TROUBLE), HeartbeatResponse()),
+        "JoinGroup": (JoinGroupResponse(error_code=TROUBLE), group.join),
+        "SyncGroup": (SyncGroupResponse(error_code=TROUBLE), group.sync),
+    }
+    filled.on(api, *answers[api])
+    consumer = consumer_of(partition_assignment_strategy=strategy)
+    poll_until(consumer, lambda: len(filled.asked("Heartbeat")) > 2, "heartbeats")
+    filled.logs["orders", 0].fill(1)
+    poll_until(consumer, lambda: consumer.positions.get(FIRST) == 30, "what came later")
+    assert consumer.assignment == BOTH
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
+def test_an_error_without_a_name_that_lasts_is_told_soon_until_it_is_over(
+    filled, group, consumer_of, api, monkeypatch
+):
+    monkeypatch.setattr(conversation, "_TROUBLE_S", 0.1)
+    answers = {
+        "JoinGroup": (JoinGroupResponse(error_code=TROUBLE), group.join),
+        "SyncGroup": (SyncGroupResponse(error_code=TROUBLE), group.sync),
+    }
+    refused, well = answers[api]
+    filled.on(api, refused)
+    consumer = consumer_of()
+    for _ in range(2):
+        with pytest.raises(BrokerError, match=f"{api}: .*UNKNOWN_SERVER_ERROR"):
+            consumer.poll(PATIENCE_S)
+    filled.on(api, well)
+    with suppress(BrokerError):  # of a try between the two
+        consumer.poll(0)
+    assert len(poll_rows(consumer, 40)) == 40
 
 
 def test_a_name_that_a_group_of_another_type_has_says_which_types(
