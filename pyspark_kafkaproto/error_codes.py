@@ -413,6 +413,8 @@ _RETRY_IN: Mapping[tuple[str, int], Retry] = {
     ("Fetch", OFFSET_NOT_AVAILABLE): _METADATA,
     ("Heartbeat", UNKNOWN_SERVER_ERROR): _RETRIABLE,
     ("JoinGroup", UNKNOWN_SERVER_ERROR): _RETRIABLE,
+    ("ListOffsets", UNKNOWN_SERVER_ERROR): _METADATA,
+    ("OffsetForLeaderEpoch", UNKNOWN_SERVER_ERROR): _METADATA,
     ("ShareFetch", UNKNOWN_SERVER_ERROR): _METADATA,
     ("ShareFetch", CORRUPT_MESSAGE): _FATAL,
     ("SyncGroup", UNKNOWN_SERVER_ERROR): _RETRIABLE,

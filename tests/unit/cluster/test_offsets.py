@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pyspark_kafkaproto.cluster import KafkaCluster, Router, TopicPartition
-from pyspark_kafkaproto.cluster.offsets import list_bounds
+from pyspark_kafkaproto.cluster.offsets import list_bounds, list_epoch_ends
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
@@ -14,6 +14,10 @@ from pyspark_kafkaproto.errors import (
     UnsupportedVersion,
 )
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
+from pyspark_kafkaproto.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochResponse as Ends,
+)
+from tests.fake_broker import DEFAULT
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 P = ListOffsetsResponse.Topic.Partition
@@ -23,6 +27,15 @@ def listed(first, second):
     found = (P(partition_index=0, offset=first), P(partition_index=1, offset=second))
     topic = ListOffsetsResponse.Topic(name="orders", partitions=found)
     return ListOffsetsResponse(topics=(topic,))
+
+
+def only(call, end):
+    """What is asked for once more, and no other partition, ends at `end`."""
+    (topic,) = call.request.topics
+    (item,) = topic.partitions
+    found = P(partition_index=item.partition_index, offset=end)
+    told = ListOffsetsResponse.Topic(name=topic.name, partitions=(found,))
+    return ListOffsetsResponse(topics=(told,))
 
 
 def answer(brokers, first, second):
@@ -61,6 +74,22 @@ def test_a_topic_of_the_oldest_format_has_no_times_and_that_is_told(brokers, kaf
     told = r"orders-0 .* UNSUPPORTED_FOR_MESSAGE_FORMAT \(43\): .*message.format.version.*an offset"
     with pytest.raises(BrokerError, match=told):
         kafka.get_leader_offsets({FIRST, SECOND}, timestamp)
+
+
+def test_an_error_without_a_name_is_no_last_word(brokers, kafka):
+    """As of a broker whose tiered storage does not answer: Java's client asks again, too."""
+    refused = P(partition_index=1, error_code=-1)
+    topic = ListOffsetsResponse.Topic(name="orders", partitions=(P(offset=5), refused))
+    brokers.on("ListOffsets", ListOffsetsResponse(topics=(topic,)), lambda call: only(call, 7))
+    assert kafka.get_latest_leader_offsets({FIRST, SECOND}) == {FIRST: 5, SECOND: 7}
+
+
+def test_nor_is_one_about_where_a_log_was_cut_off(brokers, kafka):
+    refused = Ends.Topic.Partition(partition=0, error_code=-1)
+    trouble = Ends(topics=(Ends.Topic(topic="orders", partitions=(refused,)),))
+    brokers.on("OffsetForLeaderEpoch", trouble, DEFAULT)
+    with closing(Router(kafka.config)) as router:
+        assert list_epoch_ends(router, {FIRST: 0}) == {FIRST: 0}
 
 
 def test_no_record_that_late_is_none(brokers, kafka):
