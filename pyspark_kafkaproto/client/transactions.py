@@ -39,6 +39,7 @@ from pyspark_kafkaproto.error_codes import (
     INVALID_PRODUCER_ID_MAPPING,
     OPERATION_NOT_ATTEMPTED,
     PRODUCER_FENCED,
+    TRANSACTION_ABORTABLE,
 )
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -279,6 +280,8 @@ class Transactions:
                     self._forget(writer, denied, is_epoch_spent=True)
                     if not commit:
                         return
+                elif commit and error.code == TRANSACTION_ABORTABLE:
+                    self._state = _State.OPEN  # it is: until the abort readers wait for it
                 elif not is_retriable(error):
                     is_fenced = error.code in FENCED_CODES
                     self._forget(None, _State.FENCED if is_fenced else _State.DENIED)

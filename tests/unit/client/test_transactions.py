@@ -589,6 +589,22 @@ def test_after_a_commit_that_was_denied_the_next_transaction_begins(
     assert len(brokers.asked("InitProducerId")) == 2
 
 
+def test_a_commit_that_leaves_an_abort_is_aborted_at_the_coordinator(brokers, producer, level):
+    """TRANSACTION_ABORTABLE (KIP-890): it is open still, and readers would wait for its end."""
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    brokers.on("EndTxn", EndTxnResponse(error_code=120), _END[level])
+    with pytest.raises(BrokerError, match=_WHY[120]):
+        writer.commit_transaction()
+    writer.abort_transaction()
+    assert [request.committed for request in brokers.asked("EndTxn")] == [True, False]
+    writer.begin_transaction()
+    writer.send(ROWS)
+    written = writer.commit_transaction()
+    assert sum(item.records for item in written.values()) == len(ROWS)
+
+
 def numbers_of(brokers):
     """Partition, producer id, epoch and first sequence of each batch that the brokers wrote."""
     return [(place, *stamp) for place, log in brokers.logs.items() for stamp in stamped(log)]
