@@ -39,7 +39,9 @@ _SHOWN_CHARACTERS = 200
 _CLAIM = "unsecuredLoginStringClaim_"
 # Of JSON that holds something else: text, lists, numbers without end, brackets in brackets.
 _NOT_THAT_JSON = (KeyError, OverflowError, RecursionError, TypeError, ValueError)
-_TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
+_TRY_AGAIN = {408, 425, 429}
+_OF_SERVERS = range(500, 600)  # those of proxies and clouds have names of their own
+_NEVER = {501, 505}
 
 
 class _Kept(NamedTuple):
@@ -260,7 +262,8 @@ def _tls_context() -> ssl.SSLContext:
 def _refused(
     config: SecurityConfig, url: str, error: _Refused
 ) -> AuthenticationFailed | ConnectionFailed:
-    if error.code in _TRY_AGAIN:
+    is_of_server = error.code in _OF_SERVERS and error.code not in _NEVER
+    if error.code in _TRY_AGAIN or is_of_server:
         return ConnectionFailed(url, "token", f"the token endpoint answers HTTP {error.code}")
     try:
         said = json.loads(error.body)["error"]

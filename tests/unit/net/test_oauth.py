@@ -235,6 +235,8 @@ def test_a_wrong_secret_is_final_and_not_shown(endpoint):
     ("answer", "kind", "said"),
     [
         ((503, {}, b""), ConnectionFailed, "HTTP 503"),
+        ((522, {}, b""), ConnectionFailed, "HTTP 522"),  # of a proxy that does not reach it
+        ((501, {}, b""), AuthenticationFailed, "HTTP 501"),
         ((429, {}, b""), ConnectionFailed, "HTTP 429"),
         ((400, {}, b"<html>"), AuthenticationFailed, "HTTP 400 'Bad Request'"),
         ((302, {"Location": "http://127.0.0.1:1/"}, b""), AuthenticationFailed, "HTTP 302"),
