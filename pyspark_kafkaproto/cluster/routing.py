@@ -25,7 +25,7 @@ from pyspark_kafkaproto.cluster.topology import (
     Topology,
     read_topology,
 )
-from pyspark_kafkaproto.error_codes import REBOOTSTRAP_REQUIRED
+from pyspark_kafkaproto.error_codes import REBOOTSTRAP_REQUIRED, UNKNOWN_SERVER_ERROR
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -50,6 +50,13 @@ _W = TypeVar("_W", bound="_Window")
 OPINIONS = 3
 """How many brokers have to agree. Spark's own connector asks three times too, but any broker."""
 _BETWEEN_OPINIONS_S = 0.3
+
+# What a broker says of the cluster as a whole where another one may know more.
+_KNOWS_NOTHING = {
+    REBOOTSTRAP_REQUIRED: "it asks clients to begin again at a bootstrap server "
+    "(REBOOTSTRAP_REQUIRED)",
+    UNKNOWN_SERVER_ERROR: "it cannot tell of the cluster, its log says why (UNKNOWN_SERVER_ERROR)",
+}
 
 
 class Router(Contacts):
@@ -203,8 +210,7 @@ class Router(Contacts):
     ) -> MetadataResponse:
         """A broker's answer; another one is asked where it knows that it knows nothing."""
         answer: MetadataResponse = self._ask(place, request, deadline)
-        if answer.error_code == REBOOTSTRAP_REQUIRED:
-            why = "it asks clients to begin again at a bootstrap server (REBOOTSTRAP_REQUIRED)"
+        if (why := _KNOWS_NOTHING.get(answer.error_code)) is not None:
             raise ConnectionFailed(str(place), BOOTSTRAP, why)
         if answer.error_code:
             raise BrokerError(answer.error_code, "Metadata", "the cluster").at(str(place))

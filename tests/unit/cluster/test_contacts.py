@@ -100,7 +100,11 @@ def test_where_nobody_speaks_kafka_it_is_said_at_once(brokers, kafka, clock):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("says", "told"),
-    [({"error_code": 129}, "REBOOTSTRAP_REQUIRED"), ({"brokers": ()}, "knows of no broker")],
+    [
+        ({"error_code": 129}, "REBOOTSTRAP_REQUIRED"),
+        ({"error_code": -1, "brokers": ()}, "UNKNOWN_SERVER_ERROR"),
+        ({"brokers": ()}, "knows of no broker"),
+    ],
 )
 def test_broker_that_knows_nothing_is_left_for_another(brokers, kafka, clock, says, told):
     """None of its answers is taken for a cluster without topics, groups and transactions."""

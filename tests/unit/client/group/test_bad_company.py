@@ -13,6 +13,7 @@ from pyspark_kafkaproto.client.group.classic.coordinator import Coordinator
 from pyspark_kafkaproto.errors import LocalProtocolError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
+from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_log import Answered, FakeLog
@@ -126,6 +127,18 @@ def test_a_broker_that_hangs_beside_a_slow_coordinator_ends_no_session(
 def test_a_broker_that_has_not_heard_of_a_topic_is_not_believed(filled, group, consumer_of):
     filled.on("Metadata", behind(filled, "orders", None), DEFAULT)
     assert len(poll_rows(consumer_of(), 40)) == 40
+
+
+@pytest.mark.slow
+def test_a_broker_that_cannot_tell_of_the_cluster_ends_nobody(filled, group, consumer_of):
+    """Who leads a group looks at its topics from time to time: the error was raised for ever."""
+    consumer = consumer_of(metadata_max_age_ms=100)
+    assert len(poll_rows(consumer, 40)) == 40
+    asked = len(filled.asked("Metadata"))
+    filled.on("Metadata", MetadataResponse(error_code=-1), DEFAULT)
+    poll_until(consumer, lambda: len(filled.asked("Metadata")) > asked + 3)
+    filled.logs["orders", 0].fill(1)
+    assert len(poll_rows(consumer, 10)) == 10
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ def test_whoever_reads_without_an_end_hears_of_leaders_that_moved(brokers, direc
 
 
 def test_where_nobody_tells_of_leaders_they_stay_as_they_were(brokers, directory):
-    brokers.on("Metadata", MetadataResponse(error_code=-1))
+    brokers.on("Metadata", MetadataResponse(error_code=42))
     directory.begin_anew()
     assert leaders(directory) == {FIRST: 1, SECOND: 1}
     assert looked_up(brokers) == 1
