@@ -105,6 +105,17 @@ class DeadlineExceeded(KafkaProtoError, TimeoutError):
         super().__init__(f"{what}: not done within {timeout_s:g} s{tried and '; tried:' + tried}")
 
 
+class Throttled(DeadlineExceeded):
+    """A broker wants silence for longer than there is time: nothing was sent to it.
+
+    It says the same for as long as the throttle lasts, so that many tries are told as one.
+    """
+
+    def __init__(self, broker: str, throttle_s: float, timeout_s: float) -> None:
+        what = f"broker {broker} throttles this client for {throttle_s:g} s, over a quota of its"
+        super().__init__(f"{what} user or id", timeout_s)
+
+
 class OutOfMemory(KafkaProtoError):
     """The system gives no memory for an answer of `size_bytes`.
 

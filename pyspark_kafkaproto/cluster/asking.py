@@ -23,6 +23,7 @@ from pyspark_kafkaproto.errors import (
     KafkaProtoError,
     LocalProtocolError,
     RemoteProtocolError,
+    Throttled,
     UnsupportedVersion,
 )
 from pyspark_kafkaproto.net import (
@@ -264,7 +265,8 @@ class _Inquiry(Generic[_K, _T]):
 def _is_unsent(answer: Any | KafkaProtoError) -> bool:
     if isinstance(answer, ConnectionFailed):
         return answer.stage not in ("send", "receive")
-    return isinstance(answer, (AuthenticationFailed, LocalProtocolError, UnsupportedVersion))
+    unsent = (AuthenticationFailed, LocalProtocolError, Throttled, UnsupportedVersion)
+    return isinstance(answer, unsent)
 
 
 def listed(names: list[str]) -> str:

@@ -24,6 +24,7 @@ from pyspark_kafkaproto.error_codes import (
     INVALID_PARTITIONS,
     OFFSET_OUT_OF_RANGE,
     POLICY_VIOLATION,
+    THROTTLING_QUOTA_EXCEEDED,
     TOPIC_ALREADY_EXISTS,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -50,6 +51,10 @@ _NOT_CUT = {
     POLICY_VIOLATION: "its cleanup.policy is compact alone: set compact,delete, and records can "
     "be deleted by offset",
 }
+_OVER_QUOTA = (
+    "over the quota of partitions that are made and deleted in a second, controller_mutation_rate: "
+    "kafkaproto quotas list shows it"
+)
 _NO_TOPIC = {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}
 
 
@@ -256,6 +261,8 @@ def _outcome(code: int, api: str, topic: str, message: str | None) -> BrokerErro
     if not code:
         return None
     text = NO_SUCH_TOPIC if code in _NO_TOPIC else message or ""
+    if code == THROTTLING_QUOTA_EXCEEDED:
+        text = _OVER_QUOTA
     return while_news_travels(BrokerError(code, api, f"topic {topic!r}", text))
 
 

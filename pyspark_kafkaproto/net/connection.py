@@ -15,10 +15,10 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pyspark_kafkaproto.errors import (
     ConnectionFailed,
-    DeadlineExceeded,
     KafkaProtoError,
     LocalProtocolError,
     RemoteProtocolError,
+    Throttled,
 )
 from pyspark_kafkaproto.messages import response_class
 from pyspark_kafkaproto.net.arrival import Arrival
@@ -74,7 +74,7 @@ class Connection:
         self._outgoing = Outgoing(transport, on_frame)
         self._incoming = Incoming(transport, config, self._versions, on_frame)
         self._next_correlation_id = 0
-        self._quiet_until = 0.0
+        self._quiet_until, self._quiet_s = 0.0, 0.0
         self._renew_login_at, self.login_ends_at = float("inf"), 0.0  # (time.monotonic)
         self._failure: KafkaProtoError | None = None  # what `take_in` found instead of an answer
 
@@ -408,7 +408,8 @@ class Connection:
     def _note_throttle(self, throttle_time_ms: int) -> None:
         if throttle_time_ms > 0:
             until = time.monotonic() + throttle_time_ms / 1000
-            self._quiet_until = max(self._quiet_until, until)
+            if until > self._quiet_until:
+                self._quiet_until, self._quiet_s = until, throttle_time_ms / 1000
             _log.info("%s throttles us for %d ms", self.endpoint, throttle_time_ms)
 
     def _keep_quiet(self, deadline: Deadline) -> None:
@@ -417,10 +418,7 @@ class Connection:
         if wait_s <= 0:
             return
         if wait_s >= deadline.remaining_s:
-            raise DeadlineExceeded(
-                f"broker {self.endpoint} throttles this client for another {wait_s:.1f} s",
-                deadline.timeout_s,
-            )
+            raise Throttled(str(self.endpoint), self._quiet_s, deadline.timeout_s)
         time.sleep(wait_s)
 
 

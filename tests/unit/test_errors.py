@@ -22,6 +22,7 @@ from pyspark_kafkaproto.errors import (
     LocalProtocolError,
     OutOfMemory,
     RemoteProtocolError,
+    Throttled,
     TimestampOutOfRange,
     UnreadableCapture,
     UnsupportedVersion,
@@ -42,6 +43,7 @@ EXAMPLES = [
     InvalidRecord("the key of its header 0 is null", row=7, position=3),
     UnreadableCapture("traffic.pcap", "it begins with b'GIF8'"),
     OutOfMemory("b-1:9092", 8_388_608),
+    Throttled("b-1:9092", 60.0, 30.0),
     BatchTooLarge("9 bytes of records are more than the limit of 8", base_offset=7, pos=61),
     TimestampOutOfRange("record 0 of 1: its timestamp does not fit", base_offset=7, pos=61),
 ]

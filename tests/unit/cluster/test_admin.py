@@ -76,6 +76,19 @@ def test_topic_that_cannot_be_made_says_why_and_the_others_are_made(brokers, kaf
     assert caught.value.usable.keys() == {"a"}
 
 
+def test_quota_of_changes_is_named_once_however_often_it_was_met(brokers, kafka, clock):
+    part = CreateTopicsResponse.Topic
+    over = part(name="a", error_code=89)  # brokers send no text with it
+    answer = CreateTopicsResponse(throttle_time_ms=148_000, topics=(over,))
+    brokers.on("CreateTopics", answer)
+    with pytest.raises(DeadlineExceeded, match="controller_mutation_rate") as caught:
+        kafka.create_topics([NewTopic("a")])
+    told = str(caught.value).splitlines()
+    assert len(told) <= 4, told
+    assert any("throttles this client for 148 s" in line for line in told)
+    assert "may have been done" not in str(caught.value)  # all that left was refused
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"partitions": 0}, {"replication_factor": -2}, {"partitions": 1, "assignment": {0: [1]}}],
