@@ -15,15 +15,24 @@ from pyspark_kafkaproto.cli.connection import (
 from pyspark_kafkaproto.cli.output import json_option, show, tell
 from pyspark_kafkaproto.cli.values import parse_pairs
 from pyspark_kafkaproto.cluster import Change, ConfigChange, ConfigResource, KafkaCluster
+from pyspark_kafkaproto.cluster.admin.throttle_settings import FOLDERS, RATES
 from pyspark_kafkaproto.cluster.configs import check_each_once
-from pyspark_kafkaproto.error_codes import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
+from pyspark_kafkaproto.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+    TOPIC_AUTHORIZATION_FAILED,
+)
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.net.properties import meant
 
 _TYPES = click.Choice(["topic", "broker", "broker-logger", "client-metrics", "group"])
-# Of these brokers list all settings that there are; of their own they leave out some (throttles).
-_LISTED = ("topic", "group")
-_MAY_NOT_SEE = {TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED}
+# Of these all settings are listed that there are; loggers are refused by the brokers themselves.
+_LISTED = ("topic", "broker", "client-metrics", "group")
+_MAY_NOT_SEE = {
+    TOPIC_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+    CLUSTER_AUTHORIZATION_FAILED,
+}
 _COLUMNS = {"name": "Setting", "value": "Value", "source": "Set by", "is_read_only": "Read-only"}
 
 
@@ -141,7 +150,7 @@ def check_unset(cluster: KafkaCluster, resource: ConfigResource, unset: Collecti
     if not unset or resource.type not in _LISTED:
         return
     try:
-        known = cluster.describe_configs({resource})[resource]
+        known = _known(cluster, resource)
     except BrokerError as error:
         if error.code in _MAY_NOT_SEE:  # whoever may change them need not be one who may see them
             return
@@ -150,3 +159,14 @@ def check_unset(cluster: KafkaCluster, resource: ConfigResource, unset: Collecti
         if name not in known:
             text = f"{resource} has no such setting{meant('', name, known)}"
             raise ConfigError("--unset", name, text)
+
+
+def _known(cluster: KafkaCluster, resource: ConfigResource) -> set[str]:
+    """The settings that `resource` has, or could have."""
+    found = set(cluster.describe_configs({resource})[resource])
+    if resource.type == "broker":
+        found.update(RATES, (FOLDERS,))  # brokers list them where they are set alone
+        if not resource.name:  # and all others, where all brokers are asked about
+            any_broker = ConfigResource("broker", str(min(cluster.describe(()).brokers)))
+            found.update(cluster.describe_configs({any_broker})[any_broker])
+    return found

@@ -607,6 +607,46 @@ def test_a_setting_to_unset_that_there_is_not_is_refused(brokers, command, words
         assert brokers.asked(api) == []
 
 
+def lists(*settings):
+    """Whoever is asked has these settings, of the broker or client metrics asked about."""
+
+    def described(call):
+        (asked,) = call.request.resources
+        part = DescribeConfigsResponse.Resource
+        # Of all brokers together what is set alone is told.
+        names = settings if asked.resource_name else ()
+        entries = tuple(part.Config(name=name, value="1", config_source=5) for name in names)
+        found = part(
+            resource_type=asked.resource_type, resource_name=asked.resource_name, configs=entries
+        )
+        return DescribeConfigsResponse(results=(found,))
+
+    return described
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("broker", "1"), ("broker", ""), ("client-metrics", "m")]
+)
+def test_settings_of_brokers_and_client_metrics_are_refused_as_those_of_topics(
+    brokers, command, kind, name
+):
+    brokers.on("DescribeConfigs", lists("interval.ms"))
+    done = command("configs", "alter", kind, name, "--unset", "intervall.ms", "--yes")
+    assert done.exit_code == 2
+    assert "has no such setting; did you mean interval.ms?" in done.stderr
+    assert not brokers.asked("IncrementalAlterConfigs")
+
+
+@pytest.mark.parametrize("name", ["1", ""])
+@pytest.mark.parametrize("setting", ["interval.ms", "leader.replication.throttled.rate"])
+def test_settings_of_brokers_are_unset_that_these_do_not_list(brokers, command, name, setting):
+    brokers.on("DescribeConfigs", lists("interval.ms"))
+    well = IncrementalAlterConfigsResponse.Resource(resource_type=4, resource_name=name)
+    brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(well,)))
+    done = command("configs", "alter", "broker", name, "--unset", setting, "--yes")
+    assert done.exit_code == 0, done.output
+
+
 @pytest.mark.parametrize("refused", [29, 30], ids=["topic", "group"])
 def test_a_setting_is_unset_by_one_who_may_not_see_it(brokers, command, refused):
     having(brokers, error_code=refused)
