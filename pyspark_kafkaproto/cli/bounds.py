@@ -14,6 +14,7 @@ import click
 from pyspark_kafkaproto.cli.moments import TIME_EXAMPLE, parse_time
 from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.client.following import Offsets
+from pyspark_kafkaproto.client.last_records import find_last
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 
@@ -85,7 +86,7 @@ class Bounds:
                 self._tell_outside(int(where))
             return self.within(dict.fromkeys(self._first, int(where)))
         if match := _LAST.fullmatch(where):
-            return self.within({item: end - int(match[1]) for item, end in self._last.items()})
+            return find_last(self._cluster, self._first, self._last, int(match[1]))
         if match := _OTHERS_LAST.fullmatch(where):
             count = match[1] or "N"
             hint = f"last:{count} for the last {'record' if count == '1' else f'{count} records'}"

@@ -37,6 +37,7 @@ from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlt
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteResponse
+from pyspark_kafkaproto.records.layout import CONTROL
 from pyspark_kafkaproto.spark.option_table import OPTIONS
 from pyspark_kafkaproto.wire.ids import id_text
 from tests.clock import stop_clock
@@ -278,6 +279,12 @@ def test_consume_formats_and_bounds(command):
     assert values("--from", "-10m", "-n", "1", "--follow") == WHOLE[:1]
     first = json.loads(command("consume", "orders", "-n", "1").stdout)
     assert (first["topic"], first["partition"], first["offset"]) == ("orders", 0, 0)
+
+
+def test_the_last_records_are_not_the_markers_behind_them(brokers, command):
+    brokers.logs["orders", 0].append(b"", key=bytes(4), attributes=CONTROL)
+    done = command("consume", "orders", "--from", "last:2", "--format", "raw")
+    assert done.stdout_bytes.splitlines() == WHOLE[28:]
 
 
 @pytest.mark.usefixtures("brokers")
