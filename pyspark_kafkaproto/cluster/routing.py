@@ -70,6 +70,7 @@ class Router(Contacts):
     """
 
     _tries_once = False
+    _waits_for_leaders = True
 
     def __init__(
         self,
@@ -309,7 +310,20 @@ class Router(Contacts):
         topology = self._topology_for(partitions, deadline)
         if topology is None:
             return {partition: self._leaders[partition].endpoint for partition in partitions}
-        return each_place(partitions, lambda partition: topology.leader(partition).endpoint)
+        places = each_place(partitions, lambda partition: topology.leader(partition).endpoint)
+        for error in () if self._waits_for_leaders else places.values():
+            if isinstance(error, BrokerError):
+                error.patience_s = 0
+        return places
+
+    @contextmanager
+    def not_waiting_for_leaders(self) -> Iterator[None]:
+        """Inside, a partition that has none is refused at once: no election is waited for."""
+        self._waits_for_leaders = False
+        try:
+            yield
+        finally:
+            self._waits_for_leaders = True
 
     # Coordinators
 

@@ -21,7 +21,8 @@ from pyspark_kafkaproto.cluster.groups.share_offsets import ShareOffset, fetch_s
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology
-from pyspark_kafkaproto.errors import UnsupportedVersion
+from pyspark_kafkaproto.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
+from pyspark_kafkaproto.errors import BrokerError, UnsupportedVersion
 
 # States of a group that may have members; brokers before 2.6 do not tell: "".
 _WITH_MEMBERS = frozenset(
@@ -30,6 +31,7 @@ _WITH_MEMBERS = frozenset(
         *("Assigning", "Reconciling", "NotReady"),
     }
 )
+_WITHOUT_END = (LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION)
 
 
 class Lag(NamedTuple):
@@ -168,13 +170,25 @@ def _told(
 def _ends(
     router: Router, topology: Topology, partitions: Collection[TopicPartition]
 ) -> Mapping[TopicPartition, int]:
-    """Where records end; without those that are gone, and those without a leader."""
+    """Where records end; without those that are gone, and those without a leader.
+
+    Also those that are so only as they are asked: a broker that has died leads for some seconds
+    yet, as the others have it.
+    """
     reachable = set()
     for item in partitions:
         place = topology.find(item)
         if place is not None and place.leader_id in topology.brokers:
             reachable.add(item)
-    return list_bounds(router, reachable, LATEST_TIMESTAMP)
+    try:
+        with router.not_waiting_for_leaders():
+            return list_bounds(router, reachable, LATEST_TIMESTAMP)
+    except BrokerError as error:
+        found: Mapping[TopicPartition, int] = error.usable or {}
+        is_all_told = reachable <= found.keys() | set(error.refused or ())
+        if error.code not in _WITHOUT_END or not is_all_told:
+            raise
+        return found
 
 
 def _owner(member: Member | None) -> tuple[str | None, str | None, str | None]:

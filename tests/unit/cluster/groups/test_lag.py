@@ -9,9 +9,10 @@ from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
     DeadlineExceeded,
+    KafkaProtoError,
     UnsupportedVersion,
 )
-from tests.fake_broker import DEFAULT, late
+from tests.fake_broker import DEFAULT, close, late
 from tests.unit.cluster.committing import FakeCoordinator
 from tests.unit.cluster.fake_groups import (
     assigned,
@@ -123,6 +124,45 @@ def test_topic_that_is_gone_or_has_no_leader_keeps_its_row(brokers, coordinator,
     coordinator.offsets["g"][GONE] = (3, "")
     brokers.topics["orders"].leaders[0] = -1
     assert short(kafka.lag({"g"})) == [("g", 0, 3, None, None), ("g", 0, 20, None, None)]
+
+
+def test_a_partition_that_loses_its_leader_as_it_is_asked_is_one_without(
+    brokers, coordinator, kafka, clock
+):
+    """A broker that has just died leads for some seconds yet, as the others have it."""
+
+    def die(call):
+        brokers.topics["orders"].leaders[0] = -1
+        return close()
+
+    brokers.topics["orders"].move(0, node_id=2)
+    brokers.on("ListOffsets", die, node=2)
+    begun = clock.now
+    assert short(kafka.lag({"h"})) == [("h", 0, 50, None, None), ("h", 1, 0, 5, 5)]
+    assert clock.now - begun < 2
+
+
+def test_a_topic_that_is_deleted_as_it_is_asked_about_keeps_its_row(
+    brokers, coordinator, kafka, clock
+):
+    brokers.add_topic("gone")
+    coordinator.offsets["g"][GONE] = (3, "")
+
+    def delete(call):
+        brokers.topics.pop("gone", None)
+        return close()
+
+    brokers.on("ListOffsets", delete, DEFAULT)
+    assert short(kafka.lag({"g"})) == [("g", 0, 3, None, None), ("g", 0, 20, 50, 30)]
+
+
+def test_a_broker_that_does_not_answer_is_an_error_of_the_lag(brokers, coordinator, kafka, clock):
+    """It may lead: what it would tell is not known to be none."""
+    brokers.topics["orders"].move(0, node_id=2)
+    brokers.topics["orders"].leaders[1] = -1
+    brokers.on("ListOffsets", close(), node=2)
+    with pytest.raises(KafkaProtoError, match="closed"):
+        kafka.lag({"h"})
 
 
 @pytest.mark.parametrize("named", [{"idle"}, None])
