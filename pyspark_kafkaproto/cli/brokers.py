@@ -49,7 +49,10 @@ def log_dirs(cluster: KafkaCluster, ids: tuple[int, ...], as_json: bool) -> None
       kafkaproto brokers log-dirs 1 --json | jq '.[].logs[] | select(.is_future)'
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     refused = Refused()
-    told = refused.each(ids, cluster.describe_log_dirs) if ids else [cluster.describe_log_dirs()]
+    if ids:
+        told = refused.each(ids, cluster.describe_log_dirs)
+    else:  # one may go as it is asked: it is among all for a while yet
+        told = [dict(refused.known(cluster.describe_log_dirs))]
     rows = [
         _row(node_id, path, folder)
         for node_id, folders in sorted(merged(told).items())

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable
+from functools import partial
 
 import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.moments import parse_span, show_time
 from pyspark_kafkaproto.cli.output import Row, json_option, show, tell
+from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cli.values import find_partitions
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.admin import (
@@ -121,7 +123,9 @@ def producers(
       kafkaproto transactions producers orders --open
       kafkaproto transactions producers orders:0,1 --json
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    told = cluster.describe_producers(find_partitions(cluster, "TOPIC", topics))
+    partitions = find_partitions(cluster, "TOPIC", topics)
+    refused = Refused()
+    told = refused.known(partial(cluster.describe_producers, partitions))
     rows = [
         _producer_row(partition, item)
         for partition in sorted(told)
@@ -129,6 +133,7 @@ def producers(
         if item.transaction_start_offset is not None or not only_open
     ]
     show(rows, _PRODUCERS, as_json=as_json)
+    refused.tell()
 
 
 @click.command("find-hanging")

@@ -9,6 +9,7 @@ import pytest
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.unregister_broker import UnregisterBrokerResponse
 from pyspark_kafkaproto.messages.update_features import UpdateFeaturesResponse
+from tests.fake_broker import close
 from tests.unit.cluster.admin import test_elections, test_features, test_log_dirs, test_quorum
 
 
@@ -120,6 +121,25 @@ def test_folders_are_listed(brokers, command, rows):
         "     2  /a      -        100      40         1     7    3",
     ]
     assert [row["logs"][0]["topic"] for row in rows("brokers", "log-dirs")] == ["orders"] * 2
+
+
+@pytest.mark.slow
+def test_folders_are_listed_though_a_broker_goes_as_it_is_asked(brokers, command):
+    """One that has died is among all brokers for some seconds yet."""
+
+    dead = brokers.nodes[2]
+
+    def die(call):
+        brokers.nodes.pop(2, None)
+        return close()
+
+    folder = test_log_dirs.folder("/a", 7)
+    brokers.on("DescribeLogDirs", DescribeLogDirsResponse(results=(folder,)), node=1)
+    brokers.on("DescribeLogDirs", die, node=2)
+    done = command("brokers", "log-dirs", "--json")
+    assert [row["broker"] for row in json.loads(done.stdout)] == [1]
+    assert (done.exit_code, "broker 2: REPLICA_NOT_AVAILABLE" in done.stderr) == (1, True)
+    dead.stop()
 
 
 @pytest.mark.slow

@@ -68,6 +68,17 @@ def test_producers_are_listed_and_only_open_ones_if_asked(brokers, command, rows
 
 
 @pytest.mark.slow
+def test_producers_of_what_somebody_leads_are_listed(brokers, command):
+    brokers.on(PRODUCERS, told(opened(7)))
+    brokers.topics["orders"].move(1, -1)
+    soon = ("--json", "-X", "default.api.timeout.ms=1500")
+    done = command("transactions", "producers", "orders", *soon)
+    assert [row["producer_id"] for row in json.loads(done.stdout)] == [7]
+    assert done.exit_code
+    assert "orders-1: LEADER_NOT_AVAILABLE" in done.stderr
+
+
+@pytest.mark.slow
 def test_hanging_are_found_or_not(brokers, command, rows):
     brokers.on(PRODUCERS, test_hanging.all_told({("orders", 0): (opened(7),)}))
     brokers.on(LIST, test_hanging.listed())
