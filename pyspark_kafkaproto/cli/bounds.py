@@ -46,10 +46,11 @@ class Bounds:
         self._cluster = cluster
         self._is_stable = cluster.config.is_read_committed
         known = refused.known if refused is not None else _all_of
-        self._first = known(partial(cluster.get_earliest_leader_offsets, partitions))
-        self._last = known(partial(cluster.get_latest_leader_offsets, set(self._first)))
+        first = known(partial(cluster.get_earliest_leader_offsets, partitions))
+        # Not of the others, which would be waited for once more.
+        self._last = dict(known(partial(cluster.get_latest_leader_offsets, set(first))))
+        self._first = {item: first[item] for item in self._last}
         self.partitions = set(self._last)
-        self._first = {item: self._first[item] for item in self._last}
 
     def within(self, offsets: Mapping[TopicPartition, int | None]) -> Offsets:
         """`offsets`, moved to the nearest record that is there; None is behind the last."""

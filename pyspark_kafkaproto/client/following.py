@@ -9,6 +9,7 @@ and what is done with a record, is the caller's.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ from pyspark_kafkaproto.errors import DataLoss
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_log = logging.getLogger(__name__)
 
 _WAY_OUT = "Who starts anew reads what is there now."
 
@@ -45,6 +48,7 @@ class Following:
         self._ends: Offsets = {}  # the last ones that were told
         self._cut_offs = CutOffs(cluster)
         self._topic_ids: dict[str, bytes] = {}
+        self._leaderless: set[TopicPartition] = set()
 
     def count_until(self, stops: Offsets) -> int:
         """How many offsets there are yet to `stops`: no fewer than records."""
@@ -76,7 +80,7 @@ class Following:
         self._positions[item] = self.moved[item] = record["offset"] + 1
 
     def newer_ends(self) -> Offsets:
-        """Where the partitions end by now.
+        """Where the partitions end by now; one that nobody leads, where it did.
 
         Raises:
             DataLoss: before where they ended, and it is believed (see `KafkaCluster.believed`); or
@@ -87,7 +91,7 @@ class Following:
             return sorted(item for item, end in ends.items() if end < self._ends[item])
 
         ends = self._cluster.believed(
-            lambda: self._cluster.get_latest_leader_offsets(self._ends),
+            self._led_ends,
             lambda ends: not cut_off(ends),
         )
         for item in cut_off(ends):  # what is written below would be passed over
@@ -98,6 +102,14 @@ class Following:
             at = self._positions[item]
             raise self._lost(f"{why}: others are there now than were read, up to {at}.")
         return ends
+
+    def _led_ends(self) -> Offsets:
+        """Those that can be told, and of the others what was told last: these are read on later."""
+        found = self._cluster.get_latest_leader_offsets(self._ends, waits_for_leaders=False)
+        for item in sorted(self._ends.keys() - found.keys() - self._leaderless):
+            _log.warning("%s: nobody leads it; it is read on once somebody does", item)
+        self._leaderless = self._ends.keys() - found.keys()
+        return self._ends | found
 
     def _ranges(self, stops: Offsets) -> list[OffsetRange]:
         return [

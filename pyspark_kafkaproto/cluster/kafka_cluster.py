@@ -182,12 +182,18 @@ class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow, Transac
         return list_bounds(self._router, chosen, EARLIEST_TIMESTAMP)
 
     def get_latest_leader_offsets(
-        self, partitions: Collection[tuple[str, int]]
+        self, partitions: Collection[tuple[str, int]], *, waits_for_leaders: bool = True
     ) -> dict[TopicPartition, int]:
         """The offset after the last record (read_committed: after the last stable one).
 
         Asked for the same list of partitions again and again, thousands of them cost little.
+
+        Args:
+            partitions: whose.
+            waits_for_leaders: False leaves out those that nobody leads, in place of waiting.
         """
+        if not waits_for_leaders:
+            return self._ends.ask_led(partitions)
         return self._ends.ask(partitions)
 
     def find_cut_off(

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic
-from pyspark_kafkaproto.error_codes import UNSUPPORTED_FOR_MESSAGE_FORMAT
+from pyspark_kafkaproto.error_codes import LEADER_NOT_AVAILABLE, UNSUPPORTED_FOR_MESSAGE_FORMAT
 from pyspark_kafkaproto.errors import BrokerError, RemoteProtocolError
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from pyspark_kafkaproto.messages.offset_for_leader_epoch import (
@@ -106,6 +106,38 @@ def list_bounds(
             )
         bounds[partition] = offset
     return bounds
+
+
+def list_led_ends(
+    router: Router,
+    partitions: Collection[TopicPartition],
+    *,
+    deadline: Deadline | None = None,
+    epochs: dict[TopicPartition, int] | None = None,
+    passed_over: Collection[int] = (LEADER_NOT_AVAILABLE,),
+) -> dict[TopicPartition, int]:
+    """Where logs end, of those that somebody leads: no election is waited for.
+
+    A broker that has died leads for some seconds yet, as the others have it; that is waited for.
+
+    Args:
+        router: whom to ask.
+        partitions: whose.
+        deadline: as for `list_bounds`.
+        epochs: likewise.
+        passed_over: the error codes of those that are left out.
+    """
+    wanted = set(partitions)
+    try:
+        hasty = router.not_waiting_for_leaders()
+        return list_bounds(hasty, wanted, LATEST_TIMESTAMP, deadline=deadline, epochs=epochs)
+    except BrokerError as error:
+        told: Mapping[TopicPartition, int | None] = error.usable or {}
+        is_all_told = wanted <= told.keys() | set(error.refused or ())
+        if error.code not in passed_over or not is_all_told:
+            raise
+        router.forget_leaders()  # or who asks again would find as little
+        return {item: end for item, end in told.items() if end is not None}
 
 
 def list_epoch_ends(

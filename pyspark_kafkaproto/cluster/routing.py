@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, each_place, whole
 from pyspark_kafkaproto.cluster.contacts import BOOTSTRAP, Contacts
@@ -316,14 +316,14 @@ class Router(Contacts):
                 error.patience_s = 0
         return places
 
-    @contextmanager
-    def not_waiting_for_leaders(self) -> Iterator[None]:
-        """Inside, a partition that has none is refused at once: no election is waited for."""
-        self._waits_for_leaders = False
-        try:
-            yield
-        finally:
-            self._waits_for_leaders = True
+    def not_waiting_for_leaders(self) -> Self:
+        """The same with what it knows, which waits for no election: who has no leader is refused.
+
+        Another one, as other threads that ask through this one do wait.
+        """
+        hasty = self.waiting(self.config.request_timeout_s)
+        hasty._waits_for_leaders = False  # noqa: SLF001 - one of this class
+        return hasty
 
     # Coordinators
 

@@ -17,6 +17,7 @@ from pyspark_kafkaproto.cluster.offsets import (
     Listed,
     is_committed,
     list_bounds,
+    list_led_ends,
     make_request,
     read_answer,
 )
@@ -44,6 +45,15 @@ class StandingEnds:
         self._topology: Topology | None = None  # what told the leaders
         self._parts: list[_Part] | None = None  # None: asked for once
         self._ends: dict[TopicPartition, int] = {}
+
+    def ask_led(self, partitions: Collection[tuple[str, int]]) -> dict[TopicPartition, int]:
+        """Where each of them ends that somebody leads, as `list_led_ends` has it; its errors."""
+        self._partitions, self._parts = [], None
+        epochs: dict[TopicPartition, int] = {}
+        chosen = checked_partitions(partitions)
+        found = list_led_ends(self._router, chosen, epochs=epochs)
+        self.epochs = epochs
+        return found
 
     def ask(self, partitions: Collection[tuple[str, int]]) -> dict[TopicPartition, int]:
         """Where each of them ends, as `list_bounds` has it; its errors."""

@@ -18,11 +18,11 @@ from pyspark_kafkaproto.cluster.groups.members import (
     no_such_group,
 )
 from pyspark_kafkaproto.cluster.groups.share_offsets import ShareOffset, fetch_share_offsets
-from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
+from pyspark_kafkaproto.cluster.offsets import list_led_ends
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, Topology
 from pyspark_kafkaproto.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
-from pyspark_kafkaproto.errors import BrokerError, UnsupportedVersion
+from pyspark_kafkaproto.errors import UnsupportedVersion
 
 # States of a group that may have members; brokers before 2.6 do not tell: "".
 _WITH_MEMBERS = frozenset(
@@ -172,23 +172,14 @@ def _ends(
 ) -> Mapping[TopicPartition, int]:
     """Where records end; without those that are gone, and those without a leader.
 
-    Also those that are so only as they are asked: a broker that has died leads for some seconds
-    yet, as the others have it.
+    Also those that are so only as they are asked.
     """
     reachable = set()
     for item in partitions:
         place = topology.find(item)
         if place is not None and place.leader_id in topology.brokers:
             reachable.add(item)
-    try:
-        with router.not_waiting_for_leaders():
-            return list_bounds(router, reachable, LATEST_TIMESTAMP)
-    except BrokerError as error:
-        found: Mapping[TopicPartition, int] = error.usable or {}
-        is_all_told = reachable <= found.keys() | set(error.refused or ())
-        if error.code not in _WITHOUT_END or not is_all_told:
-            raise
-        return found
+    return list_led_ends(router, reachable, passed_over=_WITHOUT_END)
 
 
 def _owner(member: Member | None) -> tuple[str | None, str | None, str | None]:

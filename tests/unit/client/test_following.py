@@ -7,9 +7,11 @@ import pytest
 from pyspark_kafkaproto.client.following import Following
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
 from pyspark_kafkaproto.errors import DataLoss
+from pyspark_kafkaproto.net import deadline, retry
 from pyspark_kafkaproto.records.layout import CONTROL
 from pyspark_kafkaproto.wire.declaration import NO_ID
 from tests.clock import stop_clock
+from tests.fake_broker import close
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -118,6 +120,46 @@ def test_who_cannot_tell_where_epochs_end_is_read_on(brokers, cluster):
     assert following.newer_ends() == {FIRST: 20}
     brokers.logs["orders", 0].cut_off(20)
     assert following.newer_ends() == {FIRST: 20}
+
+
+def die(brokers, partition):
+    """Node 2, that leads a partition, is gone."""
+    brokers.on("ListOffsets", close(), node=2)
+    brokers.topics["orders"].leaders[partition] = -1
+
+
+def test_a_partition_that_nobody_leads_holds_up_no_other_and_is_read_on(
+    brokers, cluster, monkeypatch, caplog
+):
+    clock = stop_clock(monkeypatch, routing, retry, deadline)
+    brokers.topics["orders"].move(1, node_id=2)
+    following = Following(cluster, {FIRST: 20, SECOND: 20})
+    list(following.records_until(cluster.get_latest_leader_offsets({FIRST, SECOND})))
+    die(brokers, 1)
+    brokers.logs["orders", 0].append(b"meanwhile")
+    for _ in range(2):
+        assert following.newer_ends() == {FIRST: 21, SECOND: 20}
+    assert sum(clock.slept) < 2
+    assert caplog.text.count("orders-1") == 1  # once, however often it is looked
+    brokers.topics["orders"].move(1, node_id=1)
+    brokers.logs["orders", 1].append(b"later")
+    ends = following.newer_ends()
+    assert offsets_of(following.records_until(ends)) == [(0, 20), (1, 20)]
+
+
+def test_a_cut_off_is_seen_behind_a_time_without_a_leader(brokers, cluster):
+    log = brokers.logs["orders", 0]
+    brokers.topics["orders"].move(0, node_id=2)
+    ends = cluster.get_latest_leader_offsets({FIRST, SECOND})
+    following = Following(cluster, {FIRST: 0, SECOND: 20})
+    list(following.records_until(ends))
+    die(brokers, 0)
+    following.newer_ends()
+    brokers.topics["orders"].move(0, node_id=1)
+    log.cut_off(10)
+    log.fill(3)
+    with pytest.raises(DataLoss, match=r"orders-0 was cut off at offset 10"):
+        following.newer_ends()
 
 
 @pytest.mark.parametrize("start", [0, 20], ids=["with records", "from the end on"])
