@@ -413,6 +413,7 @@ _RETRY_IN: Mapping[tuple[str, int], Retry] = {
     ("Fetch", UNKNOWN_SERVER_ERROR): _METADATA,
     ("Fetch", CORRUPT_MESSAGE): _FATAL,
     ("Fetch", OFFSET_NOT_AVAILABLE): _METADATA,
+    ("FindCoordinator", UNKNOWN_SERVER_ERROR): _RETRIABLE,
     ("Heartbeat", UNKNOWN_SERVER_ERROR): _RETRIABLE,
     ("JoinGroup", UNKNOWN_SERVER_ERROR): _RETRIABLE,
     ("ListOffsets", UNKNOWN_SERVER_ERROR): _METADATA,

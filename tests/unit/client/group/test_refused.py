@@ -13,7 +13,9 @@ from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
 from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
+from tests.fake_broker import DEFAULT, find_coordinator
 from tests.fake_login import AS_KEYWORDS, logged_in, want_login
+from tests.fake_sessions import with_values
 from tests.unit.client.group.fake_heartbeats import beat_refused
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
 
@@ -22,7 +24,7 @@ BOTH = frozenset({FIRST, SECOND})
 
 DENIED_TOPIC, DENIED_GROUP, FULL, UNRELEASED = 29, 30, 81, 111
 OTHERS_SHARE_OTHERWISE, OF_ANOTHER_TYPE, SWITCHED_OFF = 23, 69, 35
-TROUBLE = -1
+TROUBLE, NOT_COORDINATOR = -1, 16
 
 
 @pytest.mark.slow
@@ -124,6 +126,33 @@ def test_an_error_without_a_name_that_passes_is_nobodys_end(
     filled.logs["orders", 0].fill(1)
     poll_until(consumer, lambda: consumer.positions.get(FIRST) == 30, "what came later")
     assert consumer.assignment == BOTH
+
+
+def no_coordinator(brokers, code):
+    """What a broker answers that cannot tell who coordinates a group."""
+
+    def answer(call):
+        said = find_coordinator(brokers, call)
+        places = (with_values(item, error_code=code) for item in said.coordinators)
+        return with_values(said, coordinators=tuple(places))
+
+    return answer
+
+
+def test_nor_is_one_of_whoever_is_asked_for_the_coordinator(
+    filled, coordinator, member_of, protocol
+):
+    consumer = member_of()
+    poll_rows(consumer, 40)
+    filled.on("FindCoordinator", no_coordinator(filled, TROUBLE), DEFAULT)
+    if protocol == "classic":
+        filled.on("Heartbeat", HeartbeatResponse(error_code=NOT_COORDINATOR), HeartbeatResponse())
+    else:
+        filled.on("ConsumerGroupHeartbeat", beat_refused(NOT_COORDINATOR), coordinator.beat)
+    asked = len(filled.asked("FindCoordinator"))
+    poll_until(consumer, lambda: len(filled.asked("FindCoordinator")) > asked + 1)
+    filled.logs["orders", 0].fill(1)
+    assert len(poll_rows(consumer, 10)) == 10
 
 
 @pytest.mark.slow
