@@ -39,6 +39,7 @@ from pyspark_kafkaproto.errors import (
     BrokerError,
     KafkaProtoError,
     LocalProtocolError,
+    RemoteProtocolError,
 )
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.net.retry import is_retriable
@@ -380,7 +381,8 @@ class Membership:
 
 def _may_pass(error: KafkaProtoError | None) -> bool:
     # Certificates are renewed, and passwords given, as rights are: the next connection reads them.
-    is_undone = isinstance(error, AuthenticationFailed) or (
+    # What cannot be read ends its connection: the next one is another.
+    is_undone = isinstance(error, AuthenticationFailed | RemoteProtocolError) or (
         isinstance(error, BrokerError) and error.code in _MAY_PASS
     )
     return error is None or is_undone or is_retriable(error)

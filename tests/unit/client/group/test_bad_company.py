@@ -10,12 +10,12 @@ import pytest
 
 from pyspark_kafkaproto.client.group.classic import keeper
 from pyspark_kafkaproto.client.group.classic.coordinator import Coordinator
-from pyspark_kafkaproto.errors import LocalProtocolError
+from pyspark_kafkaproto.errors import LocalProtocolError, RemoteProtocolError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
-from tests.fake_broker import DEFAULT, STALL, close
+from tests.fake_broker import DEFAULT, STALL, close, raw
 from tests.fake_log import Answered, FakeLog
 from tests.fake_past import behind
 from tests.forks import in_child
@@ -127,6 +127,22 @@ def test_a_broker_that_hangs_beside_a_slow_coordinator_ends_no_session(
 def test_a_broker_that_has_not_heard_of_a_topic_is_not_believed(filled, group, consumer_of):
     filled.on("Metadata", behind(filled, "orders", None), DEFAULT)
     assert len(poll_rows(consumer_of(), 40)) == 40
+
+
+def test_an_answer_that_cannot_be_read_is_raised_once(filled, coordinator, member_of, protocol):
+    """Its connection is closed, and the next one is another: it was raised for ever."""
+    consumer = member_of()
+    assert len(poll_rows(consumer, 40)) == 40
+    consumer.commit()
+    garbage = raw(b"\0\0\0\x09 no answer")
+    if protocol == "classic":
+        filled.on("Heartbeat", garbage, HeartbeatResponse())
+    else:
+        filled.on("ConsumerGroupHeartbeat", garbage, coordinator.beat)
+    with pytest.raises(RemoteProtocolError, match="Heartbeat: response has correlation id"):
+        poll_until(consumer, lambda: False, "the error")
+    filled.logs["orders", 0].fill(1)
+    assert len(poll_rows(consumer, 10)) == 10
 
 
 @pytest.mark.slow
