@@ -1079,6 +1079,19 @@ def test_throttled_reader_stays_silent(brokers, config, task, clock):
     assert clock.slept == [pytest.approx(0.7)]
 
 
+def test_a_reader_that_is_given_nothing_for_long_says_that_it_is_throttled(
+    brokers, config, task, clock, caplog
+):
+    """Brokers answer so for as long as the quota is exceeded: it may be for good."""
+    brokers.logs["orders", 0].fill(1)
+    over = FetchResponse(throttle_time_ms=1000)
+    brokers.on("Fetch", *[over] * 150, DEFAULT)
+    assert read(task((0, 0, 10)), config()) == rows(0, 0, 10)
+    said = [text for text in caplog.messages if "over a quota of its user or id" in text]
+    assert len(said) == 2  # once in default.api.timeout.ms
+    assert "orders-0[0, 10)" in said[0]
+
+
 @pytest.mark.slow
 def test_logins_that_fail_to_be_renewed_lose_and_double_no_row(brokers, config, task):
     brokers.logs["orders", 0].fill(100, size_bytes=10)
