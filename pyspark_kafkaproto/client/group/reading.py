@@ -172,8 +172,9 @@ class Reading:
         self.paused = partitions
         self._tail.hold(partitions)
         self._fetched.drop(self.seen.outdated)  # a reset comes before what was fetched of the past
-        # An error that was told is told again where nothing else is left to read.
-        self._is_moved = was_moved or bool(self._told)
+        # Only so is an error told again: else what is under way would never come to who pauses, and
+        # resumes, before each poll.
+        self._is_moved = was_moved or (bool(self._told) and self._is_all_told)
 
     @property
     def standing(self) -> dict[TopicPartition, CommittedOffset]:
@@ -315,8 +316,13 @@ class Reading:
         self._let_go()
         self._tail, self._is_moved = self._new_tail(), False
 
+    @property
+    def _is_all_told(self) -> bool:
+        """Whether nothing else is left to read than what an error was told of."""
+        return self._told >= self.positions.keys() - self.paused
+
     def _new_tail(self) -> Tail:
-        if self._told >= self.positions.keys() - self.paused:
+        if self._is_all_told:
             self._told.clear()
         left_out = self.positions.keys() & self._told
         positions = {item: at for item, at in self.positions.items() if item not in left_out}

@@ -11,7 +11,7 @@ from pyspark_kafkaproto.client.group import reading
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline
 from tests import fake_log
-from tests.fake_broker import DEFAULT
+from tests.fake_broker import DEFAULT, late
 from tests.fake_sessions import with_values
 from tests.unit.client.group.polling import PATIENCE_S, poll_until, rows_of
 
@@ -117,3 +117,23 @@ def test_where_all_is_refused_no_leader_is_asked_again_at_once(filled, coordinat
         with pytest.raises(BrokerError, match="READ on the topic"):
             poll_until(consumer, lambda: False, "the error")
     assert time.monotonic() - began > 0.4
+
+
+@pytest.mark.slow
+def test_whoever_pauses_before_each_poll_is_given_rows_beside_what_is_refused(
+    filled, group, consumer_of
+):
+    """Each time all that was under way was dropped: polls shorter than answers gave nothing."""
+    filled.add_topic("idle")
+    filled.on("Fetch", refusing(filled, DENIED))
+    consumer = consumer_of(["orders", "idle"])
+    poll_past_errors(consumer, lambda rows, errors: len(rows) >= 20 and errors)
+    filled.on("Fetch", late(filled, refusing(filled, DENIED)))
+    filled.logs["orders", 0].fill(1)
+
+    def pause(rows, _):
+        consumer.pause({("idle", 0)})
+        return rows
+
+    rows, _ = poll_past_errors(consumer, pause)
+    assert rows == [(0, offset) for offset in range(20, 30)]
