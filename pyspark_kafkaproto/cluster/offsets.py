@@ -128,8 +128,8 @@ def list_led_ends(
         passed_over: the error codes of those that are left out.
     """
     wanted = set(partitions)
+    hasty = router.not_waiting_for_leaders()
     try:
-        hasty = router.not_waiting_for_leaders()
         return list_bounds(hasty, wanted, LATEST_TIMESTAMP, deadline=deadline, epochs=epochs)
     except BrokerError as error:
         told: Mapping[TopicPartition, int | None] = error.usable or {}
@@ -137,6 +137,7 @@ def list_led_ends(
         if error.code not in passed_over or not is_all_told:
             raise
         router.forget_leaders()  # or who asks again would find as little
+        hasty.distrust_last()  # it may be behind: who asks again hears another one
         return {item: end for item, end in told.items() if end is not None}
 
 

@@ -11,7 +11,7 @@ from pyspark_kafkaproto.net import deadline, retry
 from pyspark_kafkaproto.records.layout import CONTROL
 from pyspark_kafkaproto.wire.declaration import NO_ID
 from tests.clock import stop_clock
-from tests.fake_broker import close
+from tests.fake_broker import DEFAULT, close, metadata
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -145,6 +145,37 @@ def test_a_partition_that_nobody_leads_holds_up_no_other_and_is_read_on(
     brokers.logs["orders", 1].append(b"later")
     ends = following.newer_ends()
     assert offsets_of(following.records_until(ends)) == [(0, 20), (1, 20)]
+
+
+def behind(brokers, partition):
+    """Metadata of a broker that has not heard yet who leads a partition of `orders`."""
+
+    def answer(call):
+        topic = brokers.topics["orders"]
+        leaders = topic.leaders
+        topic.leaders = [-1 if number == partition else node for number, node in enumerate(leaders)]
+        try:
+            return metadata(brokers, call)
+        finally:
+            topic.leaders = leaders
+
+    return answer
+
+
+def test_a_broker_that_has_not_heard_of_a_leader_is_not_all_that_is_asked(
+    brokers, cluster, monkeypatch
+):
+    """It was, each time, and the partition was not read on for as long as it was behind."""
+    stop_clock(monkeypatch, routing, retry, deadline)
+    brokers.topics["orders"].move(1, node_id=2)
+    following = Following(cluster, {FIRST: 20, SECOND: 20})
+    list(following.records_until(cluster.get_latest_leader_offsets({FIRST, SECOND})))
+    brokers.on("ListOffsets", close(), DEFAULT, node=2)  # so that it is looked up
+    brokers.on("Metadata", behind(brokers, 1), node=1)
+    brokers.logs["orders", 1].append(b"later")
+    for _ in range(3):
+        ends = following.newer_ends()
+    assert ends == {FIRST: 20, SECOND: 21}
 
 
 def test_a_cut_off_is_seen_behind_a_time_without_a_leader(brokers, cluster):
