@@ -25,7 +25,11 @@ from pyspark_kafkaproto.cluster.topology import (
     Topology,
     read_topology,
 )
-from pyspark_kafkaproto.error_codes import REBOOTSTRAP_REQUIRED, UNKNOWN_SERVER_ERROR
+from pyspark_kafkaproto.error_codes import (
+    LEADER_NOT_AVAILABLE,
+    REBOOTSTRAP_REQUIRED,
+    UNKNOWN_SERVER_ERROR,
+)
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
@@ -312,7 +316,7 @@ class Router(Contacts):
             return {partition: self._leaders[partition].endpoint for partition in partitions}
         places = each_place(partitions, lambda partition: topology.leader(partition).endpoint)
         for error in () if self._waits_for_leaders else places.values():
-            if isinstance(error, BrokerError):
+            if isinstance(error, BrokerError) and error.code == LEADER_NOT_AVAILABLE:
                 error.patience_s = 0
         return places
 

@@ -7,13 +7,16 @@ import pytest
 from pyspark_kafkaproto.client.following import Following
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
 from pyspark_kafkaproto.errors import DataLoss
+from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import deadline, retry
 from pyspark_kafkaproto.records.layout import CONTROL
 from pyspark_kafkaproto.wire.declaration import NO_ID
 from tests.clock import stop_clock
 from tests.fake_broker import DEFAULT, close, metadata
+from tests.fake_sessions import with_values
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+UNKNOWN_TOPIC_OR_PARTITION = 3
 
 
 @pytest.fixture
@@ -147,6 +150,11 @@ def test_a_partition_that_nobody_leads_holds_up_no_other_and_is_read_on(
     assert offsets_of(following.records_until(ends)) == [(0, 20), (1, 20)]
 
 
+def knowing(brokers, call, *topics):
+    """Metadata of a broker that says this of topics."""
+    return with_values(metadata(brokers, call), topics=topics)
+
+
 def behind(brokers, partition):
     """Metadata of a broker that has not heard yet who leads a partition of `orders`."""
 
@@ -176,6 +184,17 @@ def test_a_broker_that_has_not_heard_of_a_leader_is_not_all_that_is_asked(
     for _ in range(3):
         ends = following.newer_ends()
     assert ends == {FIRST: 20, SECOND: 21}
+
+
+def test_a_topic_that_a_broker_does_not_know_for_a_moment_is_no_end(brokers, cluster, monkeypatch):
+    """News of it may travel yet: it is asked again, for a second, where no leader is waited for."""
+    stop_clock(monkeypatch, routing, retry, deadline)
+    following = Following(cluster, {FIRST: 20})
+    list(following.records_until(cluster.get_latest_leader_offsets({FIRST})))
+    unknown = MetadataResponse.Topic(name="orders", error_code=UNKNOWN_TOPIC_OR_PARTITION)
+    brokers.on("ListOffsets", close(), DEFAULT)  # so that its leader is looked up
+    brokers.on("Metadata", lambda call: knowing(brokers, call, unknown), DEFAULT)
+    assert following.newer_ends() == {FIRST: 20}
 
 
 def test_a_cut_off_is_seen_behind_a_time_without_a_leader(brokers, cluster):
