@@ -20,7 +20,7 @@ from pyspark_kafkaproto.cli.connection import configured
 from pyspark_kafkaproto.cli.interrupts import interrupted_code, note, wakes
 from pyspark_kafkaproto.cli.output import aside, json_option, show
 from pyspark_kafkaproto.cluster.silence import waiting_aloud
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.client import ProducerRecord, Written
@@ -94,20 +94,33 @@ def produce(
         beside_bytes = len(os.fsencode(key_separator or "")) + len(b"\r")
         lines = _lines(arrivals, interrupts, producer.config.max_request_size, beside_bytes)
         wrong: _NoRecord | None = None
-        try:
-            for records in _records(lines, key_separator, null_marker, common):
-                producer.send(records)
-                if not records:
-                    _merge(written, producer.flush())
-        except _NoRecord as error:  # it ends the reading, as Ctrl-C does
-            wrong = error
-        _merge(written, producer.flush())
+        with _telling(written, as_json=as_json):
+            try:
+                for records in _records(lines, key_separator, null_marker, common):
+                    producer.send(records)
+                    if not records:
+                        _merge(written, producer.flush())
+            except _NoRecord as error:  # it ends the reading, as Ctrl-C does
+                wrong = error
+            _merge(written, producer.flush())
     if written or wrong is None:
         show(_shown(written), _HEADINGS, as_json=as_json)
     if wrong is not None:
         raise wrong
     if interrupts.count:
         click.get_current_context().exit(interrupted_code())
+
+
+@contextmanager
+def _telling(written: dict[TopicPartition, Written], *, as_json: bool) -> Iterator[None]:
+    """Show what is written all the same where the rest cannot be: who tries again has to know."""
+    try:
+        yield
+    except KafkaProtoError as error:
+        _merge(written, error.usable or {})
+        if written:
+            show(_shown(written), _HEADINGS, as_json=as_json)
+        raise
 
 
 class _NoRecord(ConfigError):

@@ -155,7 +155,8 @@ class Producer:
             ConfigError: there is no column value, or a column of a type that no record has.
             LocalProtocolError: another thread uses the producer, which goes on for that one.
             KafkaProtoError: a row cannot be written, or one sent before. The producer has ended
-                then: what was not yet written is lost.
+                then: what was not yet written is lost. Without transactions `usable` has what
+                `flush` would tell, of what was answered.
         """
         if hasattr(data, "to_batches"):
             for batch in data.to_batches():
@@ -405,12 +406,14 @@ class Producer:
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """An error ends the producer."""
+        """An error ends the producer; of one without transactions it says what is written."""
         self._check_going()
         try:
             yield
         except BaseException as error:
             self._end_by(error)
+            if isinstance(error, KafkaProtoError) and self._transactions is None:
+                error.usable = self._take_written()
             raise
 
     def _check_going(self) -> None:

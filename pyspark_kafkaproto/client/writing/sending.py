@@ -358,6 +358,7 @@ class Sender:
     def _read(self, link: Link, sent: SentProduce, answer: ProduceResponse) -> None:
         endpoints = {node.node_id: Endpoint(node.host, node.port) for node in answer.node_endpoints}
         left = dict(sent.batches)
+        refused = []  # judged last: it may end the writer, and what is written is known by then
         for topic in answer.responses:
             name = topic.name or sent.topics.get(topic.topic_id, "")
             for data in topic.partition_responses:
@@ -368,10 +369,12 @@ class Sender:
                 if not data.error_code:
                     self._delivered(queue, batch, data.base_offset)
                 else:
-                    leader = _new_leader(data, endpoints, queue)
-                    self._judge(queue, batch, data, link.endpoint, leader)
+                    refused.append((queue, batch, data))
         if left:
             raise RemoteProtocolError(f"no answer for {', '.join(map(str, left))}", where="Produce")
+        for queue, batch, data in refused:
+            leader = _new_leader(data, endpoints, queue)
+            self._judge(queue, batch, data, link.endpoint, leader)
 
     def _delivered(self, queue: PartitionQueue, batch: Batch, base_offset: int) -> None:
         self.held_bytes -= batch.size_bytes

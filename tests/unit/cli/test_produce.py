@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 from pyspark_kafkaproto.cli import produce as cli_produce
 from pyspark_kafkaproto.cli.root import kafkaproto
+from pyspark_kafkaproto.messages.produce import ProduceResponse
 from tests.fake_broker import STALL, FakeCluster
-from tests.fake_produce import values
+from tests.fake_produce import produce, values
 from tests.unit.cli.processes import command
 from tests.waiting import until
 
@@ -67,6 +68,34 @@ def test_lines_before_one_without_a_key_are_written_and_told(run, brokers):
         {"topic": "orders", "partition": 1, "records": 2, "first_offset": 0, "last_offset": 1}
     ]
     assert "line 3 does not have it; those before it are written" in done.stderr
+
+
+@pytest.mark.parametrize("refused", [0, 1])
+def test_what_is_written_is_told_though_another_partition_refuses(run, brokers, refused):
+    """Whoever writes all of it again wrote those lines twice, and nothing said which."""
+
+    def answer(call):
+        part = ProduceResponse.Topic
+        (said,) = produce(brokers, call).responses
+        parts = tuple(
+            part.Partition(
+                index=item.index,
+                error_code=87 if item.index == refused else 0,
+                base_offset=item.base_offset,
+            )
+            for item in said.partition_responses
+        )
+        one = part(name=said.name, topic_id=said.topic_id, partition_responses=parts)
+        return ProduceResponse(responses=(one,))
+
+    brokers.on("Produce", answer)
+    done = run("orders", "-k", ":", "--json", lines="".join(f"{key}:v\n" for key in range(8)))
+    count = len(values(brokers.logs["orders", 1 - refused]))
+    (told,) = json.loads(done.stdout)
+    assert (told["partition"], told["records"], told["last_offset"]) == (
+        *(1 - refused, count, count - 1),
+    )
+    assert (done.exit_code, "INVALID_RECORD" in done.stderr) == (1, True)
 
 
 def test_a_line_that_no_record_can_be_is_not_read_to_its_end(run, brokers):
