@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyspark_kafkaproto.client.following import Following
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
 from pyspark_kafkaproto.errors import DataLoss
-from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import deadline, retry
 from pyspark_kafkaproto.records.layout import CONTROL
 from pyspark_kafkaproto.wire.declaration import NO_ID
 from tests.clock import stop_clock
-from tests.fake_broker import DEFAULT, close, metadata
-from tests.fake_sessions import with_values
+from tests.fake_broker import DEFAULT, close
+from tests.fake_past import behind
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
-UNKNOWN_TOPIC_OR_PARTITION = 3
 
 
 @pytest.fixture
@@ -150,26 +150,6 @@ def test_a_partition_that_nobody_leads_holds_up_no_other_and_is_read_on(
     assert offsets_of(following.records_until(ends)) == [(0, 20), (1, 20)]
 
 
-def knowing(brokers, call, *topics):
-    """Metadata of a broker that says this of topics."""
-    return with_values(metadata(brokers, call), topics=topics)
-
-
-def behind(brokers, partition):
-    """Metadata of a broker that has not heard yet who leads a partition of `orders`."""
-
-    def answer(call):
-        topic = brokers.topics["orders"]
-        leaders = topic.leaders
-        topic.leaders = [-1 if number == partition else node for number, node in enumerate(leaders)]
-        try:
-            return metadata(brokers, call)
-        finally:
-            topic.leaders = leaders
-
-    return answer
-
-
 def test_a_broker_that_has_not_heard_of_a_leader_is_not_all_that_is_asked(
     brokers, cluster, monkeypatch
 ):
@@ -179,7 +159,8 @@ def test_a_broker_that_has_not_heard_of_a_leader_is_not_all_that_is_asked(
     following = Following(cluster, {FIRST: 20, SECOND: 20})
     list(following.records_until(cluster.get_latest_leader_offsets({FIRST, SECOND})))
     brokers.on("ListOffsets", close(), DEFAULT, node=2)  # so that it is looked up
-    brokers.on("Metadata", behind(brokers, 1), node=1)
+    then = replace(brokers.topics["orders"], leaders=[1, -1])
+    brokers.on("Metadata", behind(brokers, "orders", then), node=1)
     brokers.logs["orders", 1].append(b"later")
     for _ in range(3):
         ends = following.newer_ends()
@@ -191,9 +172,8 @@ def test_a_topic_that_a_broker_does_not_know_for_a_moment_is_no_end(brokers, clu
     stop_clock(monkeypatch, routing, retry, deadline)
     following = Following(cluster, {FIRST: 20})
     list(following.records_until(cluster.get_latest_leader_offsets({FIRST})))
-    unknown = MetadataResponse.Topic(name="orders", error_code=UNKNOWN_TOPIC_OR_PARTITION)
     brokers.on("ListOffsets", close(), DEFAULT)  # so that its leader is looked up
-    brokers.on("Metadata", lambda call: knowing(brokers, call, unknown), DEFAULT)
+    brokers.on("Metadata", behind(brokers, "orders", None), DEFAULT)
     assert following.newer_ends() == {FIRST: 20}
 
 
