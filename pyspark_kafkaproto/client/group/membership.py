@@ -26,11 +26,13 @@ from typing import Final, NamedTuple
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.error_codes import (
+    FENCED_MEMBER_EPOCH,
     GROUP_AUTHORIZATION_FAILED,
     GROUP_ID_NOT_FOUND,
     GROUP_MAX_SIZE_REACHED,
     INCONSISTENT_GROUP_PROTOCOL,
     TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID,
     UNSUPPORTED_VERSION,
 )
@@ -48,11 +50,13 @@ NO_GENERATION = -1
 CLOSED = "the consumer is closed"
 # Others can undo these: who has seen the error, and polls on, asks to be let in again.
 _MAY_PASS: Final = (
+    FENCED_MEMBER_EPOCH,  # of who joins: somebody is in its way
     GROUP_AUTHORIZATION_FAILED,
     GROUP_ID_NOT_FOUND,
     GROUP_MAX_SIZE_REACHED,
     INCONSISTENT_GROUP_PROTOCOL,
     TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID,
     UNSUPPORTED_VERSION,  # a feature of the cluster that is switched off
 )

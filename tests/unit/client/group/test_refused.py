@@ -24,6 +24,7 @@ BOTH = frozenset({FIRST, SECOND})
 
 DENIED_TOPIC, DENIED_GROUP, FULL, UNRELEASED = 29, 30, 81, 111
 OTHERS_SHARE_OTHERWISE, OF_ANOTHER_TYPE, SWITCHED_OFF = 23, 69, 35
+FENCED, UNKNOWN = 110, 25
 TROUBLE, NOT_COORDINATOR = -1, 16
 
 
@@ -37,6 +38,8 @@ TROUBLE, NOT_COORDINATOR = -1, 16
         ("consumer", UNRELEASED),
         ("consumer", OF_ANOTHER_TYPE),
         ("consumer", SWITCHED_OFF),
+        ("consumer", FENCED),
+        ("consumer", UNKNOWN),
         ("classic", DENIED_GROUP),
         ("classic", FULL),
         ("classic", OTHERS_SHARE_OTHERWISE),
