@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from pyspark_kafkaproto import __version__
-from pyspark_kafkaproto.error_codes import UNSUPPORTED_VERSION
+from pyspark_kafkaproto.error_codes import UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION
 from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed, DeadlineExceeded
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pyspark_kafkaproto.net import hints
@@ -45,7 +45,8 @@ def agree_on_versions(
         deadline: when to give up.
 
     Raises:
-        ConnectionFailed: it hangs up, which listeners do that want TLS, or a certificate.
+        ConnectionFailed: it hangs up, which listeners do that want TLS, or a certificate; or it is
+            in trouble itself.
         DeadlineExceeded: it says nothing.
         BrokerError: it says no versions.
     """
@@ -62,6 +63,9 @@ def agree_on_versions(
     except DeadlineExceeded as error:
         what = f"broker {connection.endpoint}: handshake ({hints.SILENT})"
         raise DeadlineExceeded(what, error.timeout_s, error.attempts) from error
+    if answer.error_code == UNKNOWN_SERVER_ERROR:  # another one may be well, or this one later
+        why = "it cannot tell its versions, its log says why (UNKNOWN_SERVER_ERROR)"
+        raise ConnectionFailed(str(connection.endpoint), "handshake", why)
     if answer.error_code:
         raise BrokerError(answer.error_code, "ApiVersions", f"broker {connection.endpoint}")
     versions.note(answer)

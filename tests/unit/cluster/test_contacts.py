@@ -10,6 +10,7 @@ import pytest
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition, contacts, routing
 from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
 from pyspark_kafkaproto.errors import ConnectionFailed, DeadlineExceeded, RemoteProtocolError
+from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.list_groups import ListGroupsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Connections, Deadline, Endpoint
@@ -95,6 +96,17 @@ def test_where_nobody_speaks_kafka_it_is_said_at_once(brokers, kafka, clock):
     with pytest.raises(RemoteProtocolError):
         kafka.describe()
     assert clock.slept == []
+
+
+def test_a_broker_that_cannot_tell_its_versions_is_left_for_another(brokers, kafka):
+    brokers.on("ApiVersions", ApiVersionsResponse(error_code=-1), node=1)
+    assert set(kafka.describe().topics) == {"orders", "empty"}
+
+
+def test_where_none_can_it_says_so(brokers, kafka, clock):
+    brokers.on("ApiVersions", ApiVersionsResponse(error_code=-1))
+    with pytest.raises(ConnectionFailed, match=r"its versions, its log says why \(UNKNOWN"):
+        kafka.describe()
 
 
 @pytest.mark.slow
