@@ -197,7 +197,7 @@ class _Inquiry(Generic[_K, _T]):
             last = error
         worst = self._worst(last)
         if worst is not None:
-            worst.usable, worst.refused = dict(self._done), set(self._failed)
+            worst.usable, worst.refused = dict(self._done), dict(self._failed)
             raise worst
         return self._done
 

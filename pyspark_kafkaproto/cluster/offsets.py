@@ -133,8 +133,13 @@ def list_led_ends(
         return list_bounds(hasty, wanted, LATEST_TIMESTAMP, deadline=deadline, epochs=epochs)
     except BrokerError as error:
         told: Mapping[TopicPartition, int | None] = error.usable or {}
-        is_all_told = wanted <= told.keys() | set(error.refused or ())
-        if error.code not in passed_over or not is_all_told:
+        refused: Mapping[TopicPartition, BrokerError] = error.refused or {}
+        others = [refused[item] for item in sorted(refused)]
+        worse = next((each for each in others if each.code not in passed_over), None)
+        if worse is not None and worse is not error:
+            worse.usable, worse.refused = told, refused
+            raise worse from None
+        if worse is not None or not wanted <= told.keys() | refused.keys():
             raise
         router.forget_leaders()  # or who asks again would find as little
         hasty.distrust_last()  # it may be behind: who asks again hears another one

@@ -156,3 +156,13 @@ def test_last_stable_offset_that_is_not_told_is_an_error(brokers, kafka):
     answer(brokers, 5, -1)
     with pytest.raises(RemoteProtocolError, match="where partition orders-1 ends"):
         kafka.get_last_stable_offsets({FIRST, SECOND})
+
+
+def test_what_is_refused_is_not_passed_over_beside_what_nobody_leads(brokers, kafka):
+    """It was told as one that nobody leads, where that was the first of them."""
+    brokers.topics["orders"].leaders[0] = -1
+    refused = P(partition_index=1, error_code=29)
+    topic = ListOffsetsResponse.Topic(name="orders", partitions=(refused,))
+    brokers.on("ListOffsets", ListOffsetsResponse(topics=(topic,)))
+    with pytest.raises(BrokerError, match=r"orders-1.*TOPIC_AUTHORIZATION_FAILED"):
+        kafka.get_latest_leader_offsets({FIRST, SECOND}, waits_for_leaders=False)
