@@ -394,10 +394,10 @@ class Consumer(Polled):
         came_back = {item for item, at in starts.items() if self._has_been_at(item, at.offset)}
         begins = {**kept, **starts}
         seen = self._seen.in_next_generation(begins, kept.keys() | came_back | left)
-        self._reading = Reading(
-            own, begins, self.config, self._router, self._schema, seen, self._sessions
-        )
-        self._reading.pause(paused)
+        terms = self.config, self._router, self._schema, seen, self._sessions
+        reading = Reading(own, begins, *terms)
+        reading.pause(paused)  # first: whoever is interrupted here has nothing resumed
+        self._reading = reading
         self._own, self._reader = own, view
         self._commits.keep(kept)
 

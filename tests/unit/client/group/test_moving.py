@@ -7,6 +7,7 @@ import time
 import pytest
 
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
+from pyspark_kafkaproto.client.group.reading import Reading
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
@@ -128,6 +129,28 @@ def test_what_stays_stays_paused_while_others_go(filled, heartbeats, incremental
         heartbeats.fence("~")
     poll_until(ours, lambda: ours.assignment == BOTH, "its coming back")
     assert len(ours.paused) == 1
+
+
+def test_an_interrupt_as_one_comes_or_goes_resumes_nothing(
+    filled, heartbeats, incremental_of, monkeypatch
+):
+    ours = incremental_of()
+    poll_rows(ours, 40)
+    ours.pause(BOTH)
+    pause = Reading.pause
+
+    def interrupted(*_):
+        monkeypatch.setattr(Reading, "pause", pause)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Reading, "pause", interrupted)
+    with filled.at_once():
+        heartbeats.members["~"] = FakeMember(topics=("orders",))
+        heartbeats.share_out()
+    with pytest.raises(KeyboardInterrupt):
+        poll_until(ours, lambda: False, "the interrupt")
+    poll_until(ours, lambda: len(ours.assignment) == 1, "one to go")
+    assert ours.paused == ours.assignment
 
 
 @pytest.mark.slow
