@@ -24,14 +24,14 @@ from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.group.under_way import Pending, UnderWay
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.coming import SentFetch
-from pyspark_kafkaproto.client.reading.exchange import Exchanges, Part
+from pyspark_kafkaproto.client.reading.exchange import Exchanges, Part, skimmed
 from pyspark_kafkaproto.client.reading.loss import Bounds
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadTask
 from pyspark_kafkaproto.client.reading.requests import LedRange, Place, Scope, Terms
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.error_codes import INCONSISTENT_TOPIC_ID, UNKNOWN_TOPIC_ID
-from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
+from pyspark_kafkaproto.errors import BrokerError, CorruptRecords, KafkaProtoError
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline, Endpoint, retrying
 from pyspark_kafkaproto.net.retry import is_retriable
@@ -399,7 +399,15 @@ class Tail(Exchanges):
         return [part for part in super()._accept(answer, sent) if self._is_welcome(part)]
 
     def _is_welcome(self, part: Part) -> bool:
-        return part.progress.topic_partition not in self._held or bool(part.data.records)
+        progress, data = part
+        if progress.topic_partition not in self._held:
+            return True
+        try:
+            end = skimmed(progress, data.records).next_offset if data.records else None
+        except CorruptRecords:
+            end = None
+        # Else it is an error, or somebody would have to be asked first.
+        return end is not None and progress.position < end <= data.high_watermark
 
     def _judge(self, failures: Mapping[TopicPartition, BrokerError], *, is_any_well: bool) -> None:
         by_id = {UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID}
@@ -420,7 +428,9 @@ class Tail(Exchanges):
     def _recover(self, error: KafkaProtoError) -> None:
         """The same; others come first from now on. Raises what has lasted for too long."""
         super()._recover(error)
-        asked = [item for item in self._asked or self._open if item not in self._held.values()]
+        asked = [
+            item for item in self._asked or self._open if item.topic_partition not in self._held
+        ]
         if not asked:
             return
         failed = {item.topic_partition for item in asked}

@@ -20,7 +20,7 @@ from pyspark_kafkaproto.client.threads import Work
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline
-from pyspark_kafkaproto.records import decode
+from pyspark_kafkaproto.records import NewRecord, decode, encode_batch
 from tests.fake_broker import DEFAULT
 from tests.fake_log import Answered, FakeLog
 from tests.unit.client.answers import answered
@@ -223,10 +223,14 @@ def test_threads_let_go_of_what_is_set_aside_before_other_answers_come():
     assert fetched.next_batch(frozenset()) == "most"
 
 
-def pause_while_it_is_fetched(filled, consumer, code):
-    """Pause the first partition; then the answer comes that has this error of it."""
+def one_batch(at):
+    return encode_batch([NewRecord(b"a")], base_offset=at)
+
+
+def pause_while_it_is_fetched(filled, consumer, told):
+    """Pause the first partition; then the answer comes that says this of it."""
     is_asked, may_answer = threading.Event(), threading.Event()
-    refused = answered(Answered(partition_index=0, error_code=code), Answered(partition_index=1))
+    refused = answered(told, Answered(partition_index=1))
 
     def refuse(call):
         is_asked.set()
@@ -242,10 +246,21 @@ def pause_while_it_is_fetched(filled, consumer, code):
     assert consumer.positions[FIRST] == 20
 
 
-def test_an_error_of_what_is_paused_meanwhile_fails_no_poll(filled, group, consumer_of):
+@pytest.mark.parametrize(
+    "told",
+    [
+        Answered(partition_index=0, error_code=TOPIC_AUTHORIZATION_FAILED),
+        Answered(partition_index=0, records=bytes(8) + b"\xff" * 60, high_watermark=21),
+        Answered(partition_index=0, records=one_batch(at=1), high_watermark=21),
+        Answered(partition_index=0, records=one_batch(at=20)[:-1], high_watermark=21),
+        Answered(partition_index=0, records=one_batch(at=2000), high_watermark=21),
+    ],
+    ids=["refused", "damaged", "before", "cut", "beyond"],
+)
+def test_an_error_of_what_is_paused_meanwhile_fails_no_poll(filled, group, consumer_of, told):
     consumer = consumer_of(**SMALL)
     poll_rows(consumer, 40)
-    pause_while_it_is_fetched(filled, consumer, TOPIC_AUTHORIZATION_FAILED)
+    pause_while_it_is_fetched(filled, consumer, told)
     filled.logs["orders", 0].append(b"later")
     consumer.resume({FIRST})
     assert poll_rows(consumer, 1) == [(0, 20)]
@@ -256,7 +271,8 @@ def test_a_position_that_is_not_there_is_an_error_once_it_is_read_on(filled, gro
     consumer = consumer_of(auto_offset_reset="none", **SMALL)
     poll_rows(consumer, 40)
     filled.logs["orders", 0].fill(2).start = 30
-    pause_while_it_is_fetched(filled, consumer, OFFSET_OUT_OF_RANGE)
+    told = Answered(partition_index=0, error_code=OFFSET_OUT_OF_RANGE)
+    pause_while_it_is_fetched(filled, consumer, told)
     consumer.resume({FIRST})
     with pytest.raises(BrokerError, match="OFFSET_OUT_OF_RANGE"):
         poll_rows(consumer, 1)
