@@ -76,7 +76,6 @@ class Fetcher(Exchanges):
         self._coming: Coming | None = None
         self._broken: KafkaProtoError | None = None  # what ended the last answer before its time
         self._patience: Deadline | None = None  # for tries that bring not a single batch
-        self._throttled: Deadline | None = None  # since a quota lets nothing come: when to say so
         self.progress: list[RangeProgress] = []
 
     def blocks(self) -> Iterator[Block]:
@@ -194,26 +193,10 @@ class Fetcher(Exchanges):
         if was_waiting and self._is_waiting() and not blocks:
             time.sleep(self._config.retry_backoff_s)  # not every broker holds an empty answer
         self._account(blocks, time.monotonic() - started)
-        self._say_throttled(is_nothing=self._is_throttled and bool(self._open) and not blocks)
         if blocks or self._is_waiting() or self._is_throttled:  # who waits keeps a time of its own
             self._patience = None
         self._send_ahead()
         return blocks
-
-    def _say_throttled(self, *, is_nothing: bool) -> None:
-        """Warn of a quota that lets nothing come for long: a broker may answer so for good."""
-        if not is_nothing:
-            self._throttled = None
-            return
-        if self._throttled is not None and self._throttled.has_passed:
-            _log.warning(
-                "%s: nothing has come for %g s, as brokers throttle this client: over a quota of "
-                "its user or id (kafkaproto quotas list)",
-                self._open[0].range,
-                self._config.default_api_timeout_s,
-            )
-            self._throttled = None
-        self._throttled = self._throttled or Deadline.after(self._config.default_api_timeout_s)
 
     def _leave_deleted(self, error: BrokerError) -> None:
         """Give up the ranges of topics that were deleted; raises if that is not the error."""

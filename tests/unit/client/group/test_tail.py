@@ -237,6 +237,20 @@ def test_a_broker_that_wants_silence_from_the_start_holds_no_other_up(filled, gr
     assert poll_rows(consumer, 20) == [(0, offset) for offset in range(20)]
 
 
+@pytest.mark.slow
+def test_a_member_that_is_given_nothing_for_long_says_that_it_is_throttled(
+    filled, group, consumer_of, caplog
+):
+    """Over its quota for requests a client gets no rows, be it for good: it looked like none."""
+    over = FetchResponse(throttle_time_ms=60)
+    filled.on("Fetch", *[over] * 20, DEFAULT)
+    consumer = consumer_of(default_api_timeout_ms=200)
+    poll_rows(consumer, 40)
+    said = [text for text in caplog.messages if "throttles this client, over a quota" in text]
+    assert 1 <= len(said) <= 10
+    assert "nothing of orders-0, orders-1 has come for 0.2 s" in said[0]
+
+
 @pytest.fixture
 def silenced(filled, group, consumer_of):
     """Its first leader has row 21 and wants silence for 300 ms, its second one says nothing."""
