@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
@@ -139,7 +139,10 @@ def _rows(
     chosen = set(topics) or None
 
     def of(names: set[str] | None) -> list[Lag]:
-        return cluster.lag(names, chosen)
+        found = cluster.lag(names, chosen)
+        if names and chosen:
+            _check_there(cluster, names, found)
+        return found
 
     told = refused.each(groups, of) if groups else _of_all(cluster, refused, of)
     if not told:
@@ -148,6 +151,17 @@ def _rows(
     if seen is not None:
         seen.add(rows)
     return [row._asdict() for row in rows]
+
+
+def _check_there(cluster: KafkaCluster, names: set[str], rows: Iterable[Lag]) -> None:
+    """Refuse a group that there is not: with topics it has rows all the same, as if it lagged by 0.
+
+    Raises:
+        BrokerError: there is none of such a name.
+    """
+    silent = names - {row.group for row in rows if row.offset is not None or row.owner}
+    if silent:
+        cluster.describe_groups(silent)
 
 
 def _of_all(

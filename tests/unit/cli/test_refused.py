@@ -70,6 +70,7 @@ def found_in(printed):
         (("groups", "describe"), "reports", ("ghost", "spook")),
         (("groups", "offsets"), "reports", ("ghost", "spook")),
         (("lag",), "reports", ("ghost", "spook")),
+        (("lag", "--topic", "orders"), "reports", ("ghost", "spook")),
         (("topics", "describe"), "orders", ("ghost", "spook")),
         (("metadata",), "orders", ("ghost", "spook")),
         (("offsets",), "orders", ("ghost", "spook")),
