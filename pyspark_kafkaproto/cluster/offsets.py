@@ -141,9 +141,11 @@ def list_led_ends(
             raise worse from None
         if worse is not None or not wanted <= told.keys() | refused.keys():
             raise
-        router.forget_leaders()  # or who asks again would find as little
+        hasty.forget_leaders()  # or who asks again would find as little
         hasty.distrust_last()  # it may be behind: who asks again hears another one
         return {item: end for item, end in told.items() if end is not None}
+    finally:
+        router.learn_from(hasty)
 
 
 def list_epoch_ends(

@@ -329,6 +329,10 @@ class Router(Contacts):
         hasty._waits_for_leaders = False  # noqa: SLF001 - one of this class
         return hasty
 
+    def learn_from(self, other: Self) -> None:
+        """Know of leaders what `other` does, which was the same as this one a moment ago."""
+        self._leaders, self._topology = other._leaders, other._topology
+
     # Coordinators
 
     def ask_coordinator(

@@ -177,6 +177,20 @@ def test_a_topic_that_a_broker_does_not_know_for_a_moment_is_no_end(brokers, clu
     assert following.newer_ends() == {FIRST: 20}
 
 
+def test_who_leads_no_more_is_not_asked_each_time(brokers, cluster, monkeypatch):
+    """What was learned as it failed was forgotten: a host that is down was waited for each time."""
+    stop_clock(monkeypatch, routing, retry, deadline)
+    brokers.topics["orders"].move(1, node_id=2)
+    following = Following(cluster, {FIRST: 20, SECOND: 20})
+    list(following.records_until(cluster.get_latest_leader_offsets({FIRST, SECOND})))
+    brokers.on("ListOffsets", close(), node=2)
+    brokers.topics["orders"].move(1, node_id=1)
+    for _ in range(3):
+        following.newer_ends()
+        asked = len(brokers.asked("ListOffsets", 2))
+    assert asked == 2, "as it led, and once more"
+
+
 def test_a_cut_off_is_seen_behind_a_time_without_a_leader(brokers, cluster):
     log = brokers.logs["orders", 0]
     brokers.topics["orders"].move(0, node_id=2)
