@@ -239,7 +239,7 @@ class FakeCluster:
 
     def __exit__(self, *_: object) -> None:
         for node in self.nodes.values():
-            node.stop()
+            node.close()
         if self._errors:
             raise self._errors[0]
 
@@ -365,6 +365,7 @@ class _Node:
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port = self._listener.getsockname()[1]
         self._open: list[socket.socket] = [self._listener]
+        self._place: socket.socket | None = None  # holds the port of a node that is stopped
         self._lock = threading.Lock()
         self._is_stopped = False
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -382,6 +383,13 @@ class _Node:
             assert not thread.is_alive(), "a connection has not ended"
 
     def stop(self) -> None:
+        """As `close`, but nobody else is given the port: it would hear from clients of this one."""
+        self.close()
+        self._place = socket.socket()
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._place.bind(("127.0.0.1", self.port))
+
+    def close(self) -> None:
         with self._lock:
             self._is_stopped = True
             _shut_down(self._open)
@@ -390,6 +398,8 @@ class _Node:
             assert not thread.is_alive()
         for sock in self._open:
             sock.close()
+        if self._place is not None:
+            self._place.close()
 
     def _accept(self) -> None:
         while True:

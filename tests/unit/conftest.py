@@ -31,6 +31,20 @@ def nothing_warned_yet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def unused_ports() -> Iterator[Callable[[int], list[int]]]:
+    """Gives so many ports at which nobody listens, nor any test beside this one while it lasts."""
+    with ExitStack() as held:
+
+        def hold(count: int) -> list[int]:
+            sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+            for one in sockets:
+                one.bind(("", 0))
+            return [one.getsockname()[1] for one in sockets]
+
+        yield hold
+
+
+@pytest.fixture
 def known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """News of a topic travel in no time: whoever does not know one is believed."""
     monkeypatch.setattr(topology, "_NEWS_TRAVELS_S", 0)

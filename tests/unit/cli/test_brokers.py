@@ -139,7 +139,7 @@ def test_folders_are_listed_though_a_broker_goes_as_it_is_asked(brokers, command
     done = command("brokers", "log-dirs", "--json")
     assert [row["broker"] for row in json.loads(done.stdout)] == [1]
     assert (done.exit_code, "broker 2: REPLICA_NOT_AVAILABLE" in done.stderr) == (1, True)
-    dead.stop()
+    dead.close()
 
 
 @pytest.mark.slow

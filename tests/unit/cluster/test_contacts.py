@@ -14,7 +14,6 @@ from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.list_groups import ListGroupsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Connections, Deadline, Endpoint
-from pyspark_kafkaproto.net.ports import free_ports
 from tests.clock import stop_clock
 from tests.fake_broker import DEFAULT, STALL, FakeCluster, Fault, close, metadata, raw
 
@@ -41,8 +40,8 @@ def test_known_brokers_are_asked_before_the_bootstrap_ones(brokers, kafka_at):
     assert [call.node_id for call in brokers.calls if call.api == "Metadata"] == [2, 1]
 
 
-def test_no_broker_reached_names_each_and_why_and_soon(clock, kafka_at):
-    ports = free_ports(2)
+def test_no_broker_reached_names_each_and_why_and_soon(clock, kafka_at, unused_ports):
+    ports = unused_ports(2)
     kafka = kafka_at(",".join(f"127.0.0.1:{port}" for port in ports))
     with pytest.raises(ConnectionFailed) as caught:
         kafka.describe()
@@ -72,9 +71,9 @@ def test_who_never_answers_is_given_up_when_connecting_may_take_no_longer(clock,
     assert len(tries) == 1
 
 
-def test_silent_broker_is_named_beside_the_refusing_one(brokers, kafka_at):
+def test_silent_broker_is_named_beside_the_refusing_one(brokers, kafka_at, unused_ports):
     brokers.on("Metadata", STALL)
-    (port,) = free_ports(1)
+    (port,) = unused_ports(1)
     times = {"request.timeout.ms": 50, "default.api.timeout.ms": 60}
     kafka = kafka_at(f"127.0.0.1:{port},{brokers.address(1)}", **times)
     with pytest.raises(ConnectionFailed) as caught:

@@ -15,7 +15,6 @@ import pytest
 from pyspark_kafkaproto.errors import AuthenticationFailed, ConfigError, ConnectionFailed
 from pyspark_kafkaproto.net import ClientConfig, Deadline, oauth
 from pyspark_kafkaproto.net.login import begin_login
-from pyspark_kafkaproto.net.ports import free_ports
 from tests.certificates import Authority
 from tests.token_endpoint import TokenEndpoint, token_for
 
@@ -256,8 +255,8 @@ def test_an_answer_that_is_no_token(endpoint, answer, kind, said):
 
 
 @pytest.mark.slow
-def test_an_endpoint_that_is_not_there_is_worth_a_retry(endpoint):
-    endpoint.url = f"http://127.0.0.1:{free_ports(1)[0]}/token"
+def test_an_endpoint_that_is_not_there_is_worth_a_retry(endpoint, unused_ports):
+    endpoint.url = f"http://127.0.0.1:{unused_ports(1)[0]}/token"
     with pytest.raises(ConnectionFailed, match=r"token endpoint.*refused"):
         token(with_endpoint(endpoint))
 

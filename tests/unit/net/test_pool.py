@@ -13,7 +13,6 @@ from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataRespon
 from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateResponse
 from pyspark_kafkaproto.net import ClientConfig, Connections, Deadline, Endpoint, connections_for
 from pyspark_kafkaproto.net import pool as pool_module
-from pyspark_kafkaproto.net.ports import free_ports
 from tests.fake_broker import FakeCluster, close
 from tests.fake_login import LOGIN, logged_in, want_login
 from tests.forks import fork
@@ -109,17 +108,17 @@ def test_each_broker_has_its_own(pool):
         assert pool.get(Endpoint.parse(two.address(1)), soon()) is first
 
 
-def test_failed_connection_is_tried_again_the_next_time(pool):
-    place = Endpoint("127.0.0.1", *free_ports(1))
+def test_failed_connection_is_tried_again_the_next_time(pool, unused_ports):
+    place = Endpoint("127.0.0.1", *unused_ports(1))
     for _ in range(2):
         with pytest.raises(ConnectionFailed):
             pool.get(place, soon())
 
 
-def test_broker_that_cannot_be_reached_is_left_alone_for_a_growing_while(clock):
+def test_broker_that_cannot_be_reached_is_left_alone_for_a_growing_while(clock, unused_ports):
     properties = {"bootstrap.servers": "b:1", "reconnect.backoff.ms": 100}
     pool = Connections(ClientConfig.parse(properties | {"reconnect.backoff.max.ms": 400}))
-    place = Endpoint("127.0.0.1", *free_ports(1))
+    place = Endpoint("127.0.0.1", *unused_ports(1))
 
     def refused():
         with pytest.raises(ConnectionFailed) as caught:

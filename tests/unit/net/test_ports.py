@@ -24,8 +24,8 @@ def test_a_port_that_someone_listens_on_is_not_free(server):
     assert ports.answers("127.0.0.1", server)
 
 
-def test_a_port_that_nobody_listens_on_does_not_answer():
-    assert not ports.answers("127.0.0.1", ports.free_ports(1)[0])
+def test_a_port_that_nobody_listens_on_does_not_answer(unused_ports):
+    assert not ports.answers("127.0.0.1", *unused_ports(1))
 
 
 def test_waiting_ends_with_the_answer(server):
@@ -33,7 +33,7 @@ def test_waiting_ends_with_the_answer(server):
 
 
 @pytest.mark.slow
-def test_waiting_ends_at_the_deadline():
-    port = ports.free_ports(1)[0]
+def test_waiting_ends_at_the_deadline(unused_ports):
+    (port,) = unused_ports(1)
     with pytest.raises(DeadlineExceeded, match=f"127.0.0.1:{port} to accept .*within 0.1 s"):
         ports.wait_until_answers("127.0.0.1", port, Deadline.after(0.1))

@@ -11,7 +11,6 @@ import pytest
 from pyspark_kafkaproto.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.net import transport as transport_module
-from pyspark_kafkaproto.net.ports import free_ports
 from pyspark_kafkaproto.net.transport import Endpoint, Transport
 
 SOON_S = 0.05
@@ -160,8 +159,8 @@ def test_host_name_that_is_none_fails_to_resolve(host):
     assert caught.value.stage == "resolve"
 
 
-def test_refused_port_fails_to_connect():
-    (port,) = free_ports(1)
+def test_refused_port_fails_to_connect(unused_ports):
+    (port,) = unused_ports(1)
     with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1: Connection refused") as caught:
         Transport.connect(Endpoint("127.0.0.1", port), Deadline.after(5))
     assert (caught.value.stage, caught.value.broker) == ("connect", f"127.0.0.1:{port}")
@@ -194,10 +193,10 @@ def test_each_address_is_tried_and_a_silent_one_leaves_time_for_the_next(monkeyp
     transport.close()
 
 
-def test_all_addresses_are_named_when_none_works(monkeypatch):
+def test_all_addresses_are_named_when_none_works(monkeypatch, unused_ports):
     found = [
         (socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))
-        for host, port in zip(("127.0.0.1", "127.0.0.2"), free_ports(2), strict=True)
+        for host, port in zip(("127.0.0.1", "127.0.0.2"), unused_ports(2), strict=True)
     ]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: found)
     with pytest.raises(

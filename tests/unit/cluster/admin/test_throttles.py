@@ -309,7 +309,7 @@ def test_broker_that_left_keeps_its_rate_of_folders_and_no_others_do(
 ):
     brokers.on("DescribeLogDirs", folders())
     throttle = kafka.throttle_folders({1, 2}, 5000)
-    brokers.nodes.pop(2).stop()
+    brokers.nodes.pop(2).close()
     with pytest.raises(BrokerError, match="2"):
         kafka.end_throttle(throttle)
     assert settings["broker", "1"] == {}
