@@ -132,7 +132,7 @@ def test_what_does_not_go_together_is_refused(command, authorizer, words, said):
     [
         shlex.split(text)
         for page in sorted(DOCS.glob("*.md"))
-        for text in re.findall(r"`kafkaproto (acls add [^`]+)`", page.read_text())
+        for text in re.findall(r"`kafkaproto (acls\s+add\s[^`]+)`", page.read_text())
     ],
 )
 def test_what_pages_say_in_a_sentence_can_be_said(command, authorizer, words):
