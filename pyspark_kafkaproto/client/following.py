@@ -90,10 +90,7 @@ class Following:
         def cut_off(ends: Offsets) -> list[TopicPartition]:
             return sorted(item for item, end in ends.items() if end < self._ends[item])
 
-        ends = self._cluster.believed(
-            self._led_ends,
-            lambda ends: not cut_off(ends),
-        )
+        ends = self._cluster.believed(self._led_ends, lambda ends: not cut_off(ends))
         for item in cut_off(ends):  # what is written below would be passed over
             why = f"{item} ended at offset {self._ends[item]} and ends at {ends[item]} now"
             raise self._lost(f"{why}: its end was cut off, or the topic was made anew.")

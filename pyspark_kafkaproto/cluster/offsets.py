@@ -134,16 +134,15 @@ def list_led_ends(
     except BrokerError as error:
         told: Mapping[TopicPartition, int | None] = error.usable or {}
         refused: Mapping[TopicPartition, BrokerError] = error.refused or {}
-        others = [refused[item] for item in sorted(refused)]
-        worse = next((each for each in others if each.code not in passed_over), None)
-        if worse is not None and worse is not error:
-            worse.usable, worse.refused = told, refused
-            raise worse from None
-        if worse is not None or not wanted <= told.keys() | refused.keys():
+        others = [each for each in refused.values() if each.code not in passed_over]
+        if not others and wanted <= told.keys() | refused.keys():
+            hasty.forget_leaders()  # or who asks again would find as little
+            hasty.distrust_last()  # it may be behind: who asks again hears another one
+            return {item: end for item, end in told.items() if end is not None}
+        if not others or error in others:
             raise
-        hasty.forget_leaders()  # or who asks again would find as little
-        hasty.distrust_last()  # it may be behind: who asks again hears another one
-        return {item: end for item, end in told.items() if end is not None}
+        others[0].usable, others[0].refused = told, refused
+        raise others[0] from None
     finally:
         router.learn_from(hasty)
 
