@@ -7,7 +7,6 @@ batches that were received whole.
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -27,8 +26,8 @@ from pyspark_kafkaproto.client.reading.requests import (
     Terms,
     fetch_request,
 )
+from pyspark_kafkaproto.client.reading.withheld import Withheld
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
-from pyspark_kafkaproto.cluster.asking import listed
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.error_codes import CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE
 from pyspark_kafkaproto.errors import (
@@ -38,12 +37,10 @@ from pyspark_kafkaproto.errors import (
     RemoteProtocolError,
 )
 from pyspark_kafkaproto.messages.fetch import FetchRequest, FetchResponse
-from pyspark_kafkaproto.net import Arrival, ClientConfig, Deadline, Endpoint
+from pyspark_kafkaproto.net import Arrival, ClientConfig, Deadline
 from pyspark_kafkaproto.records import Skimmed, skim
 from pyspark_kafkaproto.wire.cursor import Buffer
 from pyspark_kafkaproto.wire.declaration import NO_ID
-
-_log = logging.getLogger(__name__)
 
 _LAST_VERSION_BY_NAME = 12
 _FIRST_VERSION_WITH_READ_EPOCH = 12
@@ -91,7 +88,7 @@ class Exchanges(ABC):
         self._response_bytes = _FIRST_BLOCK_BYTES
         self._min_bytes = 1
         self._is_throttled = False
-        self._withheld: dict[Endpoint, Deadline] = {}  # whose quota lets nothing come: when to say
+        self._withheld = Withheld(config)
 
     @abstractmethod
     def _wait_s(self) -> float:
@@ -187,7 +184,7 @@ class Exchanges(ABC):
         if answer.error_code:
             raise BrokerError(answer.error_code, "Fetch", "the request").at(broker)
         is_withheld = bool(answer.throttle_time_ms and not answer.responses)
-        self._note_withheld(sent, is_so=is_withheld)
+        self._withheld.note(sent.connection.endpoint, sent.asked, is_all=is_withheld)
         if is_withheld:
             return []  # over its quota a client is told to wait, and nothing else
         parts: list[Part] = []
@@ -211,24 +208,6 @@ class Exchanges(ABC):
         self._unsaid = len(left)
         self._judge(failures, is_any_well=bool(parts or left))
         return parts
-
-    def _note_withheld(self, sent: SentFetch, *, is_so: bool) -> None:
-        """Warn of a quota that lets nothing come for long: a broker may answer so for good."""
-        broker = sent.connection.endpoint
-        until = self._withheld.pop(broker, None)
-        if not is_so:
-            return
-        timeout_s = self._config.default_api_timeout_s
-        if until is not None and until.has_passed:
-            _log.warning(
-                "nothing of %s has come for %g s: broker %s throttles this client, over a quota of "
-                "its user or id (kafkaproto quotas list)",
-                listed(sorted(map(str, sent.asked))),
-                timeout_s,
-                broker,
-            )
-            until = None
-        self._withheld[broker] = until or Deadline.after(timeout_s)
 
     def _judge(self, failures: Mapping[TopicPartition, BrokerError], *, is_any_well: bool) -> None:
         for_good = (error for error in failures.values() if not error.error.is_retriable)

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from pyspark_kafkaproto.client.group.failing import Failing
+from pyspark_kafkaproto.client.reading.withheld import Withheld
 from pyspark_kafkaproto.client.share.answers import (
     TOO_OLD,
     advised,
@@ -86,6 +87,7 @@ class ShareExchange:
         self._errors: deque[KafkaProtoError] = deque()
         self._resting: dict[TopicPartition, Deadline] = {}
         self._failing = Failing(config.client)
+        self._withheld = Withheld(config.client)
 
     # Rows
 
@@ -414,6 +416,8 @@ class ShareExchange:
             where = f"{kind}, partition {partition}"
             self._note(partition, RemoteProtocolError("acknowledged, not answered", where=where))
         if pending.is_fetch:
+            is_withheld = bool(answer.throttle_time_ms and not answer.responses)
+            self._withheld.note(one.endpoint, one.asked, is_all=is_withheld)
             for partition, error in failed.items():
                 self._fail({partition}, error, pending.since)
             self._failing.note_answered(one.asked, failed)

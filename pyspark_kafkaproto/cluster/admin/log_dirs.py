@@ -41,9 +41,10 @@ _ADVICE = {
     INVALID_REPLICA_ASSIGNMENT: "that folder is cordoned: take it out of the broker's "
     "cordoned.log.dirs first",
     KAFKA_STORAGE_ERROR: "that folder has failed, or the one that the replica is in: "
-    "`describe_log_dirs` names those that have; the broker has it back once the disk is mended and "
-    "the broker started anew",
-    LOG_DIR_NOT_FOUND: "the broker has no such folder: `describe_log_dirs` names those it has",
+    "`describe_log_dirs` (kafkaproto brokers log-dirs) names those that have; the broker has it "
+    "back once the disk is mended and the broker started anew",
+    LOG_DIR_NOT_FOUND: "the broker has no such folder: `describe_log_dirs` (kafkaproto brokers "
+    "log-dirs) names those it has",
 }
 
 

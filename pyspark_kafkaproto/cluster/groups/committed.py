@@ -31,6 +31,7 @@ from pyspark_kafkaproto.error_codes import (
     GROUP_ID_NOT_FOUND,
     GROUP_SUBSCRIBED_TO_TOPIC,
     ILLEGAL_GENERATION,
+    NON_EMPTY_GROUP,
     OFFSET_METADATA_TOO_LARGE,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
@@ -86,6 +87,8 @@ _DELETE_ADVICE = {
     GROUP_ID_NOT_FOUND: "there is no such group, or it is a share group: "
     "delete_share_group_offsets is for those (kafkaproto groups delete)",
     GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic: stop them first",
+    NON_EMPTY_GROUP: "it has members that are no consumers, as those of Kafka Connect: stop them "
+    "first",
 }
 
 

@@ -555,6 +555,20 @@ def test_who_wants_silence_is_told_nothing_while_there_are_rows(filled, shares, 
     assert set(consumer.commit().values()) == {None}
 
 
+@pytest.mark.slow
+def test_a_member_that_is_given_nothing_for_long_says_that_it_is_throttled(
+    filled, shares, member_of, caplog
+):
+    """Over its quota for requests a client gets no rows, be it for good: it looked like none."""
+    over = ShareFetchResponse(throttle_time_ms=60)
+    filled.on("ShareFetch", *[over] * 20, shares.fetch)
+    consumer = member_of(default_api_timeout_ms=200)
+    poll_rows(consumer, 40)
+    said = [text for text in caplog.messages if "throttles this client, over a quota" in text]
+    assert 1 <= len(said) <= 10
+    assert "nothing of orders-0, orders-1 has come for 0.2 s" in said[0]
+
+
 def test_no_leader_waits_for_so_long_that_locks_run_out_before_rows_arrive(
     filled, shares, member_of
 ):

@@ -7,6 +7,7 @@ from pyspark_kafkaproto.cluster.groups.committed import GroupMember, commit_offs
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
+from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteResponse
 from pyspark_kafkaproto.messages.offset_fetch import OffsetFetchResponse
 from tests.fake_broker import DEFAULT, close, find_coordinator, topic_id_of
 from tests.unit.cluster.committing import FakeCoordinator, unstable
@@ -257,6 +258,13 @@ def test_commit_into_a_group_with_members_says_what_to_do(brokers, kafka, clock)
     brokers.on("OffsetCommit", committed(25, 25))
     with pytest.raises(BrokerError, match=r"live members.*a group of its own"):
         kafka.set_consumer_offsets("g", {FIRST: 7, SECOND: 8})
+    assert clock.slept == []
+
+
+def test_offsets_of_a_group_of_others_than_consumers_are_not_deleted(brokers, kafka, clock):
+    brokers.on("OffsetDelete", OffsetDeleteResponse(error_code=68))
+    with pytest.raises(BrokerError, match=r"group 'g'.*NON_EMPTY_GROUP.*stop them first"):
+        kafka.delete_consumer_offsets("g", {FIRST})
     assert clock.slept == []
 
 

@@ -1,0 +1,40 @@
+"""Brokers that give nothing but a throttle are named now and then, each for itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafkaproto.client.reading.withheld import Withheld
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.net import ClientConfig, Endpoint, deadline
+from tests.clock import stop_clock
+
+ONE, OTHER = Endpoint("b-1", 9092), Endpoint("b-2", 9092)
+ASKED = [TopicPartition("orders", 1), TopicPartition("orders", 0)]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return stop_clock(monkeypatch, deadline)
+
+
+def test_it_is_said_once_in_the_time_of_a_call_until_something_comes(clock, caplog):
+    withheld = Withheld(ClientConfig.parse({"bootstrap.servers": "b-1:9092"}))
+    said = []
+    for number in range(300):  # seconds
+        withheld.note(ONE, ASKED, is_all=number != 150)
+        withheld.note(OTHER, ASKED, is_all=bool(number % 50))
+        clock.now += 1
+        said += [number] * len(caplog.messages)
+        caplog.clear()
+    assert said == [60, 120, 211, 271]
+
+
+def test_who_waits_for_what_and_why_is_named(clock, caplog):
+    withheld = Withheld(ClientConfig.parse({"bootstrap.servers": "b-1:9092"}))
+    withheld.note(ONE, ASKED, is_all=True)
+    clock.now += 61
+    withheld.note(ONE, ASKED, is_all=True)
+    (text,) = caplog.messages
+    assert text.startswith("nothing of orders-0, orders-1 has come for 60 s: broker b-1:9092 ")
+    assert "kafkaproto quotas list" in text
