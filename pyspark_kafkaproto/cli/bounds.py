@@ -6,7 +6,7 @@ What is not quite as it was asked for is said on standard error; what cannot be 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 import click
@@ -31,24 +31,20 @@ class Bounds:
     Args:
         cluster: whom to ask.
         partitions: whose.
-        refused: takes the errors of those whose leader does not say it; None: they are raised.
+        refused: takes the errors of those whose leader does not say it.
 
     Attributes:
         partitions: the others.
     """
 
     def __init__(
-        self,
-        cluster: KafkaCluster,
-        partitions: set[TopicPartition],
-        refused: Refused | None = None,
+        self, cluster: KafkaCluster, partitions: set[TopicPartition], refused: Refused
     ) -> None:
         self._cluster = cluster
         self._is_stable = cluster.config.is_read_committed
-        known = refused.known if refused is not None else _all_of
-        first = known(partial(cluster.get_earliest_leader_offsets, partitions))
+        first = refused.known(partial(cluster.get_earliest_leader_offsets, partitions))
         # Not of the others, which would be waited for once more.
-        self._last = dict(known(partial(cluster.get_latest_leader_offsets, set(first))))
+        self._last = dict(refused.known(partial(cluster.get_latest_leader_offsets, set(first))))
         self._first = {item: first[item] for item in self._last}
         self.partitions = set(self._last)
 
@@ -115,7 +111,3 @@ class Bounds:
         if offset < first:
             gone = f"offsets {offset} to {first - 1} are gone"
             click.echo(f"{item}: {gone}, it begins at {first} now", err=True)
-
-
-def _all_of(ask: Callable[[], Offsets]) -> Offsets:
-    return ask()

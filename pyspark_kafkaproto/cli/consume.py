@@ -111,8 +111,9 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
     if group is not None and start is not None:
         raise click.UsageError("--group says where to start: --from does not go with it")
     refused = Refused()
-    # Who follows would miss what is written to the others once somebody leads them.
-    bounds = Bounds(cluster, partitions, None if follow else refused)
+    bounds = Bounds(cluster, partitions, refused)
+    if follow:  # or what is written to the others once somebody leads them would be missed
+        refused.tell()
     partitions = bounds.partitions
     starts = bounds.find("--from", start or "earliest")
     if group is not None:

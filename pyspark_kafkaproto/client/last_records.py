@@ -12,12 +12,11 @@ from contextlib import closing
 import pyarrow as pa
 
 from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client.following import Offsets
 from pyspark_kafkaproto.client.reading.decode import read_batches
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import CorruptRecords
-
-Offsets = dict[TopicPartition, int]
 
 
 def find_last(

@@ -112,7 +112,6 @@ def list_led_ends(
     router: Router,
     partitions: Collection[TopicPartition],
     *,
-    deadline: Deadline | None = None,
     epochs: dict[TopicPartition, int] | None = None,
     passed_over: Collection[int] = (LEADER_NOT_AVAILABLE,),
 ) -> dict[TopicPartition, int]:
@@ -123,14 +122,13 @@ def list_led_ends(
     Args:
         router: whom to ask.
         partitions: whose.
-        deadline: as for `list_bounds`.
-        epochs: likewise.
+        epochs: as for `list_bounds`.
         passed_over: the error codes of those that are left out.
     """
     wanted = set(partitions)
     hasty = router.not_waiting_for_leaders()
     try:
-        return list_bounds(hasty, wanted, LATEST_TIMESTAMP, deadline=deadline, epochs=epochs)
+        return list_bounds(hasty, wanted, LATEST_TIMESTAMP, epochs=epochs)
     except BrokerError as error:
         told: Mapping[TopicPartition, int | None] = error.usable or {}
         refused: Mapping[TopicPartition, BrokerError] = error.refused or {}

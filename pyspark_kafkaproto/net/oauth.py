@@ -39,9 +39,8 @@ _SHOWN_CHARACTERS = 200
 _CLAIM = "unsecuredLoginStringClaim_"
 # Of JSON that holds something else: text, lists, numbers without end, brackets in brackets.
 _NOT_THAT_JSON = (KeyError, OverflowError, RecursionError, TypeError, ValueError)
-_TRY_AGAIN = {408, 425, 429}
-_OF_SERVERS = range(500, 600)  # those of proxies and clouds have names of their own
-_NEVER = {501, 505}
+# Of servers all but two: proxies and clouds have their own.
+_TRY_AGAIN = {408, 425, 429, *range(500, 600)} - {501, 505}
 
 
 class _Kept(NamedTuple):
@@ -262,8 +261,7 @@ def _tls_context() -> ssl.SSLContext:
 def _refused(
     config: SecurityConfig, url: str, error: _Refused
 ) -> AuthenticationFailed | ConnectionFailed:
-    is_of_server = error.code in _OF_SERVERS and error.code not in _NEVER
-    if error.code in _TRY_AGAIN or is_of_server:
+    if error.code in _TRY_AGAIN:
         return ConnectionFailed(url, "token", f"the token endpoint answers HTTP {error.code}")
     try:
         said = json.loads(error.body)["error"]

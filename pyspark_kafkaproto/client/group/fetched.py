@@ -6,7 +6,7 @@ Whose rows come next is decided here, how they are made is `reading`'s, what is 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.client.reading.beside import Beside
@@ -51,7 +51,7 @@ class Fetched:
         self._aside: list[BlockRows] = []  # of partitions that were paused as their turn came
         self._last: BlockRows | None = None  # whose rows the last ones were
 
-    def add(self, blocks: list[BlockRows]) -> None:
+    def add(self, blocks: Iterable[BlockRows]) -> None:
         """What has come behind all that was there; nothing of that may be left but aside."""
         self._in_turn.extend(blocks)
 

@@ -110,7 +110,7 @@ class Reading:
                     self._insist_on_starts()
                 if not self._may_ask(deadline):
                     return None
-                self._fetched.add(list(map(self._rows_of, self._tail.next_blocks(deadline))))
+                self._fetched.add(map(self._rows_of, self._tail.next_blocks(deadline)))
                 batch = self._fetched.next_batch(self.paused)
         except BaseException:
             # What was fetched and not handed out is fetched again.

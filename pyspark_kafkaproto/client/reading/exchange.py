@@ -183,9 +183,7 @@ class Exchanges(ABC):
         self._unsaid = 0
         if answer.error_code:
             raise BrokerError(answer.error_code, "Fetch", "the request").at(broker)
-        is_withheld = bool(answer.throttle_time_ms and not answer.responses)
-        self._withheld.note(sent.connection.endpoint, sent.asked, is_all=is_withheld)
-        if is_withheld:
+        if self._withheld.note(sent.connection.endpoint, sent.asked, answer):
             return []  # over its quota a client is told to wait, and nothing else
         parts: list[Part] = []
         failures: dict[TopicPartition, BrokerError] = {}

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.asking import listed
+from pyspark_kafkaproto.messages.fetch import FetchResponse
+from pyspark_kafkaproto.messages.share_fetch import ShareFetchResponse
 from pyspark_kafkaproto.net import ClientConfig, Deadline, Endpoint
 
 _log = logging.getLogger(__name__)
@@ -27,11 +29,16 @@ class Withheld:
         self._every_s = config.default_api_timeout_s
         self._until: dict[Endpoint, Deadline] = {}
 
-    def note(self, broker: Endpoint, asked: Iterable[TopicPartition], *, is_all: bool) -> None:
-        """`broker` has answered about `asked`: with nothing but a throttle, or not so."""
+    def note(
+        self,
+        broker: Endpoint,
+        asked: Iterable[TopicPartition],
+        answer: FetchResponse | ShareFetchResponse,
+    ) -> bool:
+        """`broker` has answered about `asked`; whether with nothing but a throttle."""
         until = self._until.pop(broker, None)
-        if not is_all:
-            return
+        if not answer.throttle_time_ms or answer.responses:
+            return False
         if until is not None and until.has_passed:
             _log.warning(
                 "nothing of %s has come for %g s: broker %s throttles this client, over a quota of "
@@ -42,3 +49,4 @@ class Withheld:
             )
             until = None
         self._until[broker] = until or Deadline.after(self._every_s)
+        return True

@@ -416,8 +416,7 @@ class ShareExchange:
             where = f"{kind}, partition {partition}"
             self._note(partition, RemoteProtocolError("acknowledged, not answered", where=where))
         if pending.is_fetch:
-            is_withheld = bool(answer.throttle_time_ms and not answer.responses)
-            self._withheld.note(one.endpoint, one.asked, is_all=is_withheld)
+            self._withheld.note(one.endpoint, one.asked, answer)
             for partition, error in failed.items():
                 self._fail({partition}, error, pending.since)
             self._failing.note_answered(one.asked, failed)

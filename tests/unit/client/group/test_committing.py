@@ -175,13 +175,20 @@ def test_a_long_poll_tells_what_becomes_of_commits_while_it_waits(filled, group,
     assert told.value.args == ({FIRST: 1}, None)
 
 
-@pytest.mark.slow
-def test_a_refused_commit_takes_none_with_it_that_waited_beside_it(filled, group, consumer_of):
+@pytest.fixture
+def telling(filled, group, consumer_of):
+    """A member that has read all and commits nothing by itself, and what its commits come to."""
     told = []
     consumer = consumer_of(
         listeners={"on_commit": lambda *said: told.append(said)}, enable_auto_commit="false"
     )
     poll_rows(consumer, 40)
+    return consumer, told
+
+
+@pytest.mark.slow
+def test_a_refused_commit_takes_none_with_it_that_waited_beside_it(filled, group, telling):
+    consumer, told = telling
     let_go = held_up(filled, committing_short_texts(group))
     consumer.commit({FIRST: 1}, wait=False)
     consumer.commit({FIRST: 2, SECOND: CommittedOffset(5, "x" * 11)}, wait=False)
@@ -201,12 +208,8 @@ def test_a_refused_commit_takes_none_with_it_that_waited_beside_it(filled, group
 
 
 @pytest.mark.slow
-def test_the_error_of_a_commit_that_goes_apart_has_what_was_committed(filled, group, consumer_of):
-    told = []
-    consumer = consumer_of(
-        listeners={"on_commit": lambda *said: told.append(said)}, enable_auto_commit="false"
-    )
-    poll_rows(consumer, 40)
+def test_the_error_of_a_commit_that_goes_apart_has_what_was_committed(filled, group, telling):
+    consumer, told = telling
     let_go = held_up(filled, committing_short_texts(group))
     consumer.commit({FIRST: 2, SECOND: CommittedOffset(5, "x" * 11)}, wait=False)
     consumer.commit({FIRST: 3}, wait=False)
@@ -279,12 +282,8 @@ def test_what_was_committed_is_not_put_back_by_what_goes_again(filled, group, co
 
 
 @pytest.mark.slow
-def test_a_commit_that_goes_apart_is_tried_again_before_those_behind_it(filled, group, consumer_of):
-    told = []
-    consumer = consumer_of(
-        listeners={"on_commit": lambda *said: told.append(said)}, enable_auto_commit="false"
-    )
-    poll_rows(consumer, 40)
+def test_a_commit_that_goes_apart_is_tried_again_before_those_behind_it(filled, group, telling):
+    consumer, told = telling
     short = committing_short_texts(group)
     let_go = held_up(filled, short, committing(COORDINATOR_NOT_AVAILABLE), short)
     consumer.commit({SECOND: 5}, wait=False)

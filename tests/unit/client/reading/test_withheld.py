@@ -6,10 +6,13 @@ import pytest
 
 from pyspark_kafkaproto.client.reading.withheld import Withheld
 from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import ClientConfig, Endpoint, deadline
 from tests.clock import stop_clock
 
 ONE, OTHER = Endpoint("b-1", 9092), Endpoint("b-2", 9092)
+OVER = FetchResponse(throttle_time_ms=100)
+WELL = FetchResponse(throttle_time_ms=100, responses=(FetchResponse.Topic(),))
 ASKED = [TopicPartition("orders", 1), TopicPartition("orders", 0)]
 
 
@@ -22,8 +25,8 @@ def test_it_is_said_once_in_the_time_of_a_call_until_something_comes(clock, capl
     withheld = Withheld(ClientConfig.parse({"bootstrap.servers": "b-1:9092"}))
     said = []
     for number in range(300):  # seconds
-        withheld.note(ONE, ASKED, is_all=number != 150)
-        withheld.note(OTHER, ASKED, is_all=bool(number % 50))
+        withheld.note(ONE, ASKED, WELL if number == 150 else OVER)
+        withheld.note(OTHER, ASKED, OVER if number % 50 else WELL)
         clock.now += 1
         said += [number] * len(caplog.messages)
         caplog.clear()
@@ -32,9 +35,9 @@ def test_it_is_said_once_in_the_time_of_a_call_until_something_comes(clock, capl
 
 def test_who_waits_for_what_and_why_is_named(clock, caplog):
     withheld = Withheld(ClientConfig.parse({"bootstrap.servers": "b-1:9092"}))
-    withheld.note(ONE, ASKED, is_all=True)
+    withheld.note(ONE, ASKED, OVER)
     clock.now += 61
-    withheld.note(ONE, ASKED, is_all=True)
+    withheld.note(ONE, ASKED, OVER)
     (text,) = caplog.messages
     assert text.startswith("nothing of orders-0, orders-1 has come for 60 s: broker b-1:9092 ")
     assert "kafkaproto quotas list" in text
