@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 from pyspark_kafkaproto.arrow import RECORD_COLUMNS, schema_for
 from pyspark_kafkaproto.client.codec import say_which_codec
+from pyspark_kafkaproto.client.group.beginning import starting_positions
 from pyspark_kafkaproto.client.group.classic.cooperative import CooperativeKeeper
 from pyspark_kafkaproto.client.group.classic.keeper import ClassicKeeper
 from pyspark_kafkaproto.client.group.commits import Commits, OnCommit
@@ -36,7 +37,7 @@ from pyspark_kafkaproto.client.group.pattern import (
     SubscriptionPattern,
     checked_topics,
 )
-from pyspark_kafkaproto.client.group.reading import Reading, starting_positions
+from pyspark_kafkaproto.client.group.reading import Reading
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.polled import Polled

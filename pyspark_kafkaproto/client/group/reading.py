@@ -13,19 +13,24 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.arrow import to_record_batches, wanted_columns
 from pyspark_kafkaproto.client.group import patience
+from pyspark_kafkaproto.client.group.beginning import (
+    find_led,
+    nothing_committed,
+    starting_positions,
+    without_policy,
+)
 from pyspark_kafkaproto.client.group.fetched import BlockRows, Fetched
 from pyspark_kafkaproto.client.group.reset import reset_timestamp
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.group.tail import Tail
+from pyspark_kafkaproto.client.group.told import Told
 from pyspark_kafkaproto.client.reading.beside import Beside, decoding_threads
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.decode import BlockReading
 from pyspark_kafkaproto.client.reading.ranges import ReadSettings
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
-from pyspark_kafkaproto.cluster.groups.committed import GroupMember, fetch_offsets
-from pyspark_kafkaproto.cluster.offsets import list_bounds
-from pyspark_kafkaproto.error_codes import OFFSET_OUT_OF_RANGE, UNSTABLE_OFFSET_COMMIT
+from pyspark_kafkaproto.error_codes import UNSTABLE_OFFSET_COMMIT
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 from pyspark_kafkaproto.net.retry import is_retriable
@@ -37,7 +42,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 1.0  # for leaders of partitions that are not read yet
-_TOLD_AGAIN_S = 5.0  # errors of some, however much the others have: they may have passed
 
 
 class Reading:
@@ -68,8 +72,7 @@ class Reading:
         self.positions: dict[TopicPartition, int] = {}
         self.paused: frozenset[TopicPartition] = frozenset()
         self._later = set(assigned)
-        self._told: set[TopicPartition] = set()  # of an error: others come before it does again
-        self._told_until = self._ask_again = Deadline.after(0)
+        self._told = Told(config.client)
         self._has_policy = config.auto_offset_reset != "none"
         self._look_again = Deadline.after(_LOOK_AGAIN_S if self._has_policy else 0)
         # For each of their leaders: they are connected to one after the other, and who hangs there
@@ -102,7 +105,7 @@ class Reading:
         try:
             batch = self._fetched.next_batch(self.paused)
             if batch is None:
-                if self._told and self._told_until.has_passed:
+                if self._told.is_long_ago:
                     self._tell_again()
                 if self._has_policy:
                     self._begin_later()
@@ -114,10 +117,10 @@ class Reading:
                 batch = self._fetched.next_batch(self.paused)
         except BaseException:
             # What was fetched and not handed out is fetched again.
-            self._note_told(self._tail.refused)
+            self._told.note_raised(self._tail.refused)
             self._read_anew()
             raise
-        if batch is None and self._told and not self._tail.unheard:  # polls may be short
+        if batch is None and self._told.partitions and not self._tail.unheard:  # polls may be short
             self._tell_again()
         return batch
 
@@ -126,20 +129,11 @@ class Reading:
         if self._tail.is_idle:
             time.sleep(deadline.remaining_s)
             return False
-        if not self._ask_again.has_passed:
-            time.sleep(min(self._ask_again.remaining_s, deadline.remaining_s))
-        return self._ask_again.has_passed
-
-    def _note_told(self, refused: set[TopicPartition]) -> None:
-        """An error goes out: what it is about comes behind the others, if there are any."""
-        self._told |= refused
-        self._told_until = Deadline.after(_TOLD_AGAIN_S)
-        if refused:  # who polls again and again is not to ask so
-            self._ask_again = Deadline.after(self._config.client.retry_backoff_s)
+        return self._told.wait_to_ask(deadline)
 
     def _tell_again(self) -> None:
         """Ask for all once more: what was an error may be none by now."""
-        self._told.clear()
+        self._told.partitions.clear()
         self._read_anew()
 
     def seek(self, partition: TopicPartition, at: CommittedOffset) -> None:
@@ -148,7 +142,7 @@ class Reading:
         self.seen.epochs.pop(partition, None)  # of the offset before, as all that was known of it
         self.seen.astray.discard(partition)
         self.seen.outdated.discard(partition)
-        self._told.discard(partition)
+        self._told.partitions.discard(partition)
         self._before.pop(partition, None)
         if partition.topic in self.seen.topic_ids:
             self.seen.foreign.add(partition)
@@ -174,7 +168,7 @@ class Reading:
         self._fetched.drop(self.seen.outdated)  # a reset comes before what was fetched of the past
         # Only so is an error told again: else what is under way would never come to who pauses, and
         # resumes, before each poll.
-        self._is_moved = was_moved or (bool(self._told) and self._is_all_told)
+        self._is_moved = was_moved or (bool(self._told.partitions) and self._is_all_told)
 
     @property
     def standing(self) -> dict[TopicPartition, CommittedOffset]:
@@ -213,7 +207,7 @@ class Reading:
         began = time.monotonic()
         self._look_again = Deadline.after(_LOOK_AGAIN_S)
         try:
-            led = _led(self._router, self._later, self._look_again)
+            led = find_led(self._router, self._later, self._look_again)
         except KafkaProtoError as error:
             if not is_retriable(error):
                 raise
@@ -239,7 +233,7 @@ class Reading:
         Raises:
             BrokerError: nobody has; again once the other partitions have nothing more.
         """
-        asked = self._later - self._told - self.paused
+        asked = self._later - self._told.partitions - self.paused
         if not asked or not self._look_again.has_passed:
             return
         starts = self._starts_of(asked, self._patience.long_s)
@@ -250,8 +244,8 @@ class Reading:
             self._begin_at(starts)
             self._read_anew()
         if lacking := asked - starts.keys():
-            self._told |= lacking
-            raise _without_policy(lacking, _nothing_committed(self._config))
+            self._told.add(lacking)
+            raise without_policy(lacking, nothing_committed(self._config))
 
     def _starts_of(
         self, partitions: Collection[TopicPartition], patience_s: float
@@ -319,12 +313,12 @@ class Reading:
     @property
     def _is_all_told(self) -> bool:
         """Whether nothing else is left to read than what an error was told of."""
-        return self._told >= self.positions.keys() - self.paused
+        return self._told.is_all_of(self.positions.keys() - self.paused)
 
     def _new_tail(self) -> Tail:
         if self._is_all_told:
-            self._told.clear()
-        left_out = self.positions.keys() & self._told
+            self._told.partitions.clear()
+        left_out = self.positions.keys() & self._told.partitions
         positions = {item: at for item, at in self.positions.items() if item not in left_out}
         terms = self._config, self._router, self._reset, self.seen, self._sessions
         tail = Tail(positions, *terms, left_out)
@@ -336,8 +330,8 @@ class Reading:
         self.seen.astray.add(partition)
         timestamp = reset_timestamp(self._config)
         if timestamp is None:
-            self._told.add(partition)
-            raise _without_policy([partition], why)
+            self._told.add([partition])
+            raise without_policy([partition], why)
         end = offset_at(timestamp)
         _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)
         self.seen.epochs.pop(partition, None)  # others may come by the offset that this is of
@@ -355,116 +349,3 @@ def _all_but_last(
         rows += batch.num_rows
         last: int = memoryview(found.offsets or b"").cast("B").cast("q")[rows - 1]
         yield batch, last + 1
-
-
-def starting_positions(
-    router: Router,
-    config: ConsumerConfig,
-    partitions: Collection[TopicPartition],
-    *,
-    has_others: bool = False,
-    patience_s: float | None = None,
-    member: GroupMember | None = None,
-    level: int = logging.WARNING,
-) -> dict[TopicPartition, CommittedOffset]:
-    """Where the group goes on: what it has committed, else what auto.offset.reset says.
-
-    A partition that it has committed nothing for is left out where auto.offset.reset is none, and
-    one that nobody leads, or whose leader does not answer, where there are others: those do not
-    wait for it.
-
-    Args:
-        router: whom to ask through.
-        config: the member's.
-        partitions: where to begin.
-        has_others: whether others are read already.
-        patience_s: for how long others wait for each leader; None: as for the first look.
-        member: who asks, in the protocol of KIP-848 alone.
-        level: at which it is logged whose leader does not answer.
-
-    Raises:
-        BrokerError: UNSTABLE_OFFSET_COMMIT, without a second try, where a transaction is about to
-            commit some. UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH where the coordinator knows
-            `member` not at all, or in another epoch.
-    """
-    group = config.group_id
-    told = fetch_offsets(router, {group}, partitions, unstable_s=0, member=member)
-    committed = told[group]
-    missing = {item for item in partitions if item not in committed}
-    found: dict[TopicPartition, int] = {}
-    timestamp = reset_timestamp(config)
-    if missing and timestamp is not None:
-        deadline = router.deadline()
-        led = router.retrying("look up leaders", lambda: _led(router, missing, deadline), deadline)
-        if led < missing and (led or committed or has_others):
-            names, why = ", ".join(map(str, sorted(missing - led))), _nothing_committed(config)
-            _log.warning("%s: %s, and nobody leads it now: read once somebody does", names, why)
-            missing = led
-        has_others = bool(committed) or has_others
-        waits_s = patience.FIRST_S if patience_s is None else patience_s
-        found = _begins(
-            router, missing, timestamp, has_others=has_others, patience_s=waits_s, level=level
-        )
-    return {
-        item: CommittedOffset(found[item]) if item in found else committed[item]
-        for item in sorted(partitions)
-        if item in found or item in committed
-    }
-
-
-def _begins(
-    router: Router,
-    partitions: Collection[TopicPartition],
-    timestamp: int,
-    *,
-    has_others: bool,
-    patience_s: float,
-    level: int,
-) -> dict[TopicPartition, int]:
-    """See `list_bounds`; where there are others, without those whose leader does not answer now."""
-    hasty = router.waiting(patience_s)
-    try:
-        with hasty.trying_once():
-            return list_bounds(hasty, partitions, timestamp)
-    except KafkaProtoError as error:
-        if not is_retriable(error):
-            raise
-        answered = set(error.usable or ())
-        if answered or has_others:
-            names = ", ".join(map(str, sorted(set(partitions) - answered)))
-            _log.log(level, "%s: read once its leader tells where to begin: %s", names, error)
-            partitions = answered
-    # Asked once more: of a time `usable` has where the logs end.
-    return list_bounds(router, partitions, timestamp)
-
-
-def _led(
-    router: Router, partitions: Collection[TopicPartition], deadline: Deadline
-) -> set[TopicPartition]:
-    """Those of them that have a leader now, as one broker knows it; one try.
-
-    Raises:
-        BrokerError: one of the topics may not be seen.
-    """
-    topology = router.topology({item.topic for item in partitions}, deadline)
-    led = set()
-    for partition in partitions:
-        try:
-            topology.leader(partition)
-        except BrokerError as error:
-            if not is_retriable(error):
-                raise
-            router.distrust_last()  # it may be behind: another one is asked the next time
-        else:
-            led.add(partition)
-    return led
-
-
-def _nothing_committed(config: ConsumerConfig) -> str:
-    return f"group {config.group_id!r} has committed nothing for it"
-
-
-def _without_policy(partitions: Collection[TopicPartition], why: str) -> BrokerError:
-    subject = "partition " + ", ".join(map(str, sorted(partitions)))
-    text = f"{why}, and auto.offset.reset is none: set it, commit an offset, or seek one"
-    return BrokerError(OFFSET_OUT_OF_RANGE, "Fetch", subject, text)

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from pyspark_kafkaproto.client.group import reading
+from pyspark_kafkaproto.client.group import told
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import Deadline
 from tests import fake_log
@@ -92,7 +92,7 @@ def test_what_is_refused_is_asked_for_again_however_much_the_others_have(
     filled, coordinator, member_of, monkeypatch
 ):
     """A right may be given meanwhile, and nobody would see that it was."""
-    monkeypatch.setattr(reading, "_TOLD_AGAIN_S", 0.1)
+    monkeypatch.setattr(told, "_AGAIN_S", 0.1)
     filled.on("Fetch", refusing(filled, DENIED))
     consumer = member_of()
     with pytest.raises(BrokerError, match="READ on the topic"):

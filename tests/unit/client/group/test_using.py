@@ -16,7 +16,7 @@ import pytest
 from pyspark_kafkaproto.client import consumer as consumer_module
 from pyspark_kafkaproto.client.consumer import Consumer
 from pyspark_kafkaproto.client.group import keeper as keeping
-from pyspark_kafkaproto.client.group import membership, reading, seen
+from pyspark_kafkaproto.client.group import beginning, membership, reading, seen, told
 from pyspark_kafkaproto.client.group.membership import Membership
 from pyspark_kafkaproto.client.group.reading import Reading
 from pyspark_kafkaproto.cluster import TopicPartition
@@ -284,7 +284,7 @@ def test_wherever_a_seek_is_interrupted_rows_are_those_of_the_position(
     """Nothing was passed over, or given again, unlike what `positions` says."""
     consumer = consumer_of(group_protocol="consumer")
     poll_rows(consumer, 40)
-    files = {consumer_module.__file__, reading.__file__, seen.__file__}
+    files = {consumer_module.__file__, reading.__file__, seen.__file__, told.__file__}
     with suppress(KeyboardInterrupt), Interrupted(nth, files):
         consumer.seek(FIRST, 5)
     left = 20 - consumer.positions[FIRST]
@@ -306,7 +306,7 @@ def test_wherever_a_late_begin_is_interrupted_a_partition_begins_once(
     begin_later = reading.Reading._begin_later
 
     def interrupted(self):
-        with Interrupted(nth, {reading.__file__, seen.__file__}):
+        with Interrupted(nth, {reading.__file__, beginning.__file__, seen.__file__}):
             begin_later(self)
 
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
