@@ -5,6 +5,7 @@ The broker is one of its own, with short locks and members that beat often.
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections import Counter
@@ -21,6 +22,7 @@ from pyspark_kafkaproto import (
     TopicPartition,
 )
 from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource
+from pyspark_kafkaproto.cluster.admin import QuotaEntity
 from pyspark_kafkaproto.devbroker import DevBroker
 from pyspark_kafkaproto.errors import BrokerError, LocalProtocolError
 from pyspark_kafkaproto.net import Deadline
@@ -35,6 +37,7 @@ QUICK = {
     "group.share.heartbeat.interval.ms": "200",
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.record.lock.duration.ms": str(round(LOCK_S * 1000)),
+    "quota.window.num": "3",  # seconds over which bytes are counted; 11 by default
 }
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS = 40  # of each codec
@@ -324,6 +327,23 @@ def test_a_group_of_another_type_is_refused(kafka, new_name, topic, member):
     kafka.set_consumer_offsets(name, {(topic, 0): 0})
     with pytest.raises(BrokerError, match="group of another type"):
         member(name, topic).poll(10)
+
+
+def test_a_member_over_its_quota_costs_records_few_deliveries(
+    kafka, broker, group, single, member, new_name, caplog
+):
+    """A throttled answer has no records, but counts: most came with a third delivery, or later."""
+    client, rows = new_name("client"), 800
+    kafka.alter_quotas({QuotaEntity(client_id=client): {"consumer_byte_rate": 100_000}})
+    write(broker, single, ["".ljust(1000, ".")] * rows, batch_size=10_000)
+    consumer, counts = member(group, single, client_id=client, fetch_max_bytes=50_000), Counter()
+    with caplog.at_level(logging.INFO, "pyspark_kafkaproto.net"):
+        while sum(counts.values()) < rows:
+            counts.update(next_batch(consumer).column("deliveryCount").to_pylist())
+    throttles = [text for text in caplog.messages if "throttles us" in text]
+    print(f"{len(throttles)} throttles, rows by delivery count: {dict(counts)}")
+    assert 1 <= len(throttles) <= 8
+    assert counts[1] > 0.6 * rows  # locks are short: what is withheld in a row is the same
 
 
 def holds(kafka, broker_id, partition):

@@ -37,7 +37,7 @@ class Withheld:
     ) -> bool:
         """`broker` has answered about `asked`; whether with nothing but a throttle."""
         until = self._until.pop(broker, None)
-        if not answer.throttle_time_ms or answer.responses:
+        if not answer.throttle_time_ms or _tells_something(answer):
             return False
         if until is not None and until.has_passed:
             _log.warning(
@@ -50,3 +50,10 @@ class Withheld:
             until = None
         self._until[broker] = until or Deadline.after(self._every_s)
         return True
+
+
+def _tells_something(answer: FetchResponse | ShareFetchResponse) -> bool:
+    """Of a partition; an acknowledgement that was taken is nothing."""
+    return any(
+        data.records or data.error_code for topic in answer.responses for data in topic.partitions
+    )

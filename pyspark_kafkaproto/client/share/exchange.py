@@ -26,6 +26,7 @@ from pyspark_kafkaproto.client.share.answers import (
 from pyspark_kafkaproto.client.share.coming import Coming
 from pyspark_kafkaproto.client.share.held import Acknowledge, Acquired, Held
 from pyspark_kafkaproto.client.share.leaders import Leaders, Led
+from pyspark_kafkaproto.client.share.pace import Pace
 from pyspark_kafkaproto.client.share.rows import Layout, Part, helds_of, parts_of
 from pyspark_kafkaproto.client.share.session import FIRST_EPOCH, Pending, ShareSession
 from pyspark_kafkaproto.cluster import Router, TopicPartition
@@ -88,6 +89,7 @@ class ShareExchange:
         self._resting: dict[TopicPartition, Deadline] = {}
         self._failing = Failing(config.client)
         self._withheld = Withheld(config.client)
+        self._pace = Pace()
 
     # Rows
 
@@ -416,10 +418,20 @@ class ShareExchange:
             where = f"{kind}, partition {partition}"
             self._note(partition, RemoteProtocolError("acknowledged, not answered", where=where))
         if pending.is_fetch:
-            self._withheld.note(one.endpoint, one.asked, answer)
+            self._keep_pace(one, answer)
             for partition, error in failed.items():
                 self._fail({partition}, error, pending.since)
             self._failing.note_answered(one.asked, failed)
+
+    def _keep_pace(self, one: ShareSession, answer: ShareFetchResponse) -> None:
+        """Rest as long as the broker's quota, if there is one, wants."""
+        if self._withheld.note(one.endpoint, one.asked, answer):
+            rest_s = self._pace.rest_throttled(one.endpoint, answer.throttle_time_ms / 1000)
+        else:
+            size = sum(len(data.records or b"") for *_, data in parts_of_answer(one, answer))
+            rest_s = self._pace.rest_after(one.endpoint, size)
+        if rest_s:
+            self._rest(one.asked, rest_s)
 
     def _note_moved(
         self, error: BrokerError, partition: TopicPartition, data: Any, answer: Any
