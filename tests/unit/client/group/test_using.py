@@ -15,8 +15,8 @@ import pytest
 
 from pyspark_kafkaproto.client import consumer as consumer_module
 from pyspark_kafkaproto.client.consumer import Consumer
-from pyspark_kafkaproto.client.group import keeper as keeping
 from pyspark_kafkaproto.client.group import beginning, membership, reading, seen, told
+from pyspark_kafkaproto.client.group import keeper as keeping
 from pyspark_kafkaproto.client.group.membership import Membership
 from pyspark_kafkaproto.client.group.reading import Reading
 from pyspark_kafkaproto.cluster import TopicPartition
