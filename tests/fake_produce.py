@@ -115,6 +115,13 @@ def append(log: FakeLog, data: bytes) -> tuple[int, int]:
     return 0, offset
 
 
+def come_up_again(log: FakeLog) -> None:
+    """The broker restarts: its snapshot of producers has the last batch of each alone."""
+    for known in log.producers.values():
+        while len(known.last) > 1:
+            known.last.popleft()
+
+
 def values_in(data: bytes) -> list[bytes]:
     """What a batch holds, as a producer sends it."""
     records = HEADER.unpack_from(data)[12]

@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto import KafkaCluster, Producer, ProducerRecord, TopicPartition
+from pyspark_kafkaproto.arrow import schema_for
+from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.cluster import NewTopic
+from pyspark_kafkaproto.devbroker import DevBroker
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.describe_producers import DescribeProducersRequest
 from pyspark_kafkaproto.net import Deadline
 from tests.console import console_lines
+from tests.topics import make_topic
 
 pytestmark = pytest.mark.broker
 
@@ -98,6 +102,42 @@ def test_deleted_records_do_not_disturb_a_producer(broker, kafka_tool, new_topic
             (written,) = producer.flush().values()
             assert (written.last_offset, written.restarts) == (start + 9, 0)
             kafka_tool("DeleteRecordsCommand", "--offset-json-file", str(file))
+
+
+def test_a_broker_that_came_up_again_is_given_nothing_twice(tmp_path):
+    """It knows the last batch of a producer alone, and calls those before it out of order."""
+    with DevBroker(tmp_path / "data") as broker:
+        make_topic(broker.bootstrap_servers, "orders")
+        config = {"bootstrap.servers": broker.bootstrap_servers, "batch.size": 500, "linger.ms": 0}
+        only, rows = TopicPartition("orders", 0), 200
+        with Producer(config | {"max.request.size": 500}, topic="orders") as producer:
+            producer.send([ProducerRecord("0")])
+            producer.flush()  # from the second batch on there are several in flight
+            producer.send([ProducerRecord(f"{number}") for number in range(1, rows)])
+            (link,) = producer._sender._links.values()
+            in_flight = [batch.records for sent in link.sent for _, batch in sent.batches.values()]
+            assert len(in_flight) > 1
+            wait_for_end(broker, only, 1 + sum(in_flight))
+            link.connection.close()  # what was answered is never heard of
+            broker.restart()
+            written = producer.flush()[only]
+        with KafkaCluster(config) as kafka:
+            read = read_values(kafka, only)
+    assert read == [f"{number}".encode() for number in range(rows)]
+    assert (written.records, written.restarts) == (rows - 1, 0)
+
+
+def wait_for_end(broker, partition, end):
+    deadline = Deadline.after(30)
+    with KafkaCluster({"bootstrap.servers": broker.bootstrap_servers}) as kafka:
+        while kafka.get_latest_leader_offsets({partition})[partition] < end:
+            deadline.check(f"waiting for {partition} to end at {end}")
+
+
+def read_values(kafka, partition):
+    task = ReadTask((OffsetRange(*partition, None, None),))
+    batches = read_batches(task, kafka.config, ReadSettings(), schema_for(["value"]))
+    return [value for batch in batches for value in batch.column(0).to_pylist()]
 
 
 @pytest.mark.parametrize("acks", ["0", "1"])

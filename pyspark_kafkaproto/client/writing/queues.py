@@ -14,7 +14,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 
 from pyspark_kafkaproto.client.writing.batches import Batch, Span
 from pyspark_kafkaproto.client.writing.sequences import Identity, Sequences
@@ -78,6 +78,7 @@ class PartitionQueue:
         paused_until: not sent again before that; a monotonic time.
         first_seen: when each failure was met first, by its text, since the last batch was written.
         limit_bytes: the size that its batches are filled to.
+        witnesses: returned ones that go before all others, see `call_witnesses`.
     """
 
     partition: TopicPartition
@@ -97,6 +98,8 @@ class PartitionQueue:
     failures_in_a_row: int = 0
     has_failed: bool = False  # a batch came back while others were in flight
     written: Written = field(default_factory=Written)
+    witnesses: list[Batch] = field(default_factory=list)
+    _asked_about: Batch | None = None  # the last one that witnesses were called for
     _batches: int = 0
     _last_order: tuple[int, ...] = ()  # of the latest batch that was written
     _stop: int = 0  # the offset behind it, or behind one before it
@@ -109,6 +112,8 @@ class PartitionQueue:
     @property
     def head(self) -> Batch | None:
         """The batch to be sent next."""
+        if self.witnesses:
+            return self.witnesses[0]
         if self.returned:
             return self.returned[0]
         return self.waiting[0] if self.waiting else None
@@ -131,6 +136,7 @@ class PartitionQueue:
     def depose(self, successor: Leader | None = None) -> None:
         """Its leader failed, or leads no more."""
         self.deposed, self.leader = self.leader or self.deposed, successor
+        self._dismiss_witnesses()  # another one may know more
 
     def doubts(self, leader: Leader) -> bool:
         """Whether one that metadata names is of the past, or the very one that has just failed."""
@@ -160,7 +166,12 @@ class PartitionQueue:
         if self.sequences.is_misnumbered:
             # One that is passed is sent again to hear its offset, and not to be written.
             self.sequences.number_anew(item for item in self.unsent() if not self.is_passed(item))
-        batch = self.returned.pop(0) if self.returned else self.waiting.popleft()
+        batch = self.head
+        assert batch is not None  # noqa: S101 - who calls this has looked
+        if self.returned:
+            self.returned.remove(batch)
+        else:
+            self.waiting.popleft()
         self.in_flight.append(batch)
         return batch
 
@@ -173,6 +184,7 @@ class PartitionQueue:
     def deliver(self, batch: Batch, base_offset: int, now: float) -> None:
         """A batch in flight was written."""
         self.in_flight.remove(batch)
+        self._dismiss_witnesses()
         self.sequences.note_known(now)
         if not self.is_passed(batch):
             self._suspect_earlier(batch, base_offset)
@@ -254,9 +266,47 @@ class PartitionQueue:
         others = [item for item in self.returned if item.doubtful == batch.doubtful]
         return not others or any(item.may_be_written for item in (batch, *others))
 
+    def can_call_witnesses(self, batch: Batch) -> bool:
+        """Whether `call_witnesses` may tell more of a batch in flight than is known."""
+        is_new = self._asked_about is not batch and not self.sequences.is_misnumbered
+        return is_new and batch.may_be_written and bool(self._sent_behind(batch))
+
+    def call_witnesses(self, batch: Batch) -> None:
+        """Send those first that were sent behind `batch`, and may be written, the latest first.
+
+        A broker that has come up again knows a producer's last batch alone, and says of those
+        before it that they are out of order, as it does of what it never had. Of that last one it
+        says that it is written, or of the one after it takes it: then all before it are written.
+        Where it has none of them, it has not got `batch` either.
+        """
+        self._asked_about = batch
+        self.witnesses = self._sent_behind(batch)[::-1]
+
+    def dismiss(self, batch: Batch) -> None:
+        """The broker does not have this one, nor what would come before it."""
+        if batch in self.witnesses:
+            self.witnesses.remove(batch)
+
+    def _dismiss_witnesses(self) -> None:
+        self.witnesses, self._asked_about = [], None
+
+    def _sent_behind(self, batch: Batch) -> list[Batch]:
+        """What follows on it without a gap and may be written, under the same identity."""
+
+        def is_sent(item: Batch) -> bool:
+            is_whole = item.may_be_written and not item.doubtful
+            return is_whole and not self.sequences.begins_anew_with(item)
+
+        return list(takewhile(is_sent, self._returned_after(batch)))
+
+    def has_parts_behind(self, batch: Batch) -> bool:
+        """Whether there are parts behind `batch` of one that may be written."""
+        return any(item.doubtful for item in self._returned_after(batch))
+
     def replace(self, batch: Batch, parts: list[Batch]) -> None:
         """Send `parts` in the place of a batch in flight: what is left of it, or its pieces."""
         self.in_flight.remove(batch)
+        self._dismiss_witnesses()
         for part in parts:
             insort(self.returned, part, key=lambda item: item.order)
         left = sum(part.records for part in parts)

@@ -399,7 +399,11 @@ class Sender:
             self._delivered(queue, batch, -1)
         elif verdict is Verdict.OVERTOOK:
             queue.give_back(batch)
+            queue.dismiss(batch)
             batch.deadline = None  # nothing is wrong with it: its time begins after that one's
+        elif verdict is Verdict.UNSURE:
+            queue.give_back(batch)
+            queue.call_witnesses(batch)
         elif verdict is Verdict.REFUSED:
             parts = self._refuse(queue, batch, data, error)
             self.held_bytes += sum(part.size_bytes for part in parts) - batch.size_bytes

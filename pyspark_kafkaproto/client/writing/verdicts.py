@@ -69,6 +69,7 @@ class Verdict(Enum):
     WRITTEN = "it was written before, and later ones too, so that the broker has forgotten it"
     LATER = "sent again, perhaps elsewhere"
     OVERTOOK = "sent again, after those before it"
+    UNSURE = "sent again, after those behind it: if one of them is written, it is, too"
     FORGOTTEN = "sent again under a new epoch: the broker lost what it knew of this producer"
     REFUSED = "some of its records can never be written"
     FATAL = "fails the write"
@@ -92,6 +93,8 @@ def verdict_on(
             return Verdict.FATAL, out_of_order(queue, batch, batch.overtaken_by)
         return Verdict.WRITTEN, error
     if code in _ABOUT_RECORDS:
+        if batch in queue.witnesses:
+            return Verdict.FATAL, _witness_refused(error)
         return Verdict.REFUSED, error
     if is_told_apart:
         return _about_sequences(queue, batch, error)
@@ -105,6 +108,10 @@ def _about_sequences(
         return Verdict.OVERTOOK, error
     if batch.doubtful:
         return Verdict.FATAL, _written_whole(error)
+    if error.code == OUT_OF_ORDER_SEQUENCE_NUMBER and queue.can_call_witnesses(batch):
+        return Verdict.UNSURE, error
+    if batch.may_be_written and queue.has_parts_behind(batch):
+        return Verdict.FATAL, _nothing_tells(error)
     # Inside a transaction nothing can be begun anew but the transaction.
     return (Verdict.FATAL if queue.identity.is_transactional else Verdict.FORGOTTEN), error
 
@@ -115,6 +122,23 @@ def _written_whole(error: BrokerError) -> BrokerError:
         error.code, error.api, error.subject,
         "a part of a batch that was refused when it was sent again, and whose first try seems to "
         "be written: what the topic takes has changed in between. It is not written once more",
+    )  # fmt: skip
+
+
+def _nothing_tells(error: BrokerError) -> BrokerError:
+    """The error of a batch that the one behind it would tell of, were that still whole."""
+    return BrokerError(
+        error.code, error.api, error.subject,
+        "sent before, and may be written: the batch behind it would show that, but was refused "
+        "when it was sent again, and taken apart. It is not written once more",
+    )  # fmt: skip
+
+
+def _witness_refused(error: BrokerError) -> BrokerError:
+    """The same where it is refused just then."""
+    text = "what was sent before it may be written, as it may be itself, and nothing tells: "
+    return BrokerError(
+        error.code, error.api, error.subject, f"{text}neither is written once more; {error.message}"
     )  # fmt: skip
 
 

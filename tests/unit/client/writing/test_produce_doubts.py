@@ -20,7 +20,7 @@ from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first, marked
 from tests.fake_broker import FakeTopic, close, topic_id_of
 from tests.fake_log import FakeLog
-from tests.fake_produce import produce, refusing, values, values_in
+from tests.fake_produce import come_up_again, produce, refusing, values, values_in
 
 NOT_LEADER, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP = 6, 7, 10, 32
 MOST_FAULTS = 40
@@ -35,10 +35,12 @@ class Mixture:
     limits: tuple[int, ...]
     bad_share: float
     fault_shares: tuple[float, ...]
+    restart_share: float = 0.0
 
 
 USUAL = Mixture(12, 8, (10**6, 160, 120, 100), 0.25, (0.2, 0.4, 0.6))
 DENSE = Mixture(6, 4, (10**6, 100, 75, 72), 0.5, (0.5, 0.7))
+RESTARTED = Mixture(12, 8, (10**6, 10**6, 160, 100), 0.05, (0.2, 0.4, 0.6), 0.3)
 
 
 @dataclass
@@ -66,6 +68,8 @@ class Leader:
         if call.request.topic_data[0].name == "letters":
             return produce(self.brokers, call)
         self.asked += 1
+        if self.mixture.restart_share and self.source.random() < self.mixture.restart_share:
+            come_up_again(self.brokers.logs["orders", 0])
         (item,) = call.request.topic_data[0].partition_data
         data = bytes(item.records)
         held = values_in(data)
@@ -116,7 +120,7 @@ def seeds(count):
     return [*first(3, range(count // 20)), *marked("long", range(count // 20, count))]
 
 
-@pytest.mark.parametrize("mixture", [USUAL, DENSE], ids=["usual", "dense"])
+@pytest.mark.parametrize("mixture", [USUAL, DENSE, RESTARTED], ids=["usual", "dense", "restarted"])
 @pytest.mark.parametrize("seed", seeds(3000))
 def test_nothing_is_written_twice_in_another_order_or_lost(brokers, producer, mixture, seed):
     brokers.topics["letters"] = FakeTopic(topic_id_of("letters"), [1], [0])

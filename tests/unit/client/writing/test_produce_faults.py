@@ -18,7 +18,7 @@ from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first, marked
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, cut, topic_id_of
 from tests.fake_log import FakeLog
-from tests.fake_produce import produce, refusing, stamped, values, write
+from tests.fake_produce import come_up_again, produce, refusing, stamped, values, write
 from tests.unit.client.faults import (
     MOST_CALLS,
     Failing,
@@ -204,6 +204,57 @@ def test_a_forgotten_producer_goes_on_in_the_next_epoch(brokers, producer, code,
         len(stamped(log)) - place
     )
     assert stamped(log)[place] == (1001, 1, 0)
+
+
+@pytest.mark.parametrize("has", range(1, 5))
+@pytest.mark.parametrize("fault", first(1, ["lost", 7, 20]))
+def test_a_broker_that_came_up_again_is_asked_by_the_last_batch_that_it_has(
+    brokers, producer, has, fault
+):
+    """Its snapshot knows no other one: those before were out of order, and written once more."""
+    log = brokers.logs["orders", 0]
+    writer = producer(batch_size=100)
+    writer.send(numbered(1))
+    writer.flush()
+    sent = []
+
+    def half_heard(call):
+        sent.append(call)
+        if len(sent) <= has:
+            produce(brokers, call)
+        if len(sent) == 4:
+            come_up_again(log)
+        return close() if fault == "lost" else refusing(fault)(call)
+
+    first_of_all = while_others_are_sent(writer, half_heard)
+    brokers.on("Produce", first_of_all, half_heard, half_heard, half_heard, DEFAULT)
+    writer.send(numbered(60, 1))
+    written = writer.flush()[ONE]
+    assert values(log) == [f"{n}".encode() for n in range(61)]
+    assert (written.records, written.restarts, written.last_offset) == (60, 0, 60)
+
+
+def test_a_witness_that_is_refused_ends_the_write(brokers, producer):
+    """Whether what comes before it is written nothing tells then."""
+    log = brokers.logs["orders", 0]
+    writer = producer(batch_size=100)
+    writer.send(numbered(1))
+    writer.flush()
+
+    def unheard(call):
+        produce(brokers, call)
+        return refusing(7)(call)
+
+    def out_of_order(call):
+        come_up_again(log)
+        return produce(brokers, call)
+
+    first_of_all = while_others_are_sent(writer, unheard)
+    brokers.on("Produce", first_of_all, *[unheard] * 4, out_of_order, refusing(32), DEFAULT)
+    writer.send(numbered(20, 1))
+    with pytest.raises(BrokerError, match="may be written, as it may be itself, and nothing tells"):
+        writer.flush()
+    assert values(log) == [f"{n}".encode() for n in range(log.stop)]
 
 
 @pytest.mark.parametrize("unknown", [7, 20])
