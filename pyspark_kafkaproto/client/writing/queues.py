@@ -28,7 +28,7 @@ class Written:
     """What was written to one partition.
 
     first_offset, last_offset: of the records written; -1 where the broker did not say (acks=0, or a
-    batch that it had already). Other producers' records may lie between.
+    batch that it had already, and no longer knew where). Other producers' records may lie between.
     retries: batches sent again. restarts: how often sequences began anew under the next epoch,
     because the broker no longer knew this producer, or because rows fell out.
     """
@@ -40,6 +40,7 @@ class Written:
     last_offset: int = -1
     retries: int = 0
     restarts: int = 0
+    _is_vague: bool = field(default=False, repr=False)  # of some no offset is known
 
     def add(self, batch: Batch, base_offset: int) -> None:
         """Count a batch that was written."""
@@ -47,11 +48,14 @@ class Written:
         self.batches += 1
         self.bytes += batch.size_bytes
         self.retries += batch.tries
+        self._is_vague |= base_offset < 0
         if base_offset >= 0:
             # Not in the order of the offsets: one that timed out is heard of when it is sent again.
             if self.first_offset < 0 or base_offset < self.first_offset:
                 self.first_offset = base_offset
             self.last_offset = max(self.last_offset, base_offset + batch.records - 1)
+        if self._is_vague:  # those of unknown offset lie before others
+            self.first_offset = -1
 
     def merge(self, other: Written) -> None:
         """Count what another producer, or this one later, wrote."""
@@ -60,8 +64,9 @@ class Written:
         self.bytes += other.bytes
         self.retries += other.retries
         self.restarts += other.restarts
+        self._is_vague |= other._is_vague
         known = [item for item in (self.first_offset, other.first_offset) if item >= 0]
-        self.first_offset = min(known, default=-1)
+        self.first_offset = -1 if self._is_vague else min(known, default=-1)
         self.last_offset = max(self.last_offset, other.last_offset)
 
 
@@ -267,9 +272,9 @@ class PartitionQueue:
         return not others or any(item.may_be_written for item in (batch, *others))
 
     def can_call_witnesses(self, batch: Batch) -> bool:
-        """Whether `call_witnesses` may tell more of a batch in flight than is known."""
+        """Whether `call_witnesses` may tell more of a batch that may be written."""
         is_new = self._asked_about is not batch and not self.sequences.is_misnumbered
-        return is_new and batch.may_be_written and bool(self._sent_behind(batch))
+        return is_new and bool(self._sent_behind(batch))
 
     def call_witnesses(self, batch: Batch) -> None:
         """Send those first that were sent behind `batch`, and may be written, the latest first.

@@ -108,10 +108,11 @@ def _about_sequences(
         return Verdict.OVERTOOK, error
     if batch.doubtful:
         return Verdict.FATAL, _written_whole(error)
-    if error.code == OUT_OF_ORDER_SEQUENCE_NUMBER and queue.can_call_witnesses(batch):
-        return Verdict.UNSURE, error
-    if batch.may_be_written and queue.has_parts_behind(batch):
-        return Verdict.FATAL, _nothing_tells(error)
+    if error.code == OUT_OF_ORDER_SEQUENCE_NUMBER and batch.may_be_written:
+        if queue.can_call_witnesses(batch):
+            return Verdict.UNSURE, error
+        if queue.has_parts_behind(batch):
+            return Verdict.FATAL, _nothing_tells(error)
     # Inside a transaction nothing can be begun anew but the transaction.
     return (Verdict.FATAL if queue.identity.is_transactional else Verdict.FORGOTTEN), error
 

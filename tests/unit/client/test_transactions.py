@@ -32,7 +32,7 @@ from pyspark_kafkaproto.net import Deadline
 from pyspark_kafkaproto.records import compression
 from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, close
-from tests.fake_produce import produce, refusing, stamped, values
+from tests.fake_produce import come_up_again, produce, refusing, stamped, values
 from tests.fake_sessions import with_values
 from tests.interrupted import Interrupted
 from tests.unit.client.faults import while_others_are_sent
@@ -770,6 +770,32 @@ def test_a_part_that_is_written_shows_that_the_whole_is_not(brokers, producer, l
     writer.send([ProducerRecord(text, partition=0) for text in ("good", "bad", "better")])
     writer.commit_transaction()
     assert values(brokers.logs["orders", 0]) == [b"a", b"good", b"better"]
+
+
+@pytest.mark.usefixtures("level")
+def test_a_leader_that_came_up_again_ends_no_transaction(brokers, producer):
+    """It has all that was sent, and knows the last batch alone."""
+    log = brokers.logs["orders", 0]
+    writer = producer(transactional_id="t", batch_size=100)
+    writer.begin_transaction()
+    writer.send([ProducerRecord("0", partition=0)])
+    writer.flush()
+
+    def unheard(call):
+        produce(brokers, call)
+        return refusing(_NOT_LEADER)(call)
+
+    def up_again(call):
+        come_up_again(log)
+        return produce(brokers, call)
+
+    first_of_all = while_others_are_sent(writer, unheard)
+    brokers.on("Produce", first_of_all, unheard, unheard, unheard, up_again, DEFAULT)
+    writer.send([ProducerRecord(f"{n}", partition=0) for n in range(1, 17)])
+    written = writer.commit_transaction()[ONE]
+    # Of those before the last batch nobody knows their offsets.
+    assert (written.records, written.first_offset, written.last_offset) == (16, -1, 16)
+    assert values(log) == [f"{n}".encode() for n in range(17)]
 
 
 @pytest.mark.slow
