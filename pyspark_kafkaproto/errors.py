@@ -304,3 +304,9 @@ class BrokerError(KafkaProtoError):
         )
         named.patience_s = self.patience_s
         return named
+
+    def saying(self, message: str) -> BrokerError:
+        """The same error, with another message."""
+        told = BrokerError(self.code, self.api, self.subject, message, self.usable)
+        told.patience_s = self.patience_s
+        return told

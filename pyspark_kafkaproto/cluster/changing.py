@@ -115,7 +115,4 @@ def _in_doubt(in_doubt: Collection[object], things: Collection[object]) -> str:
 
 
 def _perhaps_ours(error: BrokerError) -> BrokerError:
-    text = "; ".join(filter(None, (error.message, _EARLIER_TRY)))
-    told = BrokerError(error.code, error.api, error.subject, text)
-    told.patience_s = error.patience_s
-    return told
+    return error.saying("; ".join(filter(None, (error.message, _EARLIER_TRY))))

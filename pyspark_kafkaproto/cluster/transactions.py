@@ -355,8 +355,7 @@ def _end(
 
 def _in_doubt(error: BrokerError) -> BrokerError:
     """What refuses a commit that may have been done before."""
-    said = "; ".join(filter(None, (error.message, _IN_DOUBT)))
-    return BrokerError(error.code, error.api, error.subject, said, error.usable)
+    return error.saying("; ".join(filter(None, (error.message, _IN_DOUBT))))
 
 
 def _places(

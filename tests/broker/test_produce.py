@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafkaproto import KafkaCluster, Producer, ProducerRecord, TopicPartition
-from pyspark_kafkaproto.arrow import schema_for
-from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.cluster import NewTopic
 from pyspark_kafkaproto.devbroker import DevBroker
 from pyspark_kafkaproto.errors import BrokerError
@@ -14,6 +12,7 @@ from pyspark_kafkaproto.messages.describe_producers import DescribeProducersRequ
 from pyspark_kafkaproto.net import Deadline
 from tests.console import console_lines
 from tests.topics import make_topic
+from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
@@ -117,27 +116,17 @@ def test_a_broker_that_came_up_again_is_given_nothing_twice(tmp_path):
             (link,) = producer._sender._links.values()
             in_flight = [batch.records for sent in link.sent for _, batch in sent.batches.values()]
             assert len(in_flight) > 1
-            wait_for_end(broker, only, 1 + sum(in_flight))
+            with KafkaCluster(config) as kafka:
+                end = {only: 1 + sum(in_flight)}
+                until(lambda: kafka.get_latest_leader_offsets({only}) == end, what="their end")
             link.connection.close()  # what was answered is never heard of
             broker.restart()
             written = producer.flush()[only]
+        read = console_lines(broker, "orders", rows)
         with KafkaCluster(config) as kafka:
-            read = read_values(kafka, only)
-    assert read == [f"{number}".encode() for number in range(rows)]
+            assert kafka.get_latest_leader_offsets({only}) == {only: rows}
+    assert read == [f"{number}" for number in range(rows)]
     assert (written.records, written.restarts) == (rows - 1, 0)
-
-
-def wait_for_end(broker, partition, end):
-    deadline = Deadline.after(30)
-    with KafkaCluster({"bootstrap.servers": broker.bootstrap_servers}) as kafka:
-        while kafka.get_latest_leader_offsets({partition})[partition] < end:
-            deadline.check(f"waiting for {partition} to end at {end}")
-
-
-def read_values(kafka, partition):
-    task = ReadTask((OffsetRange(*partition, None, None),))
-    batches = read_batches(task, kafka.config, ReadSettings(), schema_for(["value"]))
-    return [value for batch in batches for value in batch.column(0).to_pylist()]
 
 
 @pytest.mark.parametrize("acks", ["0", "1"])

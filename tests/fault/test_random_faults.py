@@ -27,8 +27,8 @@ from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource
 from pyspark_kafkaproto.cluster.admin import QuotaEntity, QuotaName
 from pyspark_kafkaproto.devbroker import DevBroker
 from pyspark_kafkaproto.errors import KafkaProtoError
-from pyspark_kafkaproto.net import Deadline
 from tests.fault.conftest import NODES, killed, make_replicated, stalled
+from tests.waiting import until
 
 pytestmark = [pytest.mark.fault, pytest.mark.long]
 
@@ -212,11 +212,13 @@ def test_whatever_fails_each_record_is_there_once_and_in_its_order(faults):
 
 
 def wait_for_groups(kafka: KafkaCluster, ends: dict[TopicPartition, int]) -> None:
-    deadline = Deadline.after(240)
     for group in ("copies", "readers"):
-        while kafka.get_consumer_offsets(group, ends.keys()) != ends:
-            deadline.check(f"waiting for group {group} to come to the end")
-            time.sleep(0.5)
+        until(
+            lambda group=group: kafka.get_consumer_offsets(group, ends.keys()) == ends,
+            within_s=240,
+            what=f"waiting for group {group} to come to the end",
+            pause_s=0.5,
+        )
 
 
 def sayings(folder) -> dict[str, list[tuple[object, ...]]]:

@@ -244,7 +244,7 @@ class Reading:
             self._begin_at(starts)
             self._read_anew()
         if lacking := asked - starts.keys():
-            self._told.add(lacking)
+            self._told.partitions |= lacking
             raise without_policy(lacking, nothing_committed(self._config))
 
     def _starts_of(
@@ -313,7 +313,7 @@ class Reading:
     @property
     def _is_all_told(self) -> bool:
         """Whether nothing else is left to read than what an error was told of."""
-        return self._told.is_all_of(self.positions.keys() - self.paused)
+        return self._told.partitions >= self.positions.keys() - self.paused
 
     def _new_tail(self) -> Tail:
         if self._is_all_told:
@@ -330,7 +330,7 @@ class Reading:
         self.seen.astray.add(partition)
         timestamp = reset_timestamp(self._config)
         if timestamp is None:
-            self._told.add([partition])
+            self._told.partitions.add(partition)
             raise without_policy([partition], why)
         end = offset_at(timestamp)
         _log.warning("partition %s: %s; reading goes on at offset %d", partition, why, end)

@@ -6,7 +6,6 @@ Knows nothing of what they give, nor of which others there are.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -33,17 +32,9 @@ class Told:
         """Whether some are to be asked about once more, whatever the others have."""
         return bool(self.partitions) and self._until.has_passed
 
-    def is_all_of(self, partitions: AbstractSet[TopicPartition]) -> bool:
-        """Whether none of `partitions` is left that gives rows."""
-        return self.partitions >= partitions
-
-    def add(self, partitions: Collection[TopicPartition]) -> None:
-        """An error of these is about to be raised."""
-        self.partitions.update(partitions)
-
     def note_raised(self, refused: AbstractSet[TopicPartition]) -> None:
         """An error goes out; `refused` is what brokers refuse, whether it is about that or not."""
-        self.add(refused)
+        self.partitions |= refused
         self._until = Deadline.after(_AGAIN_S)
         if refused:  # who polls again and again is not to ask so
             self._ask_again = Deadline.after(self._backoff_s)

@@ -165,14 +165,14 @@ class PartitionQueue:
     def take(self) -> Batch:
         """The head, in flight from now on."""
         self.has_failed = False
-        if self.head is not None and self.sequences.begins_anew_with(self.head):
+        batch = self.head
+        assert batch is not None  # noqa: S101 - who calls this has looked
+        if self.sequences.begins_anew_with(batch):
             self.sequences.begin_anew()
             self.written.restarts += 1
         if self.sequences.is_misnumbered:
             # One that is passed is sent again to hear its offset, and not to be written.
             self.sequences.number_anew(item for item in self.unsent() if not self.is_passed(item))
-        batch = self.head
-        assert batch is not None  # noqa: S101 - who calls this has looked
         if self.returned:
             self.returned.remove(batch)
         else:
@@ -311,7 +311,6 @@ class PartitionQueue:
     def replace(self, batch: Batch, parts: list[Batch]) -> None:
         """Send `parts` in the place of a batch in flight: what is left of it, or its pieces."""
         self.in_flight.remove(batch)
-        self._dismiss_witnesses()
         for part in parts:
             insort(self.returned, part, key=lambda item: item.order)
         left = sum(part.records for part in parts)

@@ -119,28 +119,26 @@ def _about_sequences(
 
 def _written_whole(error: BrokerError) -> BrokerError:
     """The error of what is left of a batch that a broker refused, and has from an earlier try."""
-    return BrokerError(
-        error.code, error.api, error.subject,
+    return error.saying(
         "a part of a batch that was refused when it was sent again, and whose first try seems to "
-        "be written: what the topic takes has changed in between. It is not written once more",
-    )  # fmt: skip
+        "be written: what the topic takes has changed in between. It is not written once more"
+    )
 
 
 def _nothing_tells(error: BrokerError) -> BrokerError:
     """The error of a batch that the one behind it would tell of, were that still whole."""
-    return BrokerError(
-        error.code, error.api, error.subject,
+    return error.saying(
         "sent before, and may be written: the batch behind it would show that, but was refused "
-        "when it was sent again, and taken apart. It is not written once more",
-    )  # fmt: skip
+        "when it was sent again, and taken apart. It is not written once more"
+    )
 
 
 def _witness_refused(error: BrokerError) -> BrokerError:
     """The same where it is refused just then."""
-    text = "what was sent before it may be written, as it may be itself, and nothing tells: "
-    return BrokerError(
-        error.code, error.api, error.subject, f"{text}neither is written once more; {error.message}"
-    )  # fmt: skip
+    return error.saying(
+        "what was sent before it may be written, as it may be itself, and nothing tells: neither "
+        f"is written once more; {error.message}"
+    )
 
 
 def out_of_order(queue: PartitionQueue, batch: Batch, later: Batch) -> BrokerError:
@@ -174,8 +172,7 @@ def after_last_try(
     """The last error of a batch, and that it was the last."""
     tried = f"tried {batch.tries} times (retries is {retries})"
     if isinstance(error, BrokerError):  # it names the batch
-        text = "; ".join(filter(None, (error.message, tried)))
-        return BrokerError(error.code, error.api, error.subject, text)
+        return error.saying("; ".join(filter(None, (error.message, tried))))
     tried = f"write {batch} to {queue.partition} was {tried}"
     if isinstance(error, ConnectionFailed):
         return ConnectionFailed(error.broker, error.stage, f"{error.reason}; {tried}")
