@@ -8,6 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import crc32c
@@ -196,6 +197,20 @@ def test_a_higher_level_makes_it_smaller(codec, levels):
     low, high = (compress(codec, TEXT, level) for level in levels)
     assert len(high) < len(low)
     assert decompress(codec, memoryview(high), 1 << 20) == TEXT
+
+
+def source_text() -> bytes:
+    """Half a megabyte of what people wrote."""
+    folder = Path(compression.__file__).parents[1]
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*.py")))[: 512 << 10]
+
+
+@pytest.mark.parametrize("size", [100, 16 << 10, 256 << 10, 512 << 10])
+def test_small_tables_of_zstd_are_nearly_as_good_as_the_librarys(size):
+    text = source_text()[:size]
+    plain = zstandard.ZstdCompressor(level=3).compress(text)
+    assert len(compress(ZSTD, text)) <= 1.02 * len(plain)
+    assert compress(ZSTD, text, 3) == compress(ZSTD, text)
 
 
 @pytest.mark.parametrize("codec", [NONE, SNAPPY])
