@@ -16,6 +16,7 @@ from typing import NamedTuple
 from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
 from pyspark_kafkaproto.cluster.changing import change
 from pyspark_kafkaproto.cluster.controller import controller_of
+from pyspark_kafkaproto.cluster.given import check_map, checked_each
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topics import NO_SUCH_TOPIC
 from pyspark_kafkaproto.cluster.topology import Topology, while_news_travels
@@ -152,9 +153,12 @@ def alter_configs(
             that are changed.
         ConfigError: a setting is to be changed twice.
     """
+    check_map("changes", changes, "the changes of each resource", is_secret=True)
     _check(changes)
-    for each in changes.values():
-        check_each_once(each)
+    for resource, each in changes.items():
+        example = "ConfigChange(name, value)"
+        option = f"changes of {resource}"
+        check_each_once(checked_each(option, each, ConfigChange, example, is_secret=True))
 
     def make_request(part: list[ConfigResource]) -> IncrementalAlterConfigsRequest:
         return IncrementalAlterConfigsRequest(
@@ -186,11 +190,11 @@ def check_each_once(changes: Collection[ConfigChange]) -> None:
 
 
 def _check(resources: Collection[ConfigResource]) -> None:
-    for item in resources:
-        if not isinstance(item, ConfigResource):
-            raise ConfigError("resource", item, "expected ConfigResource(type, name)")
+    for item in checked_each("resources", resources, ConfigResource, "ConfigResource(type, name)"):
         if item.type not in _TYPES:
             raise ConfigError("resource", item.type, f"expected one of {', '.join(_TYPES)}")
+        if not isinstance(item.name, str):
+            raise ConfigError(item.type, item.name, "expected a name, as text")
         if item.type in _OF_ONE_BROKER and item.name and not item.name.isdecimal():
             raise ConfigError(item.type, item.name, "expected a broker's id, such as 1")
 

@@ -1,4 +1,4 @@
-"""Partitions, offsets, times, ids and words as callers give them, as this room works with them."""
+"""What callers give, as this room works with it: partitions, offsets, times, ids, words, …."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pyspark_kafkaproto.cluster.groups.committed import CommittedOffset
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.net.secret import HIDDEN
 
 _LAST_OFFSET = _LAST_PRODUCER = 2**63 - 1
 _LONGEST_S = 2**63 / 1000  # int64, milliseconds
@@ -23,6 +24,33 @@ _T = TypeVar("_T")
 Offset = int | CommittedOffset
 # A key's type is taken as it is: one Mapping would refuse what both of these take.
 Offsets = Mapping[TopicPartition, Offset] | Mapping[tuple[str, int], Offset]
+
+
+def checked_each(
+    option: str, items: Iterable[_T], kind: type[_T], example: str, *, is_secret: bool = False
+) -> list[_T]:
+    """The items of a set of `kind`, such as `example`; `is_secret`: what else it is, is not shown.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if isinstance(items, (str, kind)) or not isinstance(items, Iterable):
+        raise ConfigError(option, HIDDEN if is_secret else items, f"expected a set of {example}")
+    checked = list(items)
+    for item in checked:
+        if not isinstance(item, kind):
+            raise ConfigError(option, HIDDEN if is_secret else item, f"expected {example}")
+    return checked
+
+
+def check_map(option: str, given: object, what: str, *, is_secret: bool = False) -> None:
+    """Refuse what is no dict; `what` is in it: the offset of each partition, ….
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if not isinstance(given, Mapping):
+        raise ConfigError(option, HIDDEN if is_secret else given, f"expected {what}, in a dict")
 
 
 def checked_partitions(partitions: Collection[tuple[str, int]]) -> list[TopicPartition]:
@@ -39,8 +67,7 @@ def by_partition(
     values: Mapping[TopicPartition, _T] | Mapping[tuple[str, int], _T],
 ) -> dict[TopicPartition, _T]:
     """`values`, the keys of which may be plain tuples; ConfigError as for `checked_partitions`."""
-    if not isinstance(values, Mapping):
-        raise ConfigError("partitions", values, "expected something for each of them, in a dict")
+    check_map("partitions", values, "something for each of them")
     return {checked_partition(item): value for item, value in values.items()}
 
 
@@ -50,8 +77,7 @@ def checked_offsets(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
     Raises:
         ConfigError: such an offset, text, or partition, there cannot be.
     """
-    if not isinstance(offsets, Mapping):
-        raise ConfigError("offsets", offsets, "expected the offset of each partition, in a dict")
+    check_map("offsets", offsets, "the offset of each partition")
     checked = {}
     for item, given in offsets.items():
         partition = checked_partition(item)
@@ -158,8 +184,7 @@ def checked_levels(levels: Mapping[str, int]) -> dict[str, int]:
     Raises:
         ConfigError: there cannot be such a level.
     """
-    if not isinstance(levels, Mapping):
-        raise ConfigError("levels", levels, "expected the level of each feature, in a dict")
+    check_map("levels", levels, "the level of each feature")
     checked = {}
     for name, given in levels.items():
         level = _within(given, _LAST_LEVEL)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafkaproto.cluster.given import (
     Offsets,
     by_partition,
+    check_map,
     checked_offsets,
     checked_partitions,
     checked_words,
@@ -23,9 +24,10 @@ from pyspark_kafkaproto.cluster.groups.committed import (
     delete_offsets,
     fetch_offsets,
 )
+from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router, one_call
 from pyspark_kafkaproto.cluster.topology import TopicPartition
-from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.cluster.groups.described import DescribedGroup, ListedGroup
@@ -80,6 +82,7 @@ class GroupWindow:
             BrokerError: a partition was refused; `usable` has the (group, partition) pairs that
                 were committed.
         """
+        check_map("offsets", offsets, "the offsets of each group")
         checked = {group: checked_offsets(own) for group, own in offsets.items()}
         commit_offsets(self._router, checked)
 
@@ -265,12 +268,16 @@ class GroupWindow:
         """
         from pyspark_kafkaproto.cluster.groups.lag import lag_of
 
+        if topics is not None:
+            check_set("topics", topics)
         return lag_of(self._router, groups, topics)
 
 
 def _checked_way(to: ResetTo) -> ResetTo:
-    from pyspark_kafkaproto.cluster.groups.reset import ToOffsets
+    from pyspark_kafkaproto.cluster.groups.reset import ResetTo, ToOffsets
 
+    if not isinstance(to, ResetTo):
+        raise ConfigError("to", to, "expected ToEarliest(), ToLatest(), ToOffsets(…), …")
     return ToOffsets(by_partition(to.offsets)) if isinstance(to, ToOffsets) else to
 
 

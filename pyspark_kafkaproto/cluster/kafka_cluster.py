@@ -170,6 +170,8 @@ class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow, Transac
         wrong with the cluster: that is in the findings. Each broker gets
         socket.connection.setup.timeout.ms.
         """
+        check_set("topics", topics)
+        check_set("groups", groups)
         return diagnose(self.config, topics, groups)
 
     # Offsets

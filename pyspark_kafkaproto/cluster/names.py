@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from pyspark_kafkaproto.errors import ConfigError
@@ -21,9 +21,9 @@ def check_set(option: str, values: Collection[str], one: str = "name") -> None:
     """Refuse one text where a set of them is meant: it is a collection too, of its letters.
 
     Raises:
-        ConfigError: it is a text.
+        ConfigError: it is a text, or no set at all.
     """
-    if isinstance(values, str):
+    if isinstance(values, str) or not isinstance(values, Iterable):
         raise ConfigError(option, values, f"expected a set of {one}s, not one {one}")
 
 

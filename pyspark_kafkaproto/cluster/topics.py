@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pyspark_kafkaproto.cluster.asking import Question, each_place, nothing_done_yet
 from pyspark_kafkaproto.cluster.changing import change
 from pyspark_kafkaproto.cluster.controller import ask_controller, controller_of, timeout_ms
+from pyspark_kafkaproto.cluster.given import check_map, checked_each
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.cluster.routing import Router
@@ -98,9 +99,7 @@ def create_topics(
         BrokerError: one could not be; `usable` has the names of those that are made.
     """
     by_name: dict[str, NewTopic] = {}
-    for topic in topics:
-        if not isinstance(topic, NewTopic):
-            raise ConfigError("topics", topic, "expected NewTopic(name, partitions, …)")
+    for topic in checked_each("topics", topics, NewTopic, "NewTopic(name, partitions, …)"):
         if by_name.setdefault(topic.name, topic) != topic:
             raise ConfigError("topic", topic.name, "it is given twice, and not alike")
 
@@ -182,7 +181,7 @@ def add_partitions(
     Raises:
         BrokerError: one could not be grown; `usable` has those that are.
     """
-    check_set("topics", counts)
+    check_map("counts", counts, "how many partitions of each topic")
 
     def make_request(names: list[str]) -> CreatePartitionsRequest:
         topic_of = CreatePartitionsRequest.Topic

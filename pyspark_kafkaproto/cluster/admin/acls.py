@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, cut
 from pyspark_kafkaproto.cluster.controller import ask_controller, ask_controller_once, refusal
+from pyspark_kafkaproto.cluster.given import checked_each
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.error_codes import SECURITY_DISABLED
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
@@ -222,15 +223,10 @@ def _counted(acls: Collection[Acl]) -> str:
 
 def _checked(items: Collection[_A], kind: type[_A]) -> list[_A]:
     """`items`; what is none of them is refused, and so are words that Kafka does not know."""
-    given: object = items
-    if not isinstance(given, Iterable):
-        raise ConfigError(f"{kind.__name__}s", given, "expected a set of them")
-    items = list(items)
+    checked = checked_each(f"{kind.__name__}s", items, kind, f"{kind.__name__}(…)")
     is_filter = kind is AclFilter
     patterns = _FILTER_PATTERNS if is_filter else _PATTERNS
-    for item in items:
-        if not isinstance(item, kind):
-            raise ConfigError(f"{kind.__name__}s", item, f"expected {kind.__name__}(…)")
+    for item in checked:
         for option, word, known in (
             ("resource_type", item.resource_type, _TYPES),
             ("pattern_type", item.pattern_type, patterns),
@@ -247,7 +243,7 @@ def _checked(items: Collection[_A], kind: type[_A]) -> list[_A]:
         ):
             if text == "" or not (isinstance(text, str) or (is_filter and text is None)):
                 raise ConfigError(option, text, "expected a name")
-    return items
+    return checked
 
 
 def _check_can_be_made(acl: Acl) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
 from pyspark_kafkaproto.cluster.changing import change
-from pyspark_kafkaproto.cluster.given import checked_brokers, checked_partition
+from pyspark_kafkaproto.cluster.given import check_map, checked_brokers, checked_partition
 from pyspark_kafkaproto.cluster.log_sizes import check_told
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, numbers_by_topic, while_news_travels
@@ -96,8 +96,7 @@ def checked_folders(folders: Mapping[Replica, str]) -> dict[Replica, str]:
     Raises:
         ConfigError: one is no replica, or no path.
     """
-    if not isinstance(folders, Mapping):
-        raise ConfigError("folders", folders, "expected the folder of each replica, in a dict")
+    check_map("folders", folders, "the folder of each replica")
     checked = {}
     for item, path in folders.items():
         match item:

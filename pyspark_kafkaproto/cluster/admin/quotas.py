@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from pyspark_kafkaproto.cluster.asking import Question, cut
 from pyspark_kafkaproto.cluster.controller import ask_controller, ask_controller_once, refusal
+from pyspark_kafkaproto.cluster.given import check_map
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, RemoteProtocolError
 from pyspark_kafkaproto.messages.alter_client_quotas import (
@@ -160,8 +161,7 @@ def alter_quotas(
             are done.
         ConfigError: there is no such quota, or not for this entity, or not of such a value.
     """
-    if not isinstance(changes, Mapping):
-        raise ConfigError("changes", changes, "expected the quotas of each entity, in a dict")
+    check_map("changes", changes, "the quotas of each entity")
     for entity, quotas in changes.items():
         _check_quotas(entity, quotas)
 
@@ -203,8 +203,7 @@ def _checked_parts(user: Name, client_id: Name, ip: Name) -> dict[str, str | Quo
 def _check_quotas(entity: object, quotas: Mapping[str, float | None]) -> None:
     if not isinstance(entity, QuotaEntity):
         raise ConfigError("entity", entity, "expected QuotaEntity(…)")
-    if not isinstance(quotas, Mapping):
-        raise ConfigError(f"quotas of {entity}", quotas, "expected their values by name, in a dict")
+    check_map(f"quotas of {entity}", quotas, "their values by name")
     known = _OF_CLIENTS if entity.ip is None else _OF_ADDRESSES
     for quota, value in quotas.items():
         if quota not in known:

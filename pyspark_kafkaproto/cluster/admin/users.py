@@ -7,7 +7,7 @@ is as good as the password for a login by SCRAM, so it is hidden like one.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -19,6 +19,7 @@ from pyspark_kafkaproto.cluster.controller import (
     controller_places,
     refusal,
 )
+from pyspark_kafkaproto.cluster.given import checked_each
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.error_codes import RESOURCE_NOT_FOUND
@@ -200,13 +201,10 @@ def _check_mechanism(mechanism: object) -> None:
 
 
 def _each_once(credentials: Collection[ScramCredential]) -> dict[_Own, ScramCredential]:
-    given: object = credentials
-    if isinstance(given, ScramCredential) or not isinstance(given, Iterable):
-        raise ConfigError("credentials", HIDDEN, "expected a set of them")
+    example = "ScramCredential(user, password)"  # what else it is may be a password
+    given = checked_each("credentials", credentials, ScramCredential, example, is_secret=True)
     found: dict[_Own, ScramCredential] = {}
-    for item in credentials:
-        if not isinstance(item, ScramCredential):  # it may be a password
-            raise ConfigError("credentials", HIDDEN, "expected ScramCredential(user, password)")
+    for item in given:
         if found.setdefault((item.user, item.mechanism), item) != item:
             allowed = f"it is given twice for {item.mechanism}, and not alike"
             raise ConfigError("user", item.user, allowed)

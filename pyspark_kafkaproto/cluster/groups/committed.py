@@ -243,7 +243,7 @@ def check_groups(groups: Collection[str]) -> None:
     """Refuse what the broker would refuse less clearly: one name instead of a set, an empty one."""
     check_set("groups", groups)
     for group in groups:
-        if not group:
+        if not group or not isinstance(group, str):
             raise ConfigError("group", group, "expected the name of a group")
 
 

@@ -195,7 +195,7 @@ def test_names_are_a_set(kafka):
 
 
 def test_one_name_is_not_the_numbers_of_partitions_of_topics(brokers, kafka):
-    with pytest.raises(ConfigError, match="expected a set of names"):
+    with pytest.raises(ConfigError, match="expected how many partitions of each topic, in a dict"):
         kafka.add_partitions("orders")
     assert not brokers.calls
 
@@ -227,15 +227,41 @@ def test_topics_to_make_go_in_as_a_set():
     }
 
 
-@pytest.mark.parametrize("topics", ["orders", {"orders"}])
+@pytest.mark.parametrize("topics", ["orders", {"orders"}, {"orders": 3}, NewTopic("orders"), None])
 def test_what_is_no_topic_to_make_is_refused(kafka, topics):
-    with pytest.raises(ConfigError, match=r"expected NewTopic\(name"):
+    with pytest.raises(ConfigError, match=r"'topics'.*expected (a set of )?NewTopic\(name"):
         kafka.create_topics(topics)
 
 
-def test_what_is_no_resource_is_refused(kafka):
-    with pytest.raises(ConfigError, match=r"expected ConfigResource\(type, name\)"):
-        kafka.describe_configs({("topic", "orders")})
+@pytest.mark.parametrize("resources", [{("topic", "orders")}, TOPIC, "orders", None])
+def test_what_is_no_resource_is_refused(kafka, resources):
+    told = r"'resources'.*expected (a set of )?ConfigResource\(type, name\)"
+    with pytest.raises(ConfigError, match=told):
+        kafka.describe_configs(resources)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"password": "hunter2"},
+        [("password", "hunter2")],
+        "password=hunter2",
+        ConfigChange("password", "hunter2"),
+        None,
+    ],
+)
+def test_what_is_no_change_is_refused_and_what_may_be_secret_not_shown(brokers, kafka, changes):
+    told = r"changes of topic 'orders'.*expected (a set of )?ConfigChange\(name, value\)"
+    with pytest.raises(ConfigError, match=told) as caught:
+        kafka.alter_configs({TOPIC: changes})
+    assert "hunter2" not in str(caught.value)
+    assert not brokers.calls
+
+
+def test_changes_are_of_a_resource_each(kafka):
+    with pytest.raises(ConfigError, match="expected the changes of each resource, in a dict") as e:
+        kafka.alter_configs([(TOPIC, {"password": "hunter2"})])
+    assert "hunter2" not in str(e.value)
 
 
 def test_records_are_cut_off_at_their_leaders(brokers, kafka):
@@ -356,6 +382,7 @@ def test_broker_that_is_away_keeps_no_other_from_an_answer(brokers, kafka, clock
     [
         (ConfigResource("tpoic", "x"), "expected one of topic"),
         (ConfigResource("broker", "b1"), "a broker's id"),
+        (ConfigResource("broker", 1), "expected a name, as text"),
     ],
 )
 def test_resources_that_there_are_not_are_refused(kafka, resource, told):

@@ -1,6 +1,7 @@
 """The face that users see: metadata, pickling, closing."""
 
 import pickle
+from functools import partial
 
 import pytest
 
@@ -109,9 +110,18 @@ def test_closed_cluster_opens_again(kafka):
     assert set(kafka.describe().topics) == {"orders", "empty"}
 
 
-def test_one_name_instead_of_a_set_is_refused():
-    with pytest.raises(ConfigError, match="expected a set of names"):
-        KafkaCluster({"bootstrap.servers": "127.0.0.1:9"}).get_partitions("orders")
+@pytest.mark.parametrize("names", ["orders", 3])
+def test_what_is_no_set_of_names_is_refused(brokers, kafka, names):
+    for call in (
+        kafka.get_partitions,
+        kafka.describe,
+        kafka.diagnose,
+        partial(kafka.diagnose, ()),
+        partial(kafka.lag, {"g"}),
+    ):
+        with pytest.raises(ConfigError, match="expected a set of names"):
+            call(names)
+    assert brokers.calls == []
 
 
 @pytest.mark.slow

@@ -288,7 +288,7 @@ def test_what_no_broker_takes_is_refused_here(brokers, kafka, wrong, said):
 
 
 def test_one_is_no_set_of_them(kafka):
-    with pytest.raises(ConfigError, match=r"'Acls'.*expected a set of them"):
+    with pytest.raises(ConfigError, match=r"'Acls'.*expected a set of Acl"):
         kafka.create_acls(READ)
     with pytest.raises(ConfigError, match="expected AclFilter"):
         kafka.delete_acls({READ})

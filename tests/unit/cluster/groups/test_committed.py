@@ -304,6 +304,8 @@ def test_group_needs_a_name(kafka):
     for call in (kafka.get_consumer_offsets, kafka.set_consumer_offsets):
         with pytest.raises(ConfigError, match="name of a group"):
             call("", {})
+    with pytest.raises(ConfigError, match="expected the offsets of each group, in a dict"):
+        kafka.set_group_offsets([("g", {FIRST: 3})])
 
 
 def test_negative_offset_is_refused_here(brokers, kafka):

@@ -209,6 +209,8 @@ def test_one_name_is_not_a_set_of_names(kafka):
     for call in (kafka.describe_groups, kafka.delete_groups, kafka.lag, kafka.get_group_offsets):
         with pytest.raises(ConfigError, match="expected a set of names"):
             call("reports")
+        with pytest.raises(ConfigError, match="'group' is 3: expected the name of a group"):
+            call({3})
 
 
 @pytest.mark.slow

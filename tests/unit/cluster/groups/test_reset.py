@@ -56,6 +56,13 @@ def test_every_way_stays_within_what_is_there(coordinator, kafka, to, after):
     assert coordinator.offsets["g"] == {FIRST: (after, "")}
 
 
+@pytest.mark.parametrize("to", ["earliest", ToEarliest, None])
+def test_what_is_no_way_to_move_offsets_is_refused(coordinator, kafka, to):
+    for call in (kafka.reset_consumer_offsets, kafka.reset_share_group_offsets):
+        with pytest.raises(ConfigError, match=r"'to' is .*expected ToEarliest\(\)"):
+            call("g", to, {FIRST})
+
+
 def test_the_earliest_of_a_log_that_has_lost_nothing_is_its_first_record(
     brokers, coordinator, kafka
 ):
