@@ -26,27 +26,35 @@ _MOST_OFFSET_DIGITS = 12
 
 
 class Bounds:
-    """Where partitions begin and end at this moment, and what lies between.
+    """Where partitions begin and end when they are asked for, and what lies between.
 
     Args:
         cluster: whom to ask.
-        partitions: whose.
         refused: takes the errors of those whose leader does not say it.
-
-    Attributes:
-        partitions: the others.
     """
 
-    def __init__(
-        self, cluster: KafkaCluster, partitions: set[TopicPartition], refused: Refused
-    ) -> None:
+    def __init__(self, cluster: KafkaCluster, refused: Refused) -> None:
         self._cluster = cluster
+        self._refused = refused
         self._is_stable = cluster.config.is_read_committed
-        first = refused.known(partial(cluster.get_earliest_leader_offsets, partitions))
+        self._first: Offsets = {}
+        self._last: Offsets = {}
+        self._times: dict[str, int] = {}  # -10m means one time, whoever is led later
+
+    def ask(self, partitions: set[TopicPartition], *, waits: bool) -> set[TopicPartition]:
+        """Look where `partitions` begin and end; the rest is about those of them that it gives.
+
+        Args:
+            partitions: whose.
+            waits: whether for those that nobody leads; else they are left out.
+        """
+        latest = partial(self._cluster.get_latest_leader_offsets, waits_for_leaders=waits)
+        last = self._refused.known(partial(latest, partitions))
         # Not of the others, which would be waited for once more.
-        self._last = dict(refused.known(partial(cluster.get_latest_leader_offsets, set(first))))
-        self._first = {item: first[item] for item in self._last}
-        self.partitions = set(self._last)
+        earliest = partial(self._cluster.get_earliest_leader_offsets, set(last))
+        self._first = dict(self._refused.known(earliest))
+        self._last = {item: last[item] for item in self._first}
+        return set(self._last)
 
     def within(self, offsets: Mapping[TopicPartition, int | None]) -> Offsets:
         """`offsets`, moved to the nearest record that is there; None is behind the last."""
@@ -63,14 +71,15 @@ class Bounds:
         Raises:
             ConfigError: what it has committed lies behind the end.
         """
-        for item, offset in sorted(committed.items()):
+        own = {item: committed[item] for item in committed.keys() & self._last.keys()}
+        for item, offset in sorted(own.items()):
             last = self._last[item]
             self._tell_gone(item, offset)
             if offset > last and not self._is_stable:  # the last stable offset is no end
                 why = f"group {group!r} has committed {offset} for {item}, which ends at {last}: "
                 why += "its end was cut off, or the topic was made anew (kafkaproto groups reset)"
                 raise ConfigError("--group", group, why)
-        return {item: max(offset, self._first[item]) for item, offset in committed.items()}
+        return {item: max(offset, self._first[item]) for item, offset in own.items()}
 
     def find(self, option: str, where: str) -> Offsets:
         """The offset of each partition that `where` means."""
@@ -90,7 +99,7 @@ class Bounds:
             other = ", or -10m (ms, s, m, h, d, w) for that long ago" if where[0] == "-" else ""
             raise ConfigError(option, where, f"write {hint} of each partition{other}")
         others = f"earliest, latest, an offset, last:N, {TIME_EXAMPLE}"
-        time_ms = parse_time(option, where, others)
+        time_ms = self._times.setdefault(where, parse_time(option, where, others))
         found = self._cluster.get_leader_offsets(self._first.keys(), time_ms)
         none = sorted(item for item, offset in found.items() if offset is None)
         for item in none if option == "--from" else ():

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from itertools import islice
+from typing import NamedTuple
 
 import click
 from rich.console import Console
@@ -110,27 +111,44 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
     partitions = find_partitions(cluster, "TOPIC", [topic])
     if group is not None and start is not None:
         raise click.UsageError("--group says where to start: --from does not go with it")
-    refused = Refused()
-    bounds = Bounds(cluster, partitions, refused)
-    if follow:  # or what is written to the others once somebody leads them would be missed
-        refused.tell()
-    partitions = bounds.partitions
-    starts = bounds.find("--from", start or "earliest")
+    committed: Offsets = {}
     if group is not None:
-        starts |= bounds.go_on(group, _committed(cluster, group, partitions, is_to_commit=commit))
-    stops = bounds.find("--to", stop)
-    turned = [item for item in partitions if stops[item] < starts[item]]
-    for item in sorted(turned) if stop != "latest" else ():
-        where = f"--to is offset {stops[item]}, before the start {starts[item]}"
-        click.echo(f"{item}: {where}", err=True)
-    following = Following(cluster, starts)
-    printer = _Printer(following, render, count)
-    with _committing(cluster, group if commit else None, following):
-        printer.print_until(stops)
+        committed = _committed(cluster, group, partitions, is_to_commit=commit)
+    wanted = _Wanted(start or "earliest", stop, group or "", committed)
+    refused = Refused()
+    printer = _Printer(cluster, Bounds(cluster, refused), wanted, render, count)
+    with _committing(cluster, group if commit else None, printer.following):
+        missing = printer.print_led(partitions)
+        if follow:  # what comes to those that are refused would be missed
+            refused.tell()
+        if missing and not (refused or printer.is_full):  # else they were waited for, or need not
+            click.echo(f"nobody leads {', '.join(map(str, sorted(missing)))}: waiting", err=True)
+            missing = printer.print_led(missing, waits=not follow)
         while follow and not printer.is_full:
             time.sleep(_FOLLOW_S)
-            printer.print_until(following.newer_ends())
+            printer.print_newer()
+            missing = missing and printer.print_led(missing)
+            refused.tell()
     refused.tell()
+
+
+class _Wanted(NamedTuple):
+    """What is to be printed: from where to where, and of a group what it has not seen."""
+
+    start: str
+    stop: str
+    group: str
+    committed: Offsets
+
+    def span(self, bounds: Bounds) -> tuple[Offsets, Offsets]:
+        """From where to where that is; what is read of no partition is told."""
+        starts = bounds.find("--from", self.start) | bounds.go_on(self.group, self.committed)
+        stops = bounds.find("--to", self.stop)
+        turned = [item for item in starts if stops[item] < starts[item]]
+        for item in sorted(turned) if self.stop != "latest" else ():
+            where = f"--to is offset {stops[item]}, before the start {starts[item]}"
+            click.echo(f"{item}: {where}", err=True)
+        return starts, stops
 
 
 @contextmanager
@@ -181,10 +199,23 @@ def _committed(
 
 
 class _Printer:
-    """Prints what `following` gives, up to a count."""
+    """Prints what is wanted of partitions, up to a count.
 
-    def __init__(self, following: Following, render: Render, count: int | None) -> None:
-        self._following = following
+    Attributes:
+        following: how far it has come.
+    """
+
+    def __init__(
+        self,
+        cluster: KafkaCluster,
+        bounds: Bounds,
+        wanted: _Wanted,
+        render: Render,
+        count: int | None,
+    ) -> None:
+        self.following = Following(cluster, {})
+        self._bounds = bounds
+        self._wanted = wanted
         self._render = render
         self._left = count
 
@@ -193,13 +224,31 @@ class _Printer:
         """Whether as many as were asked for have been printed."""
         return self._left == 0
 
-    def print_until(self, stops: Offsets) -> None:
+    def print_led(
+        self, partitions: set[TopicPartition], *, waits: bool = False
+    ) -> set[TopicPartition]:
+        """What there is of those that somebody leads, or comes to lead in time where it waits.
+
+        Returns:
+            The others.
+        """
+        led = self._bounds.ask(partitions, waits=waits)
+        starts, stops = self._wanted.span(self._bounds)
+        self.following.begin(starts)
+        self._print_until(stops)
+        return partitions - led
+
+    def print_newer(self) -> None:
+        """What has come since."""
+        self._print_until(self.following.newer_ends())
+
+    def _print_until(self, stops: Offsets) -> None:
         """Everything from where it is to `stops`, or what is left of the count."""
-        total = self._following.count_until(stops)
+        total = self.following.count_until(stops)
         with _progress(total if self._left is None else min(total, self._left)) as advance:
-            for record in islice(self._following.records_until(stops), self._left):
+            for record in islice(self.following.records_until(stops), self._left):
                 sys.stdout.buffer.write(self._render(record))
-                self._following.note_read(record)
+                self.following.note_read(record)
                 if self._left is not None:
                     self._left -= 1
                 advance()

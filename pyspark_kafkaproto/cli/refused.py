@@ -42,6 +42,9 @@ class Refused:
     def __init__(self) -> None:
         self._errors: list[KafkaProtoError] = []
 
+    def __bool__(self) -> bool:
+        return bool(self._errors)
+
     def each(self, things: Iterable[_K], ask: Callable[[set[_K]], _T]) -> list[_T]:
         """What `ask` answers: about all things at once, or about each where that is refused.
 

@@ -50,6 +50,11 @@ class Following:
         self._topic_ids: dict[str, bytes] = {}
         self._leaderless: set[TopicPartition] = set()
 
+    def begin(self, starts: Offsets) -> None:
+        """Follow these, too, whose ends were told last."""
+        self._positions |= starts
+        self._cut_offs.learn()
+
     def count_until(self, stops: Offsets) -> int:
         """How many offsets there are yet to `stops`: no fewer than records."""
         return sum(item.count or 0 for item in self._ranges(stops))
@@ -63,7 +68,7 @@ class Following:
         Raises:
             DataLoss: offsets mean other records than before.
         """
-        self._ends = stops
+        self._ends = self._ends | stops
         ranges = self._ranges(stops)
         if not ranges:
             if not self._topic_ids:  # who begins at the end follows this topic, too

@@ -23,8 +23,13 @@ class CutOffs:
 
     def __init__(self, cluster: KafkaCluster) -> None:
         self._cluster = cluster
-        self._last = cluster.end_epochs
-        self._epochs = dict(self._last)  # of all that were told
+        self._epochs: dict[TopicPartition, int] = {}  # of all that were told
+        self.learn()
+
+    def learn(self) -> None:
+        """Take the ends that were told last for those of the last look."""
+        self._last = self._cluster.end_epochs
+        self._epochs |= self._last
 
     def find(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Where logs were cut off below `positions` since the last look.
@@ -33,10 +38,8 @@ class CutOffs:
             positions: the next offsets to read, no further than the ends that were told before the
                 last ones.
         """
-        told = self._cluster.end_epochs
-        if told is self._last:
+        if self._cluster.end_epochs is self._last:
             return {}
         found = self._cluster.find_cut_off(positions, self._epochs)
-        self._last = told
-        self._epochs |= told
+        self.learn()
         return found

@@ -234,9 +234,73 @@ def test_consume_prints_what_somebody_leads_and_tells_of_the_rest(brokers, comma
         assert done.stdout_bytes.splitlines() == WHOLE
         assert done.exit_code
         assert "orders-1: LEADER_NOT_AVAILABLE" in done.stderr
+        assert done.stderr.startswith("nobody leads orders-1: waiting\n")
     assert coordinator.offsets["g"] == {("orders", 0): (30, ""), ("orders", 1): (4, "")}
-    done = command("consume", "orders", "--follow", *soon)
-    assert (done.exit_code > 0, done.stdout) == (True, ""), "or it would miss what comes"
+    done = command("consume", "orders", "-n", "30", *soon)
+    assert (done.exit_code, done.stderr) == (0, ""), "there is nothing to wait for"
+
+
+@pytest.mark.parametrize("words", [(), ("--group", "g", "--commit")])
+def test_consume_waits_for_a_leader_once_the_others_are_printed(
+    brokers, command, monkeypatch, words
+):
+    coordinator = FakeCoordinator(brokers, g={("orders", 1): (4, "")})
+    brokers.logs["orders", 1].fill(1)
+    topic = brokers.topics["orders"]
+    topic.move(1, -1)
+    printed = []
+
+    def elect(text, **_):
+        printed.append(text)
+        topic.move(1, node_id=2)
+
+    monkeypatch.setattr(consume.click, "echo", elect)
+    done = command("consume", "orders", "--format", "raw", *words)
+    later = WHOLE[4:10] if words else WHOLE[:10]
+    assert (done.exit_code, done.stdout_bytes.splitlines()) == (0, WHOLE + later)
+    assert printed == ["nobody leads orders-1: waiting"]
+    if words:
+        assert coordinator.offsets["g"] == {("orders", 0): (30, ""), ("orders", 1): (10, "")}
+
+
+@pytest.mark.parametrize(
+    ("start", "seen"), [("earliest", WHOLE[:10]), ("latest", []), ("9", WHOLE[9:10])]
+)
+def test_a_follower_reads_what_nobody_leads_once_somebody_does(
+    brokers, command, monkeypatch, start, seen
+):
+    stop_clock(monkeypatch, routing)
+    brokers.logs["orders", 1].fill(1)
+    brokers.topics["orders"].move(1, -1)
+
+    def happen():
+        brokers.logs["orders", 0].append(b"meanwhile")
+        yield
+        brokers.topics["orders"].move(1, node_id=2)
+        yield
+        brokers.logs["orders", 1].append(b"later")
+        yield
+        raise KeyboardInterrupt
+
+    happens = happen()
+    monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=lambda _: next(happens)))
+    done = command("consume", "orders", "--follow", "--format", "raw", "--from", start)
+    first = {"earliest": WHOLE, "latest": [], "9": WHOLE[9:]}[start]
+    assert done.stdout_bytes.splitlines() == [*first, b"meanwhile", *seen, b"later"]
+    assert done.exit_code == 130
+
+
+def test_a_follower_notices_a_cut_off_of_what_it_began_with(brokers, command, monkeypatch):
+    """Though it has grown again since: its leader's epoch is that of the look at its end."""
+
+    def cut_off(_):
+        brokers.topics["orders"].move(0, node_id=2)
+        brokers.logs["orders", 0].cut_off(10)
+        brokers.logs["orders", 0].fill(3)
+
+    monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=cut_off))
+    done = command("consume", "orders", "--follow", "--format", "raw")
+    assert "orders-0 was cut off at offset 10" in done.stderr
 
 
 @pytest.mark.usefixtures("brokers")
