@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pyspark_kafkaproto import KafkaCluster, TopicPartition
@@ -62,6 +64,17 @@ def test_added_partitions_are_read_from_their_first_record(broker, cluster, topi
     finally:
         running.stop()
     assert here.values() == numbered(0, 130)
+
+
+@pytest.mark.parametrize("source", [OURS, THEIRS])
+def test_a_start_beyond_the_log_is_a_loss_as_by_sparks_own(topic, place, source):
+    beyond = json.dumps({topic: {"0": 101}})
+    failing = place("beyond").start(source, subscribe=topic, startingOffsets=beyond)
+    failure = failure_of(failing)
+    if source == OURS:
+        assert "[KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED] option 'startingOffsets'" in failure
+    else:  # the text of that condition, which a query's failure shows without its name
+        assert "offset was changed from 101 to 100" in failure
 
 
 def test_truncated_log_is_a_loss_or_read_from_what_is_left_as_by_sparks_own(

@@ -189,6 +189,7 @@ def _check_inside(tail: Tail, options: ReadOptions, starts: _Offsets, ends: _Off
             {str(item): at for item, at in beyond.items()},
             f"these offsets lie beyond the end of the log ({there}); give offsets that are there, "
             "or set failOnDataLoss to false to start at the end",
+            "KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED",  # as Spark's own has it
         )
     _log.warning(
         "option %s lies beyond the end of the log (%s): the query starts at the end",

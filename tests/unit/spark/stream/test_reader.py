@@ -335,7 +335,8 @@ def test_batch_0_of_trigger_once_is_planned_as_it_was_taken(brokers, stream):
 
 def test_start_beyond_the_log_is_refused_by_its_option(stream):
     beyond = '{"orders":{"0":101,"1":-2}}'
-    with pytest.raises(ConfigError, match=r"startingOffsets.*orders-0.*101.*10 to 100"):
+    told = r"\[KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED\].*startingOffsets.*-0': 101.*10 to 100"
+    with pytest.raises(ConfigError, match=told):
         started(stream(startingOffsets=beyond))
     lenient = stream(startingOffsets=beyond, failOnDataLoss="false")
     assert lenient.initialOffset() == {"orders": {"0": 100, "1": 0}}
