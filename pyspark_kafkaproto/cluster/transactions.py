@@ -62,10 +62,12 @@ _TRANSACTION_VERSION = "transaction.version"
 _LAST_END_WITHOUT_BUMP = 4
 _IDS_PER_REQUEST = 100
 
-# A coordinator fences whose transaction it has timed out, as it does whoever was taken over.
+# A coordinator fences whose transaction it has timed out, as it does whoever was taken over; and
+# who asked twice for an epoch, if the first request comes behind the second.
 FENCED: Final = (
     "another producer has taken over this transactional id, or the transaction timed out "
-    "(transaction.timeout.ms): this producer may not go on"
+    "(transaction.timeout.ms), or a begin of this producer that nobody answered came late: it may "
+    "not go on"
 )
 FENCED_CODES: Final = frozenset({INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
 # What an EndTxn answers where a transaction is not any more what it was: ended, or another's.

@@ -1268,7 +1268,10 @@ def refused_by(api, code):
     )
 
 
-_TAKEN_OVER = r"another producer .*has taken over.*, or .* timed out \(transaction\.timeout\.ms\)"
+_TAKEN_OVER = (
+    r"another producer .*has taken over.*, or .* timed out \(transaction\.timeout\.ms\)"
+    r", or a begin .*came late"  # its own, of which another try was answered
+)
 _WHY = {
     47: _TAKEN_OVER,  # INVALID_PRODUCER_EPOCH
     48: r"was ended .*, or timed out .*\(transaction\.timeout\.ms\)",  # INVALID_TXN_STATE
