@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_SETTLE_S = 5.0  # for answers before an abort
+_SETTLE_S = 5.0  # for answers before an abort, or after an error
 _ABORT_S = 5.0  # for the abort after an error: whoever waits for that error should not wait long
 
 
@@ -412,8 +412,6 @@ class Producer:
             yield
         except BaseException as error:
             self._end_by(error)
-            if isinstance(error, KafkaProtoError) and self._transactions is None:
-                error.usable = self._take_written()
             raise
 
     def _check_going(self) -> None:
@@ -424,7 +422,12 @@ class Producer:
 
     def _end_by(self, error: BaseException) -> None:
         self._ended_by = f"with {type(error).__name__}"
-        self.abandon()
+        try:
+            if isinstance(error, KafkaProtoError) and self._transactions is None:
+                self._sender.settle(Deadline.after(_SETTLE_S))
+                error.usable = self._take_written()
+        finally:
+            self.abandon()
 
     @property
     def _transactional(self) -> Transactions:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark_kafkaproto.client.writing.batches import Batch
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.errors import KafkaProtoError, UnsupportedVersion
-from pyspark_kafkaproto.messages.produce import ProduceRequest
+from pyspark_kafkaproto.messages.produce import ProduceRequest, ProduceResponse
 from pyspark_kafkaproto.net import Connection, Deadline, Endpoint, ProducerConfig
 from pyspark_kafkaproto.wire.declaration import NO_ID
 
@@ -128,8 +128,8 @@ class Link:
             topics = {queue.topic_id or NO_ID: queue.partition.topic for queue, _ in chosen}
             self.sent.append(SentProduce(batches, topics, deadline))
 
-    def hear_out(self, deadline: Deadline) -> None:
-        """Wait for all answers, and throw them away.
+    def hear_out(self, deadline: Deadline) -> Iterator[tuple[SentProduce, ProduceResponse]]:
+        """Wait for all answers, and give each with what it is to.
 
         What has not left as a whole is not waited for: brokers do nothing with a part.
         """
@@ -139,8 +139,8 @@ class Link:
         answered = len(self.sent) - connection.has_unsent
         try:
             for _ in range(answered):
-                connection.receive(deadline)
-                self.sent.popleft()
+                answer = connection.receive(deadline).message
+                yield self.sent.popleft(), answer
         except KafkaProtoError as error:
             _log.debug("%s has not answered all that it was sent: %s", self.endpoint, error)
 

@@ -159,9 +159,16 @@ class Sender:
             link.excuse(away_s)
 
     def settle(self, deadline: Deadline) -> None:
-        """Have what is in flight answered, whatever is said: it will not arrive later then."""
+        """Have what is in flight answered, whatever is said: it will not arrive later then.
+
+        What is written counts.
+        """
         for link in self._links.values():
-            link.hear_out(deadline)
+            for sent, answer in link.hear_out(deadline):
+                try:
+                    self._count_written(sent, answer)
+                except KafkaProtoError as error:
+                    _log.debug("%s: %s", link.endpoint, error)
 
     def abandon(self) -> None:
         """Give up what is in flight: its answers must not be taken for somebody else's."""
@@ -357,8 +364,16 @@ class Sender:
 
     def _read(self, link: Link, sent: SentProduce, answer: ProduceResponse) -> None:
         endpoints = {node.node_id: Endpoint(node.host, node.port) for node in answer.node_endpoints}
+        for queue, batch, data in self._count_written(sent, answer):
+            leader = _new_leader(data, endpoints, queue)
+            self._judge(queue, batch, data, link.endpoint, leader)
+
+    def _count_written(
+        self, sent: SentProduce, answer: ProduceResponse
+    ) -> list[tuple[PartitionQueue, Batch, Answered]]:
+        """Count what is written; the rest is judged last, which may end the writer."""
         left = dict(sent.batches)
-        refused = []  # judged last: it may end the writer, and what is written is known by then
+        refused = []
         for topic in answer.responses:
             name = topic.name or sent.topics.get(topic.topic_id, "")
             for data in topic.partition_responses:
@@ -372,9 +387,7 @@ class Sender:
                     refused.append((queue, batch, data))
         if left:
             raise RemoteProtocolError(f"no answer for {', '.join(map(str, left))}", where="Produce")
-        for queue, batch, data in refused:
-            leader = _new_leader(data, endpoints, queue)
-            self._judge(queue, batch, data, link.endpoint, leader)
+        return refused
 
     def _delivered(self, queue: PartitionQueue, batch: Batch, base_offset: int) -> None:
         self.held_bytes -= batch.size_bytes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from pyspark_kafkaproto.client.writing.links import _HURRIED_S, _STALL_S, Link, SentProduce
@@ -31,6 +33,7 @@ class FakeConnection:
         self.answers -= 1
         if self.answers < 0:
             raise DeadlineExceeded("receive", 30.0)
+        return SimpleNamespace(message=None)
 
 
 class FakeRouter:
@@ -102,8 +105,9 @@ def test_answers_are_heard_out_of_what_has_left_as_a_whole(router, answers, has_
     link.connection.has_unsent, link.connection.answers = has_unsent, answers
     sent = [SentProduce({}, {}, Deadline.after(30)) for _ in range(3)]
     link.sent.extend(sent)
-    link.hear_out(Deadline.after(30))
+    heard = [item for item, _ in link.hear_out(Deadline.after(30))]
     asked = min(answers, 2 if has_unsent else 3)
+    assert heard == sent[:asked]
     assert list(link.sent) == sent[asked:]
     waits_in_vain = answers == 1
     assert link.connection.answers == answers - asked - waits_in_vain

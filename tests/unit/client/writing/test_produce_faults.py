@@ -2,21 +2,24 @@
 
 import itertools
 import random
+from functools import partial
 
 import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.client import produce as produce_module
 from pyspark_kafkaproto.client.writing.plain import decoded_batch, records_of
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import (
     BrokerError,
     DeadlineExceeded,
+    KafkaProtoError,
     RemoteProtocolError,
 )
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first, marked
-from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, cut, topic_id_of
+from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, cut, late, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_produce import come_up_again, produce, refusing, stamped, values, write
 from tests.unit.client.faults import (
@@ -30,7 +33,7 @@ from tests.unit.client.faults import (
 
 pytestmark = pytest.mark.usefixtures("compressed_in_threads")
 
-ONE = TopicPartition("orders", 0)
+ONE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 ROWS = 100
 EXPECTED = [f"{n}".encode() for n in range(ROWS)]
 
@@ -52,6 +55,44 @@ def write_all(writer, partition=0):
 def after(count, *answers):
     """Answers that come once `count` requests were answered well."""
     return [*[DEFAULT] * count, *answers, DEFAULT]
+
+
+def five_of_each(writer, brokers):
+    """Under way to both leaders."""
+    brokers.topics["orders"].move(1, node_id=2)
+    writer.send([*numbered(5), *numbered(5, partition=1)])
+
+
+def test_an_error_has_what_other_leaders_were_just_writing(brokers, producer):
+    brokers.on("Produce", refusing(29), node=1)
+    brokers.on("Produce", late(brokers, partial(produce, brokers)), node=2)
+    writer = producer()
+    five_of_each(writer, brokers)
+    with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED") as caught:
+        writer.flush()
+    assert {item: each.records for item, each in caught.value.usable.items()} == {OTHER: 5}
+
+
+def test_an_error_of_a_row_has_what_was_under_way(brokers, producer):
+    brokers.on("Produce", late(brokers, partial(produce, brokers)), node=2)
+    writer = producer(linger_ms=0)
+    five_of_each(writer, brokers)
+    brokers.wait_for_call("Produce", 2)
+    with pytest.raises(KafkaProtoError, match="partition 7") as caught:
+        writer.send(numbered(1, partition=7))
+    written = {item: each.records for item, each in caught.value.usable.items()}
+    assert written == {ONE: 5, OTHER: 5}
+
+
+def test_an_error_waits_for_no_leader_that_hangs(brokers, producer, monkeypatch):
+    monkeypatch.setattr(produce_module, "_SETTLE_S", 0.2)
+    brokers.on("Produce", refusing(29), node=1)
+    brokers.on("Produce", STALL, node=2)
+    writer = producer()
+    five_of_each(writer, brokers)
+    with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED") as caught:
+        writer.flush()
+    assert caught.value.usable == {}
 
 
 RETRIABLE = [2, 3, 5, 6, 7, 9, 13, 19, 20, 56, 74, 75, 89, 100, 103]
