@@ -66,7 +66,10 @@ class Tap:
             reason = "one address of this machine: it is what clients are told to connect to"
             raise ConfigError("--host", host, reason)
         self._host = host
-        self._lock = threading.Condition()  # notified when a connection has ended
+        # Of C: an interrupt leaves one of Python's, such as a Condition's, taken for ever.
+        self._lock = threading.Lock()
+        self._end = threading.Lock()  # let go of with the last connection of a closed tap
+        self._end.acquire()
         self._streams: set[FrameStream] = set()
         self._is_closed = False
         try:
@@ -97,8 +100,10 @@ class Tap:
         self._close_listeners()
         for stream in streams:
             stream.close()
-        with self._lock:
-            if not self._lock.wait_for(lambda: not self._streams, _CLOSE_S):
+        if self._streams:
+            if self._end.acquire(timeout=_CLOSE_S):
+                self._end.release()  # for whoever closes it, too
+            else:
                 _log.warning("the end of the recording is not written after %g s", _CLOSE_S)
         self._close_listeners()  # a broker's last words may have told a new address
 
@@ -138,7 +143,8 @@ class Tap:
         finally:
             with self._lock:
                 self._streams -= both
-                self._lock.notify_all()
+                if self._is_closed and not self._streams:
+                    self._end.release()
 
     def _record(self, client: FrameStream, upstream: FrameStream, broker: Endpoint) -> None:
         track = self._recorder.connection(_address(client.there), _address(broker))

@@ -2,7 +2,8 @@
 
 import io
 import socket
-from contextlib import closing
+import threading
+from contextlib import closing, suppress
 from errno import EMFILE
 from struct import pack
 from threading import Event, Thread
@@ -10,6 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from pyspark_kafkaproto import tap as tap_module
 from pyspark_kafkaproto.capture.link import ACK, FIN
 from pyspark_kafkaproto.cluster import KafkaCluster
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
@@ -19,6 +21,7 @@ from pyspark_kafkaproto.net.relay import FrameStream
 from pyspark_kafkaproto.tap import Tap, _Talk
 from pyspark_kafkaproto.wire.frame import encode_response
 from tests.fake_broker import FakeCluster
+from tests.interrupted import Interrupted
 from tests.unit.capture.wire import read
 
 
@@ -81,6 +84,24 @@ def test_when_it_is_closed_all_is_written():
             closing_it.join(10)
     _, notes = read(file.getvalue())
     assert (closing_it.is_alive(), notes) == (False, [])
+    assert file.getvalue().count(pack(">BB", 0x50, FIN | ACK)) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nth", range(1, 40))
+def test_wherever_closing_is_interrupted_it_can_be_closed_again(nth):
+    """A Condition is taken by a function of Python: behind that an interrupt left it taken."""
+    file, files = io.BytesIO(), {tap_module.__file__, threading.__file__}
+    with FakeCluster({"orders": 1}) as fake:
+        tap = Tap(0, Endpoint.parse(fake.bootstrap_servers), file.write)
+        with KafkaCluster({"bootstrap.servers": str(tap.endpoint)}) as cluster:
+            cluster.get_partitions(["orders"])
+            with suppress(KeyboardInterrupt), Interrupted(nth, files, behind_c=True):
+                tap.close()
+            again = Thread(target=tap.close, daemon=True)
+            again.start()
+            again.join(5)
+    assert not again.is_alive()
     assert file.getvalue().count(pack(">BB", 0x50, FIN | ACK)) == 2
 
 
