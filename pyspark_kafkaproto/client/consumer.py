@@ -535,7 +535,7 @@ class Consumer(Polled):
 
         Takes 30 s at most, or default.api.timeout.ms where that is less, listeners aside: where
         nobody answers the group notices when the session ends, and commits that were not answered
-        have failed.
+        have failed. Ctrl-C has it leave without its last commit, unless that is done.
 
         Args:
             commit: False: commit nothing, nor tell `on_revoke`: the last rows are read again.
