@@ -101,6 +101,16 @@ class Directory:
         again = self._in_vain.get(partition)
         return again is not None and not again.has_passed
 
+    def is_up_to_date(self, partition: TopicPartition) -> bool:
+        """Whether the partition is, by metadata of now, that of the topic and leader known here."""
+        topology = self.router.described({partition.topic})
+        try:
+            found, leader = topology.topic(partition.topic), topology.leader(partition)
+        except BrokerError:
+            return False
+        is_same_topic = found.topic_id == self._topic_ids.get(partition.topic)
+        return is_same_topic and leader.epoch == self._newest.get(partition, NO_EPOCH)
+
     def read_epoch(self, partition: TopicPartition) -> int:
         """The leader epoch of the last batch that was read, for the broker to compare; else -1."""
         return self._read_epochs.get(partition, NO_EPOCH)

@@ -313,11 +313,12 @@ class Exchanges(ABC):
 
         A leader notes the high watermark and then reads up to where it is by then: while others
         write, its answer may hold more. But the CRC does not cover a batch's base offset, and this
-        is what shows a damaged one.
+        is what shows a damaged one. Where another leader, or another topic of that name, has told
+        the end, the next Fetch tells what has become of the log.
         """
         partition = progress.topic_partition
         end = list_bounds(self._directory.router, [partition], LATEST_TIMESTAMP)[partition]
-        if next_offset > end:
+        if next_offset > end and self._directory.is_up_to_date(partition):
             raise CorruptRecords(
                 f"its batches end at {next_offset}, beyond the end of the log, {end}",
                 base_offset=progress.position,

@@ -103,6 +103,32 @@ def test_log_cut_off_above_what_was_read_loses_nothing_that_went_out(brokers, co
     assert read(task((0, 0, 100)), config()) == rows(0, 0, 100)
 
 
+def _answer_then(brokers, change):
+    """An answer with more than the high watermark that it names, and a `change` right behind it."""
+    whole = brokers.logs["orders", 0].fetch(0, 0, 64 << 10, is_first=True)
+    ahead = Answered(partition_index=0, high_watermark=5, records=whole.records)
+
+    def answer(call):
+        change()
+        return answered(ahead)(call)
+
+    brokers.on("Fetch", answer, DEFAULT)
+
+
+def test_log_cut_off_as_more_was_answered_than_acknowledged_is_no_damage(
+    brokers, config, task, clock
+):
+    log = brokers.logs["orders", 0].fill(3)
+
+    def elect():
+        brokers.topics["orders"].move(0, node_id=2)
+        log.cut_off(10)
+
+    _answer_then(brokers, elect)
+    with pytest.raises(DataLoss, match="it holds the offsets 0 to 10 now"):
+        read(task((0, 0, 40)), config())
+
+
 def test_damaged_epoch_is_no_loss(brokers, config, task, clock):
     """No CRC covers it: a leader that has no such epoch denies the offset, but lists it."""
     log = brokers.logs["orders", 0].fill(10, size_bytes=3000)
@@ -245,6 +271,22 @@ def test_topic_made_anew_mid_read_gives_no_offset_twice_when_told_so(brokers, co
     planned = task((0, 0, 100))
     _in_the_middle(brokers, lambda: _make_anew(brokers))
     assert read(planned, config(), LENIENT) == rows(0, 0, 100)
+
+
+def test_topic_made_anew_as_more_was_answered_than_acknowledged_is_a_data_loss(
+    brokers, config, task, clock
+):
+    """ListOffsets goes by name: what it tells is the end of the new one."""
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    planned = task((0, 0, 200))
+
+    def make_anew():
+        _make_anew(brokers)
+        brokers.logs["orders", 0].cut_off(0)
+
+    _answer_then(brokers, make_anew)
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*deleted and created again"):
+        read(planned, config())
 
 
 @pytest.mark.parametrize("code", [100, 103], ids=["UNKNOWN_TOPIC_ID", "INCONSISTENT_TOPIC_ID"])
