@@ -117,7 +117,7 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
     wanted = _Wanted(start or "earliest", stop, group or "", committed)
     refused = Refused()
     printer = _Printer(cluster, Bounds(cluster, refused), wanted, render, count)
-    with _committing(cluster, group if commit else None, printer.following):
+    with _committing(group if commit else None, printer.following):
         missing = printer.print_led(partitions)
         if follow:  # what comes to those that are refused would be missed
             refused.tell()
@@ -152,7 +152,7 @@ class _Wanted(NamedTuple):
 
 
 @contextmanager
-def _committing(cluster: KafkaCluster, group: str | None, following: Following) -> Iterator[None]:
+def _committing(group: str | None, following: Following) -> Iterator[None]:
     """Commit for `group`, if there is one, what was printed inside, whatever ends that.
 
     What ended it is told first where the commit fails, too.
@@ -165,9 +165,9 @@ def _committing(cluster: KafkaCluster, group: str | None, following: Following) 
         raise
     finally:
         sys.stdout.flush()
-        if group is not None and following.moved:
+        if group is not None:
             try:
-                cluster.set_consumer_offsets(group, following.moved)
+                following.commit_for(group)
             except KafkaProtoError as error:
                 if ended is None:
                     raise

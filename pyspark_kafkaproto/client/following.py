@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafkaproto.arrow import RECORD_COLUMNS, schema_for
@@ -20,7 +20,7 @@ from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, 
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.cut_offs import CutOffs
 from pyspark_kafkaproto.cluster.topology import made_again
-from pyspark_kafkaproto.errors import DataLoss
+from pyspark_kafkaproto.errors import BrokerError, DataLoss
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,6 +84,17 @@ class Following:
         item = TopicPartition(record["topic"], record["partition"])
         self._positions[item] = self.moved[item] = record["offset"] + 1
 
+    def commit_for(self, group: str) -> None:
+        """Commit `moved` for `group`: by name, so that the topics have to be those that were read.
+
+        Raises:
+            DataLoss: one was made again since.
+            BrokerError: one is gone, or the commit is refused.
+        """
+        if self.moved:
+            self._check_ids({item.topic for item in self.moved})
+            self._cluster.set_consumer_offsets(group, self.moved)
+
     def newer_ends(self) -> Offsets:
         """Where the partitions end by now; one that nobody leads, where it did.
 
@@ -126,9 +137,25 @@ class Following:
         task = ReadTask(tuple(ranges), leaders, ids)
         schema = schema_for(RECORD_COLUMNS)
         batches = read_batches(task, self._cluster.config, ReadSettings(), schema)
-        with closing(batches):  # type: ignore[type-var]  # a generator has close()
-            for batch in batches:
-                yield from records_of(batch)
+        try:
+            with closing(batches):  # type: ignore[type-var]  # a generator has close()
+                for batch in batches:
+                    yield from records_of(batch)
+        except DataLoss:
+            self._look_closer()
+            raise
+
+    def _look_closer(self) -> None:
+        """After a loss that a reader has met: `moved` counts only where offsets mean what they did.
+
+        Raises:
+            DataLoss: they do not, and why.
+        """
+        moved, self.moved = self.moved, {}
+        with suppress(BrokerError):  # of a topic that is gone: the loss says so
+            self._check_ids(set(self._topic_ids))
+            self.newer_ends()
+            self.moved = moved
 
     def _check_ids(self, topics: set[str]) -> dict[str, bytes]:
         """The topics' ids, which have to be those of before."""

@@ -474,6 +474,27 @@ def test_a_follower_does_not_go_on_in_a_topic_of_the_same_name(
     assert "option" not in done.stderr
 
 
+@pytest.mark.slow
+def test_what_was_printed_of_a_topic_made_anew_since_is_not_committed(
+    brokers, command, monkeypatch
+):
+    """A commit goes by name: who reads the new one for the group would pass over as much of it."""
+    stop_clock(monkeypatch, routing)
+    note_read = consume.Following.note_read
+
+    def then_made_anew(following, record):
+        note_read(following, record)
+        if record["offset"] == 29:
+            brokers.topics["orders"].topic_id = bytes(range(16))
+
+    monkeypatch.setattr(consume.Following, "note_read", then_made_anew)
+    coordinator = FakeCoordinator(brokers)
+    done = command("consume", "orders", "--format", "raw", "--group", "g", "--commit")
+    assert done.stdout_bytes.splitlines() == WHOLE
+    assert "topic 'orders' was deleted and made anew" in done.stderr
+    assert (done.exit_code, coordinator.offsets) == (1, {})
+
+
 def test_a_commit_that_fails_does_not_hide_what_ended_the_reading(brokers, command, monkeypatch):
     """Of a topic that was deleted all that was said was that nothing can be committed for it."""
     coordinator = FakeCoordinator(brokers)

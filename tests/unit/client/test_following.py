@@ -218,3 +218,70 @@ def test_nothing_may_be_committed_in_a_topic_that_was_made_anew(
     with pytest.raises(DataLoss, match="'orders' was deleted and made anew"):
         list(following.records_until(following.newer_ends()))
     assert following.moved == {}
+
+
+@pytest.fixture
+def by_few(brokers, cluster):
+    """The same, with another 100 records of which an answer holds ten."""
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    few = {"max.partition.fetch.bytes": 30_000, "request.timeout.ms": 1000}
+    with KafkaCluster({"bootstrap.servers": brokers.bootstrap_servers} | few) as opened:
+        opened.get_latest_leader_offsets({FIRST})  # who leads is known
+        yield opened
+
+
+def _amid_reading(brokers, cluster, happens):
+    """Reads 20 records, and then the reading meets what `happens`."""
+    log = brokers.logs["orders", 0]
+    following = Following(cluster, {FIRST: 0})
+    records = following.records_until({FIRST: log.stop})
+    for _ in range(20):
+        following.note_read(next(records))
+    happens()
+    return following, records
+
+
+def test_nothing_may_be_committed_in_a_topic_that_was_made_anew_amid_reading(
+    brokers, by_few, monkeypatch
+):
+    """It is the reader that meets it, whose own words are for others."""
+    stop_clock(monkeypatch, routing, deadline, retry)
+
+    def made_anew():
+        brokers.topics["orders"].topic_id = bytes(range(16))
+
+    following, records = _amid_reading(brokers, by_few, made_anew)
+    with pytest.raises(DataLoss, match=r"'orders' was deleted and made anew.*anew reads") as caught:
+        list(records)
+    assert "ReadSettings" not in str(caught.value)
+    assert following.moved == {}
+
+
+def test_nothing_may_be_committed_in_a_log_that_was_cut_off_amid_reading(
+    brokers, by_few, monkeypatch
+):
+    stop_clock(monkeypatch, routing, deadline, retry)
+    log = brokers.logs["orders", 0]
+
+    def cut_off():
+        brokers.topics["orders"].move(0, node_id=2)
+        log.cut_off(10)
+        log.fill(12, size_bytes=3000)
+
+    following, records = _amid_reading(brokers, by_few, cut_off)
+    with pytest.raises(DataLoss, match="orders-0 was cut off at offset 10"):
+        list(records)
+    assert following.moved == {}
+
+
+def test_what_was_read_before_records_aged_out_may_be_committed(brokers, by_few, monkeypatch):
+    stop_clock(monkeypatch, routing, deadline, retry)
+    log = brokers.logs["orders", 0]
+
+    def age_out():
+        log.start = log.stop - 10
+
+    following, records = _amid_reading(brokers, by_few, age_out)
+    with pytest.raises(DataLoss, match="it holds the offsets 110 to 120 now"):
+        list(records)
+    assert following.moved == {FIRST: 20}
