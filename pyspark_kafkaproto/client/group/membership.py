@@ -143,8 +143,9 @@ class Membership:
         self._news = threading.Lock()  # let go of at news: the reader waits for it
         self._polled_at = time.monotonic()
         self._commits: list[Commit] = []
-        self._given = 0  # commits
-        self._given_up: dict[TopicPartition, int] = {}  # how many were given before
+        self._given = self._answered = 0  # commits
+        # How many were given before; empty where all of them are answered.
+        self._given_up: dict[TopicPartition, int] = {}
         self._refusal: KafkaProtoError | None = None
         self._reader: weakref.ref[object] | None = None
         self.state = State.JOINING
@@ -213,7 +214,8 @@ class Membership:
         """The reader does not read these any more, nor may it commit what it has read of them."""
         with self._lock:
             self.owned -= partitions
-            self._given_up |= dict.fromkeys(partitions, self._given)
+            if self._answered < self._given:
+                self._given_up |= dict.fromkeys(partitions, self._given)
             self._tell()
 
     def commit(
@@ -335,7 +337,10 @@ class Membership:
         """Those commits are done."""
         with self._lock:
             for commit in commits:
+                self._answered += not commit.is_done
                 commit.error, commit.is_done = error, True
+            if self._answered >= self._given:  # nobody asks any more
+                self._given_up.clear()
             self._tell()
 
     def refuse_commits(self, error: KafkaProtoError) -> None:

@@ -78,6 +78,20 @@ def test_what_was_given_up_is_left_out_of_commits_that_were_given_before(joined)
     assert (behind.left, behind.is_late) == (both, False)
 
 
+def test_of_what_was_given_up_nothing_is_kept_that_no_commit_asks_about(joined):
+    """Topics come and go for years; commits ask about what was given up while they waited."""
+    topics = [frozenset({TopicPartition(f"topic-{number}", 0)}) for number in range(3)]
+    joined.give_up(topics[0])
+    assert not joined._given_up
+    commit = joined.commit({FIRST: CommittedOffset(7)}, {}, Deadline.after(60))
+    joined.give_up(topics[1])
+    assert joined._given_up.keys() == topics[1]
+    joined.answer(joined.take_commits(), None)
+    joined.answer([commit], None)  # once more, as it may be in the end
+    joined.give_up(topics[2])
+    assert not joined._given_up
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("nth", range(1, 60))
 def test_wherever_the_reader_is_interrupted_its_keeper_goes_on(joined, nth):
