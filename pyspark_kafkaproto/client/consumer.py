@@ -66,6 +66,10 @@ _log = logging.getLogger(__name__)
 # for partitions that are to be given up.
 _LOOK_S = 0.5
 
+# Of so many partitions that were given up, beside those that are read, it is known where: one that
+# comes back is gone on with there. Others are taken for somebody else's, as any new one is.
+_MOST_LEFT: Final = 10_000
+
 # Why the group's offsets cannot be had for now.
 _HOLDS_BACK: Final = {
     STALE_MEMBER_EPOCH: "the coordinator knows this member in another epoch: %s",
@@ -387,7 +391,7 @@ class Consumer(Polled):
         paused = self.paused & own
         left: set[TopicPartition] = set()  # one by one: what is known of them lasts until they come
         if self._reading is not None:
-            self._left_at |= self._reading.positions
+            self._left_at = _latest(self._left_at, self._reading.positions)
             self._seen = self._reading.seen
             left = self._left_at.keys() - own
             kept = {item: at for item, at in self._reading.standing.items() if item in own}
@@ -569,6 +573,14 @@ class Consumer(Polled):
         self._router.close()
         self._keeper.end(deadline)
         self._has_ended = True
+
+
+def _latest(
+    before: Mapping[TopicPartition, int], now: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """`now`, and of others the latest: topics may come and go for years."""
+    others = [(item, at) for item, at in before.items() if item not in now]
+    return {**dict(others[-_MOST_LEFT:]), **now}
 
 
 def _keeper(

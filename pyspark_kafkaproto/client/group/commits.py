@@ -63,6 +63,8 @@ class Commits:
     def keep(self, partitions: Collection[TopicPartition]) -> None:
         """Forget what was committed of all others."""
         self._known = {item: at for item, at in self._known.items() if item in partitions}
+        topics = {item.topic for item in self._known}
+        self._known_ids = {name: at for name, at in self._known_ids.items() if name in topics}
 
     def give(self, offsets: Positions, *, wait: bool) -> None:
         """Have them committed; errors as of `Consumer.commit`."""

@@ -45,9 +45,10 @@ class Seen:
         """What of it is true of `assigned`, of which `own` begin where this member was."""
         own = set(own) - self.foreign
         topics = {item.topic for item in own} & self.topic_ids.keys()
+        topic_ids = {topic: self.topic_ids[topic] for topic in topics}
         return Seen(
-            topic_ids={topic: self.topic_ids[topic] for topic in topics},
-            refused_ids=self.refused_ids,
+            topic_ids=topic_ids,
+            refused_ids=self.refused_ids.intersection(topic_ids.values()),
             epochs={item: known for item, known in self.epochs.items() if item in own},
             astray=self.astray & own,
             outdated=self.outdated & own,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.cluster import TopicPartition
+
+# Of topics that are not read; one that comes back is not looked up again.
+_MOST_NAMES: Final = 1000
 
 
 class IdPartition(NamedTuple):
@@ -43,6 +46,10 @@ class Assigned:
         """These are the names of topics; an id never comes to mean another one."""
         self._names |= names
         self._work_out()
+        assigned = set(self._ids.values())
+        others = [item for item in self._names if item not in assigned]
+        for topic_id in others[:-_MOST_NAMES]:
+            del self._names[topic_id]
 
     def held_with(self, owned: frozenset[TopicPartition]) -> frozenset[IdPartition]:
         """What may be read at any moment: what is to be, and of what was before what still is.
@@ -56,6 +63,9 @@ class Assigned:
         if owned is not self._owned:
             named = {IdPartition(self._ids[item], item.partition) for item in owned}
             self._owned, self._held = owned, self._target | named
+            # Whatever comes to be read now is assigned: topics may come and go for years.
+            there = self.partitions | owned
+            self._ids = {item: known for item, known in self._ids.items() if item in there}
         return self._held
 
     def _work_out(self) -> None:

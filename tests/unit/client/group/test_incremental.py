@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from pyspark_kafkaproto.client import consumer as consumer_module
+from pyspark_kafkaproto.client.group.incremental import assigned as assigned_module
 from pyspark_kafkaproto.client.group.pattern import SubscriptionPattern
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
@@ -216,6 +218,39 @@ def test_a_pattern_reads_what_matches_and_what_comes(filled, heartbeats, increme
         come(filled, heartbeats, "ordinal")
     assert poll_rows(consumer, 10) == [(0, offset) for offset in range(10)]
     assert consumer.assignment == {FIRST, SECOND, TopicPartition("ordinal", 0)}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("opinions_at_once", "known_at_once")
+def test_topics_that_come_and_go_leave_little_behind(
+    filled, heartbeats, incremental_of, monkeypatch
+):
+    """A member by a pattern may live for months, and read another topic each minute."""
+    monkeypatch.setattr(consumer_module, "_MOST_LEFT", 1)
+    monkeypatch.setattr(assigned_module, "_MOST_NAMES", 1)
+    ours = incremental_of(SubscriptionPattern("ord.*"))
+    poll_rows(ours, 40)
+    ids = [filled.topics["orders"].topic_id]
+    for number in range(4):
+        with filled.at_once():
+            come(filled, heartbeats, name := f"order-{number}")
+        poll_rows(ours, 10)
+        ours.commit()
+        ids.append(filled.topics[name].topic_id)
+        ours._reading.seen.refused_ids.add(ids[-1])  # as a leader does that has deleted it
+        with filled.at_once():
+            filled.topics.pop(name)
+            heartbeats.share_out()
+        poll_until(ours, lambda: ours.assignment == BOTH, "its end")
+    seen, commits, assigned = ours._reading.seen, ours._commits, ours._keeper._assigned
+    left = {TopicPartition(f"order-{number}", 0) for number in (2, 3)}
+    assert ours._left_at.keys() == left | BOTH
+    assert seen.topic_ids.keys() == {"orders", "order-2", "order-3"}
+    assert seen.refused_ids == {*ids[-2:]}
+    assert seen.epochs.keys() <= left | BOTH
+    assert commits._known_ids.keys() == {"orders"}
+    assert len(assigned._names) <= 1 + len(BOTH)
+    assert assigned._ids.keys() == BOTH
 
 
 @pytest.mark.slow
