@@ -137,7 +137,9 @@ class Contacts:
             try:
                 answer = attempt(endpoint)
             except (ConnectionFailed, DeadlineExceeded, RemoteProtocolError) as error:
-                failures[endpoint] = self._failed[endpoint] = error
+                failures[endpoint] = error
+                # A copy: whoever meets this one may hold much in the frames of its traceback.
+                self._failed[endpoint] = copy(error)
                 self.ask_last(endpoint)
                 if deadline.has_passed:
                     break

@@ -1,9 +1,11 @@
 """Which broker is asked what any can answer, who is asked next, and what is said when none does."""
 
+import gc
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
@@ -326,6 +328,26 @@ def test_nobody_is_waited_for_once_anybody_has_answered():
     asked.gone = set(asked.places[:1])
     asked.at_any()
     assert asked.contacts.waits_for() == {}
+
+
+def test_what_whoever_met_an_error_had_in_hand_is_not_kept():
+    """A traceback holds the frames that it went through, and all that is in them."""
+    asked = _Asked()
+    asked.gone = set(asked.places)
+
+    class Large:
+        pass
+
+    def ask():
+        held = Large()
+        large.append(weakref.ref(held))
+        asked.at_any()
+
+    large = []
+    with suppress(ConnectionFailed):
+        ask()
+    gc.collect()
+    assert large[0]() is None
 
 
 def test_one_call_of_many_that_end_together_does_not_end_that():
