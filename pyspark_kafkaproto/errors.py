@@ -8,10 +8,13 @@ All rooms raise these; of the package this one knows the table of error codes al
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark_kafkaproto.error_codes import ErrorCode, error_code, missing_right
+
+_E = TypeVar("_E", bound="KafkaProtoError")
 
 
 class KafkaProtoError(Exception):
@@ -33,6 +36,17 @@ class KafkaProtoError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def another(error: _E) -> _E:
+    """The same error, for who raises it more than once.
+
+    With each raise an error's traceback grows, and holds the frames of all who have met it.
+    """
+    same = copy(error).with_traceback(error.__traceback__)
+    same.__cause__, same.__context__ = error.__cause__, error.__context__
+    same.__suppress_context__ = error.__suppress_context__
+    return same
 
 
 def joined(errors: Sequence[KafkaProtoError]) -> KafkaProtoError:

@@ -54,6 +54,7 @@ from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
     LocalProtocolError,
+    another,
 )
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 
@@ -335,7 +336,7 @@ class Consumer(Polled):
         member.check_open()
         view = member.view
         if view.state is State.FAILED and member.error is not None:
-            error = member.error
+            error = another(member.error)
             self._let_go(self._on_lost)
             raise error
         if view.state is State.REBALANCING:

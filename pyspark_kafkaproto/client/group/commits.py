@@ -14,7 +14,7 @@ from operator import attrgetter
 from pyspark_kafkaproto.client.group.membership import Commit, Membership
 from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
-from pyspark_kafkaproto.errors import DeadlineExceeded, KafkaProtoError
+from pyspark_kafkaproto.errors import DeadlineExceeded, KafkaProtoError, another
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 
 _log = logging.getLogger(__name__)
@@ -160,7 +160,7 @@ class Commits:
         self.report()
         self._note(commit)
         if commit.error is not None:
-            raise commit.error
+            raise another(commit.error)
 
     def _note(self, commit: Commit) -> None:
         self._may_come_late |= commit.is_in_doubt

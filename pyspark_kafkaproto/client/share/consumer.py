@@ -29,7 +29,7 @@ from pyspark_kafkaproto.client.share.rows import DELIVERY_COUNT, Layout
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import checked_partition
 from pyspark_kafkaproto.cluster.names import check_set
-from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError
+from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError, another
 from pyspark_kafkaproto.net import Deadline, ShareConfig
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class ShareConsumer(Polled):
         member = self._membership
         view = member.view
         if view.state is State.FAILED and member.error is not None:
-            error = member.error
+            error = another(member.error)
             member.released()
             raise error
         if view.state in (State.LOST, State.REBALANCING):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 
 import pytest
 
@@ -175,6 +176,23 @@ def test_a_fenced_instance_says_so_at_every_poll_and_never_comes_back(filled, gr
     with pytest.raises(BrokerError, match="FENCED_INSTANCE_ID"):
         consumer.poll(0)
     assert len(filled.asked("JoinGroup")) == 1
+
+
+@pytest.mark.slow
+def test_an_error_that_each_poll_raises_does_not_grow(filled, group, consumer_of):
+    """Raised again, the same error would have one more traceback each time, and hold its frames."""
+    consumer = consumer_of(group_instance_id="till-1")
+    beats(filled, FENCED_INSTANCE_ID)
+    with pytest.raises(BrokerError, match="FENCED_INSTANCE_ID"):
+        poll_until(consumer, lambda: False, "the error")
+    met = []
+    for _ in range(3):
+        with pytest.raises(BrokerError, match="FENCED_INSTANCE_ID") as caught:
+            consumer.poll(0)
+        met.append([entry.name for entry in traceback.extract_tb(caught.tb)])
+    assert met[0] == met[-1]
+    assert "_follow" in met[0], "and whoever reads it sees where it was met"
+    assert "_beat" in met[0]
 
 
 @pytest.mark.slow
