@@ -44,7 +44,7 @@ _ADVICE: Final = {
 
 
 def parts_of_answer(one: ShareSession, answer: Any) -> Iterator[tuple[TopicPartition, bytes, Any]]:
-    """What an answer says of partitions that were ever asked for in this session."""
+    """What an answer says of partitions that it was asked about."""
     for topic in answer.responses:
         name = one.names.get(topic.topic_id)
         if name is not None:

@@ -32,7 +32,7 @@ class Leaders:
     def __init__(self, router: Router) -> None:
         self._router = router
         self._known: dict[TopicPartition, Led] = {}
-        self._newest: dict[tuple[bytes, int], int] = {}  # epochs that have begun
+        self._newest: dict[tuple[bytes, int], int] = {}  # epochs that have begun, by topic id
         self._good_until = Deadline.after(_MOST_AGE_S)
 
     def of(
@@ -45,6 +45,8 @@ class Leaders:
         """
         if self._good_until.has_passed:
             self._good_until = Deadline.after(_MOST_AGE_S)
+            there = {led.topic_id for led in self._known.values()}
+            self._newest = {at: epoch for at, epoch in self._newest.items() if at[0] in there}
             self._known.clear()
         missing = [item for item in partitions if item not in self._known]
         failures = self._learn(missing, deadline) if missing else {}

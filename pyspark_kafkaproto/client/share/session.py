@@ -54,7 +54,7 @@ class ShareSession:
         epoch: of the next request.
         pending: what is not answered.
         lost: why it is over, if it is.
-        names: the topics of what it was ever asked for, by their ids.
+        names: the topics, by their ids, of what it is asked for and of what is held.
         helds: what was acquired in it and is not done with.
         spoke_at: when the last request was made (time.monotonic).
     """
@@ -124,7 +124,9 @@ class ShareSession:
             for topic_id, own in _by_id(gone)
         )
         self._asked = set(wanted)
-        self.names |= {topic_id: partition.topic for partition, topic_id in wanted}
+        held = ((one.acquired.partition, one.topic_id) for one in self.helds)
+        answered = (*wanted, *gone, *held)
+        self.names = {topic_id: partition.topic for partition, topic_id in answered}
         return ShareFetchRequest(
             group_id=self._group,
             member_id=self._member,

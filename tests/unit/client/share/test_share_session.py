@@ -31,3 +31,19 @@ def test_a_partition_that_is_only_acknowledged_is_not_fetched_from_then_on():
     assert fetch(SECOND) == ({0}, {0})
     assert fetch(SECOND) == (set(), set())
     assert fetch(FIRST, SECOND) == ({0}, set())
+
+
+def test_of_topics_that_come_and_go_it_knows_the_names_that_it_needs():
+    """An answer names topics by their ids: those that are fetched, and those of what we hold."""
+    session = ShareSession(Endpoint("b", 1), None, ("g", "m"))
+    ids = [bytes(15) + bytes([number]) for number in range(5)]
+    held = Held(Acquired(TopicPartition("topic-0", 0), 0, 9, 1), ids[0])
+    held.give(0, 9)
+    for number, topic_id in enumerate(ids):
+        session.fetch([(TopicPartition(f"topic-{number}", 0), topic_id)], CONFIG, 1.0)
+        session.answered()
+        session.hold([held] if number == 0 else [])
+    assert session.names == {ids[number]: f"topic-{number}" for number in (0, 3, 4)}
+    held.mark(Acknowledge.ACCEPT, 0, 9)
+    session.acknowledge()
+    assert session.names[ids[0]] == "topic-0", "its answer is to come"
