@@ -23,7 +23,7 @@ from pyspark_kafkaproto.client.writing.appending import Appending
 from pyspark_kafkaproto.client.writing.coalescing import Part
 from pyspark_kafkaproto.client.writing.compressing import compressing_for
 from pyspark_kafkaproto.client.writing.forgotten import Unwritten
-from pyspark_kafkaproto.client.writing.identity import Lease, next_identity
+from pyspark_kafkaproto.client.writing.identity import Lease, later_identity, next_identity
 from pyspark_kafkaproto.client.writing.intake import Intake, iterator_of, next_of
 from pyspark_kafkaproto.client.writing.plain import ProducerRecord
 from pyspark_kafkaproto.client.writing.queues import Written
@@ -209,6 +209,7 @@ class Producer:
             self._write_out()
         if self._transactions is None:
             self._unwritten.is_some = False
+            self._forget_gone()
         return self._take_written()
 
     def begin_transaction(self) -> None:
@@ -341,7 +342,7 @@ class Producer:
                     self._abort_open()
                 elif self._transactions is None:
                     self._flush()
-                    self._lease.give_back(queue.identity for queue in self._targets.queues())
+                    self._lease.give_back(self._identities())
                 elif self._transactions.is_open:
                     self._abort(self._transactions)
             finally:
@@ -463,6 +464,7 @@ class Producer:
             self._intake.given,
         )
         self._targets.forget_queues()
+        self._targets.forget_gone()
 
     def _append(self, parts: Iterable[Part]) -> None:
         for part in parts:
@@ -493,6 +495,21 @@ class Producer:
             is_idempotent = self.config.enable_idempotence
             self._identity = self._lease.take() if is_idempotent else Identity()
         return self._identity
+
+    def _identities(self) -> list[Identity]:
+        """Of all partitions that are written to, and of the next one."""
+        next_one = [] if self._identity is None else [self._identity]
+        return next_one + [queue.identity for queue in self._targets.queues()]
+
+    def _forget_gone(self) -> None:
+        """Forget topics that are gone: everything is written.
+
+        A topic may be there all the same, or again: its sequences begin under an epoch that it has
+        not seen.
+        """
+        used = [queue.identity for queue in self._targets.forget_gone()]
+        if used and self._identity is not None and self._identity.is_idempotent:
+            self._identity = later_identity([self._identity, *used])
 
     def _renew(self, before: Identity, error: BrokerError) -> Identity:
         return next_identity(self._router, before, error)

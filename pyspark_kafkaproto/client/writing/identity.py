@@ -111,6 +111,18 @@ def new_identity(router: Router) -> Identity:
     return router.retrying("get a producer id", attempt, deadline)
 
 
+def later_identity(used: Iterable[Identity]) -> Identity | None:
+    """One that none of the leaders which took batches of these has seen; None: a new one is needed.
+
+    As where epochs are used up, or some of these are of another id.
+    """
+    identities = set(used)
+    last = max(identities)
+    if last.epoch >= _LAST_EPOCH or len({each.producer_id for each in identities}) != 1:
+        return None
+    return last._replace(epoch=last.epoch + 1)
+
+
 def next_identity(router: Router, before: Identity, error: BrokerError) -> Identity:
     """What to go on with where a broker no longer knows `before`.
 

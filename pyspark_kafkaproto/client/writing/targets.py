@@ -2,7 +2,8 @@
 
 They are looked up when first written to, and again every metadata.max.age.ms, or when a row names a
 partition that was not there: topics grow. That one does not exist is believed for a while too: each
-look at it takes the second in which it could have been created.
+look at it takes the second in which it could have been created. One that is found to be gone again
+and again is forgotten: who writes to a new one each day would ask for all that ever were.
 """
 
 from __future__ import annotations
@@ -27,16 +28,36 @@ _log = logging.getLogger(__name__)
 # INVALID_TOPIC_EXCEPTION. All else is about this user, or passes.
 _NO_SUCH_TOPIC = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION})
 _MOST_DISBELIEF_S = 60.0  # a topic may be created while rows for it come
+# One that is deleted may be made again, and brokers hear of either one by one.
+_GONE_AFTER_S = 60.0
 
 
 @dataclass(slots=True)
 class Target:
-    """A topic that is written to, and who leads its partitions as far as somebody does."""
+    """A topic that is written to, and who leads its partitions as far as somebody does.
+
+    Attributes:
+        missed_since: when it was first found not to be there, of all looks since; monotonic.
+        is_gone: whether that is believed.
+    """
 
     topic: Topic
     placement: Placement
     leaders: dict[int, Leader]
     queues: dict[int, PartitionQueue] = field(default_factory=dict)
+    missed_since: float | None = None
+    is_gone: bool = False
+
+    @property
+    def is_idle_and_gone(self) -> bool:
+        """The same, and nothing was written to it since somebody has asked."""
+        return self.is_gone and not any(queue.written.batches for queue in self.queues.values())
+
+    def miss(self, now: float) -> None:
+        """It is not there, by one look more."""
+        if self.missed_since is None:
+            self.missed_since = now
+        self.is_gone = now - self.missed_since >= _GONE_AFTER_S
 
 
 class Targets:
@@ -79,6 +100,15 @@ class Targets:
     def forget(self) -> None:
         """Look up all topics anew when they are next written to. Nothing waits for any of them."""
         self._by_name.clear()
+
+    def forget_gone(self) -> list[PartitionQueue]:
+        """Forget topics that are gone, where nothing is to be told of them; their queues.
+
+        Nothing waits for any of them. A topic may be there all the same: what is written to it from
+        now on is not to look to its leader as if it were written already.
+        """
+        gone = [name for name, target in self._by_name.items() if target.is_idle_and_gone]
+        return [queue for name in gone for queue in self._by_name.pop(name).queues.values()]
 
     def find(self, names: Collection[str]) -> None:
         """Look up topics that were not met before.
@@ -163,8 +193,11 @@ class Targets:
                 topic = topology.topic(name)
             except BrokerError as error:  # told to whoever writes to it
                 _log.debug("%s is not looked up again: %s", name, error)
+                if error.code == UNKNOWN_TOPIC_OR_PARTITION:
+                    self._by_name[name].miss(time.monotonic())
                 continue
             target = self._by_name[name]
+            target.missed_since, target.is_gone = None, False
             # A broker that has not heard of them yet may still know fewer.
             if len(topic.partitions) >= len(target.topic.partitions):
                 target.topic, target.leaders = topic, _leaders(topology, topic)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.client import Producer, ProducerRecord
 from pyspark_kafkaproto.net import wait_for_answers
 from tests.fake_broker import DEFAULT, STALL, close
-from tests.fake_produce import produce, values
+from tests.fake_produce import produce, stamped, values
 
 NOBODY = -1
 AGE_S = 301  # more than metadata.max.age.ms
@@ -135,3 +135,91 @@ def test_what_is_in_flight_is_answered_before_anything_goes_to_a_newer_leader(br
     brokers.topics["orders"].move(0, 2)
     writer._targets.look_again({"orders"})
     assert queue.leader.node_id == 1
+
+
+class Daily:
+    """Writes a record to a topic of each day, which is deleted after a while.
+
+    Args:
+        brokers: the fake nodes.
+        producer: of records that name their topic.
+        clock: of both.
+    """
+
+    def __init__(self, brokers, producer, clock):
+        self.brokers, self.producer, self.clock = brokers, producer, clock
+
+    def write(self, *topics):
+        self.producer.send([ProducerRecord("x", topic=topic, partition=0) for topic in topics])
+        return self.producer.flush()
+
+    def let_days_pass(self, days):
+        """Two looks at metadata in each."""
+        for day in range(days):
+            self.brokers.add_topic(topic := f"day-{day}")
+            assert len(self.write("orders", topic)) == 2
+            del self.brokers.topics[topic]
+            for _ in range(3):
+                self.clock.now += AGE_S
+                self.write("orders")
+
+
+@pytest.fixture
+def daily(brokers, clock):
+    """With the clock standing still; properties as keywords."""
+    made = []
+
+    def open_one(**properties):
+        given = {name.replace("_", "."): value for name, value in properties.items()}
+        made.append(Producer({"bootstrap.servers": brokers.bootstrap_servers} | given))
+        return Daily(brokers, made[0], clock)
+
+    yield open_one
+    made[0].close()
+
+
+@pytest.mark.parametrize("acks", ["all", "1"])
+def test_topics_that_are_gone_are_forgotten(brokers, daily, acks):
+    """Else who writes to another one each day would ask for all that ever were."""
+    days = daily(acks=acks)
+    days.let_days_pass(4)
+    assert {queue.partition.topic for queue in days.producer._targets.queues()} == {"orders"}
+    asked = brokers.asked("Metadata")[-1]
+    assert [topic.name for topic in asked.topics] == ["orders"]
+    assert len(values(brokers.logs["orders", 0])) == 4 * 4
+
+
+def test_one_that_only_seemed_to_be_gone_is_written_to_under_the_next_epoch(brokers, daily):
+    """A sequence from the start on would be one that the broker has: it would write nothing."""
+    days = daily()
+    brokers.add_topic("seems")
+    days.write("orders", "seems")
+    behind = brokers.topics.pop("seems")
+    for _ in range(3):
+        days.clock.now += AGE_S
+        days.write("orders")
+    brokers.topics["seems"] = behind
+    days.write("orders", "seems")
+    assert len(values(brokers.logs["seems", 0])) == 2
+    epochs = [epoch for _, epoch, _ in stamped(brokers.logs["seems", 0])]
+    assert epochs == [0, 1]
+    assert {epoch for _, epoch, _ in stamped(brokers.logs["orders", 0])} == {0}
+    days.producer.close()
+    with Producer({"bootstrap.servers": brokers.bootstrap_servers}, topic="seems") as after:
+        after.send([ProducerRecord("y", partition=0)])
+    assert [epoch for _, epoch, _ in stamped(brokers.logs["seems", 0])] == [0, 1, 2]
+
+
+def test_a_topic_that_is_missed_for_a_moment_is_not_forgotten(brokers, daily):
+    days = daily()
+    brokers.add_topic("seems")
+    days.write("orders", "seems")
+    for _ in range(4):
+        behind = brokers.topics.pop("seems")
+        days.clock.now += AGE_S
+        days.write("orders")
+        brokers.topics["seems"] = behind
+        days.clock.now += AGE_S
+        days.write("orders")
+    days.write("seems")
+    assert [epoch for _, epoch, _ in stamped(brokers.logs["seems", 0])] == [0, 0]
