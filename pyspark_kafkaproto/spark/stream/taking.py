@@ -28,7 +28,7 @@ class Taking:
         self._tail = tail
         self._limits = limits
         self._last_batch_at = -inf  # the first batch never waits, as in Spark's own connector
-        self._beginnings: Offsets = {}
+        self._beginnings: Offsets = {}  # of what was added, and is not in a batch yet
         self._means: dict[TopicPartition, float] = {}
         self._means_at = -inf
 
@@ -64,6 +64,9 @@ class Taking:
 
     def _starts(self, at: _Offsets, ends: _Offsets) -> Offsets:
         """`at`, and the first offsets of partitions that were added."""
-        added = [item for item in ends if item not in at and item not in self._beginnings]
-        self._beginnings |= self._tail.beginnings(added)
-        return {item: self._beginnings[item] for item in ends if item not in at} | dict(at)
+        added = [item for item in ends if item not in at]
+        news = [item for item in added if item not in self._beginnings]
+        known = self._beginnings | self._tail.beginnings(news)
+        # Of no others: a topic that was read and deleted, and is made again, begins anew.
+        self._beginnings = {item: known[item] for item in added}
+        return self._beginnings | dict(at)

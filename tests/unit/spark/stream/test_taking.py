@@ -63,3 +63,17 @@ def test_a_batch_waits_for_offsets_whatever_their_bytes(clock):
     assert take(10, 105) == 10
     clock.now += 61
     assert take(10, 105) == 15
+
+
+def test_where_added_partitions_begin_is_known_until_the_stream_has_them():
+    """Topics come and go for years; and one that is made again begins anew."""
+    begins = {TWO: 500}
+    tail = FakeTail()
+    tail.beginnings = lambda partitions: {item: begins[item] for item in partitions}
+    taking = Taking(tail, StreamLimits())
+    assert taking.take({ONE: 0}, {ONE: 0, TWO: 1000}, 100, waits=False) == {ONE: 0, TWO: 600}
+    taking.take({ONE: 0, TWO: 600}, {ONE: 0, TWO: 1000}, 100, waits=False)
+    assert not taking._beginnings
+    begins[TWO] = 0
+    taking.take({ONE: 0, TWO: 1000}, {ONE: 10}, 100, waits=False)  # it is gone
+    assert taking.take({ONE: 10}, {ONE: 10, TWO: 800}, 100, waits=False) == {ONE: 10, TWO: 100}
