@@ -29,6 +29,9 @@ from pyspark_kafkaproto.spark.planning import (
 _log = logging.getLogger(__name__)
 
 _TOPOLOGY_AGE_S = 1.0
+# So many topics that are gone are known by their ids, if they come again: they may come and go for
+# years.
+_MOST_GONE = 10_000
 
 Offsets = dict[TopicPartition, int]
 
@@ -216,7 +219,8 @@ class Tail:
         before = self._topic_ids
         found, ids = self.cluster.believed(ask, lambda told: not made_again(before, told[1]))
         lost = made_again(before, ids)
-        self._topic_ids |= ids
+        gone = [(name, known) for name, known in before.items() if name not in ids]
+        self._topic_ids = {**dict(gone[-_MOST_GONE:]), **ids}
         for name in lost:
             fail_or_warn(
                 self._options,

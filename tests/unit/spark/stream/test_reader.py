@@ -594,6 +594,21 @@ def test_topic_that_the_pattern_does_not_mean_may_be_made_anew(brokers, stream, 
         reader.latestOffset(END, NO_LIMIT)
 
 
+def test_of_topics_that_come_and_go_the_latest_are_known(brokers, stream, clock, monkeypatch):
+    monkeypatch.setattr(tail, "_MOST_GONE", 2)
+    reader = stream(subscribePattern="^o", failOnDataLoss="false")
+    for number in range(5):
+        name = f"other-{number}"
+        brokers.topics[name] = FakeTopic(topic_id_of(name), [1], [0])
+        brokers.logs[name, 0] = FakeLog()
+        clock.now += 2
+        assert name in reader.latestOffset(END, NO_LIMIT)
+        del brokers.topics[name]
+        clock.now += 2
+        assert reader.latestOffset(END, NO_LIMIT) == END
+    assert reader._tail._topic_ids.keys() == {"orders", "other-3", "other-4"}
+
+
 @pytest.mark.parametrize("strict", ["true", "false"])
 def test_topic_that_may_not_be_seen_any_more_is_not_deleted(brokers, stream, clock, strict):
     """A pattern finds it no more: given back, it would be read from its beginning again."""
