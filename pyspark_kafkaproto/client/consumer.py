@@ -16,7 +16,8 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from weakref import WeakMethod
 
 from pyspark_kafkaproto.arrow import RECORD_COLUMNS, schema_for
 from pyspark_kafkaproto.client.codec import say_which_codec
@@ -80,6 +81,7 @@ _HOLDS_BACK: Final = {
 }
 
 _P = ParamSpec("_P")
+_T = TypeVar("_T")
 Partitions = frozenset[TopicPartition]
 Listener = Callable[[Partitions], object]
 
@@ -149,7 +151,7 @@ class Consumer(Polled):
         self._held: _Held | None = None
         self._is_warned = False  # of automatic commits beside those of transactions
         self._commits = Commits(
-            self.config, self._membership, self._topic_ids, self._let_in(on_commit)
+            self.config, self._membership, _weak(self._topic_ids), self._let_in(on_commit)
         )
         self._keeper = _keeper(self.config, wanted, self._membership)
         self._keeper.start()
@@ -582,6 +584,21 @@ def _latest(
     """`now`, and of others the latest: topics may come and go for years."""
     others = [(item, at) for item, at in before.items() if item not in now]
     return {**dict(others[-_MOST_LEFT:]), **now}
+
+
+def _weak(method: Callable[[], _T]) -> Callable[[], _T]:
+    """A method of who calls it, not held: a circle is gone when garbage is collected, maybe never.
+
+    Until then a member would stay in its group that nobody holds any more.
+    """
+    known = WeakMethod(method)
+
+    def call() -> _T:
+        found = known()
+        assert found is not None  # noqa: S101 - who calls it is there
+        return found()
+
+    return call
 
 
 def _keeper(

@@ -97,8 +97,18 @@ def test_the_time_that_a_listener_takes_is_not_that_of_leaving(filled, member_of
     assert filled.asked("LeaveGroup") or beats[-1] == -1
 
 
+@pytest.fixture
+def no_collector():
+    """No garbage is collected, as in a process that has little to do."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # which tells of it, too
 @pytest.mark.parametrize("keeps", ["the consumer", "its batches"])
+@pytest.mark.usefixtures("no_collector")
 def test_a_member_that_nobody_holds_any_more_leaves_and_commits_nothing(
     filled, member_of, protocol, caplog, keeps
 ):
@@ -111,10 +121,8 @@ def test_a_member_that_nobody_holds_any_more_leaves_and_commits_nothing(
     if keeps == "its batches":
         held = iter(held)
         next(held)
-    gc.collect()
     assert thread.is_alive()
     del held
-    gc.collect()
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert "the consumer is gone and was not closed" in caplog.text
@@ -126,6 +134,7 @@ def test_a_member_that_nobody_holds_any_more_leaves_and_commits_nothing(
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@pytest.mark.usefixtures("no_collector")
 def test_what_was_given_to_be_committed_before_a_member_is_dropped_is_committed(filled, member_of):
     with member_of() as other:
         config = other.config
@@ -136,7 +145,6 @@ def test_what_was_given_to_be_committed_before_a_member_is_dropped_is_committed(
     with membership._lock:  # its keeper looks up when both has happened
         held.commit(wait=False)
         del held
-        gc.collect()
         assert membership.is_forgotten
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
