@@ -16,8 +16,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
-from weakref import WeakMethod
+from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 from pyspark_kafkaproto.arrow import RECORD_COLUMNS, schema_for
 from pyspark_kafkaproto.client.codec import say_which_codec
@@ -42,6 +41,7 @@ from pyspark_kafkaproto.client.group.reading import Reading
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.polled import Polled
+from pyspark_kafkaproto.client.weakly import weakly
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offset, Offsets, checked_offsets, checked_partitions
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
@@ -81,7 +81,6 @@ _HOLDS_BACK: Final = {
 }
 
 _P = ParamSpec("_P")
-_T = TypeVar("_T")
 Partitions = frozenset[TopicPartition]
 Listener = Callable[[Partitions], object]
 
@@ -151,7 +150,7 @@ class Consumer(Polled):
         self._held: _Held | None = None
         self._is_warned = False  # of automatic commits beside those of transactions
         self._commits = Commits(
-            self.config, self._membership, _weak(self._topic_ids), self._let_in(on_commit)
+            self.config, self._membership, weakly(self._topic_ids), self._let_in(on_commit)
         )
         self._keeper = _keeper(self.config, wanted, self._membership)
         self._keeper.start()
@@ -584,21 +583,6 @@ def _latest(
     """`now`, and of others the latest: topics may come and go for years."""
     others = [(item, at) for item, at in before.items() if item not in now]
     return {**dict(others[-_MOST_LEFT:]), **now}
-
-
-def _weak(method: Callable[[], _T]) -> Callable[[], _T]:
-    """A method of who calls it, not held: a circle is gone when garbage is collected, maybe never.
-
-    Until then a member would stay in its group that nobody holds any more.
-    """
-    known = WeakMethod(method)
-
-    def call() -> _T:
-        found = known()
-        assert found is not None  # noqa: S101 - who calls it is there
-        return found()
-
-    return call
 
 
 def _keeper(

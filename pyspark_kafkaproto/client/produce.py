@@ -12,12 +12,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyspark_kafkaproto.client.alone import Alone
 from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.client.transactions import Transactions, check_group, transactions_for
+from pyspark_kafkaproto.client.weakly import weakly
 from pyspark_kafkaproto.client.writing.accumulate import batch_limit_bytes
 from pyspark_kafkaproto.client.writing.appending import Appending
 from pyspark_kafkaproto.client.writing.coalescing import Part
@@ -35,7 +37,7 @@ from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offsets, checked_offsets
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.cluster.transactions import Writer
-from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
+from pyspark_kafkaproto.errors import KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.net import Connections, Deadline, Endpoint, ProducerConfig
 
 if TYPE_CHECKING:
@@ -446,7 +448,7 @@ class Producer:
             self.config,
             self._router,
             self._refusals.refuse_batch,
-            self._renew,
+            partial(next_identity, self._router),
             transactional_id=None if transactions is None else transactions.transactional_id,
             most_version=None if transactions is None else transactions.most_produce_version,
             admit=None if transactions is None else transactions.admit,
@@ -460,7 +462,7 @@ class Producer:
             self._refusals,
             self._sender,
             self._compressing,
-            self._who,
+            weakly(self._who),
             self._intake.given,
         )
         self._targets.forget_queues()
@@ -510,6 +512,3 @@ class Producer:
         used = [queue.identity for queue in self._targets.forget_gone()]
         if used and self._identity is not None and self._identity.is_idempotent:
             self._identity = later_identity([self._identity, *used])
-
-    def _renew(self, before: Identity, error: BrokerError) -> Identity:
-        return next_identity(self._router, before, error)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from collections import deque
 
 import pytest
@@ -44,6 +45,15 @@ def clock(monkeypatch):
         sending,
         targets,
     )
+
+
+@pytest.fixture
+def no_collector():
+    """No garbage is collected, as in a process that has little to do."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

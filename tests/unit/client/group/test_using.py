@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import re
 import signal
@@ -95,15 +94,6 @@ def test_the_time_that_a_listener_takes_is_not_that_of_leaving(filled, member_of
         consumer.close()
     beats = [beat.member_epoch for beat in filled.asked("ConsumerGroupHeartbeat")]
     assert filled.asked("LeaveGroup") or beats[-1] == -1
-
-
-@pytest.fixture
-def no_collector():
-    """No garbage is collected, as in a process that has little to do."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # which tells of it, too

@@ -1,6 +1,5 @@
 """What a producer says that goes with rows that nobody will write any more."""
 
-import gc
 import subprocess
 import sys
 
@@ -13,16 +12,18 @@ from tests.unit.client.willing import be_willing
 ROWS = [ProducerRecord("a", partition=0)]
 GONE = "is gone and was not closed"
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # which tells of it, too
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # which tells of it, too
+    pytest.mark.usefixtures("no_collector"),
+]
 
 
 def drop(brokers, use, **properties):
-    """Use a producer, and hold it no longer."""
+    """Use a producer, and hold it no longer; no garbage is collected."""
     given = {name.replace("_", "."): value for name, value in properties.items()}
     writer = Producer({"bootstrap.servers": brokers.bootstrap_servers} | given, topic="orders")
     use(writer)
     del writer
-    gc.collect()
 
 
 def flushed(writer):
