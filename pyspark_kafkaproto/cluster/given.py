@@ -1,4 +1,4 @@
-"""What callers give, as this room works with it: partitions, offsets, times, ids, words, …."""
+"""What callers give, as this room works with it: sets, partitions, offsets, times, ids, words."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ _SNAPPY_MAX_RATIO: Final = 22
 _ZSTD_SKIPPABLE: Final = 0x184D2A5  # the magic number of frames without content, its last digit off
 _ZSTD_RLE: Final = 1  # the type of a block that is one byte, repeated
 _ZSTD_LEVEL: Final = 3  # Java's default
-# Half of what the library takes for 64 KiB: those of larger batches push the batch itself out of the
-# processor's cache, and save one percent of its size at most.
+# Half of what the library takes for 64 KiB: those of larger batches push the batch itself out of
+# the processor's cache, and save one percent of its size at most.
 _ZSTD_TABLES: Final = {"hash_log": 15, "chain_log": 14, "min_match": 5}
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_FLAGS_POS: Final = 3
