@@ -38,11 +38,11 @@ def first(count: int, values: Iterable[Any]) -> list[Any]:
 
 
 def marked(mark: str, values: Iterable[Any]) -> list[Any]:
-    """For `parametrize`: `values` with the mark; none where it is left out.
+    """For `parametrize`: `values` with the mark; the first alone where it is left out.
 
-    Each process of plain pytest would make thousands of tests, to run none of them.
+    Each process of plain pytest would make thousands of tests, to run none of them. The first
+    shows that there are some: a test without any is a mistake, and an error.
     """
-    if mark in left_out:
-        return []
-    packed = (value if type(value) is tuple else (value,) for value in values)
+    kept = islice(values, 1) if mark in left_out else values
+    packed = (value if type(value) is tuple else (value,) for value in kept)
     return [pytest.param(*each, marks=getattr(pytest.mark, mark)) for each in packed]

@@ -44,6 +44,11 @@ step() {
     say "   ($((SECONDS - began)) s)"
 }
 
+# Whether plain pytest finds its tests: no step runs it, all have marks and profiles of their own.
+collect() {
+    found=$(python -m pytest -qq -n 0 --collect-only) || { printf '%s\n' "$found" && return 1; }
+}
+
 # Archives of Java's classes, for the many JVMs of the tests with a broker. They cost 50 s of one
 # core and halve the start of each; without them, where this Java cannot make any, all runs as well.
 java=${JAVA_HOME:+$JAVA_HOME/bin/}java
@@ -101,6 +106,7 @@ step "import-linter" lint-imports
 step "cython-lint" cython-lint pyspark_kafkaproto
 step "generated messages" python tools/generate_messages.py --check
 step "generated options" python tools/generate_options.py --check
+step "plain pytest" collect
 
 if [ -z "$only_checks" ]; then
     needs_broker="broker or spark or fault or differential"

@@ -17,7 +17,6 @@ from tests.property.messages import (
     versions_of,
 )
 
-# Marked twice: a function without values is skipped where it is not left out by its own mark.
 each_class = pytest.mark.parametrize("cls", marked("long", CLASSES), ids=lambda cls: cls.__name__)
 
 
@@ -54,7 +53,6 @@ def test_damage_is_an_error_or_another_message(cls, data):
     assert_damage_is_an_error_or_another_message(cls, data)
 
 
-@pytest.mark.long
 @each_class
 @sized(100)
 @given(st.data())
@@ -62,7 +60,6 @@ def test_what_is_written_is_read_at_length(cls, data):
     assert_what_is_written_is_read(cls, data)
 
 
-@pytest.mark.long
 @each_class
 @sized(100)
 @given(st.data())
