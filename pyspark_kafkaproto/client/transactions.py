@@ -37,6 +37,7 @@ from pyspark_kafkaproto.cluster.transactions import (
 )
 from pyspark_kafkaproto.error_codes import (
     INVALID_PRODUCER_ID_MAPPING,
+    INVALID_TXN_STATE,
     OPERATION_NOT_ATTEMPTED,
     PRODUCER_FENCED,
     TRANSACTION_ABORTABLE,
@@ -192,11 +193,15 @@ class Transactions:
             found = find_transactions(self._router, {wanted})[wanted]
         except UnsupportedVersion:  # before Kafka 3.0
             return
-        if found is not None and found.writer != self._writer:
+        if found is None:
+            return
+        ours, last = self._writer, found.writer
+        if last.producer_id != ours.producer_id or last.epoch > ours.epoch:
             self._state = _State.FENCED
             raise refusal(PRODUCER_FENCED, "DescribeTransactions", str(self._writer))
-        if found is not None and found.state == ONGOING:
-            abort_transactions(self._router, [found.writer])
+        self._writer = last  # of an epoch less where the abort has taken none
+        if found.state == ONGOING:
+            abort_transactions(self._router, [last])
 
     def admit(self, partitions: Iterable[TopicPartition]) -> None:
         """Have `partitions` in the transaction before something is sent to them."""
@@ -282,6 +287,11 @@ class Transactions:
                         return
                 elif commit and error.code == TRANSACTION_ABORTABLE:
                     self._state = _State.OPEN  # it is: until the abort readers wait for it
+                elif error.code == INVALID_TXN_STATE and self.is_version_2:
+                    # It was aborted, which has taken an epoch: as it timed out, or by a successor
+                    # that has the one after that, or will. The next begin finds out.
+                    aborted = writer._replace(epoch=writer.epoch + 1)
+                    self._forget(aborted, _State.DENIED, is_epoch_spent=True)
                 elif not is_retriable(error):
                     is_fenced = error.code in FENCED_CODES
                     self._forget(None, _State.FENCED if is_fenced else _State.DENIED)

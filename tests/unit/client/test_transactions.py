@@ -292,6 +292,41 @@ def test_who_has_aborted_does_not_take_the_id_back_from_his_successor(
     assert begun == [(-1, -1), (1001, 0)][: 2 if level == 1 and not successor else 1]
 
 
+@pytest.mark.parametrize("level", [2], indirect=True)
+@pytest.mark.parametrize("ends_with_abort", [True, False])
+@pytest.mark.parametrize(
+    ("found", "is_ours"),
+    [((1001, 0), True), ((1001, 1), True), ((1001, 2), False), ((1002, 0), False)],
+)
+def test_who_commits_while_he_is_fenced_does_not_take_the_id_back(
+    brokers, producer, level, found, is_ours, ends_with_abort
+):
+    """Until its successor has the id he hears what he hears of a time-out: that it was aborted.
+
+    The abort takes an epoch, and the successor the one after it.
+    """
+    del level
+    who = dict(zip(("producer_id", "producer_epoch"), found, strict=True))
+    state = DescribeTransactionsResponse.TransactionState(
+        transactional_id="mine", transaction_state="CompleteAbort", **who
+    )
+    brokers.versions["DescribeTransactions"] = (0, 0)
+    brokers.on("DescribeTransactions", DescribeTransactionsResponse(transaction_states=(state,)))
+    brokers.on("EndTxn", EndTxnResponse(error_code=48))
+    writer = known(producer(transactional_id="mine"))
+    with pytest.raises(BrokerError, match="was ended the other way"):
+        writer.commit_transaction()
+    if ends_with_abort:
+        writer.abort_transaction()
+    if is_ours:
+        writer.begin_transaction()
+        assert brokers.asked("InitProducerId")[-1].producer_epoch == found[1]
+    else:
+        with pytest.raises(BrokerError, match=_TAKEN_OVER):
+            writer.begin_transaction()
+        assert len(brokers.asked("InitProducerId")) == 1
+
+
 @pytest.mark.parametrize("level", [1], indirect=True)
 def test_an_id_that_its_coordinator_has_forgotten_is_begun_with_again(brokers, producer, level):
     """Nobody used it for transactional.id.expiration.ms: there is nobody to take it back from."""
