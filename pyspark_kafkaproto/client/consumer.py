@@ -150,14 +150,14 @@ class Consumer(Polled):
         self._held: _Held | None = None
         self._is_warned = False  # of automatic commits beside those of transactions
         self._commits = Commits(
-            self.config, self._membership, weakly(self._topic_ids), self._let_in(on_commit)
+            self.config, self._membership, weakly(self._seen_now), self._let_in(on_commit)
         )
         self._keeper = _keeper(self.config, wanted, self._membership)
         self._keeper.start()
 
-    def _topic_ids(self) -> Mapping[str, bytes]:
-        """Those of the topics that positions belong to."""
-        return (self._seen if self._reading is None else self._reading.seen).topic_ids
+    def _seen_now(self) -> Seen:
+        """What positions stand on."""
+        return self._seen if self._reading is None else self._reading.seen
 
     def _let_in(self, listener: Callable[_P, object] | None) -> Callable[_P, object] | None:
         return None if listener is None else self._alone.letting_in(listener)

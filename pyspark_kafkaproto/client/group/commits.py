@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from operator import attrgetter
 
 from pyspark_kafkaproto.client.group.membership import Commit, Membership
+from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.reading.directory import NO_EPOCH
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.errors import DeadlineExceeded, KafkaProtoError, another
@@ -29,7 +30,7 @@ class Commits:
     Args:
         config: when to commit by itself, and for how long to try.
         membership: whom they are given to.
-        topic_ids: tells those of the topics that positions belong to now.
+        seen: tells what positions stand on now.
         on_commit: told of each that was not waited for.
     """
 
@@ -37,12 +38,12 @@ class Commits:
         self,
         config: ConsumerConfig,
         membership: Membership,
-        topic_ids: Callable[[], Mapping[str, bytes]],
+        seen: Callable[[], Seen],
         on_commit: OnCommit | None,
     ) -> None:
         self._config = config
         self._membership = membership
-        self._topic_ids = topic_ids
+        self._seen = seen
         self._on_commit = on_commit
         self._unwaited: list[Commit] = []
         self._known: dict[TopicPartition, CommittedOffset] = {}  # committed last
@@ -81,7 +82,7 @@ class Commits:
 
         Where an earlier commit may come late, what was committed since is said again, as it was.
         """
-        now = self._topic_ids()
+        now = self._seen().topic_ids
         known = _of_the_same_topics(self._known, self._known_ids, now)
         for commit in self._unwaited:
             known |= _of_the_same_topics(commit.offsets, commit.topic_ids, now)
@@ -147,10 +148,12 @@ class Commits:
         self._membership.check_open()
         if not offsets:
             return None
-        known = self._topic_ids()
-        topics = {item.topic for item in offsets} & known.keys()
-        topic_ids = {topic: known[topic] for topic in topics}
-        return self._membership.commit(offsets, topic_ids, Deadline.after(self.timeout_s))
+        seen = self._seen()
+        topics = {item.topic for item in offsets} & seen.topic_ids.keys()
+        topic_ids = {topic: seen.topic_ids[topic] for topic in topics}
+        is_doubtful = not seen.refused_ids.isdisjoint(topic_ids.values())
+        deadline = Deadline.after(self.timeout_s)
+        return self._membership.commit(offsets, topic_ids, deadline, is_doubtful=is_doubtful)
 
     def _see_through(self, commit: Commit, deadline: Deadline) -> None:
         try:

@@ -15,8 +15,14 @@ from typing import Any, Final, Self, TypeVar
 
 from pyspark_kafkaproto.client.group.membership import CLOSED
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
-from pyspark_kafkaproto.cluster.groups.committed import GroupMember, commit_offsets
-from pyspark_kafkaproto.error_codes import UNKNOWN_SERVER_ERROR
+from pyspark_kafkaproto.cluster.groups.committed import (
+    OF_ANOTHER_TOPIC,
+    GroupMember,
+    GroupPartition,
+    commit_offsets,
+)
+from pyspark_kafkaproto.cluster.topology import made_again, while_news_travels
+from pyspark_kafkaproto.error_codes import UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_ID
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError, LocalProtocolError
 from pyspark_kafkaproto.net import (
     ClientConfig,
@@ -130,10 +136,34 @@ class Conversation(ABC):
         member: GroupMember,
         offsets: Mapping[TopicPartition, CommittedOffset],
         topic_ids: Mapping[str, bytes],
+        *,
+        is_doubtful: bool = False,
     ) -> None:
-        """Commit as a member of its generation; one try."""
+        """Commit as a member of its generation; one try.
+
+        Args:
+            member: who commits.
+            offsets: the next ones to read.
+            topic_ids: of the topics that these are offsets of, as far as they are known.
+            is_doubtful: whether another topic may have taken the name of one of these: brokers
+                before 4.1 take names alone, so what has their names now is looked up first.
+        """
         with self.router.trying_once():
-            commit_offsets(self.router, {self._group: offsets}, member, topic_ids)
+            again = self._made_again(topic_ids) if is_doubtful and topic_ids else []
+            same = {item: at for item, at in offsets.items() if item.topic not in again}
+            if same:
+                commit_offsets(self.router, {self._group: same}, member, topic_ids)
+        if again:
+            self.router.distrust_last()  # it may be behind
+            subject = f"group {self._group!r}, topic {', '.join(again)}"
+            done = {GroupPartition(self._group, item): None for item in same}
+            error = BrokerError(UNKNOWN_TOPIC_ID, "OffsetCommit", subject, OF_ANOTHER_TOPIC, done)
+            raise while_news_travels(error)
+
+    def _made_again(self, topic_ids: Mapping[str, bytes]) -> list[str]:
+        """Those of the topics whose name another one has by now."""
+        soon = Deadline.after(self.router.config.request_timeout_s)
+        return made_again(topic_ids, self.router.topology(topic_ids.keys(), soon).topic_ids)
 
     def _ask(
         self,

@@ -323,7 +323,10 @@ class Keeper(ABC, Generic[_C]):
             self._membership.leave_out(commit)
             offsets |= commit.left
         topic_ids = {name: known for commit in ours for name, known in commit.topic_ids.items()}
-        error = self._try_to_commit(current, offsets, topic_ids) if offsets else None
+        is_doubtful = any(commit.is_doubtful or commit.failures for commit in ours)
+        error = None
+        if offsets:
+            error = self._try_to_commit(current, offsets, topic_ids, is_doubtful=is_doubtful)
         if error is not None and self._passes(error):
             self._put_back(ours, error)
             return
@@ -367,9 +370,11 @@ class Keeper(ABC, Generic[_C]):
         current: GroupMember,
         offsets: Mapping[TopicPartition, CommittedOffset],
         topic_ids: Mapping[str, bytes],
+        *,
+        is_doubtful: bool,
     ) -> KafkaProtoError | None:
         try:
-            self._coordinator.commit(current, offsets, topic_ids)
+            self._coordinator.commit(current, offsets, topic_ids, is_doubtful=is_doubtful)
         except KafkaProtoError as error:
             if isinstance(error, BrokerError) and not is_retriable(error):
                 self._judge(error, in_commit=True)

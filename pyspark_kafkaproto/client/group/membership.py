@@ -83,6 +83,7 @@ class Commit:
         tenure: of the membership that commits.
         deadline: until when it is tried again.
         number: how many were given before.
+        is_doubtful: whether another topic may have taken the name of one of these.
         left: what of `offsets` is not committed yet, as far as is known.
         done: what was committed before it was to go apart.
         is_apart: whether it goes in a request of its own.
@@ -97,6 +98,7 @@ class Commit:
     tenure: int
     deadline: Deadline
     number: int = 0
+    is_doubtful: bool = False
     left: Mapping[TopicPartition, CommittedOffset] = field(init=False)
     done: set[TopicPartition] = field(default_factory=set)
     is_apart: bool = False
@@ -223,10 +225,12 @@ class Membership:
         offsets: Mapping[TopicPartition, CommittedOffset],
         topic_ids: Mapping[str, bytes],
         deadline: Deadline,
+        *,
+        is_doubtful: bool = False,
     ) -> Commit:
         """Have `offsets` committed by `deadline`, after all that were given before."""
         with self._lock:
-            commit = Commit(offsets, topic_ids, self.tenure, deadline, self._given)
+            commit = Commit(offsets, topic_ids, self.tenure, deadline, self._given, is_doubtful)
             self._given += 1
             self._commits.append(commit)
             if self._refusal is not None:

@@ -75,10 +75,13 @@ NO_MEMBER_ANY_MORE = {
     UNKNOWN_MEMBER_ID: _NO_LONGER,
     FENCED_INSTANCE_ID: INSTANCE_TAKEN_OVER,
 }
+OF_ANOTHER_TOPIC = (
+    "the topic that these offsets are of was deleted; one made since under its name is another "
+    "one: poll, or seek what is paused, and commit then"
+)
 _MEMBER_ADVICE = {
     **NO_MEMBER_ANY_MORE,
-    UNKNOWN_TOPIC_ID: "the topic that these offsets are of was deleted; one made since under its "
-    "name is another one: poll, or seek what is paused, and commit then",
+    UNKNOWN_TOPIC_ID: OF_ANOTHER_TOPIC,
     UNKNOWN_TOPIC_OR_PARTITION: _NO_SUCH_PARTITION,
     OFFSET_METADATA_TOO_LARGE: _TEXT_TOO_LONG,
     REBALANCE_IN_PROGRESS: "the group is sharing out anew: poll, and commit then",

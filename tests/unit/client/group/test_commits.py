@@ -10,6 +10,7 @@ from pyspark_kafkaproto.client.group import commits as commits_module
 from pyspark_kafkaproto.client.group import membership as membership_module
 from pyspark_kafkaproto.client.group.commits import Commits
 from pyspark_kafkaproto.client.group.membership import Membership
+from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.errors import DeadlineExceeded
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
@@ -23,7 +24,7 @@ def test_of_who_closes_those_that_were_answered_have_not_failed():
     config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
     membership = Membership()
     commits = Commits(
-        config, membership, dict, lambda offsets, error: told.append((offsets, error))
+        config, membership, Seen, lambda offsets, error: told.append((offsets, error))
     )
     commits.give({FIRST: CommittedOffset(7)}, wait=False)
     commits.give({FIRST: CommittedOffset(8)}, wait=False)
@@ -47,7 +48,7 @@ def test_a_listener_that_fails_is_told_of_the_others_the_next_time():
 
     config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
     membership = Membership()
-    commits = Commits(config, membership, dict, tell)
+    commits = Commits(config, membership, Seen, tell)
     for offset in (7, 8, 9):
         commits.give({FIRST: CommittedOffset(offset)}, wait=False)
     failed = DeadlineExceeded("commit offsets", 30.0)
@@ -63,7 +64,7 @@ def test_a_listener_that_fails_is_told_of_the_others_the_next_time():
 def test_wherever_the_telling_is_interrupted_what_failed_is_given_again(nth):
     config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
     membership = Membership()
-    commits = Commits(config, membership, dict, None)
+    commits = Commits(config, membership, Seen, None)
     positions = {FIRST: CommittedOffset(7)}
     commits.give(positions, wait=False)
     membership.answer(membership.take_commits(), DeadlineExceeded("commit offsets", 30.0))
@@ -77,7 +78,7 @@ def test_wherever_the_telling_is_interrupted_what_failed_is_given_again(nth):
 def test_what_is_under_way_is_not_committed_again_unless_it_fails():
     config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
     membership = Membership()
-    commits = Commits(config, membership, dict, None)
+    commits = Commits(config, membership, Seen, None)
     before, now = ({FIRST: CommittedOffset(offset, leader_epoch=3)} for offset in (7, 8))
     for positions in (before, now):
         assert commits.moved(positions) == positions
@@ -96,7 +97,7 @@ def test_what_was_waited_for_in_vain_may_come_late():
         {"bootstrap.servers": "b:1", "group.id": "g", "default.api.timeout.ms": "1"}
     )
     membership = Membership()
-    commits = Commits(config, membership, dict, None)
+    commits = Commits(config, membership, Seen, None)
     before, now = ({FIRST: CommittedOffset(offset)} for offset in (7, 8))
     with pytest.raises(DeadlineExceeded):
         commits.give(before, wait=True)

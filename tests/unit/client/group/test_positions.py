@@ -19,6 +19,7 @@ from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import beats
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
 from tests.unit.cluster.committing import (
+    committing,
     held_up,
 )
 
@@ -492,6 +493,42 @@ def test_an_offset_that_another_member_has_committed_is_believed(filled, group, 
     is_rebalancing(filled)
     rows = poll_rows(consumer, 35)
     assert sorted(rows) == [(0, offset) for offset in range(30)] + [(1, at) for at in range(5, 10)]
+
+
+@pytest.mark.slow
+def test_what_is_tried_again_is_not_committed_by_name_to_the_successor_of_its_topic(
+    filled, group, first_read
+):
+    """Brokers before 4.1 take names alone: the first try meets no topic, the second the new one."""
+    filled.versions["OffsetCommit"] = (2, 9)
+    consumer = first_read(enable_auto_commit="false")
+    group.committed.clear()  # as brokers forget what was committed in a topic that is deleted
+
+    def meets_none(call):
+        make_again(filled)
+        return committing(3)(call)
+
+    filled.on("OffsetCommit", meets_none, group.commit)
+    with pytest.raises(BrokerError, match=r"UNKNOWN_TOPIC_ID.*one made since under its name"):
+        consumer.commit()
+    assert not group.committed
+
+
+@pytest.mark.slow
+def test_what_a_leader_does_not_know_is_not_committed_by_name_to_the_successor_of_its_topic(
+    filled, group, first_read
+):
+    """As by who closes while the topic is not there, or before it is looked up again."""
+    filled.versions["OffsetCommit"] = (2, 9)
+    consumer = first_read(enable_auto_commit="false")
+    group.committed.clear()
+    gone = filled.topics.pop("orders")
+    poll_until(consumer, lambda: consumer._reading.seen.refused_ids, "the refusal")
+    filled.topics["orders"] = gone
+    make_again(filled)
+    with pytest.raises(BrokerError, match=r"UNKNOWN_TOPIC_ID.*one made since under its name"):
+        consumer.commit()
+    assert not group.committed
 
 
 @pytest.mark.slow
