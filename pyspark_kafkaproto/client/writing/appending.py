@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from pyspark_kafkaproto.arrow import write_columns
 from pyspark_kafkaproto.client.writing.accumulate import Accumulator
@@ -178,7 +179,7 @@ class Appending:
         given = partition_column(picked.batch)
         if given is None or is_within(given, len(target.topic.partitions)):
             return picked
-        self._targets.look_again({target.topic.name})
+        self._targets.find_partitions(target.topic.name, partial(is_within, given))
         count = len(target.topic.partitions)
         if is_within(given, count):
             return picked

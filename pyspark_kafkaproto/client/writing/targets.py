@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pyspark_kafkaproto.client.writing.accumulate import batch_limit_bytes
 from pyspark_kafkaproto.client.writing.placement import Placement
@@ -74,6 +75,7 @@ class Targets:
         self._by_name: dict[str, Target] = {}
         self._absent: dict[str, tuple[str, float]] = {}  # why, and until when that is believed
         self._look_at = math.inf  # when they are looked up again
+        self._believed: dict[str, float] = {}  # until when, that a topic has not grown
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
@@ -177,17 +179,45 @@ class Targets:
             self._look_at = self._next_look()
             self.look_again(set(self._by_name))
 
+    def find_partitions(self, name: str, has_all: Callable[[int], bool]) -> None:
+        """See whether a topic has grown, as rows name partitions that it did not have.
+
+        Brokers hear of that one by one, and a row is refused for good: so several are asked. What
+        they agree on is believed for a while, in which one of them will do.
+
+        Args:
+            name: of a topic that was looked up.
+            has_all: whether so many partitions are enough.
+
+        Raises:
+            KafkaProtoError: nobody tells.
+        """
+
+        def count() -> int:
+            deadline = self._router.deadline()
+            look = partial(self._look, {name}, deadline)
+            self._router.retrying("find partitions", look, deadline)
+            return len(self._by_name[name].topic.partitions)
+
+        now = time.monotonic()
+        if now < self._believed.get(name, now):
+            count()
+        elif not has_all(self._router.believed(count, has_all)):
+            disbelief_s = min(self._config.metadata_max_age_s, _MOST_DISBELIEF_S)
+            self._believed[name] = time.monotonic() + disbelief_s
+
     def look_again(self, names: Collection[str]) -> None:
         """See whether topics have grown, and who leads now. One try: nothing depends on it.
 
         With acks=0 hardly anything else says that a leader has moved.
         """
-        deadline = Deadline.after(self._config.client.request_timeout_s)
         try:
-            topology = self._router.topology(names, deadline)
+            self._look(names, Deadline.after(self._config.client.request_timeout_s))
         except KafkaProtoError as error:
             _log.debug("topics are not looked up again: %s", error)
-            return
+
+    def _look(self, names: Collection[str], deadline: Deadline) -> None:
+        topology = self._router.topology(names, deadline)
         for name in names:
             try:
                 topic = topology.topic(name)

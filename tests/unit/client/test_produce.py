@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -13,8 +14,9 @@ from pyspark_kafkaproto.client.writing.refusals import RecordRefused
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
 from pyspark_kafkaproto.net import Connections, ProducerConfig
-from tests.fake_broker import DEFAULT, STALL, close
+from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, topic_id_of
 from tests.fake_log import Batch, FakeLog
+from tests.fake_past import behind
 from tests.fake_produce import produce, times_of, values
 from tests.forks import in_child
 
@@ -720,6 +722,44 @@ def test_a_row_may_name_a_partition_that_was_added(brokers, producer):
     assert values(brokers.logs["orders", 0]) == [b"a", b"c"]
     with pytest.raises(RecordRefused, match="there is no partition 4: the topic has 4"):
         writer.send([ProducerRecord("d", partition=4)])
+
+
+def test_a_partition_that_one_broker_has_not_heard_of_yet_is_written_to(brokers, producer, clock):
+    """A record that is refused is lost to its topic, and ends the write."""
+    writer = producer()
+    writer.send([ProducerRecord("a", partition=0)])
+    topic = brokers.topics["orders"]
+    before = replace(topic, leaders=list(topic.leaders), epochs=list(topic.epochs))
+    widen(brokers, 4)
+    brokers.on("Metadata", behind(brokers, "orders", before), DEFAULT)
+    writer.send([ProducerRecord("b", partition=3)])
+    writer.flush()
+    assert values(brokers.logs["orders", 3]) == [b"b"]
+
+
+def test_a_partition_is_looked_for_until_somebody_tells(brokers, producer, clock):
+    writer = producer()
+    writer.send([ProducerRecord("a", partition=0)])
+    widen(brokers, 4)
+    brokers.on("Metadata", close(), close(), DEFAULT)
+    writer.send([ProducerRecord("b", partition=3)])
+    writer.flush()
+    assert values(brokers.logs["orders", 3]) == [b"b"]
+
+
+def test_that_a_topic_has_not_grown_is_believed_for_a_while(brokers, producer, clock):
+    """Row after row that names no partition is not to wait for news each time."""
+    brokers.topics["letters"] = FakeTopic(topic_id_of("letters"), [1], [0])
+    brokers.logs["letters", 0] = FakeLog()
+    writer = producer(dead_letter_topic="letters")
+    for _ in range(3):
+        writer.send([ProducerRecord("a", partition=7), ProducerRecord("b", partition=0)])
+        writer.flush()
+    assert len(clock.slept) == 2  # between the three who were asked first
+    widen(brokers, 8)
+    writer.send([ProducerRecord("c", partition=7)])
+    writer.flush()
+    assert values(brokers.logs["orders", 7]) == [b"c"]
 
 
 def written_to(brokers):
