@@ -224,7 +224,8 @@ class Producer:
         transactions = self._transactional
         transactions.check_ready()
         with self._alone(), self._ending():
-            identity = transactions.begin()
+            # Of what is forgotten then sequences begin anew.
+            identity = transactions.begin(is_anew=self._targets.has_gone)
             if identity != self._identity:
                 self._identity = identity
                 self._start_over()

@@ -154,14 +154,18 @@ class Transactions:
         if self._state not in {_State.READY, _State.DENIED}:
             raise LocalProtocolError(self._state.value)
 
-    def begin(self) -> Identity:
+    def begin(self, *, is_anew: bool = False) -> Identity:
         """Begin a transaction; who writes in it.
+
+        Args:
+            is_anew: in an epoch that no leader has seen yet.
 
         Raises:
             LocalProtocolError: one is open.
             BrokerError: this user may not, or the broker takes no time-out as long.
         """
         self.check_ready()
+        self._is_epoch_spent |= is_anew and not self.is_version_2  # there each one has its own
         if self._writer is None or self._is_epoch_spent:
             with self._router.one_call():
                 self._check_succession()

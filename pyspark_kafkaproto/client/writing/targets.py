@@ -103,6 +103,11 @@ class Targets:
         """Look up all topics anew when they are next written to. Nothing waits for any of them."""
         self._by_name.clear()
 
+    @property
+    def has_gone(self) -> bool:
+        """Whether there are topics that `forget_gone` would forget."""
+        return any(target.is_idle_and_gone for target in self._by_name.values())
+
     def forget_gone(self) -> list[PartitionQueue]:
         """Forget topics that are gone, where nothing is to be told of them; their queues.
 

@@ -6,6 +6,7 @@ from pyspark_kafkaproto.client import Producer, ProducerRecord
 from pyspark_kafkaproto.net import wait_for_answers
 from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_produce import produce, stamped, values
+from tests.unit.client.willing import be_willing
 
 NOBODY = -1
 AGE_S = 301  # more than metadata.max.age.ms
@@ -150,8 +151,11 @@ class Daily:
         self.brokers, self.producer, self.clock = brokers, producer, clock
 
     def write(self, *topics):
+        is_transactional = self.producer.config.transactional_id is not None
+        if is_transactional:
+            self.producer.begin_transaction()
         self.producer.send([ProducerRecord("x", topic=topic, partition=0) for topic in topics])
-        return self.producer.flush()
+        return self.producer.commit_transaction() if is_transactional else self.producer.flush()
 
     def let_days_pass(self, days):
         """Two looks at metadata in each."""
@@ -187,6 +191,20 @@ def test_topics_that_are_gone_are_forgotten(brokers, daily, acks):
     asked = brokers.asked("Metadata")[-1]
     assert [topic.name for topic in asked.topics] == ["orders"]
     assert len(values(brokers.logs["orders", 0])) == 4 * 4
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_topics_that_are_gone_are_forgotten_in_transactions(brokers, daily, version):
+    """Where one has the epoch of the last one, sequences go on: a new one is asked for."""
+    be_willing(brokers, version)
+    brokers.versions.pop("DescribeTransactions")  # nobody else has the id
+    days = daily(transactional_id="mine")
+    days.let_days_pass(4)
+    days.write("orders")
+    assert {queue.partition.topic for queue in days.producer._targets.queues()} == {"orders"}
+    assert days.producer._targets._by_name.keys() == {"orders"}
+    begun = 1 + 4 if version == 1 else 1
+    assert len(brokers.asked("InitProducerId")) == begun
 
 
 def test_one_that_only_seemed_to_be_gone_is_written_to_under_the_next_epoch(brokers, daily):
