@@ -12,6 +12,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from copy import copy
 from typing import Any, Final
 
 from pyspark_kafkaproto.client.group.failing import Failing
@@ -469,8 +470,9 @@ class ShareExchange:
         is_fetch = one.pending is not None and one.pending.is_fetch
         asked, since = one.asked, one.pending.since if one.pending else time.monotonic()
         # In an order that can be gone through again, where an interrupt comes in between.
-        self._note_lost(one.unheard, error)
-        one.lose(error)
+        kept = copy(error)  # nobody may ever ask: a traceback holds the frames of who polled
+        self._note_lost(one.unheard, kept)
+        one.lose(kept)
         if one.helds and one not in self._lost:
             self._lost.append(one)
         if self._sessions.get(one.endpoint) is one:

@@ -6,6 +6,7 @@ import gc
 import logging
 import threading
 import time
+import weakref
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -226,6 +227,33 @@ def test_a_lost_connection_is_told_to_who_acknowledges(filled, shares, explicit_
     assert {type(item) for item in results.values()} == {ConnectionFailed}
     rows = poll_until(consumer_that_accepts(consumer), lambda: shares.done() == EVERY, "all of it")
     assert {count for *_, count in rows} <= {2}
+
+
+def test_what_is_told_of_a_lost_connection_keeps_nothing_of_who_polled(
+    filled, shares, member_of, caplog
+):
+    """Who acknowledges implicitly may never ask: a traceback would hold the frames for ever."""
+    consumer = member_of()
+    next_batch(consumer)
+
+    class Large:
+        pass
+
+    def poll_and_be_cut_off():
+        held = Large()
+        large.append(weakref.ref(held))
+        filled.on("ShareFetch", close())
+        while not consumer._exchange.results:
+            consumer.poll(0.05)
+            consumer._exchange.accept_given()
+
+    large = []
+    poll_and_be_cut_off()
+    filled.on("ShareFetch", shares.fetch)
+    caplog.clear()  # which keeps the error
+    gc.collect()
+    assert large[0]() is None
+    assert {type(item) for item in consumer.commit().values()} == {ConnectionFailed}
 
 
 class consumer_that_accepts:  # noqa: N801 - reads as what it is
