@@ -54,6 +54,8 @@ _W = TypeVar("_W", bound="_Window")
 OPINIONS = 3
 """How many brokers have to agree. Spark's own connector asks three times too, but any broker."""
 _BETWEEN_OPINIONS_S = 0.3
+# Of groups and transactional ids, which come and go: a window on a cluster may be open for years.
+_MOST_COORDINATORS = 10_000
 
 # What a broker says of the cluster as a whole where another one may know more.
 _KNOWS_NOTHING = {
@@ -399,7 +401,11 @@ class Router(Contacts):
         self._coordinators |= {
             (kind, key): place for key, place in found.items() if isinstance(place, Endpoint)
         }
-        return {key: found[key] if key in found else self._coordinators[kind, key] for key in keys}
+        told = {key: found[key] if key in found else self._coordinators[kind, key] for key in keys}
+        most = max(_MOST_COORDINATORS, len(keys))
+        if len(self._coordinators) > most:
+            self._coordinators = dict(list(self._coordinators.items())[-most:])
+        return told
 
 
 class _Window(Protocol):

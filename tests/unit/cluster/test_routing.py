@@ -239,6 +239,20 @@ def test_coordinator_that_was_not_there_is_asked_for_again(brokers, kafka):
     assert str(found) == brokers.address(1)
 
 
+def test_of_groups_that_come_and_go_not_all_coordinators_are_known(brokers, kafka, monkeypatch):
+    """Who watches a cluster for months asks about groups of all names."""
+    monkeypatch.setattr(routing, "_MOST_COORDINATORS", 3)
+    router = kafka._router
+    for number in range(10):
+        router.coordinators([f"group-{number}", "g"], Deadline.after(5))
+        assert len(router._coordinators) <= 3
+    asked = len(brokers.asked("FindCoordinator"))
+    router.coordinators(["group-9", "g"], Deadline.after(5))
+    assert len(brokers.asked("FindCoordinator")) == asked, "the last ones are known"
+    many = {f"other-{number}" for number in range(5)}
+    assert router.coordinators(many, Deadline.after(5)).keys() == many
+
+
 @pytest.mark.slow
 def test_error_that_stays_names_every_broker_that_gave_it(brokers, kafka, clock):
     brokers.on("ListOffsets", refusing(p0=6))
