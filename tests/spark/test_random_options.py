@@ -178,5 +178,6 @@ def test_whatever_options_are_given_rows_are_the_same(spark, broker, logs):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_whatever_many_options_are_given(spark, broker, logs):
     assert ask(spark, broker, logs, range(6, 300)) > 3000
