@@ -105,7 +105,7 @@ class Commits:
         """
         try:
             self.report()
-            if commit := self._send(self.moved(positions())):
+            if commit := self._send(self.moved(positions()), is_last=True):
                 self._see_through(commit, deadline)
         except KafkaProtoError as error:
             _log.warning("the positions were not committed, rows will be read again: %s", error)
@@ -144,14 +144,15 @@ class Commits:
             offsets = {item: committed.offset for item, committed in commit.offsets.items()}
             self._on_commit(offsets, error)
 
-    def _send(self, offsets: Positions) -> Commit | None:
+    def _send(self, offsets: Positions, *, is_last: bool = False) -> Commit | None:
+        """`is_last`: none comes behind it that would mend one to another topic of that name."""
         self._membership.check_open()
         if not offsets:
             return None
         seen = self._seen()
         topics = {item.topic for item in offsets} & seen.topic_ids.keys()
         topic_ids = {topic: seen.topic_ids[topic] for topic in topics}
-        is_doubtful = not seen.refused_ids.isdisjoint(topic_ids.values())
+        is_doubtful = is_last or not seen.refused_ids.isdisjoint(topic_ids.values())
         deadline = Deadline.after(self.timeout_s)
         return self._membership.commit(offsets, topic_ids, deadline, is_doubtful=is_doubtful)
 

@@ -532,6 +532,18 @@ def test_what_a_leader_does_not_know_is_not_committed_by_name_to_the_successor_o
 
 
 @pytest.mark.slow
+def test_who_closes_commits_nothing_by_name_to_the_successor_of_a_topic(filled, group, first_read):
+    """Even where nobody has polled since, so that no leader could say that the topic is gone."""
+    filled.versions["OffsetCommit"] = (2, 9)
+    consumer = first_read(auto_commit_interval_ms=60_000)
+    with filled.at_once():
+        make_again(filled)
+        group.committed.clear()
+    consumer.close()
+    assert not group.committed
+
+
+@pytest.mark.slow
 def test_offsets_of_a_topic_that_was_deleted_are_not_committed_to_its_successor(
     filled, group, first_read
 ):
