@@ -93,6 +93,21 @@ def test_truncated_log_is_a_loss_or_read_from_what_is_left_as_by_sparks_own(
         assert here.values() == numbered(0, 100) + numbered(250, 300)
 
 
+def test_a_limited_stream_does_not_go_through_what_is_gone(broker, cluster, topic, place):
+    """As Spark's own does, batch after batch: they count offsets that may be none."""
+    batches = {}
+    both = {source: place(source) for source in (OURS, THEIRS)}
+    for source, here in both.items():
+        here.run(source, subscribe=topic, startingOffsets="earliest")
+    put(broker.bootstrap_servers, topic, 0, numbered(100, 300))
+    cluster.delete_records({TopicPartition(topic, 0): 250})
+    for source, here in both.items():
+        limited = {"subscribe": topic, "maxOffsetsPerTrigger": 30}
+        batches[source] = here.run(source, **limited, **LENIENT, **SOON)
+        assert here.values() == numbered(0, 100) + numbered(250, 300)
+    assert (len(batches[OURS]), len(batches[THEIRS])) == (2, 7)
+
+
 def test_topic_made_again_while_the_query_stood_still_is_a_loss_or_as_by_sparks_own(
     broker, cluster, topic, place
 ):

@@ -174,6 +174,19 @@ class Tail:
         """The first offset of each that is still there."""
         return self.cluster.get_earliest_leader_offsets(partitions) if partitions else {}
 
+    def behind_losses(self, starts: Mapping[TopicPartition, int]) -> Offsets:
+        """`starts`, or the first offset there is where a query that bears losses is before it."""
+        moved = dict(starts)
+        if not self._options.settings.fail_on_data_loss:
+            try:
+                first = self.beginnings(starts)
+            except BrokerError as error:
+                if error.code != UNKNOWN_TOPIC_OR_PARTITION:  # deleted: the next look says so
+                    raise
+                first = {}
+            moved |= {item: at for item, at in first.items() if at > starts[item]}
+        return moved
+
     def bytes_per_offset(self, starts: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
         """About how many bytes of the log each offset takes; 0 where nothing is known of it.
 

@@ -47,6 +47,10 @@ class Taking:
         if waits and self._is_too_little(sum(sizes.values())):
             return at
         self._last_batch_at = time.monotonic()
+        if sizes and (sum(sizes.values()) > most or self._limits.max_bytes is not None):
+            # Or batch after batch would be of what is gone.
+            starts = starts | self._tail.behind_losses({item: starts[item] for item in sizes})
+            sizes = backlog(starts, ends)
         if self._limits.max_bytes is not None and sizes:
             self._look_at_sizes({item: starts[item] for item in sizes})
             most = min(most, offsets_for_bytes(sizes, self._means, self._limits.max_bytes))

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP
 from pyspark_kafkaproto.cluster.routing import OPINIONS
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss, KafkaProtoError
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
@@ -369,6 +370,26 @@ def test_without_a_limit_there_is_a_number_all_the_same(stream):
 def test_limit_is_shared_in_proportion(stream):
     reader = stream(maxOffsetsPerTrigger="12")
     assert reader.getDefaultReadLimit() == ReadMaxRows(12)
+    assert reader.latestOffset(BEGINNING, ReadMaxRows(12)) == {"orders": {"0": 19, "1": 3}}
+
+
+@pytest.mark.parametrize(
+    ("fails", "taken"), [("true", {"0": 25, "1": 5}), ("false", {"0": 94, "1": 15})]
+)
+def test_limit_counts_from_behind_what_is_gone_where_that_is_borne(brokers, stream, fails, taken):
+    brokers.logs["orders", 0].start = 88
+    reader = stream(maxOffsetsPerTrigger="21", failOnDataLoss=fails)
+    assert reader.latestOffset(BEGINNING, ReadMaxRows(21)) == {"orders": taken}
+
+
+def test_topic_that_is_deleted_before_a_limit_counts_is_for_the_next_look(brokers, stream):
+    def delete(call):
+        if call.request.topics[0].partitions[0].timestamp == EARLIEST_TIMESTAMP:
+            brokers.logs.clear()
+        return DEFAULT
+
+    reader = stream(maxOffsetsPerTrigger="12", failOnDataLoss="false")
+    brokers.on("ListOffsets", delete)
     assert reader.latestOffset(BEGINNING, ReadMaxRows(12)) == {"orders": {"0": 19, "1": 3}}
 
 

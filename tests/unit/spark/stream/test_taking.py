@@ -20,6 +20,9 @@ class FakeTail:
     def beginnings(self, partitions):
         return dict.fromkeys(partitions, 0)
 
+    def behind_losses(self, starts):
+        return starts
+
     def bytes_per_offset(self, partitions):
         self.asked.append(partitions)
         return dict.fromkeys(partitions, 10.0)
@@ -77,3 +80,15 @@ def test_where_added_partitions_begin_is_known_until_the_stream_has_them():
     begins[TWO] = 0
     taking.take({ONE: 0, TWO: 1000}, {ONE: 10}, 100, waits=False)  # it is gone
     assert taking.take({ONE: 10}, {ONE: 10, TWO: 800}, 100, waits=False) == {ONE: 10, TWO: 100}
+
+
+def test_a_limited_batch_begins_behind_what_is_gone():
+    """A stream that stood still for a month would have empty batches for hours."""
+    tail = FakeTail()
+    tail.behind_losses = lambda starts: starts | ({ONE: 900} if ONE in starts else {})
+    at, ends = {ONE: 100, TWO: 0}, {ONE: 1000, TWO: 50}
+    taking = Taking(tail, StreamLimits())
+    assert taking.take(at, ends, 75, waits=False) == {ONE: 950, TWO: 25}
+    assert at == {ONE: 100, TWO: 0}
+    by_bytes = Taking(tail, StreamLimits(max_bytes=750))
+    assert by_bytes.take(at, ends, MOST, waits=False) == {ONE: 950, TWO: 25}
