@@ -223,6 +223,7 @@ class Targets:
 
     def _look(self, names: Collection[str], deadline: Deadline) -> None:
         topology = self._router.topology(names, deadline)
+        is_dated = False  # one broker may be behind for hours: then another is asked the next time
         for name in names:
             try:
                 topic = topology.topic(name)
@@ -230,6 +231,7 @@ class Targets:
                 _log.debug("%s is not looked up again: %s", name, error)
                 if error.code == UNKNOWN_TOPIC_OR_PARTITION:
                     self._by_name[name].miss(time.monotonic())
+                    is_dated = True
                 continue
             target = self._by_name[name]
             target.missed_since, target.is_gone = None, False
@@ -238,6 +240,8 @@ class Targets:
                 target.topic, target.leaders = topic, _leaders(topology, topic)
                 for number, queue in target.queues.items():
                     _follow(queue, target.leaders.get(number))
+        if is_dated:
+            self._router.distrust_last()
 
     def _next_look(self) -> float:
         return time.monotonic() + self._config.metadata_max_age_s

@@ -5,6 +5,7 @@ import pytest
 from pyspark_kafkaproto.client import Producer, ProducerRecord
 from pyspark_kafkaproto.net import wait_for_answers
 from tests.fake_broker import DEFAULT, STALL, close
+from tests.fake_past import behind
 from tests.fake_produce import produce, stamped, values
 from tests.unit.client.willing import be_willing
 
@@ -237,6 +238,22 @@ def test_a_topic_that_is_missed_for_a_moment_is_not_forgotten(brokers, daily):
         days.clock.now += AGE_S
         days.write("orders")
         brokers.topics["seems"] = behind
+        days.clock.now += AGE_S
+        days.write("orders")
+    days.write("seems")
+    assert [epoch for _, epoch, _ in stamped(brokers.logs["seems", 0])] == [0, 0]
+
+
+def test_a_topic_that_one_broker_alone_does_not_know_is_not_forgotten(brokers, daily):
+    """A broker that is cut off from the controller misses it for hours, and answers all the same.
+
+    Written to again it would be looked up there, too: the rows would be refused for good.
+    """
+    days = daily()
+    brokers.add_topic("seems")
+    days.write("orders", "seems")
+    brokers.on("Metadata", behind(brokers, "seems", None), node=1)
+    for _ in range(4):
         days.clock.now += AGE_S
         days.write("orders")
     days.write("seems")
